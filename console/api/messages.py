@@ -1,0 +1,529 @@
+"""Messages on operator.sock and the agent sockets (pydantic, strict). Unknown keys from a newer peer are ignored on reading views."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION = 1
+
+Name = Annotated[str, Field(max_length=200)]
+Reason = Annotated[str, Field(min_length=1, max_length=500)]
+Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+
+
+class Request(BaseModel):
+    """A request body: unknown fields and wrong types are refused, with the field named."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class View(BaseModel):
+    """Something the supervisor shows; keys are stable, more may be added."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+# --- fleet -----------------------------------------------------------------------------------------------------------
+
+
+class AgentView(View):
+    """One agent. Text fields are hostile: every view escapes them."""
+
+    id: str
+    parent_id: str | None = None
+    depth: int = 1
+    name: str = ""
+    session: str = ""
+    control_level: str = "observed"
+    sandbox: str = "none"
+    network_mode: str = "FULL"
+    network_enforced: bool = False
+    network_note: str = ""
+    sensitivity: str = "PUBLIC"
+    state: str = "running"
+    state_reason: str = ""
+    causes: list[str] = []
+    cost_usd: float = 0.0
+    usage: dict[str, float] = {}
+    limits: dict[str, float | None] = {}
+    tree_usage: dict[str, float] = {}
+    tree_limits: dict[str, float | None] = {}
+    budget_share: float = 0.0
+    """Largest share of any cap used, own or tree; 1.0 is at the cap."""
+    burn_usd_per_h: float = 0.0
+    burn: list[float] = []
+    """Spend in USD in each of the last up to 24 slices of 12.5 s (5 min), oldest first."""
+    pids: int = 0
+    pid: int | None = None
+    container_id: str = ""
+    cwd: str = ""
+    source: str = "watchfloor"
+    started_at: float = 0.0
+    ended_at: float | None = None
+    exit_code: int | None = None
+    last_action: str = ""
+    last_action_at: float = 0.0
+    children_live: int = 0
+
+
+class FleetView(View):
+    """Answer of GET /api/fleet."""
+
+    schema_version: int = SCHEMA_VERSION
+    killed: bool = False
+    kill_reason: str = ""
+    agents: list[AgentView] = []
+    spend_today_usd: float = 0.0
+    burn_usd_per_h: float = 0.0
+    seq: int = 0
+    """Sequence number of the delta stream this snapshot is whole up to."""
+
+
+class AgentEventView(View):
+    """One line of an agent's recent events."""
+
+    at: float
+    kind: str
+    text: str
+
+
+class EgressView(View):
+    """One request through Envoy."""
+
+    at: float
+    agent_id: str
+    agent_name: str = ""
+    method: str
+    host: str
+    path: str
+    status: int
+    bytes_up: int = 0
+    bytes_down: int = 0
+    allowed: bool
+    rule: str = ""
+
+
+class AgentDetailView(View):
+    """Answer of GET /api/agents/{id}."""
+
+    schema_version: int = SCHEMA_VERSION
+    agent: AgentView
+    argv: list[str] = []
+    events: list[AgentEventView] = []
+    egress: list[EgressView] = []
+    cost_per_minute: list[float] = []
+    """USD in each of the last 60 minutes, oldest first."""
+    can: dict[str, str] = {}
+    """Action (freeze, thaw, isolate, kill) -> "" when possible, else why not."""
+
+
+class LaunchBody(Request):
+    """POST /api/agents; the agent routes' POST /v1/spawn takes the same without parent_id."""
+
+    argv: Annotated[list[str], Field(min_length=1, max_length=1000)]
+    name: Name = ""
+    parent_id: Id | None = None
+    context_id: Id | None = None
+    sandbox: Literal["none", "bubblewrap", "docker", "gvisor"] = "none"
+    sensitivity: Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET"] = "PUBLIC"
+    network_mode: Literal["FULL", "PROXIED", "NONE"] | None = None
+    limits: dict[str, float] = {}
+    tree_limits: dict[str, float] = {}
+    env: dict[str, str] = {}
+    wait_output: bool = False
+
+
+class LaunchedView(View):
+    """Answer of a launch, once it runs."""
+
+    schema_version: int = SCHEMA_VERSION
+    id: str
+    control_level: str
+    network_mode: str
+    network_enforced: bool
+    notes: list[str] = []
+
+
+class ActBody(Request):
+    """POST /api/agents/{id}/freeze | thaw | isolate | kill."""
+
+    tree: bool = False
+    reason: Annotated[str, Field(max_length=500)] = ""
+
+
+class ActView(View):
+    """Answer of freeze, thaw and isolate: which agents, and who refused with why."""
+
+    schema_version: int = SCHEMA_VERSION
+    agents: list[str] = []
+    failed: dict[str, str] = {}
+
+
+# --- kill switch ------------------------------------------------------------------------------------------------------
+
+
+class KillSwitchBody(Request):
+    """POST /api/kill-switch. activate: kill everything; rearm: release a local kill."""
+
+    action: Literal["activate", "rearm"]
+    reason: Reason
+    scope: Literal["all"] = "all"
+    kill_id: Annotated[str, Field(max_length=64)] = ""
+    """Rearm from the console names the kill it releases (typed by the operator)."""
+
+
+class PathView(View):
+    """One way this host can be stopped, with the proof."""
+
+    name: str
+    """local, engine, remote, secrets."""
+    state: Literal["proven", "in_doubt", "not_configured", "unavailable"]
+    detail: str = ""
+    checked_at: float | None = None
+    worst_s: float | None = None
+    facts: list[tuple[str, str]] = []
+    """Up to four label/value pairs for the card."""
+
+
+class HostView(View):
+    """Another host's answer to a remote kill."""
+
+    host: str
+    acknowledged: bool
+    verified_zero: bool | None = None
+    survivors: int | None = None
+    at: float | None = None
+    detail: str = ""
+
+
+class ReceiptRow(View):
+    """One line of the list of receipts."""
+
+    kill_id: str
+    pressed_at: float
+    scope: str
+    reason: str
+    by: str
+    verified_zero: bool
+    complete: bool
+    proven: int
+    targets: int
+    best_effort: int
+    ms_total: float
+    exit_code: int
+    bad_steps: list[str] = []
+
+
+class KillSwitchView(View):
+    """GET /api/kill-switch: the state, the paths, what a press will do now."""
+
+    schema_version: int = SCHEMA_VERSION
+    state: Literal["armed", "in_doubt", "killing", "killed"]
+    killed: bool
+    kill_id: str = ""
+    reason: str = ""
+    by: str = ""
+    since: float | None = None
+    soft_stop: str = ""
+    """Why agents are soft-stopped, or empty."""
+    remote_latched: list[str] = []
+    """Remote orders (generation:sha256) latched; rearm is refused while any is."""
+    worst_s: float | None = None
+    paths: list[PathView] = []
+    press: dict[str, dict[str, int]] = {}
+    """control level -> {agents, processes}."""
+    receipts: list[ReceiptRow] = []
+    hosts: list[HostView] = []
+    mode_note: str = ""
+    """User mode's *best effort* and why, or empty."""
+
+
+# --- network ----------------------------------------------------------------------------------------------------------
+
+
+class AllowlistEntryView(View):
+    """One entry with how it was used."""
+
+    entry_id: str
+    host: str
+    port: int = 443
+    methods: list[str] = []
+    paths: list[str] = []
+    reason: str = ""
+    owner: str = ""
+    review_by: str = ""
+    may_receive: str = "INTERNAL"
+    private_networks: list[str] = []
+    last_used: float | None = None
+    hits_7d: int = 0
+
+
+class AllowlistView(View):
+    """GET /api/allowlist."""
+
+    schema_version: int = SCHEMA_VERSION
+    version: int = 0
+    entries: list[AllowlistEntryView] = []
+    envoy: Literal["healthy", "starting", "failed", "unavailable"] = "unavailable"
+    envoy_detail: str = ""
+    sandboxes: int = 0
+
+
+class AllowlistEntryBody(Request):
+    """POST /api/allowlist (new), PUT /api/allowlist/{entry_id} (change)."""
+
+    host: Annotated[str, Field(max_length=260)]
+    port: Annotated[int, Field(ge=1, le=65535)] = 443
+    methods: Annotated[list[str], Field(max_length=10)] = []
+    paths: Annotated[list[str], Field(max_length=50)] = []
+    reason: Annotated[str, Field(max_length=500)]
+    owner: Annotated[str, Field(max_length=100)]
+    review_by: Annotated[str, Field(max_length=10)] = ""
+    may_receive: Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET"] = "INTERNAL"
+    private_networks: Annotated[list[str], Field(max_length=20)] = []
+    base_version: int | None = None
+    """The version the editor looked at; a newer one answers 409."""
+
+
+class AllowlistChangedView(View):
+    """Answer of a change: validated by Envoy, applied, in how many ms."""
+
+    schema_version: int = SCHEMA_VERSION
+    version: int
+    entry_id: str
+    validated_ms: float
+    applied_ms: float
+    sandboxes: int
+    words: str
+    """One sentence for the person."""
+
+
+class UrlTestBody(Request):
+    """POST /api/allowlist/test; ``entry`` tests a draft beside the live list."""
+
+    url: Annotated[str, Field(max_length=2000)]
+    method: Annotated[str, Field(max_length=10)] = "GET"
+    entry: AllowlistEntryBody | None = None
+    validate_with_envoy: bool = False
+
+
+class UrlTestView(View):
+    """Whether an agent in PROXIED mode would reach it."""
+
+    schema_version: int = SCHEMA_VERSION
+    allowed: bool
+    entry_id: str | None = None
+    reason: str
+    envoy_valid: bool | None = None
+    envoy_words: str = ""
+
+
+class EnvoyConfigView(View):
+    """GET /api/envoy/config: the generated configuration as text."""
+
+    schema_version: int = SCHEMA_VERSION
+    version: int
+    text: str
+
+
+# --- rollback ---------------------------------------------------------------------------------------------------------
+
+
+class RollbackRow(View):
+    """One record of the list."""
+
+    record_id: str
+    agent_id: str
+    agent_name: str = ""
+    context_id: str
+    kind: str
+    path: str
+    before_size: int = 0
+    state: str
+    created_at: float
+    restored_at: float | None = None
+    restored_by: str = ""
+
+
+class DiffLine(View):
+    """One line of a side-by-side diff: sign is '', '-', '+' or '~'."""
+
+    sign: str
+    left_no: int | None = None
+    left: str = ""
+    right_no: int | None = None
+    right: str = ""
+
+
+class RollbackDetailView(View):
+    """GET /api/rollback/{id}."""
+
+    schema_version: int = SCHEMA_VERSION
+    row: RollbackRow
+    conflict: str = ""
+    """Why a restore would be refused, or empty."""
+    before_sha256: str | None = None
+    now_sha256: str | None = None
+    binary: bool = False
+    truncated: bool = False
+    diff: list[DiffLine] = []
+    """Left: the file on disk now; right: what a restore puts back."""
+    dry_run: list[str] = []
+
+
+class RestoreBody(Request):
+    """POST /api/rollback/{id}/restore."""
+
+    reason: Reason
+    expect_now_sha256: str | None = None
+    """The content the operator saw on disk (null: the file was absent); anything else answers 409."""
+
+
+# --- audit ------------------------------------------------------------------------------------------------------------
+
+
+class AuditRow(View):
+    """One record of the hash chain."""
+
+    seq: int
+    at: float
+    actor: str
+    kind: str
+    what: str
+    verdict: str = ""
+    agent_id: str = ""
+    hash: str
+    previous: str = ""
+    data: dict[str, Any] = {}
+
+
+class AuditPage(View):
+    """GET /api/audit?before=SEQ&limit=200&q=TEXT, newest first."""
+
+    schema_version: int = SCHEMA_VERSION
+    rows: list[AuditRow] = []
+    total: int = 0
+    newest: int = 0
+
+
+class AuditVerdict(View):
+    """POST /api/audit/verify."""
+
+    schema_version: int = SCHEMA_VERSION
+    whole: bool
+    records: int
+    first_bad: int | None = None
+    why: str = ""
+    head: str = ""
+    checked_at: float = 0.0
+
+
+# --- status, errors, deltas ---------------------------------------------------------------------------------------------
+
+
+class SourceView(View):
+    """One source of sightings."""
+
+    source: str
+    available: bool
+    reason: str
+    sees: int = 0
+
+
+class StatusView(View):
+    """GET /api/status."""
+
+    schema_version: int = SCHEMA_VERSION
+    instance: str
+    host: str
+    version: str
+    state_dir: str
+    mode: Literal["system", "user", "root"]
+    mode_note: str = ""
+    killed: bool
+    soft_stop: str = ""
+    pid: int
+    guard_pid: int | None = None
+    guard_ok: bool = False
+    guard_detail: str = ""
+    stand_ins: list[str] = []
+    """Every part that is a stand-in (the demo's bucket), wherever it shows."""
+    sources: list[SourceView] = []
+    engines: dict[str, str] = {}
+    """Engine or tool -> "" when it works, else "not available, because ...". """
+    audit_records: int = 0
+    audit_whole: bool | None = None
+    audit_checked_at: float | None = None
+    operator: str = ""
+    notices: list[str] = []
+
+
+class ErrorView(View):
+    """Every refusal: what is wrong, what to do, the documented exit code."""
+
+    schema_version: int = SCHEMA_VERSION
+    error: str
+    remedy: str = ""
+    exit_code: int = 1
+
+
+class Delta(View):
+    """One SSE message on GET /api/events (``id`` is seq, ``event`` is kind).
+
+    kinds: ``agents`` {upsert: [AgentView], remove: [id], spend_today_usd, burn_usd_per_h}; ``kill`` {state, receipt};
+    ``egress`` EgressView; ``audit`` {newest, total}; ``allowlist`` {version}; ``rollback`` {record_id, state}; ``status`` StatusView;
+    ``notice`` {level: info|amber|red, text}. A client whose ``Last-Event-ID`` is too old gets ``resync`` and reads the fleet again.
+    """
+
+    seq: int
+    kind: str
+    data: dict[str, Any]
+
+
+# --- agent routes -------------------------------------------------------------------------------------------------------
+
+
+class UsageBody(Request):
+    """POST /v1/usage: increments since the last report; judged field by field (NaN, negatives refused)."""
+
+    iterations: Any = 0
+    tokens: Any = 0
+    tool_calls: Any = 0
+    cost_usd: Any = 0.0
+    action: Annotated[str, Field(max_length=500)] = ""
+
+
+class PermissionBody(Request):
+    """POST /v1/permission."""
+
+    tool: Annotated[str, Field(max_length=100)]
+    argument: Annotated[str, Field(max_length=8192)] = ""
+
+
+class PermissionView(View):
+    """The verdict. Only ``allow`` means go ahead."""
+
+    schema_version: int = SCHEMA_VERSION
+    verdict: Literal["allow", "deny", "ask"]
+    rule: str
+    reason: str
+    rollback_id: str | None = None
+
+
+class PrivateDataBody(Request):
+    """POST /v1/private-data: data of this sensitivity is about to enter the session."""
+
+    dataset: Name
+    sensitivity: Any
+    """An unknown value reads as SECRET."""
+    source: Name = ""
+
+
+class NoticesView(View):
+    """GET /v1/notices?after=N: what the agent is told (mode changes, freezes, budget warnings)."""
+
+    schema_version: int = SCHEMA_VERSION
+    notices: list[AgentEventView] = []
+    next: int = 0

@@ -1,0 +1,1 @@
+"""The append-only hash chain: writing, verifying, exporting. Works with the supervisor down."""

@@ -1,0 +1,1 @@
+"""The keyring, tokens, and rotation with its proof."""

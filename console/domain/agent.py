@@ -1,0 +1,177 @@
+"""Agents as values: identity, control level, state, what a source saw, what a launch asks for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NewType
+
+from console.domain.budget import Limits, Usage
+from console.domain.errors import UsageProblem
+from console.domain.network import NetworkMode, Sensitivity
+
+AgentId = NewType("AgentId", str)
+ContextId = NewType("ContextId", str)
+InstanceId = NewType("InstanceId", str)
+
+AGENT_ID = re.compile(r"^[a-z0-9][a-z0-9-]{0,62}\Z")
+CONTEXT_ID = AGENT_ID
+
+
+class ControlLevel(StrEnum):
+    """How firmly we hold an agent (DESIGN.md, Words)."""
+
+    CONTAINED = "contained"
+    MANAGED = "managed"
+    ADOPTED = "adopted"
+    OBSERVED = "observed"
+
+
+class AgentState(StrEnum):
+    """The state a person sees. ALIVE_AFTER_KILL is what the console words "Still alive"."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    WAITING = "waiting"
+    NEEDS_OK = "needs_ok"
+    FROZEN = "frozen"
+    OVER_BUDGET = "over_budget"
+    """Being halted by a budget; ends as HALTED once zero is proven."""
+    HALTED = "halted"
+    """Killed by a budget, verified."""
+    KILLED = "killed"
+    """Killed by a person or a remote order, verified."""
+    ALIVE_AFTER_KILL = "alive_after_kill"
+    """Killed but not proven: dying, not proven or best effort."""
+    ENDED = "ended"
+    FAILED = "failed"
+    LOST = "lost"
+    """Was running when the supervisor went away and is not there any more."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether something may still run."""
+        return self in (self.STARTING, self.RUNNING, self.WAITING, self.NEEDS_OK, self.FROZEN, self.OVER_BUDGET, self.ALIVE_AFTER_KILL)
+
+
+class SandboxKind(StrEnum):
+    """What ``--sandbox`` takes."""
+
+    NONE = "none"
+    BUBBLEWRAP = "bubblewrap"
+    DOCKER = "docker"
+    GVISOR = "gvisor"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """A process that pid reuse cannot confuse."""
+
+    pid: int
+    start_ticks: int
+    """Field 22 of /proc/PID/stat (proc(5)), in clock ticks since boot."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRequest:
+    """What a person or a parent agent asks to start."""
+
+    argv: tuple[str, ...]
+    name: str = ""
+    parent_id: AgentId | None = None
+    context_id: ContextId | None = None
+    sandbox: SandboxKind = SandboxKind.NONE
+    sensitivity: Sensitivity = Sensitivity.PUBLIC
+    network_mode: NetworkMode | None = None
+    """Stricter than the sensitivity asks for, or None."""
+    limits: Limits = field(default_factory=Limits)
+    tree_limits: Limits = field(default_factory=Limits)
+    """Caps of the whole tree; only for a root agent."""
+    env: tuple[tuple[str, str], ...] = ()
+    """Extra variables asked for; judged by the environment allowlist."""
+
+    def check(self) -> None:
+        """Raises UsageProblem that names the field."""
+        if not self.argv or not self.argv[0]:
+            raise UsageProblem("There is no command to run.", "Put it behind --, for example: watchfloor run -- python3 agent.py")
+        if len(self.argv) > 1000 or sum(len(a) for a in self.argv) > 100_000:
+            raise UsageProblem("The command line is too long (100,000 characters, 1,000 words).", "Put the input into a file.")
+        if any("\0" in a for a in self.argv):
+            raise UsageProblem("The command line contains a NUL character.", "Remove it.")
+        if len(self.name) > 200:
+            raise UsageProblem("The name is longer than 200 characters.", "Shorten it.")
+        if self.context_id is not None and not CONTEXT_ID.match(self.context_id):
+            raise UsageProblem(f"Context id {self.context_id[:80]!r} is not valid.", "Use a-z, 0-9 and -, 1 to 63 characters.")
+        if self.parent_id is not None and not AGENT_ID.match(self.parent_id):
+            raise UsageProblem(f"Parent id {self.parent_id[:80]!r} is not an agent id.", "watchfloor fleet lists the ids.")
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """One agent as the engine knows it. Immutable facts first, then what changes (through ``dataclasses.replace``)."""
+
+    agent_id: AgentId
+    name: str
+    """As given; hostile. Every view passes it through its own escaping."""
+    parent_id: AgentId | None
+    root_id: AgentId
+    depth: int
+    """1 for a root agent; fixed at birth."""
+    context_id: ContextId
+    control_level: ControlLevel
+    sandbox: SandboxKind
+    started_at: float
+    """Seconds since the epoch, for people; wall time is metered on CLOCK_BOOTTIME."""
+    argv: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    tree_limits: Limits = field(default_factory=Limits)
+    state: AgentState = AgentState.STARTING
+    state_reason: str = ""
+    usage: Usage = field(default_factory=Usage)
+    sensitivity: Sensitivity = Sensitivity.PUBLIC
+    network_mode: NetworkMode = NetworkMode.FULL
+    network_enforced: bool = False
+    """False: shown as FULL, *not enforced*, whatever was asked."""
+    network_note: str = ""
+    process: ProcessIdentity | None = None
+    container_id: str = ""
+    cwd: str = ""
+    source: str = "watchfloor"
+    """Which source saw it: watchfloor, docker, claude_code, codex, processes."""
+    causes: tuple[str, ...] = ()
+    """Why it is frozen; empty: it runs."""
+    last_action: str = ""
+    last_action_at: float = 0.0
+    ended_at: float | None = None
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What a source saw of an agent at a moment. Nothing in it decides who is signalled."""
+
+    source: str
+    key: str
+    """Stable within the source: session id, container id, pid:start."""
+    name: str
+    process: ProcessIdentity | None
+    session: str
+    cwd: str
+    seen_at: float
+    parent_key: str | None = None
+    container_id: str = ""
+    status: str = ""
+    detail: str = ""
+    """What the source can and cannot see or stop, in its own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """One look of one source: what it saw, or why it could not look (a skip is a value with a reason)."""
+
+    source: str
+    available: bool
+    reason: str
+    """Why not available, or where it looks."""
+    sightings: tuple[Sighting, ...] = ()

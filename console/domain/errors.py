@@ -1,0 +1,101 @@
+"""Errors that know their own words: what is wrong and what to do about it, with the documented exit code."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of every verb (DESIGN.md, Command line)."""
+
+    DONE = 0
+    FAILURE = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    DENIED = 4
+    PENDING = 5
+    UNREACHABLE = 6
+    LATER_STEP = 7
+    BEST_EFFORT = 8
+    NOT_PROVEN = 9
+
+
+class ConsoleError(Exception):
+    """An error a person can act on. ``what`` says what is wrong, ``remedy`` what to do; both are plain text."""
+
+    exit_code: ExitCode = ExitCode.FAILURE
+    http_status: int = 500
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.remedy}".strip()
+
+
+class UsageProblem(ConsoleError):
+    """The request itself is malformed: wrong type, hostile or oversized value, unknown option."""
+
+    exit_code = ExitCode.USAGE
+    http_status = 400
+
+
+class TooLarge(UsageProblem):
+    """A body, name or line exceeds its bound."""
+
+    http_status = 413
+
+
+class NotFound(ConsoleError):
+    """What was named does not exist."""
+
+    exit_code = ExitCode.NOT_FOUND
+    http_status = 404
+
+
+class Denied(ConsoleError):
+    """Policy, limits or identity refuse the request."""
+
+    exit_code = ExitCode.DENIED
+    http_status = 403
+
+
+class Conflict(ConsoleError):
+    """The world changed since the caller looked: stale generation, changed file, lock held by another."""
+
+    http_status = 409
+
+
+class Killed(ConsoleError):
+    """The kill switch is latched: nothing starts, nothing changes until rearm."""
+
+    exit_code = ExitCode.DENIED
+    http_status = 503
+
+
+class TimedOut(ConsoleError):
+    """No answer in time; the outcome is unknown, never assumed good."""
+
+    exit_code = ExitCode.PENDING
+    http_status = 504
+
+
+class Unreachable(ConsoleError):
+    """The supervisor or guard did not answer."""
+
+    exit_code = ExitCode.UNREACHABLE
+    http_status = 502
+
+
+class Unavailable(ConsoleError):
+    """A part this needs is missing here ("not available, because ...")."""
+
+    http_status = 501
+
+
+class NotRecorded(ConsoleError):
+    """Audit or rollback record could not be written, so the action was not taken (promise 5)."""
+
+    http_status = 507

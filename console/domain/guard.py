@@ -1,0 +1,38 @@
+"""The guard's files, socket operations and line format: what gui, cli, supervisor and killswitch share."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+LINE_LIMIT = 4096
+"""Bytes of one JSON line, either way."""
+ANSWER_S = 0.3
+"""No answer within this many seconds counts as a dead guard."""
+HOLD_S = 0.8
+"""Freeze at the press, SIGKILL after this hold."""
+SECOND_LOOK_S = 0.5
+KILL_LIMIT_S = 5.0
+HEARTBEAT_S = 30.0
+LEASE_S = 60.0
+
+CAUSES = ("operator", "hold", "budget", "heartbeat", "lease", "soft_stop", "switch", "adoption")
+"""Why an agent may be frozen; it runs only when it has none."""
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    """One line; ValueError when it exceeds LINE_LIMIT."""
+    line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+    if len(line) > LINE_LIMIT:
+        raise ValueError("line too long")
+    return line
+
+
+def decode(line: bytes) -> dict[str, Any]:
+    """One line as a JSON object; ValueError on anything else."""
+    if len(line) > LINE_LIMIT:
+        raise ValueError("line too long")
+    message = json.loads(line)
+    if not isinstance(message, dict):
+        raise ValueError("not an object")
+    return message

@@ -1,0 +1,212 @@
+"""Network modes, sensitivities and the allowlist: pure values and the pure judgement of a destination."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from console.domain.errors import UsageProblem
+
+
+class NetworkMode(StrEnum):
+    """What an agent may reach, ordered by severity (FULL < PROXIED < NONE)."""
+
+    FULL = "FULL"
+    PROXIED = "PROXIED"
+    NONE = "NONE"
+
+    @property
+    def severity(self) -> int:
+        """0 for FULL, 1 for PROXIED, 2 for NONE."""
+        return ("FULL", "PROXIED", "NONE").index(self.value)
+
+
+class Sensitivity(StrEnum):
+    """How sensitive the data of a session is; only ever rises (promise 4)."""
+
+    PUBLIC = "PUBLIC"
+    INTERNAL = "INTERNAL"
+    CONFIDENTIAL = "CONFIDENTIAL"
+    SECRET = "SECRET"
+
+    @property
+    def level(self) -> int:
+        """0 (PUBLIC) to 3 (SECRET)."""
+        return tuple(Sensitivity).index(self)
+
+
+def read_sensitivity(text: object) -> Sensitivity:
+    """Reads a stored or reported sensitivity; whatever is unknown or unreadable reads as SECRET (fail closed)."""
+    try:
+        return Sensitivity(str(text).upper())
+    except ValueError:
+        return Sensitivity.SECRET
+
+
+def stricter_mode(a: NetworkMode, b: NetworkMode) -> NetworkMode:
+    """The more restrictive of two modes."""
+    return a if a.severity >= b.severity else b
+
+
+def higher(a: Sensitivity, b: Sensitivity) -> Sensitivity:
+    """The more sensitive of two levels."""
+    return a if a.level >= b.level else b
+
+
+def mode_for(sensitivity: Sensitivity) -> NetworkMode:
+    """PUBLIC and INTERNAL: FULL; CONFIDENTIAL: PROXIED; SECRET: NONE."""
+    match sensitivity:
+        case Sensitivity.PUBLIC | Sensitivity.INTERNAL:
+            return NetworkMode.FULL
+        case Sensitivity.CONFIDENTIAL:
+            return NetworkMode.PROXIED
+        case Sensitivity.SECRET:
+            return NetworkMode.NONE
+
+
+# RFC 1123 labels, lower case, at least two of them; an optional leading "*." covers exactly the names below it.
+_HOST = re.compile(r"^(\*\.)?(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
+_METHOD = re.compile(r"^[A-Z]{3,10}\Z")
+_PATH = re.compile(r"^/[!\"$-.0->@-~/]{0,511}\Z")  # printable ASCII without space, ? and #
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+@dataclass(frozen=True, slots=True)
+class AllowlistEntry:
+    """One destination reachable in PROXIED mode, as reviewed configuration."""
+
+    entry_id: str
+    """Stable id, given by the supervisor (``e1``, ``e2`` ...)."""
+    host: str
+    """Lower-case host name, exact or ``*.example.com`` (which does not cover the apex)."""
+    port: int = 443
+    """1 to 65535. On 443 only TLS whose SNI equals the host passes; other ports are plain HTTP."""
+    methods: tuple[str, ...] = ()
+    """HTTP methods for plain HTTP; empty: any. A CONNECT tunnel cannot be judged by method."""
+    paths: tuple[str, ...] = ()
+    """Path prefixes for plain HTTP (``/v1/``); empty: any."""
+    reason: str = ""
+    """Why it may be reached; required."""
+    owner: str = ""
+    """Who answers for it; required."""
+    review_by: str = ""
+    """ISO date of the next review, or empty."""
+    may_receive: Sensitivity = Sensitivity.INTERNAL
+    """Highest data class that may be sent there."""
+    private_networks: tuple[str, ...] = ()
+    """CIDR ranges (RFC 1918, RFC 4193) the name may resolve to; empty: public addresses only."""
+
+    def check(self) -> None:
+        """Raises UsageProblem with the precise field when the entry is not acceptable."""
+        if not _HOST.match(self.host):
+            raise UsageProblem(
+                f"Host {self.host[:80]!r} is not a lower-case DNS name.",
+                "Write a name such as api.example.com or *.example.com; addresses, ports and paths have their own fields.",
+            )
+        if self.host.rsplit(".", 1)[-1].isdigit():
+            raise UsageProblem(f"Host {self.host!r} is an address, not a name.", "Name the service by its DNS name.")
+        if not 1 <= self.port <= 65535:
+            raise UsageProblem(f"Port {self.port} is outside 1 to 65535.", "Give a TCP port.")
+        for method in self.methods:
+            if not _METHOD.match(method):
+                raise UsageProblem(f"Method {method[:20]!r} is not an HTTP method.", f"Use any of {', '.join(METHODS)}.")
+        for path in self.paths:
+            if not _PATH.match(path):
+                raise UsageProblem(
+                    f"Path {path[:80]!r} is not a plain path prefix.", "Start with / and use printable ASCII without ? or #."
+                )
+        self._check_people()
+        for network in self.private_networks:
+            _check_private(network)
+
+    def _check_people(self) -> None:
+        if not self.reason.strip() or not self.owner.strip():
+            raise UsageProblem("An allowlist entry needs a reason and an owner.", "Say why it may be reached and who answers for it.")
+        if len(self.reason) > 500 or len(self.owner) > 100:
+            raise UsageProblem("Reason (500) or owner (100) is too long.", "Shorten it.")
+
+    def covers_host(self, host: str) -> bool:
+        """Whether the entry names this exact lower-case host."""
+        if self.host.startswith("*."):
+            return host.endswith(self.host[1:]) and len(host) > len(self.host) - 1
+        return host == self.host
+
+
+_PRIVATE = tuple(ipaddress.ip_network(n) for n in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"))
+
+
+def _check_private(network: str) -> None:
+    try:
+        parsed = ipaddress.ip_network(network)
+    except ValueError as error:
+        raise UsageProblem(f"Private network {network[:60]!r} is not a CIDR range.", "Write for example 10.20.0.0/16.") from error
+    if not any(parsed.version == p.version and parsed.subnet_of(p) for p in _PRIVATE):  # type: ignore[arg-type]
+        raise UsageProblem(
+            f"{network} is not inside a private range.",
+            "Only RFC 1918, RFC 6598 and RFC 4193 ranges can be named; loopback, link-local and metadata addresses never.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether a destination is reachable in PROXIED mode, by which entry, or what entry would be needed."""
+
+    allowed: bool
+    entry_id: str | None
+    """The entry that allows it, or whose host matches but whose port, method or path does not."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allowlist:
+    """The platform-wide list; empty means nothing is reachable."""
+
+    version: int = 0
+    entries: tuple[AllowlistEntry, ...] = field(default=())
+
+    def judge(self, method: str, host: str, port: int, path: str) -> Judgement:
+        """Judges one request as Envoy does. ``method`` CONNECT is judged by host and port alone (tunnel)."""
+        needed = f"{method} {host}:{port}" + ("" if method == "CONNECT" else path)
+        near: AllowlistEntry | None = None
+        for entry in self.entries:
+            if not entry.covers_host(host):
+                continue
+            near = near or entry
+            if entry.port != port:
+                continue
+            near = entry
+            if method == "CONNECT":
+                return Judgement(True, entry.entry_id, f"entry {entry.entry_id}")
+            if entry.methods and method not in entry.methods:
+                continue
+            if entry.paths and not any(_under(path, prefix) for prefix in entry.paths):
+                continue
+            return Judgement(True, entry.entry_id, f"entry {entry.entry_id}")
+        if near is not None:
+            return Judgement(False, near.entry_id, f"{needed} is outside entry {near.entry_id}")
+        return Judgement(False, None, f"no entry for {needed}")
+
+
+def _under(path: str, prefix: str) -> bool:
+    bare = path.split("?", 1)[0]
+    return bare == prefix or bare.startswith(prefix if prefix.endswith("/") else prefix + "/")
+
+
+@dataclass(frozen=True, slots=True)
+class EgressRecord:
+    """One request an agent made through Envoy, from Envoy's own access log."""
+
+    at: float
+    """Seconds since the epoch."""
+    agent_id: str
+    method: str
+    host: str
+    path: str
+    status: int
+    bytes_up: int
+    bytes_down: int
+    allowed: bool
+    rule: str
+    """``entry e3``, or why it was blocked."""

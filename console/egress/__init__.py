@@ -1,0 +1,1 @@
+"""The portal and Envoy: which destinations a sandboxed agent reaches, validated, applied live, logged."""

@@ -1,0 +1,1 @@
+"""The engine: events in, commands out. No clock, socket, Docker or Qt."""

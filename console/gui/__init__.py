@@ -1,0 +1,1 @@
+"""The console window (Qt). Enforces nothing and holds no authority."""

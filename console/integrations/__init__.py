@@ -1,0 +1,1 @@
+"""Small clients for agents: standard library only."""

@@ -1,0 +1,1 @@
+"""The guard: latch, registry, reaper, proof. Standard library and domain only."""

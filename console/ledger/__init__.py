@@ -1,0 +1,1 @@
+"""Tables and queries (SQLAlchemy Core): what must survive a restart."""

@@ -1,0 +1,1 @@
+"""Pure rules: what a tool call may do. An empty or broken policy denies."""

@@ -1,0 +1,1 @@
+"""The kill document in an object store: signatures, state machine, poller, receipts of hosts."""

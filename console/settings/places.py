@@ -1,0 +1,173 @@
+"""Where an instance keeps its state and its sockets. Every verb honours --state-dir, so instances run side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import stat
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from console.domain.errors import ConsoleError, UsageProblem
+
+STATE_DIR_VARIABLE = "WATCHFLOOR_STATE_DIR"
+# sun_path holds 108 bytes with the closing NUL (unix(7)); an agent socket is run/agents/<63 characters>.sock.
+_LONGEST_RUN_DIR = 107 - len("/agents/.sock") - 24
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """All paths of one instance."""
+
+    state_dir: Path
+    run_dir: Path
+    """Sockets; 0711 so that an agent under another uid can reach its own socket and list nothing."""
+    instance_id: str
+    """8 hexadecimal characters; part of every cgroup, container, network and keyring entry."""
+    is_default: bool
+    """False with --state-dir or the variable: discovery is confined and observed agents are never signalled."""
+
+    @property
+    def operator_sock(self) -> Path:
+        return self.run_dir / "operator.sock"
+
+    @property
+    def guard_sock(self) -> Path:
+        return self.run_dir / "guard.sock"
+
+    @property
+    def guard_supervisor_sock(self) -> Path:
+        return self.run_dir / "guard-supervisor.sock"
+
+    @property
+    def agents_dir(self) -> Path:
+        """One socket per agent: ``<agent id>.sock``."""
+        return self.run_dir / "agents"
+
+    @property
+    def guard_dir(self) -> Path:
+        return self.state_dir / "guard"
+
+    @property
+    def ledger_db(self) -> Path:
+        return self.state_dir / "ledger.db"
+
+    @property
+    def audit_db(self) -> Path:
+        return self.state_dir / "audit.db"
+
+    @property
+    def rollback_dir(self) -> Path:
+        return self.state_dir / "rollback"
+
+    @property
+    def workspaces_dir(self) -> Path:
+        return self.state_dir / "workspaces"
+
+    @property
+    def egress_dir(self) -> Path:
+        return self.state_dir / "egress"
+
+    @property
+    def receipts_dir(self) -> Path:
+        return self.state_dir / "receipts"
+
+    @property
+    def output_dir(self) -> Path:
+        """What agents wrote to stdout and stderr: ``<agent id>.log``."""
+        return self.state_dir / "output"
+
+    @property
+    def keys_dir(self) -> Path:
+        return self.state_dir / "keys"
+
+    @property
+    def settings_file(self) -> Path:
+        return self.state_dir / "settings.json"
+
+    @property
+    def supervisor_lock(self) -> Path:
+        return self.state_dir / "supervisor.lock"
+
+    @property
+    def log_file(self) -> Path:
+        return self.state_dir / "supervisor.log"
+
+
+def default_state_dir() -> Path:
+    """/var/lib/watchfloor for root, else the XDG state directory."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/watchfloor")
+    return Path(platformdirs.user_state_dir("watchfloor"))
+
+
+def choose_state_dir(option: str | None) -> tuple[Path, bool]:
+    """(state directory, whether it is the default one): --state-dir, else the variable, else the default place."""
+    named = option or os.environ.get(STATE_DIR_VARIABLE, "")
+    if named:
+        if "\0" in named:
+            raise UsageProblem("The state directory's name contains a NUL character.", "Name a folder.")
+        return Path(named).expanduser().absolute(), False
+    return default_state_dir(), True
+
+
+def find_places(option: str | None, *, create: bool) -> Places | None:
+    """The places of an existing instance; with ``create`` a new instance is made. None: no instance there yet.
+
+    Raises ConsoleError when the folder cannot be used, with what to do.
+    """
+    state_dir, is_default = choose_state_dir(option)
+    marker = state_dir / "instance.json"
+    try:
+        if not marker.exists():
+            if not create:
+                return None
+            _make_instance(state_dir, marker)
+        instance_id = str(json.loads(marker.read_text())["instance_id"])
+        if len(instance_id) != 8 or any(c not in "0123456789abcdef" for c in instance_id):
+            raise ValueError("instance id")
+    except OSError as error:
+        raise ConsoleError(
+            f"The state directory {state_dir} cannot be used: {error.strerror or error}.",
+            "Choose a folder you can write with --state-dir, or mend its permissions.",
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConsoleError(f"{marker} is damaged.", "Restore it from a backup, or use a new --state-dir.") from error
+    return Places(state_dir, _run_dir(state_dir, instance_id), instance_id, is_default)
+
+
+def _make_instance(state_dir: Path, marker: Path) -> None:
+    state_dir.mkdir(parents=True, exist_ok=True)
+    state_dir.chmod(0o711)
+    text = json.dumps({"instance_id": secrets.token_hex(4), "created_at": time.time()})
+    draft = marker.with_name(f".instance-{secrets.token_hex(4)}")
+    draft.write_text(text)
+    draft.chmod(0o600)
+    try:
+        os.link(draft, marker)  # two first starts at once: exactly one id wins
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
+def _run_dir(state_dir: Path, instance_id: str) -> Path:
+    inside = state_dir / "run"
+    if len(os.fsencode(inside)) <= _LONGEST_RUN_DIR:
+        return inside
+    return Path(tempfile.gettempdir()) / f"watchfloor-{os.geteuid()}-{instance_id}"
+
+
+def make_run_dir(places: Places) -> None:
+    """Creates the socket folders; refuses one that belongs to somebody else (a planted folder in /tmp)."""
+    for folder in (places.run_dir, places.agents_dir):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+        seen = folder.lstat()
+        if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid():
+            raise ConsoleError(f"{folder} belongs to somebody else.", "Remove it, or use a shorter --state-dir.")
+        folder.chmod(0o711)
