@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 SCHEMA_VERSION = 1
 
@@ -161,6 +161,28 @@ class ActView(View):
     failed: dict[str, str] = {}
 
 
+class OutputView(View):
+    """GET /api/agents/{id}/output?offset=N: what the agent wrote from that byte on (undecodable bytes replaced). Hostile text."""
+
+    schema_version: int = SCHEMA_VERSION
+    text: str = ""
+    next_offset: int = 0
+    ended: bool = False
+    """True once the agent ended and ``next_offset`` is the end of its output."""
+    exit_code: int | None = None
+
+
+class DoneView(View):
+    """Answer of what has nothing to show but that it was done (shutdown, remote retry)."""
+
+    schema_version: int = SCHEMA_VERSION
+    words: str = ""
+
+
+class RawView(RootModel[dict[str, Any]]):
+    """A JSON object as it came: receipts (``console.domain.kill.Receipt.as_json``)."""
+
+
 # --- kill switch ------------------------------------------------------------------------------------------------------
 
 
@@ -238,6 +260,13 @@ class KillSwitchView(View):
     hosts: list[HostView] = []
     mode_note: str = ""
     """User mode's *best effort* and why, or empty."""
+
+
+class ReceiptsView(View):
+    """GET /api/receipts, newest first. GET /api/receipts/{id} answers ``Receipt.as_json()``."""
+
+    schema_version: int = SCHEMA_VERSION
+    receipts: list[ReceiptRow] = []
 
 
 # --- network ----------------------------------------------------------------------------------------------------------
@@ -328,6 +357,13 @@ class EnvoyConfigView(View):
     text: str
 
 
+class EgressPage(View):
+    """GET /api/egress?limit=N, newest first."""
+
+    schema_version: int = SCHEMA_VERSION
+    rows: list[EgressView] = []
+
+
 # --- rollback ---------------------------------------------------------------------------------------------------------
 
 
@@ -345,6 +381,13 @@ class RollbackRow(View):
     created_at: float
     restored_at: float | None = None
     restored_by: str = ""
+
+
+class RollbackPage(View):
+    """GET /api/rollback, newest first."""
+
+    schema_version: int = SCHEMA_VERSION
+    rows: list[RollbackRow] = []
 
 
 class DiffLine(View):

@@ -1,0 +1,233 @@
+"""The one way from console, command line and tests to a supervisor: one method per route, views out, ConsoleError kinds raised.
+
+Synchronous, safe to share between threads. Every method may raise Unreachable (no supervisor), TimedOut (outcome unknown) and the kind
+its answer names (Denied, NotFound, Conflict, Killed ...), with the supervisor's own words and exit code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from console.api import messages as m
+from console.api.wire import V, Wire, segment
+from console.domain.errors import ConsoleError, Unreachable, UsageProblem
+from console.domain.kill import Receipt, receipt_from_json
+from console.settings.places import Places
+
+LAUNCH_S = 300.0
+"""A first container launch builds its image."""
+KILL_S = 30.0
+CHANGE_S = 60.0
+"""Envoy validates before it applies."""
+
+
+class _FleetRoutes:
+    """Agents: list, look at one, start, act."""
+
+    _wire: Wire
+
+    def fleet(self) -> m.FleetView:
+        """GET /api/fleet."""
+        return self._wire.ask(m.FleetView, "GET", "/api/fleet")
+
+    def agent(self, agent_id: str) -> m.AgentDetailView:
+        """GET /api/agents/{id}."""
+        return self._wire.ask(m.AgentDetailView, "GET", f"/api/agents/{segment(agent_id)}")
+
+    def launch(self, body: m.LaunchBody) -> m.LaunchedView:
+        """POST /api/agents; returns once the agent runs."""
+        return self._wire.ask(m.LaunchedView, "POST", "/api/agents", body=body, timeout_s=LAUNCH_S)
+
+    def output(self, agent_id: str, offset: int = 0) -> m.OutputView:
+        """GET /api/agents/{id}/output: what it wrote from ``offset`` (bytes) on."""
+        return self._wire.ask(m.OutputView, "GET", f"/api/agents/{segment(agent_id)}/output", query={"offset": offset})
+
+    def freeze(self, agent_id: str, *, tree: bool = False, reason: str = "") -> m.ActView:
+        """POST /api/agents/{id}/freeze."""
+        return self._act("freeze", agent_id, tree, reason)
+
+    def thaw(self, agent_id: str, *, tree: bool = False, reason: str = "") -> m.ActView:
+        """POST /api/agents/{id}/thaw."""
+        return self._act("thaw", agent_id, tree, reason)
+
+    def isolate(self, agent_id: str, *, tree: bool = False, reason: str = "") -> m.ActView:
+        """POST /api/agents/{id}/isolate: network mode NONE from now on."""
+        return self._act("isolate", agent_id, tree, reason)
+
+    def kill(self, agent_id: str, *, tree: bool = False, reason: str = "") -> Receipt:
+        """POST /api/agents/{id}/kill; returns the receipt once zero is proven or not."""
+        path = f"/api/agents/{segment(agent_id)}/kill"
+        return _receipt(self._wire.ask(m.RawView, "POST", path, body=m.ActBody(tree=tree, reason=reason), timeout_s=KILL_S))
+
+    def _act(self, verb: str, agent_id: str, tree: bool, reason: str) -> m.ActView:
+        path = f"/api/agents/{segment(agent_id)}/{verb}"
+        return self._wire.ask(m.ActView, "POST", path, body=m.ActBody(tree=tree, reason=reason), timeout_s=KILL_S)
+
+
+class _SwitchRoutes:
+    """The kill switch and its receipts."""
+
+    _wire: Wire
+
+    def kill_switch(self) -> m.KillSwitchView:
+        """GET /api/kill-switch."""
+        return self._wire.ask(m.KillSwitchView, "GET", "/api/kill-switch")
+
+    def activate(self, reason: str) -> Receipt:
+        """POST /api/kill-switch, activate. The command line presses the guard itself; this is for those who cannot."""
+        return _receipt(self._switch(m.RawView, "activate", reason, ""))
+
+    def rearm(self, reason: str, kill_id: str = "") -> m.KillSwitchView:
+        """POST /api/kill-switch, rearm; refused with why while a remote order is latched."""
+        return self._switch(m.KillSwitchView, "rearm", reason, kill_id)
+
+    def receipts(self) -> m.ReceiptsView:
+        """GET /api/receipts, newest first."""
+        return self._wire.ask(m.ReceiptsView, "GET", "/api/receipts")
+
+    def receipt(self, kill_id: str) -> Receipt:
+        """GET /api/receipts/{id}."""
+        return _receipt(self._wire.ask(m.RawView, "GET", f"/api/receipts/{segment(kill_id)}"))
+
+    def retry_remote(self) -> m.DoneView:
+        """POST /api/remote/retry."""
+        return self._wire.ask(m.DoneView, "POST", "/api/remote/retry", timeout_s=CHANGE_S)
+
+    def _switch(self, view: type[V], action: Literal["activate", "rearm"], reason: str, kill_id: str) -> V:
+        try:
+            body = m.KillSwitchBody(action=action, reason=reason, kill_id=kill_id)
+        except ValidationError as error:
+            raise UsageProblem("A kill or a rearm needs a reason of 1 to 500 characters.", "Give one with --reason.") from error
+        return self._wire.ask(view, "POST", "/api/kill-switch", body=body, timeout_s=CHANGE_S)
+
+
+class _NetworkRoutes:
+    """The allowlist, Envoy's configuration, and what passed."""
+
+    _wire: Wire
+
+    def allowlist(self) -> m.AllowlistView:
+        """GET /api/allowlist."""
+        return self._wire.ask(m.AllowlistView, "GET", "/api/allowlist")
+
+    def add_entry(self, body: m.AllowlistEntryBody) -> m.AllowlistChangedView:
+        """POST /api/allowlist; returns once Envoy validated and confirmed it."""
+        return self._wire.ask(m.AllowlistChangedView, "POST", "/api/allowlist", body=body, timeout_s=CHANGE_S)
+
+    def change_entry(self, entry_id: str, body: m.AllowlistEntryBody) -> m.AllowlistChangedView:
+        """PUT /api/allowlist/{entry_id}."""
+        return self._wire.ask(m.AllowlistChangedView, "PUT", f"/api/allowlist/{segment(entry_id)}", body=body, timeout_s=CHANGE_S)
+
+    def remove_entry(self, entry_id: str, *, reason: str, base_version: int | None = None) -> m.AllowlistChangedView:
+        """DELETE /api/allowlist/{entry_id}."""
+        query = {"reason": reason, "base_version": base_version}
+        return self._wire.ask(m.AllowlistChangedView, "DELETE", f"/api/allowlist/{segment(entry_id)}", query=query, timeout_s=CHANGE_S)
+
+    def test_url(self, body: m.UrlTestBody) -> m.UrlTestView:
+        """POST /api/allowlist/test."""
+        return self._wire.ask(m.UrlTestView, "POST", "/api/allowlist/test", body=body, timeout_s=CHANGE_S)
+
+    def envoy_config(self) -> m.EnvoyConfigView:
+        """GET /api/envoy/config."""
+        return self._wire.ask(m.EnvoyConfigView, "GET", "/api/envoy/config")
+
+    def egress(self, limit: int = 200) -> m.EgressPage:
+        """GET /api/egress, newest first."""
+        return self._wire.ask(m.EgressPage, "GET", "/api/egress", query={"limit": limit})
+
+
+class _RecordRoutes:
+    """Rollback records and the audit log."""
+
+    _wire: Wire
+
+    def rollback(self) -> m.RollbackPage:
+        """GET /api/rollback, newest first."""
+        return self._wire.ask(m.RollbackPage, "GET", "/api/rollback")
+
+    def rollback_detail(self, record_id: str) -> m.RollbackDetailView:
+        """GET /api/rollback/{id}."""
+        return self._wire.ask(m.RollbackDetailView, "GET", f"/api/rollback/{segment(record_id)}")
+
+    def restore(self, record_id: str, body: m.RestoreBody) -> m.RollbackRow:
+        """POST /api/rollback/{id}/restore; Conflict when the file is not what the operator saw."""
+        return self._wire.ask(m.RollbackRow, "POST", f"/api/rollback/{segment(record_id)}/restore", body=body)
+
+    def audit(self, *, before: int | None = None, limit: int = 200, q: str = "") -> m.AuditPage:
+        """GET /api/audit, newest first."""
+        return self._wire.ask(m.AuditPage, "GET", "/api/audit", query={"before": before, "limit": limit, "q": q or None})
+
+    def verify_audit(self) -> m.AuditVerdict:
+        """POST /api/audit/verify."""
+        return self._wire.ask(m.AuditVerdict, "POST", "/api/audit/verify", timeout_s=CHANGE_S)
+
+
+class ApiClient(_FleetRoutes, _SwitchRoutes, _NetworkRoutes, _RecordRoutes):
+    """A supervisor, seen through operator.sock."""
+
+    def __init__(self, places: Places, timeout_s: float = 10) -> None:
+        self.places = places
+        self._wire = Wire(places, timeout_s)
+
+    def __enter__(self) -> ApiClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._wire.close()
+
+    def status(self) -> m.StatusView:
+        """GET /api/status."""
+        return self._wire.ask(m.StatusView, "GET", "/api/status")
+
+    def shutdown(self) -> m.DoneView:
+        """POST /api/shutdown: the supervisor ends cleanly; agents and guard stay as they are."""
+        return self._wire.ask(m.DoneView, "POST", "/api/shutdown")
+
+    def events(self, last_id: int = 0) -> Iterator[m.Delta]:
+        """GET /api/events from after ``last_id`` on, until the stream breaks (Unreachable) or ends (StopIteration)."""
+        headers = {"last-event-id": str(last_id)} if last_id else {}
+        return _deltas(self._wire.stream("/api/events", headers))
+
+
+def _receipt(raw: m.RawView) -> Receipt:
+    try:
+        return receipt_from_json(raw.root)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConsoleError("The supervisor's receipt cannot be read.", "Run console and supervisor of the same version.") from error
+
+
+def _deltas(lines: Iterator[str]) -> Iterator[m.Delta]:
+    """Server-sent events (HTML Living Standard, 9.2.6) as deltas; comments are heartbeats."""
+    seq, kind, data = 0, "message", ""
+    for line in lines:
+        if line.startswith(":"):
+            continue
+        if not line:
+            if data:
+                yield _delta(seq, kind, data)
+            kind, data = "message", ""
+            continue
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "id" and value.isdigit():
+            seq = int(value)
+        elif name == "event":
+            kind = value
+        elif name == "data":
+            data = f"{data}\n{value}" if data else value
+
+
+def _delta(seq: int, kind: str, data: str) -> m.Delta:
+    try:
+        parsed: Any = json.loads(data)
+        return m.Delta(seq=seq, kind=kind, data=parsed)
+    except (ValueError, ValidationError) as error:
+        raise Unreachable("The stream of events carries something unreadable.", "Open it again and read the fleet anew.") from error
