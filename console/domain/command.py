@@ -1,0 +1,128 @@
+"""Commands: what the engine wants done, in the imperative. Only the supervisor's runner carries them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from console.domain.agent import Agent, AgentId, LaunchRequest
+from console.domain.errors import ConsoleError
+from console.domain.network import NetworkMode
+from console.domain.permission import Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Base of all commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartAgent(Command):
+    """Launch it: audit record first, then ticket, sandbox, confirm, portal, go."""
+
+    agent: Agent
+    request: LaunchRequest
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseLaunch(Command):
+    """The launch is refused; the error goes to whoever asked."""
+
+    agent_id: AgentId
+    error: ConsoleError
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowAgent(Command):
+    """Persist the agent and send it to every view."""
+
+    agent: Agent
+
+
+@dataclass(frozen=True, slots=True)
+class HaltAgents(Command):
+    """Kill these through the guard, verified (budget)."""
+
+    agent_ids: tuple[AgentId, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchNetwork(Command):
+    """Restrict an agent's network; never loosens."""
+
+    agent_id: AgentId
+    mode: NetworkMode
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TellAgent(Command):
+    """A notice the agent can read on its own socket."""
+
+    agent_id: AgentId
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Command):
+    """An audit entry. ``must``: about something that only stops or tightens; it may use the reserve of a full disk."""
+
+    actor: str
+    kind: str
+    what: str
+    verdict: str = ""
+    agent_id: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    must: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoteEvent(Command):
+    """One line of an agent's recent events."""
+
+    agent_id: AgentId
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPermission(Command):
+    """A verdict that needs nothing more."""
+
+    agent_id: AgentId
+    request_id: str
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotThenAnswer(Command):
+    """Write the rollback record first; only if that is on disk answer ``decision``, else deny."""
+
+    agent_id: AgentId
+    context_id: str
+    request_id: str
+    destructive: str
+    """``file_write`` or ``file_delete``."""
+    path: str
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeUrl(Command):
+    """Judge a URL by the live allowlist and the agent's network mode, then answer."""
+
+    agent_id: AgentId
+    request_id: str
+    url: str
+    mode: NetworkMode
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveAgent(Command):
+    """It ended: close its socket and portal, let the guard forget its leaf."""
+
+    agent_id: AgentId

@@ -1,0 +1,169 @@
+"""Events: everything that happened, in the past tense. Clock and ids come in with them; the engine has neither."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest, ProcessIdentity, SourceReport
+from console.domain.kill import Receipt
+from console.domain.network import NetworkMode, Sensitivity
+from console.domain.permission import PermissionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """``at``: seconds since the epoch, for people. ``boot_s``: CLOCK_BOOTTIME in seconds, for metering."""
+
+    at: float
+    boot_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchAsked(Event):
+    """Somebody asked for a new agent. ``agent_id`` is fresh; ``by`` is ``operator:<uid>`` or ``agent:<id>``."""
+
+    agent_id: AgentId
+    request: LaunchRequest
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchConfirmed(Event):
+    """The guard confirmed the ticket and the agent's own code runs."""
+
+    agent_id: AgentId
+    process: ProcessIdentity | None
+    container_id: str
+    control_level: ControlLevel
+    network_enforced: bool
+    network_note: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchBroke(Event):
+    """The launch did not happen; nothing of it runs."""
+
+    agent_id: AgentId
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentExited(Event):
+    """The agent's first process is gone. ``exit_code`` None: not known (a supervisor restart lay between)."""
+
+    agent_id: AgentId
+    exit_code: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReported(Event):
+    """Increments reported on the agent's own socket, already checked one by one."""
+
+    agent_id: AgentId
+    iterations: int = 0
+    tokens: int = 0
+    tool_calls: int = 0
+    cost_usd: float = 0.0
+    action: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRefused(Event):
+    """A report with NaN, negative, infinite or absurd numbers; recorded, never counted."""
+
+    agent_id: AgentId
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClockTicked(Event):
+    """Once a second: wall time is metered, caps are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateDataRegistered(Event):
+    """The ledger has committed the ratchet; ``level`` and ``mode`` are what now holds for the context."""
+
+    agent_id: AgentId
+    dataset: str
+    source: str
+    level: Sensitivity
+    mode: NetworkMode
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSwitched(Event):
+    """What was really enforced after a switch, verified."""
+
+    agent_id: AgentId
+    mode: NetworkMode
+    enforced: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionAsked(Event):
+    """An agent asks before a tool call."""
+
+    agent_id: AgentId
+    request_id: str
+    request: PermissionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenSetChanged(Event):
+    """The guard's durable causes, as it reports them."""
+
+    causes: dict[AgentId, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class KillStarted(Event):
+    """A press reached the guard. ``agent_ids`` None: everything (latched)."""
+
+    kill_id: str
+    agent_ids: tuple[AgentId, ...] | None
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class KillJudged(Event):
+    """The guard's receipt: who is proven zero and who is not."""
+
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Rearmed(Event):
+    """The guard unlatched."""
+
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SoftStopChanged(Event):
+    """The remote channel cannot be trusted (``why``), or can again ("")."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sighted(Event):
+    """One round of all sources."""
+
+    reports: tuple[SourceReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored(Event):
+    """Start-up: what the ledger held, and which of it still lives."""
+
+    agents: tuple[Agent, ...]
+    alive: frozenset[AgentId]
+    contexts: dict[str, tuple[Sensitivity, NetworkMode]]
+    killed: bool
+    tombstone: str
+    settings: dict[str, Any]

@@ -1,0 +1,199 @@
+"""The engine: one event in, commands out. Deterministic; no clock, socket, Docker or Qt. Each promise is a playbook test of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from console.domain import command as c
+from console.domain import event as e
+from console.domain.agent import Agent, AgentId, AgentState
+from console.domain.kill import Outcome
+from console.domain.network import NetworkMode, stricter_mode
+from console.enforcement import budgets, launching, permissions, sightings
+from console.enforcement.state import EngineState
+
+Commands = Iterator[c.Command]
+
+
+class Engine:
+    """Holds the state; ``step`` is the only way to change it."""
+
+    def __init__(self, state: EngineState | None = None) -> None:
+        self.state = state or EngineState()
+        self._handlers: dict[type[e.Event], Callable[[Any], Commands]] = {
+            e.Restored: self._restored,
+            e.LaunchAsked: lambda event: launching.asked(self.state, event),
+            e.LaunchConfirmed: lambda event: launching.confirmed(self.state, event),
+            e.LaunchBroke: lambda event: launching.broke(self.state, event),
+            e.AgentExited: self._exited,
+            e.UsageReported: lambda event: budgets.reported(self.state, event),
+            e.UsageRefused: self._usage_refused,
+            e.ClockTicked: lambda event: budgets.ticked(self.state, event),
+            e.PrivateDataRegistered: self._private_data,
+            e.NetworkSwitched: self._network_switched,
+            e.PermissionAsked: lambda event: permissions.asked(self.state, event),
+            e.FrozenSetChanged: self._frozen,
+            e.KillStarted: self._kill_started,
+            e.KillJudged: self._kill_judged,
+            e.Rearmed: self._rearmed,
+            e.SoftStopChanged: self._soft_stop,
+            e.Sighted: lambda event: sightings.sighted(self.state, event),
+        }
+
+    def step(self, event: e.Event) -> list[c.Command]:
+        """What must be done because of ``event``, in order."""
+        return list(self._handlers[type(event)](event))
+
+    def _show(self, agent: Agent) -> c.ShowAgent:
+        return c.ShowAgent(self.state.put(agent))
+
+    def _restored(self, event: e.Restored) -> Commands:
+        state = self.state
+        state.killed = event.killed
+        state.kill_reason = event.tombstone
+        state.contexts.update(event.contexts)
+        for agent in event.agents:
+            usage = state.tree_usage.get(agent.root_id)
+            state.tree_usage[agent.root_id] = agent.usage if usage is None else usage.plus(agent.usage)
+            if agent.state.is_live and agent.agent_id not in event.alive:
+                ended = AgentState.KILLED if event.killed else AgentState.LOST
+                agent = replace(agent, state=ended, state_reason="gone while no supervisor ran", ended_at=event.at)
+                yield c.Record("supervisor", "agent.lost", f"{agent.agent_id} was gone at start-up", agent_id=agent.agent_id)
+            elif agent.state.is_live and agent.process is not None:
+                # proc(5): starttime counts ticks since boot, so wall time survives a restart of ours.
+                state.born_boot[agent.agent_id] = agent.process.start_ticks / 100
+            yield self._show(agent)
+
+    def _exited(self, event: e.AgentExited) -> Commands:
+        agent = self.state.agents.get(event.agent_id)
+        if agent is None or not agent.state.is_live:
+            return
+        if event.agent_id in self.state.killing or event.agent_id in self.state.halting or agent.state is AgentState.ALIVE_AFTER_KILL:
+            return  # a kill is under way: only its receipt says what became of the agent
+        ok = event.exit_code in (0, None)
+        reason = "exit code unknown" if event.exit_code is None else f"exit code {event.exit_code}"
+        agent = replace(
+            agent, state=AgentState.ENDED if ok else AgentState.FAILED, state_reason=reason, exit_code=event.exit_code, ended_at=event.at
+        )
+        yield self._show(agent)
+        yield c.Record("supervisor", "agent.ended", f"{agent.agent_id} ended: {reason}", agent_id=agent.agent_id)
+        yield c.NoteEvent(agent.agent_id, "ended", reason)
+        yield c.LeaveAgent(agent.agent_id)
+
+    def _usage_refused(self, event: e.UsageRefused) -> Commands:
+        yield c.Record(f"agent:{event.agent_id}", "usage.refused", event.why, verdict="deny", agent_id=event.agent_id)
+        yield c.NoteEvent(event.agent_id, "usage", f"report refused: {event.why}")
+
+    def _private_data(self, event: e.PrivateDataRegistered) -> Commands:
+        state = self.state
+        owner = state.agents.get(event.agent_id)
+        if owner is None:
+            return
+        # Everything the agent spawned shares its data: the ratchet goes down the tree and over every context met there.
+        contexts = {state.agents[i].context_id for i in state.subtree(event.agent_id)} | {owner.context_id}
+        for context_id in sorted(contexts):
+            state.raise_context(context_id, event.level, event.mode)
+        yield c.Record(
+            f"agent:{event.agent_id}",
+            "ratchet.raised",
+            f"{event.level} data registered in {owner.context_id}: network {event.mode}",
+            agent_id=event.agent_id,
+            data={"dataset": event.dataset, "source": event.source, "contexts": sorted(contexts)},
+            must=True,
+        )
+        for agent_id in sorted(state.live):
+            agent = state.agents[agent_id]
+            if agent.context_id not in contexts:
+                continue
+            level, mode = state.context(agent.context_id)
+            wanted = stricter_mode(agent.network_mode, mode)
+            changed = wanted is not agent.network_mode
+            yield self._show(replace(agent, sensitivity=level, network_mode=wanted))
+            if changed:
+                yield c.SwitchNetwork(agent_id, wanted, f"{level} data entered session {agent.context_id}")
+
+    def _network_switched(self, event: e.NetworkSwitched) -> Commands:
+        agent = self.state.agents.get(event.agent_id)
+        if agent is None:
+            return
+        mode = stricter_mode(agent.network_mode, event.mode)
+        self.state.raise_context(agent.context_id, agent.sensitivity, NetworkMode.FULL)
+        yield self._show(replace(agent, network_mode=mode, network_enforced=event.enforced, network_note=event.note))
+        words = f"network {mode}" + ("" if event.enforced else f", not enforced: {event.note}")
+        yield c.Record("supervisor", "network.switched", f"{event.agent_id}: {words}", agent_id=event.agent_id, must=True)
+        yield c.NoteEvent(event.agent_id, "network", words)
+        yield c.TellAgent(
+            event.agent_id,
+            "network",
+            f"Network access is now {mode}. "
+            + ("Only approved destinations can be reached." if mode is NetworkMode.PROXIED else "No destination can be reached.")
+            + " Local files and computation still work.",
+        )
+
+    def _frozen(self, event: e.FrozenSetChanged) -> Commands:
+        for agent_id in sorted(self.state.live):
+            agent = self.state.agents[agent_id]
+            causes = event.causes.get(agent_id, ())
+            if causes == agent.causes:
+                continue
+            state = agent.state
+            if causes and state in (AgentState.RUNNING, AgentState.WAITING, AgentState.NEEDS_OK):
+                state = AgentState.FROZEN
+            elif not causes and state is AgentState.FROZEN:
+                state = AgentState.RUNNING
+            yield self._show(replace(agent, causes=causes, state=state))
+            yield c.NoteEvent(agent_id, "freeze", f"frozen: {', '.join(causes)}" if causes else "thawed")
+
+    def _kill_started(self, event: e.KillStarted) -> Commands:
+        state = self.state
+        if event.agent_ids is None:
+            state.killed, state.kill_reason = True, event.reason
+        state.killing.update(state.live if event.agent_ids is None else event.agent_ids)
+        yield c.Record(
+            event.by,
+            "kill.pressed",
+            f"kill of {'everything' if event.agent_ids is None else ', '.join(event.agent_ids)}: {event.reason}",
+            data={"kill_id": event.kill_id},
+            must=True,
+        )
+
+    def _kill_judged(self, event: e.KillJudged) -> Commands:
+        receipt = event.receipt
+        for target in receipt.targets:
+            agent = self.state.agents.get(AgentId(target.agent_id))
+            if agent is None or not agent.state.is_live:
+                continue
+            proven = target.outcome is Outcome.PROVEN_ZERO
+            self.state.killing.discard(agent.agent_id)
+            halted = agent.agent_id in self.state.halting
+            if proven:
+                end = AgentState.HALTED if halted else AgentState.KILLED
+                reason = agent.state_reason if halted else receipt.reason
+                self.state.halting.discard(agent.agent_id)
+            else:
+                end, reason = AgentState.ALIVE_AFTER_KILL, f"{target.outcome}: not proven dead"
+            yield self._show(replace(agent, state=end, state_reason=reason, ended_at=event.at if proven else None, causes=()))
+            yield c.NoteEvent(agent.agent_id, "kill", f"{target.outcome} {receipt.kill_id}")
+            if proven:
+                yield c.LeaveAgent(agent.agent_id)
+        yield c.Record(
+            "guard",
+            "kill.judged",
+            f"{receipt.kill_id}: {'zero proven' if receipt.verified_zero else 'NOT proven'}, "
+            f"{sum(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets)} of {len(receipt.targets)} targets",
+            verdict="ok" if receipt.verified_zero else "not_proven",
+            data={"kill_id": receipt.kill_id, "scope": receipt.scope, "reason": receipt.reason, "survivors": len(receipt.survivors)},
+            must=True,
+        )
+
+    def _rearmed(self, event: e.Rearmed) -> Commands:
+        self.state.killed, self.state.kill_reason = False, ""
+        yield c.Record(event.by, "kill.rearmed", f"rearmed: {event.reason}", verdict="ok")
+
+    def _soft_stop(self, event: e.SoftStopChanged) -> Commands:
+        if event.why == self.state.soft_stop:
+            return
+        self.state.soft_stop = event.why
+        yield c.Record("supervisor", "soft_stop", f"soft stop: {event.why}" if event.why else "soft stop lifted", must=True)

@@ -1,0 +1,133 @@
+"""Launches: depth and children are counted here, in one step, so that no race can pass them (U2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from console.domain import command as c
+from console.domain import event as e
+from console.domain.agent import Agent, AgentState, ContextId, ControlLevel, LaunchRequest, SandboxKind
+from console.domain.budget import Limits, Usage, first_breach
+from console.domain.errors import ConsoleError, Denied, Killed, NotFound
+from console.domain.network import NetworkMode, Sensitivity, higher, mode_for, stricter_mode
+from console.enforcement.state import EngineState
+
+
+def asked(state: EngineState, event: e.LaunchAsked) -> Iterator[c.Command]:
+    """Refuses, or takes the place of the new agent at once (so that the next request already counts it) and starts it."""
+    try:
+        parent = _parent(state, event.request)
+        _check(state, event.request, parent)
+    except ConsoleError as error:
+        yield c.Record(event.by, "launch.refused", str(error), verdict="deny", data={"argv0": event.request.argv[0]})
+        yield c.RefuseLaunch(event.agent_id, error, event.by)
+        return
+    agent = state.put(_born(state, event, parent))
+    state.born_boot[agent.agent_id] = event.boot_s
+    state.tree_usage.setdefault(agent.root_id, Usage())
+    state.raise_context(agent.context_id, agent.sensitivity, agent.network_mode)
+    yield c.StartAgent(agent, event.request, event.by)
+    yield c.ShowAgent(agent)
+
+
+def _parent(state: EngineState, request: LaunchRequest) -> Agent | None:
+    if request.parent_id is None:
+        return None
+    parent = state.agents.get(request.parent_id)
+    if parent is None:
+        raise NotFound(f"There is no agent {request.parent_id}.", "watchfloor fleet lists the agents.")
+    return parent
+
+
+def _check(state: EngineState, request: LaunchRequest, parent: Agent | None) -> None:
+    if state.killed:
+        raise Killed("The kill switch is latched: nothing starts.", "Rearm first: watchfloor rearm --reason ...")
+    if state.soft_stop:
+        raise Killed(f"Soft stop: {state.soft_stop}.", "It lifts by itself on one good signed read of the kill file.")
+    if len(state.live) >= state.spawn.max_agents:
+        raise Denied(f"{len(state.live)} agents live already.", "End some, or raise the setting spawn.max_agents.")
+    if parent is None:
+        return
+    if parent.state not in (AgentState.RUNNING, AgentState.WAITING, AgentState.NEEDS_OK, AgentState.STARTING):
+        raise Denied(f"Agent {parent.agent_id} is {parent.state}: it cannot spawn.", "Thaw it, or launch without a parent.")
+    if parent.control_level is ControlLevel.OBSERVED:
+        raise Denied("An observed agent cannot be a parent.", "Only agents that Watchfloor started can spawn through it.")
+    if parent.depth + 1 > state.spawn.max_depth:
+        raise Denied(
+            f"Depth {parent.depth + 1} is over the limit of {state.spawn.max_depth}.",
+            "The depth of an agent is fixed at birth; work at a higher level.",
+        )
+    if state.live_children(parent.agent_id) >= state.spawn.max_children:
+        raise Denied(f"Agent {parent.agent_id} has {state.spawn.max_children} children already.", "Wait until one has ended.")
+    root = state.agents[parent.root_id]
+    if breach := first_breach(state.tree_usage.get(parent.root_id, Usage()), root.tree_limits, "tree"):
+        raise Denied(f"The tree's budget is used up: {breach.words()}.", "Raise the limit, or start a new tree.")
+
+
+def _born(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> Agent:
+    request = event.request
+    context_id = request.context_id or (parent.context_id if parent else ContextId(f"ctx-{event.agent_id}"))
+    context_level, context_mode = state.context(context_id)
+    level = higher(request.sensitivity, context_level)
+    mode = stricter_mode(request.network_mode or NetworkMode.FULL, context_mode)
+    sandbox = request.sandbox
+    if parent is not None:
+        # A child is never held less firmly, and never knows less or reaches more, than its parent (promise 4).
+        level = higher(level, parent.sensitivity)
+        mode = stricter_mode(mode, parent.network_mode)
+        if parent.sandbox is not SandboxKind.NONE and sandbox is SandboxKind.NONE:
+            sandbox = parent.sandbox
+    mode = stricter_mode(mode, mode_for(level))
+    return Agent(
+        agent_id=event.agent_id,
+        name=request.name or request.argv[0].rsplit("/", 1)[-1],
+        parent_id=parent.agent_id if parent else None,
+        root_id=parent.root_id if parent else event.agent_id,
+        depth=parent.depth + 1 if parent else 1,
+        context_id=context_id,
+        control_level=ControlLevel.MANAGED if sandbox is SandboxKind.NONE else ControlLevel.CONTAINED,
+        sandbox=sandbox,
+        started_at=event.at,
+        argv=request.argv,
+        limits=request.limits,
+        tree_limits=Limits() if parent else request.tree_limits,
+        sensitivity=level,
+        network_mode=mode,
+        last_action="starting",
+        last_action_at=event.at,
+    )
+
+
+def confirmed(state: EngineState, event: e.LaunchConfirmed) -> Iterator[c.Command]:
+    """It runs, and the guard has it."""
+    agent = state.agents.get(event.agent_id)
+    if agent is None:
+        return
+    enforced = event.network_enforced or agent.network_mode is NetworkMode.FULL
+    agent = replace(
+        agent,
+        state=AgentState.RUNNING if agent.state is AgentState.STARTING else agent.state,
+        process=event.process,
+        container_id=event.container_id,
+        control_level=event.control_level,
+        network_enforced=enforced,
+        network_note=event.network_note,
+        last_action="started",
+        last_action_at=event.at,
+    )
+    yield c.ShowAgent(state.put(agent))
+    yield c.NoteEvent(agent.agent_id, "started", f"{agent.control_level}, network {agent.network_mode}")
+    if agent.sensitivity is not Sensitivity.PUBLIC:
+        yield c.TellAgent(agent.agent_id, "network", f"This session holds {agent.sensitivity} data: network {agent.network_mode}.")
+
+
+def broke(state: EngineState, event: e.LaunchBroke) -> Iterator[c.Command]:
+    """Nothing of it runs; the place is free again."""
+    agent = state.agents.get(event.agent_id)
+    if agent is None or not agent.state.is_live:
+        return
+    agent = replace(agent, state=AgentState.FAILED, state_reason=event.why, ended_at=event.at)
+    yield c.ShowAgent(state.put(agent))
+    yield c.Record("supervisor", "launch.failed", f"{agent.agent_id}: {event.why}", verdict="failed", agent_id=agent.agent_id, must=True)
+    yield c.LeaveAgent(agent.agent_id)

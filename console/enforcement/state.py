@@ -1,0 +1,75 @@
+"""What the engine knows: agents, trees, contexts, the kill. Pure look-ups; the engine alone changes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from console.domain.agent import Agent, AgentId
+from console.domain.budget import Usage
+from console.domain.network import NetworkMode, Sensitivity, mode_for, stricter_mode
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnLimits:
+    """Limits on trees (DESIGN.md: a root agent has depth 1; children counted are those not ended)."""
+
+    max_depth: int = 3
+    max_children: int = 6
+    max_agents: int = 20_000
+
+
+@dataclass(slots=True)
+class EngineState:
+    """Mutable; owned by one engine on one thread."""
+
+    spawn: SpawnLimits = field(default_factory=SpawnLimits)
+    agents: dict[AgentId, Agent] = field(default_factory=dict)
+    children: dict[AgentId, set[AgentId]] = field(default_factory=dict)
+    live: set[AgentId] = field(default_factory=set)
+    born_boot: dict[AgentId, float] = field(default_factory=dict)
+    tree_usage: dict[AgentId, Usage] = field(default_factory=dict)
+    """By root id; ended members stay counted."""
+    contexts: dict[str, tuple[Sensitivity, NetworkMode]] = field(default_factory=dict)
+    killed: bool = False
+    kill_reason: str = ""
+    soft_stop: str = ""
+    halting: set[AgentId] = field(default_factory=set)
+    """Being halted by a budget; a breach is acted on once."""
+    killing: set[AgentId] = field(default_factory=set)
+    """Targets of a press whose receipt is still out; only that receipt says what became of them."""
+    sighted: dict[str, set[AgentId]] = field(default_factory=dict)
+    """Per source: observed agents it still sees."""
+
+    def subtree(self, agent_id: AgentId) -> list[AgentId]:
+        """The agent and all it spawned, parents before children."""
+        found, queue = [], [agent_id]
+        while queue:
+            current = queue.pop()
+            found.append(current)
+            queue.extend(sorted(self.children.get(current, ())))
+        return found
+
+    def live_children(self, agent_id: AgentId) -> int:
+        """Children not ended."""
+        return len(self.children.get(agent_id, set()) & self.live)
+
+    def context(self, context_id: str) -> tuple[Sensitivity, NetworkMode]:
+        """Sensitivity and strictest mode of a context; a context nobody registered data for is PUBLIC."""
+        return self.contexts.get(context_id, (Sensitivity.PUBLIC, NetworkMode.FULL))
+
+    def raise_context(self, context_id: str, level: Sensitivity, mode: NetworkMode) -> None:
+        """Joins; never lowers (promise 4)."""
+        had_level, had_mode = self.context(context_id)
+        joined = level if level.level > had_level.level else had_level
+        self.contexts[context_id] = (joined, stricter_mode(stricter_mode(had_mode, mode), mode_for(joined)))
+
+    def put(self, agent: Agent) -> Agent:
+        """Stores the agent and keeps the indexes true."""
+        self.agents[agent.agent_id] = agent
+        if agent.parent_id is not None:
+            self.children.setdefault(agent.parent_id, set()).add(agent.agent_id)
+        if agent.state.is_live:
+            self.live.add(agent.agent_id)
+        else:
+            self.live.discard(agent.agent_id)
+        return agent

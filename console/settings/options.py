@@ -1,0 +1,115 @@
+"""Watchfloor's own options as data: type, default and one sentence each. Layers: default < settings.json of the instance < command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from console.domain.errors import ConsoleError
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class SpawnOptions(_Section):
+    """Limits on agent trees."""
+
+    max_depth: int = Field(3, ge=1, le=20, description="Deepest level of a tree; a root agent has depth 1.")
+    max_children: int = Field(6, ge=0, le=1000, description="Children of one agent that have not ended.")
+
+
+class AgentOptions(_Section):
+    """How agents are started."""
+
+    uid: int = Field(65534, ge=1, description="User id of agents when Watchfloor runs as root; never 0.")
+    gid: int = Field(65534, ge=1, description="Group id of agents when Watchfloor runs as root; never 0.")
+    pids_max: int = Field(512, ge=4, description="Most processes of one agent.")
+    memory_max_mib: int = Field(2048, ge=16, description="Most memory of one contained agent, in MiB.")
+
+
+class RemoteOptions(_Section):
+    """The remote kill file."""
+
+    bucket: str = Field("", description="Bucket of the kill file; empty: remote kill is not configured.")
+    key: str = Field("platform/kill-switch.json", description="Name of the kill file in the bucket.")
+    endpoint: str = Field("", description="Another endpoint than Google's (a stand-in); empty: Google Cloud Storage.")
+    fleet: str = Field("default", description="Fleet the kill file must name.")
+    poll_s: float = Field(10.0, gt=0, le=10, description="Longest time between two reads, in seconds.")
+    lease: Literal["stop", "alarm"] = Field("stop", description="What a host does that cannot read the file for 60 s.")
+
+
+class EgressOptions(_Section):
+    """Envoy."""
+
+    netns: str = Field("", description="Network namespace Envoy runs in; empty: this host's.")
+    hosts: dict[str, list[str]] = Field({}, description="Names that resolve to fixed addresses instead of by DNS.")
+
+
+class Options(_Section):
+    """All options of an instance."""
+
+    spawn: SpawnOptions = SpawnOptions()
+    agents: AgentOptions = AgentOptions()
+    remote: RemoteOptions = RemoteOptions()
+    egress: EgressOptions = EgressOptions()
+    heartbeat_s: float = Field(30.0, gt=0, description="Silence of the supervisor after which the guard freezes its agents, in seconds.")
+    engine_socket: str = Field("", description="Docker Engine's unix socket; empty: DOCKER_HOST, else /var/run/docker.sock.")
+    discover_root: str = Field(
+        "", description="Home folder in which agents are looked for; empty: the operator's own, default instance only."
+    )
+    host_name: str = Field("", description="Name of this host in receipts; empty: the machine's.")
+    stand_ins: list[str] = Field([], description="Parts that are stand-ins, named wherever they show.")
+    linger_s: float = Field(60.0, gt=0, description="An embedded supervisor ends this long after its last client when nothing lives.")
+
+    def host(self) -> str:
+        """The host's name."""
+        return self.host_name or socket.gethostname()
+
+    def engine(self) -> str:
+        """Path of the engine's socket."""
+        if self.engine_socket:
+            return self.engine_socket
+        named = os.environ.get("DOCKER_HOST", "")
+        return named.removeprefix("unix://") if named.startswith("unix://") else "/var/run/docker.sock"
+
+
+def load_options(path: Path) -> Options:
+    """Reads settings.json; a missing file means defaults, a broken one is an error that names the field (never half-read)."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return Options()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConsoleError(f"{path} cannot be read: {error}.", "Mend or remove it.") from error
+    try:
+        return Options.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise ConsoleError(f"{path}: {where}: {first['msg']}.", "Mend that setting; nothing was started.") from error
+
+
+def merged(options: Options, changes: dict[str, Any]) -> Options:
+    """Options with dotted changes (``{"remote.bucket": "b"}``) applied and checked again."""
+    data = options.model_dump()
+    for dotted, value in changes.items():
+        section, _, name = dotted.rpartition(".")
+        (data[section] if section else data)[name] = value
+    return Options.model_validate(data)
+
+
+def save_options(path: Path, options: Options) -> None:
+    """Writes settings.json (new file, fsync, rename)."""
+    draft = path.with_name(f".settings-{secrets.token_hex(4)}")
+    with draft.open("x") as out:
+        out.write(json.dumps(options.model_dump(), indent=2))
+        out.flush()
+        os.fsync(out.fileno())
+    draft.replace(path)
