@@ -21,35 +21,35 @@ class _Section(BaseModel):
 class SpawnOptions(_Section):
     """Limits on agent trees."""
 
-    max_depth: int = Field(3, ge=1, le=20, description="Deepest level of a tree; a root agent has depth 1.")
-    max_children: int = Field(6, ge=0, le=1000, description="Children of one agent that have not ended.")
+    max_depth: int = Field(default=3, ge=1, le=20, description="Deepest level of a tree; a root agent has depth 1.")
+    max_children: int = Field(default=6, ge=0, le=1000, description="Children of one agent that have not ended.")
 
 
 class AgentOptions(_Section):
     """How agents are started."""
 
-    uid: int = Field(65534, ge=1, description="User id of agents when Watchfloor runs as root; never 0.")
-    gid: int = Field(65534, ge=1, description="Group id of agents when Watchfloor runs as root; never 0.")
-    pids_max: int = Field(512, ge=4, description="Most processes of one agent.")
-    memory_max_mib: int = Field(2048, ge=16, description="Most memory of one contained agent, in MiB.")
+    uid: int = Field(default=65534, ge=1, description="User id of agents when Watchfloor runs as root; never 0.")
+    gid: int = Field(default=65534, ge=1, description="Group id of agents when Watchfloor runs as root; never 0.")
+    pids_max: int = Field(default=512, ge=4, description="Most processes of one agent.")
+    memory_max_mib: int = Field(default=2048, ge=16, description="Most memory of one contained agent, in MiB.")
 
 
 class RemoteOptions(_Section):
     """The remote kill file."""
 
-    bucket: str = Field("", description="Bucket of the kill file; empty: remote kill is not configured.")
-    key: str = Field("platform/kill-switch.json", description="Name of the kill file in the bucket.")
-    endpoint: str = Field("", description="Another endpoint than Google's (a stand-in); empty: Google Cloud Storage.")
-    fleet: str = Field("default", description="Fleet the kill file must name.")
-    poll_s: float = Field(10.0, gt=0, le=10, description="Longest time between two reads, in seconds.")
-    lease: Literal["stop", "alarm"] = Field("stop", description="What a host does that cannot read the file for 60 s.")
+    bucket: str = Field(default="", description="Bucket of the kill file; empty: remote kill is not configured.")
+    key: str = Field(default="platform/kill-switch.json", description="Name of the kill file in the bucket.")
+    endpoint: str = Field(default="", description="Another endpoint than Google's (a stand-in); empty: Google Cloud Storage.")
+    fleet: str = Field(default="default", description="Fleet the kill file must name.")
+    poll_s: float = Field(default=10.0, gt=0, le=10, description="Longest time between two reads, in seconds.")
+    lease: Literal["stop", "alarm"] = Field(default="stop", description="What a host does that cannot read the file for 60 s.")
 
 
 class EgressOptions(_Section):
     """Envoy."""
 
-    netns: str = Field("", description="Network namespace Envoy runs in; empty: this host's.")
-    hosts: dict[str, list[str]] = Field({}, description="Names that resolve to fixed addresses instead of by DNS.")
+    netns: str = Field(default="", description="Network namespace Envoy runs in; empty: this host's.")
+    hosts: dict[str, list[str]] = Field(default={}, description="Names that resolve to fixed addresses instead of by DNS.")
 
 
 class Options(_Section):
@@ -59,14 +59,18 @@ class Options(_Section):
     agents: AgentOptions = AgentOptions()
     remote: RemoteOptions = RemoteOptions()
     egress: EgressOptions = EgressOptions()
-    heartbeat_s: float = Field(30.0, gt=0, description="Silence of the supervisor after which the guard freezes its agents, in seconds.")
-    engine_socket: str = Field("", description="Docker Engine's unix socket; empty: DOCKER_HOST, else /var/run/docker.sock.")
+    heartbeat_s: float = Field(
+        default=30.0, gt=0, description="Silence of the supervisor after which the guard freezes its agents, in seconds."
+    )
+    engine_socket: str = Field(default="", description="Docker Engine's unix socket; empty: DOCKER_HOST, else /var/run/docker.sock.")
     discover_root: str = Field(
         "", description="Home folder in which agents are looked for; empty: the operator's own, default instance only."
     )
-    host_name: str = Field("", description="Name of this host in receipts; empty: the machine's.")
-    stand_ins: list[str] = Field([], description="Parts that are stand-ins, named wherever they show.")
-    linger_s: float = Field(60.0, gt=0, description="An embedded supervisor ends this long after its last client when nothing lives.")
+    host_name: str = Field(default="", description="Name of this host in receipts; empty: the machine's.")
+    stand_ins: list[str] = Field(default=[], description="Parts that are stand-ins, named wherever they show.")
+    linger_s: float = Field(
+        default=60.0, gt=0, description="An embedded supervisor ends this long after its last client when nothing lives."
+    )
 
     def host(self) -> str:
         """The host's name."""
