@@ -1,0 +1,170 @@
+"""What a test may leave behind: nothing. Snapshots of this session's processes, threads, files, mounts, cgroups, networks, containers.
+
+Everything a session makes carries its mark: temporary files lie under its own TMPDIR, and processes inherit ``WATCHFLOOR_TEST_SESSION``.
+Cgroups, networks and containers belong to the machine; they count only when no other instance or test session can have made them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import http.client
+import json
+import os
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+SESSION_VARIABLE = "WATCHFLOOR_TEST_SESSION"
+GRACE_S = 5.0
+"""How long what is on its way out may take."""
+_LOCK = Path("/tmp/.watchfloor-test-sessions.lock")  # noqa: S108 - the same for every session of the machine
+_LABEL = "io.watchfloor.instance"
+_THREADS_OF_LIBRARIES = ("Dummy-", "pytest_timeout", "asyncio_", "AnyIO worker thread", "pydevd", "QtThread")
+
+
+@dataclass
+class Traces:
+    """What exists at a moment, each as a set of words a person can act on."""
+
+    processes: set[str] = field(default_factory=set)
+    threads: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
+    mounts: set[str] = field(default_factory=set)
+    machine: set[str] = field(default_factory=set)
+    """Cgroups, network namespaces, interfaces and containers: of this session or of anybody else."""
+
+    def beyond(self, before: Traces) -> list[str]:
+        """What is here and was not there before."""
+        left: list[str] = []
+        for name in ("processes", "threads", "files", "mounts", "machine"):
+            left += sorted(getattr(self, name) - getattr(before, name))
+        return left
+
+
+class Session:
+    """One pytest run: its mark, its temporary folder, its share of the lock that tells whether it is alone."""
+
+    def __init__(self, mark: str, folder: Path) -> None:
+        self.mark = mark
+        self.folder = folder
+        self._lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fcntl.flock(self._lock, fcntl.LOCK_SH)
+
+    def look(self, *, deep: bool, engine: Path | None) -> Traces:
+        """``deep`` reads the environment of every process (some ms); otherwise only children are seen."""
+        seen = Traces(processes=_children())
+        if deep:
+            seen.processes |= self._marked()
+        seen.threads = {f"thread {t.name}" for t in threading.enumerate() if not t.name.startswith(_THREADS_OF_LIBRARIES)}
+        seen.files = {f"file {p}" for p in self.folder.iterdir() if not p.name.startswith("pytest-of-")}
+        seen.mounts = self._mounts()
+        seen.machine = _cgroups() | _networks() | (_containers(engine) if engine else set())
+        return seen
+
+    def left_after(self, before: Traces, *, deep: bool, engine: Path | None) -> list[str]:
+        """What stayed beyond the grace; waits only as long as something is left."""
+        deadline = time.monotonic() + GRACE_S
+        while True:
+            now = self.look(deep=deep, engine=engine)
+            if now.machine - before.machine and not self._is_alone():
+                now.machine = set()
+            left = now.beyond(before)
+            if not left or time.monotonic() > deadline:
+                return left
+            time.sleep(0.05)
+
+    def _marked(self) -> set[str]:
+        wanted = f"{SESSION_VARIABLE}={self.mark}".encode()
+        return {_words(pid) for pid in _pids() if pid != os.getpid() and wanted in _read(f"/proc/{pid}/environ")} - {""}
+
+    def _mounts(self) -> set[str]:
+        points = [line.split(" ", 6)[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        return {f"mount {p}" for p in points if p.startswith(f"{self.folder}/")}
+
+    def _is_alone(self) -> bool:
+        """False while another test session, or an instance that is not ours, lives on this machine."""
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_SH)
+        mark = f"{SESSION_VARIABLE}={self.mark}".encode()
+        for pid in _pids():
+            words = _read(f"/proc/{pid}/cmdline")
+            if (b"console" in words or b"watchfloor" in words) and mark not in _read(f"/proc/{pid}/environ") and pid != os.getpid():
+                return False
+        return True
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
+
+
+def _words(pid: int) -> str:
+    """``process PID: command line``, or empty for one that is gone or a zombie of somebody else's."""
+    stat = _read(f"/proc/{pid}/stat")
+    if not stat or stat.rsplit(b")", 1)[1].split()[0] in (b"Z", b"X"):
+        return ""
+    return f"process {pid}: {_read(f'/proc/{pid}/cmdline').replace(bytes(1), b' ').decode(errors='replace')[:160]}"
+
+
+def _children() -> set[str]:
+    """Children of every thread of ours, zombies too: they were never waited for."""
+    found: set[str] = set()
+    for task in os.listdir("/proc/self/task"):
+        for pid in _read(f"/proc/self/task/{task}/children").split():
+            words = _words(int(pid))
+            found.add(words or f"zombie {int(pid)}")
+    return found
+
+
+def _cgroups() -> set[str]:
+    found: set[str] = set()
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields = line.split(" ")
+        if " - cgroup" in line:
+            with contextlib.suppress(OSError):
+                found |= {f"cgroup {e.path}" for e in os.scandir(fields[4]) if e.name.startswith("watchfloor-")}
+    return found
+
+
+def _networks() -> set[str]:
+    found: set[str] = set()
+    for folder, prefixes in (("/run/netns", ("watchfloor", "wf")), ("/sys/class/net", ("wf", "watchfloor"))):
+        with contextlib.suppress(OSError):
+            found |= {f"network {folder}/{n}" for n in os.listdir(folder) if n.startswith(prefixes)}
+    return found
+
+
+def _containers(engine: Path) -> set[str]:
+    filters = quote(json.dumps({"label": [_LABEL]}))
+    found = ask_engine(engine, f"/containers/json?all=1&filters={filters}")
+    return {f"container {c['Id'][:12]} {c['Names']}" for c in json.loads(found)} if found else set()
+
+
+def ask_engine(engine: Path, path: str) -> bytes:
+    """One GET on the engine's socket; empty when it does not answer."""
+    connection = http.client.HTTPConnection("engine", timeout=5)
+    connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.sock.settimeout(5)
+    try:
+        connection.sock.connect(str(engine))
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.read() if answer.status == 200 else b""
+    except (OSError, http.client.HTTPException):
+        return b""
+    finally:
+        connection.close()
