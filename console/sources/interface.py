@@ -1,0 +1,59 @@
+"""What every source of sightings offers, and what confines it. A source only looks: nothing it says decides who is signalled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from console.domain.agent import SourceReport
+
+STALE = "stale"
+"""Status of a sighting whose process is gone or is not the one that was recorded; it never carries a ProcessIdentity."""
+UNVERIFIED = "unverified"
+"""Status of a sighting that may be live but could not be proven to be its process; it never carries a ProcessIdentity."""
+
+MAX_SIGHTINGS = 1000
+"""Per look and source; what lies beyond is counted in the report's reason, never dropped in silence."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """Where a source may look: everywhere (the default instance), or in one folder and among our own processes."""
+
+    root: Path | None = None
+    """The one home to look in; None: the homes of this host that we may read."""
+    pids: Literal["all"] | Callable[[int], bool] = "all"
+    """Which processes may be seen: all, or those the callable says yes to."""
+
+    def admits(self, pid: int) -> bool:
+        """Whether this process may be shown."""
+        return True if self.pids == "all" else self.pids(pid)
+
+
+class Source(Protocol):
+    """One kind of place where agents can be seen."""
+
+    @property
+    def name(self) -> str:
+        """As it stands in ``Agent.source`` and in the status."""
+        ...
+
+    def look(self) -> SourceReport:
+        """One look. Never raises; blocks for the source's own time-out at most; incremental where that saves work."""
+        ...
+
+
+def plain(value: object, limit: int = 200) -> str:
+    """A foreign value as text that can be stored and encoded: no control characters, no lone surrogates, bounded.
+
+    Views still escape it (markup, bidirectional controls). Anything but text and whole numbers reads as empty.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return ""
+    text = str(value) if isinstance(value, str) or abs(value) < 10**30 else ""
+    return _CONTROL.sub("\ufffd", text[:limit])

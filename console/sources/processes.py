@@ -1,0 +1,123 @@
+"""What the kernel says of a process (proc(5)). Facts come from here, claims from files; only both together make an identity."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from console.domain.agent import ProcessIdentity
+
+PROC = Path("/proc")
+_CMDLINE_CAP = 16_384
+_INTERPRETERS = re.compile(r"^(node|nodejs|bun)(-?[0-9.]+)?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """One process at one moment; read so that all of it belongs to the same process."""
+
+    identity: ProcessIdentity
+    uids: tuple[int, int]
+    """Real and effective uid."""
+    exe: str
+    """Path of the executable, or empty when the kernel does not let us read it."""
+    argv: tuple[str, ...]
+    """As the process shows it, which it can change: a claim, not a fact."""
+    cwd: str
+
+    def runs(self, program: str, scripts: tuple[str, ...] = ()) -> bool:
+        """Whether the executable is ``program``, or an interpreter that runs one of ``scripts`` (path endings).
+
+        The executable is what the kernel mapped; argv alone never suffices, since any process can write its own.
+        """
+        path = PurePosixPath(self.exe.removesuffix(" (deleted)"))
+        if path.name == program or path.name.startswith(f"{program}-") or f"/{program}/versions/" in str(path):
+            return True
+        if not _INTERPRETERS.match(path.name):
+            return False
+        first = PurePosixPath(self.argv[0]).name if self.argv else ""
+        told = self.argv[1:4]
+        return first == program or any(a.endswith(s) for a in told for s in (*scripts, f"/bin/{program}"))
+
+
+class ProcessTable:
+    """Reads /proc, or a stand-in folder in tests."""
+
+    def __init__(self, proc: Path = PROC) -> None:
+        self._proc = proc
+
+    def mounted(self) -> bool:
+        """Whether there is a /proc to read at all."""
+        return (self._proc / "self" / "stat").exists()
+
+    def pids(self) -> Iterator[int]:
+        """Every process visible from here."""
+        with os.scandir(self._proc) as entries:
+            yield from (int(e.name) for e in entries if e.name.isdecimal())
+
+    def start_ticks(self, pid: int) -> int | None:
+        """Field 22 of /proc/PID/stat, or None: no such process, or a zombie (it runs no more)."""
+        try:
+            # proc(5): the second field is the name in brackets and may itself hold spaces and brackets.
+            fields = (self._proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+            return None if fields[0] in (b"Z", b"X") else int(fields[19])
+        except (OSError, ValueError, IndexError):
+            return None
+
+    def exe(self, pid: int) -> str:
+        """Path of the executable, or empty."""
+        return self._link(pid, "exe")
+
+    def facts(self, pid: int) -> ProcessFacts | None:
+        """All facts of one process, or None when it is gone or was replaced while we read (pid reuse)."""
+        before = self.start_ticks(pid)
+        if before is None:
+            return None
+        try:
+            uids = self._uids(pid)
+            with (self._proc / str(pid) / "cmdline").open("rb") as file:
+                argv = tuple(os.fsdecode(a) for a in file.read(_CMDLINE_CAP).rstrip(b"\0").split(b"\0"))
+        except (OSError, ValueError, IndexError):
+            return None
+        found = ProcessFacts(ProcessIdentity(pid, before), uids, self.exe(pid), argv, self._link(pid, "cwd"))
+        return found if self.start_ticks(pid) == before else None
+
+    def pid_namespace(self, pid: int | str) -> str:
+        """For example ``pid:[4026531836]``; empty when it cannot be read."""
+        return self._link(pid, "ns/pid")
+
+    def cgroup(self, pid: int) -> str:
+        """All lines of /proc/PID/cgroup, or empty."""
+        try:
+            return os.fsdecode((self._proc / str(pid) / "cgroup").read_bytes())
+        except OSError:
+            return ""
+
+    def open_files(self, pid: int) -> Iterator[tuple[Path, str]]:
+        """(entry in /proc/PID/fd, path it leads to) of each open file; nothing when it cannot be read."""
+        folder = self._proc / str(pid) / "fd"
+        try:
+            entries = sorted(folder.iterdir())
+        except OSError:
+            return
+        for entry in entries:
+            try:
+                yield entry, str(entry.readlink())
+            except OSError:
+                continue
+
+    def _uids(self, pid: int) -> tuple[int, int]:
+        for line in (self._proc / str(pid) / "status").read_bytes().splitlines():
+            if line.startswith(b"Uid:"):
+                parts = line.split()
+                return int(parts[1]), int(parts[2])
+        raise ValueError("no Uid line")
+
+    def _link(self, pid: int | str, name: str) -> str:
+        try:
+            return str((self._proc / str(pid) / name).readlink())
+        except OSError:
+            return ""

@@ -1,0 +1,234 @@
+"""Claude Code sessions: shown as the record says, believed only as far as the kernel agrees."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.domain.agent import ProcessIdentity, Sighting
+from console.sources.claude_code import ClaudeCodeSource
+from console.sources.interface import STALE, UNVERIFIED, Confinement
+from console.sources.processes import ProcessTable
+from tests.fakes.proc import NAMESPACE, FakeProc
+
+# Written by the real program (2.1.330), ids scrubbed.
+REAL: dict[str, Any] = {
+    "pid": 17655,
+    "sessionId": "b564971b-714b-4127-8cb9-cad20c3d2b11",
+    "cwd": "/home/dev/proj3",
+    "startedAt": 1795293467817,
+    "procStart": "125601",
+    "version": "2.1.330",
+    "peerProtocol": 1,
+    "peerFeatures": ["notify_idle", "reply_across_default_dirs", "artifact_yield"],
+    "kind": "interactive",
+    "entrypoint": "cli",
+    "pidDomain": f"linux:x:{NAMESPACE}",
+    "asksForConvertedSkills": None,
+    "messagingSocketPath": "/run/user/1000/cc-socks/17655.sock",
+    "name": "work3-6a",
+    "nameSource": "derived",
+    "status": "waiting",
+    "updatedAt": 1795293470445,
+    "waitingFor": "permission prompt",
+}
+
+
+class Host:
+    """A home with session records and a /proc."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.sessions = tmp_path / "home" / ".claude" / "sessions"
+        self.sessions.mkdir(parents=True)
+        self.proc = FakeProc(tmp_path / "proc")
+        self.root = tmp_path / "home"
+
+    def record(self, pid: int = 17655, **changes: Any) -> None:
+        data = {key: value for key, value in {**REAL, "pid": pid, **changes}.items() if value is not ...}
+        (self.sessions / f"{pid}.json").write_text(json.dumps(data))
+
+    def source(self, **confinement: Any) -> ClaudeCodeSource:
+        return ClaudeCodeSource(Confinement(root=self.root, **confinement), ProcessTable(self.proc.root))
+
+    def look(self, **confinement: Any) -> list[Sighting]:
+        report = self.source(**confinement).look()
+        assert report.available
+        return list(report.sightings)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+def live(host: Host, **changes: Any) -> None:
+    host.proc.add(17655, **{"start": 125601, "uid": os.geteuid(), **changes})
+
+
+def test_a_real_record_of_a_real_process_is_a_live_session(host: Host) -> None:
+    live(host)
+    host.record()
+    (seen,) = host.look()
+    assert seen.process == ProcessIdentity(17655, 125601)
+    assert (seen.source, seen.name, seen.cwd) == ("claude_code", "work3-6a", "/home/dev/proj3")
+    assert seen.session == "b564971b-714b-4127-8cb9-cad20c3d2b11"
+    assert seen.status == "waiting: permission prompt"
+    assert "no control" in seen.detail
+
+
+def test_only_number_and_start_are_needed(host: Host) -> None:
+    live(host)
+    (host.sessions / "17655.json").write_text('{"procStart": "125601", "somethingNew": {"a": []}}')
+    (seen,) = host.look()
+    assert seen.process is not None
+    assert (seen.status, seen.name, seen.session) == ("running", "claude", "")
+
+
+@pytest.mark.parametrize(
+    ("process", "record", "status", "words"),
+    [
+        (None, {}, STALE, "gone"),
+        ({"start": 999}, {}, STALE, "another time"),
+        ({"uid": 4242}, {}, STALE, "uid 4242"),
+        ({"euid": 4242}, {}, STALE, "uid 4242"),
+        ({"exe": "/usr/sbin/sshd", "argv": ("claude",)}, {}, STALE, "not Claude Code"),
+        ({"state": "Z"}, {}, STALE, "gone"),
+        ({}, {"pid": 1}, STALE, "another process"),
+        ({}, {"procStart": ...}, UNVERIFIED, "no start time"),
+        ({}, {"procStart": {"x": 1}}, UNVERIFIED, "no start time"),
+        ({}, {"procStart": "0125601"}, STALE, "another time"),
+        ({}, {"pidDomain": "linux:x:pid:[4026539999]"}, UNVERIFIED, "namespace"),
+    ],
+)
+def test_whatever_does_not_agree_with_the_kernel_carries_no_process(
+    host: Host, process: dict[str, Any] | None, record: dict[str, Any], status: str, words: str
+) -> None:
+    if process is not None:
+        live(host, **process)
+    data = {key: value for key, value in {**REAL, **record}.items() if value is not ...}
+    (host.sessions / "17655.json").write_text(json.dumps(data))
+    (seen,) = host.look()
+    assert seen.process is None
+    assert seen.status == status
+    assert words in seen.detail
+
+
+def test_a_forged_record_that_names_anothers_process_leads_to_no_signal(host: Host) -> None:
+    # The victim is a service of another kind; the forger knows its number and its exact start time.
+    host.proc.add(4000, start=555, exe="/usr/sbin/postgres", argv=("postgres",), uid=os.geteuid())
+    host.record(4000, procStart="555")
+    (seen,) = host.look()
+    assert seen.process is None
+    assert seen.status == STALE
+
+
+def test_the_same_session_keeps_its_key_when_it_ends(host: Host) -> None:
+    live(host)
+    host.record()
+    source = host.source()
+    before = source.look().sightings[0]
+    (host.proc.root / "17655" / "stat").unlink()
+    after = source.look().sightings[0]
+    assert before.key == after.key
+    assert (before.process is not None, after.process) == (True, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "null",
+        "{",
+        '"text"',
+        "[" * 100_000,
+        '{"a": ' * 50_000,
+        '{"procStart": NaN',
+        "1" * 5000,
+        "\udcff",
+        '{"x": "' + "y" * 70_000 + '"}',
+    ],
+)
+def test_what_is_not_a_record_is_passed_over(host: Host, text: str) -> None:
+    (host.sessions / "17655.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert host.look() == []
+
+
+def test_keys_links_fifos_folders_and_odd_names_are_never_opened(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    live(host)
+    outside = host.root / "outside.json"
+    outside.write_text(json.dumps(REAL))
+    (host.sessions / "17655.0a1b.key").write_text("SECRET")
+    (host.sessions / "17655.json").symlink_to(outside)
+    os.mkfifo(host.sessions / "18.json")
+    (host.sessions / "19.json").mkdir()
+    for name in ("-1.json", "0.json", "1.json.bak", "1e3.json", "٣.json", "99999999999.json", "x.json"):
+        (host.sessions / name).write_text(json.dumps(REAL))
+    opened: list[str] = []
+    real_open = os.open
+
+    def watched(path: Any, *args: Any, **kwargs: Any) -> int:
+        opened.append(os.path.basename(os.fspath(path)))
+        return real_open(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", watched)
+    assert host.look() == []
+    assert sorted(opened) == ["17655.json", "18.json", "19.json"]
+
+
+def test_hostile_text_is_bounded_and_can_be_encoded(host: Host) -> None:
+    live(host)
+    host.record(name="\x1b]0;x\x07" + "n" * 9999, cwd="/\ud800\n" + "c" * 9999, status="\u202e" * 99, sessionId=["x"], version=10**40)
+    (seen,) = host.look()
+    assert len(seen.name) <= 80
+    assert len(seen.cwd) <= 500
+    assert "\x1b" not in seen.name
+    assert "\n" not in seen.cwd
+    assert seen.session == ""
+    json.dumps([seen.name, seen.cwd, seen.status]).encode()
+    (seen.name + seen.cwd).encode("utf-8")
+
+
+def test_confined_to_our_own_processes_nothing_else_is_shown(host: Host) -> None:
+    live(host)
+    host.record()
+    assert host.look(pids=lambda pid: pid != 17655) == []
+    assert len(host.look(pids=lambda pid: pid == 17655)) == 1
+
+
+def test_a_home_without_claude_code_is_not_a_fault(tmp_path: Path) -> None:
+    FakeProc(tmp_path / "proc")
+    report = ClaudeCodeSource(Confinement(root=tmp_path), ProcessTable(tmp_path / "proc")).look()
+    assert report.available
+    assert report.sightings == ()
+    assert ".claude/sessions" in report.reason
+
+
+def test_a_sessions_place_that_is_no_folder_is_said(tmp_path: Path) -> None:
+    FakeProc(tmp_path / "proc")
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "sessions").write_text("not a folder")
+    report = ClaudeCodeSource(Confinement(root=tmp_path), ProcessTable(tmp_path / "proc")).look()
+    assert not report.available
+    assert "because" in report.reason
+
+
+def test_without_proc_nothing_is_claimed(tmp_path: Path) -> None:
+    report = ClaudeCodeSource(Confinement(root=tmp_path), ProcessTable(tmp_path / "nothing")).look()
+    assert not report.available
+    assert "because /proc" in report.reason
+
+
+def test_more_sessions_than_are_shown_are_counted(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("console.sources.claude_code.MAX_SIGHTINGS", 2)
+    live(host)
+    for pid in (1, 2, 17655):
+        host.record(pid)
+    report = host.source().look()
+    assert len(report.sightings) == 2
+    assert report.sightings[0].process is not None
+    assert "1 more sessions" in report.reason
