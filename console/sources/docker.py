@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import ProcessIdentity, Sighting, SourceReport
-from console.sources.interface import MAX_SIGHTINGS, STALE, UNVERIFIED, Confinement, plain
+from console.sources.interface import MAX_SIGHTINGS, UNVERIFIED, Confinement, plain
 from console.sources.processes import ProcessTable
 
 LABEL_INSTANCE = "io.watchfloor.instance"
@@ -83,7 +83,7 @@ class DockerSource:
             cwd=plain(labels.get("devcontainer.local_folder"), 500),
             seen_at=time.time(),
             container_id=container_id,
-            status=status if process is not None else UNVERIFIED if pid else STALE,
+            status=status if process is not None else UNVERIFIED,
             detail=f"{kind}. {why}",
         )
 

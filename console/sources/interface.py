@@ -10,8 +10,6 @@ from typing import Literal, Protocol
 
 from console.domain.agent import SourceReport
 
-STALE = "stale"
-"""Status of a sighting whose process is gone or is not the one that was recorded; it never carries a ProcessIdentity."""
 UNVERIFIED = "unverified"
 """Status of a sighting that may be live but could not be proven to be its process; it never carries a ProcessIdentity."""
 

@@ -11,7 +11,7 @@ import pytest
 
 from console.domain.agent import ProcessIdentity, Sighting
 from console.sources.claude_code import ClaudeCodeSource
-from console.sources.interface import STALE, UNVERIFIED, Confinement
+from console.sources.interface import UNVERIFIED, Confinement
 from console.sources.processes import ProcessTable
 from tests.fakes.proc import NAMESPACE, FakeProc
 
@@ -48,7 +48,11 @@ class Host:
         self.root = tmp_path / "home"
 
     def record(self, pid: int = 17655, **changes: Any) -> None:
-        data = {key: value for key, value in {**REAL, "pid": pid, **changes}.items() if value is not ...}
+        self.write(pid, {"pid": pid, **changes})
+
+    def write(self, pid: int, changes: dict[str, Any]) -> None:
+        """The real record with changes; ``...`` leaves a field out."""
+        data = {key: value for key, value in {**REAL, **changes}.items() if value is not ...}
         (self.sessions / f"{pid}.json").write_text(json.dumps(data))
 
     def source(self, **confinement: Any) -> ClaudeCodeSource:
@@ -76,8 +80,9 @@ def test_a_real_record_of_a_real_process_is_a_live_session(host: Host) -> None:
     assert seen.process == ProcessIdentity(17655, 125601)
     assert (seen.source, seen.name, seen.cwd) == ("claude_code", "work3-6a", "/home/dev/proj3")
     assert seen.session == "b564971b-714b-4127-8cb9-cad20c3d2b11"
-    assert seen.status == "waiting: permission prompt"
+    assert seen.status == "waiting"
     assert "no control" in seen.detail
+    assert "Waits for: permission prompt" in seen.detail
 
 
 def test_only_number_and_start_are_needed(host: Host) -> None:
@@ -89,52 +94,67 @@ def test_only_number_and_start_are_needed(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("process", "record", "status", "words"),
+    ("process", "record", "words"),
     [
-        (None, {}, STALE, "gone"),
-        ({"start": 999}, {}, STALE, "another time"),
-        ({"uid": 4242}, {}, STALE, "uid 4242"),
-        ({"euid": 4242}, {}, STALE, "uid 4242"),
-        ({"exe": "/usr/sbin/sshd", "argv": ("claude",)}, {}, STALE, "not Claude Code"),
-        ({"state": "Z"}, {}, STALE, "gone"),
-        ({}, {"pid": 1}, STALE, "another process"),
-        ({}, {"procStart": ...}, UNVERIFIED, "no start time"),
-        ({}, {"procStart": {"x": 1}}, UNVERIFIED, "no start time"),
-        ({}, {"procStart": "0125601"}, STALE, "another time"),
-        ({}, {"pidDomain": "linux:x:pid:[4026539999]"}, UNVERIFIED, "namespace"),
+        (None, {}, "17655 is gone"),
+        ({"start": 999}, {}, "another time"),
+        ({}, {"procStart": "0125601"}, "another time"),
+        ({"uid": 4242}, {}, "uid 4242"),
+        ({"euid": 4242}, {}, "uid 4242"),
+        ({"exe": "/usr/sbin/sshd", "argv": ("claude",)}, {}, "not Claude Code"),
+        ({"exe": "/usr/sbin/sshd", "argv": ("claude",)}, {"procStart": ...}, "not Claude Code"),
+        ({"state": "Z"}, {}, "17655 is gone"),
+        ({}, {"pid": 1}, "names another process"),
     ],
 )
-def test_whatever_does_not_agree_with_the_kernel_carries_no_process(
-    host: Host, process: dict[str, Any] | None, record: dict[str, Any], status: str, words: str
+def test_a_record_that_the_kernel_contradicts_is_stale_and_no_sighting(
+    host: Host, process: dict[str, Any] | None, record: dict[str, Any], words: str
 ) -> None:
     if process is not None:
         live(host, **process)
-    data = {key: value for key, value in {**REAL, **record}.items() if value is not ...}
-    (host.sessions / "17655.json").write_text(json.dumps(data))
+    host.write(17655, record)
+    report = host.source().look()
+    assert report.available
+    assert report.sightings == ()
+    assert "left out: 1" in report.reason
+    assert words in report.reason
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ({"procStart": ...}, "no start time"),
+        ({"procStart": {"x": 1}}, "no start time"),
+        ({"pidDomain": "linux:x:pid:[4026539999]"}, "namespace"),
+    ],
+)
+def test_what_cannot_be_verified_is_shown_without_a_process(host: Host, record: dict[str, Any], words: str) -> None:
+    live(host)
+    host.write(17655, record)
     (seen,) = host.look()
-    assert seen.process is None
-    assert seen.status == status
+    assert (seen.process, seen.status) == (None, UNVERIFIED)
     assert words in seen.detail
 
 
 def test_a_forged_record_that_names_anothers_process_leads_to_no_signal(host: Host) -> None:
     # The victim is a service of another kind; the forger knows its number and its exact start time.
-    host.proc.add(4000, start=555, exe="/usr/sbin/postgres", argv=("postgres",), uid=os.geteuid())
+    host.proc.add(4000, start=555, exe="/usr/sbin/postgres", argv=("claude",), uid=os.geteuid())
     host.record(4000, procStart="555")
-    (seen,) = host.look()
-    assert seen.process is None
-    assert seen.status == STALE
+    host.proc.add(4001, start=556, uid=4242)
+    host.record(4001, procStart="556")
+    assert all(seen.process is None for seen in host.look())
 
 
-def test_the_same_session_keeps_its_key_when_it_ends(host: Host) -> None:
+def test_a_session_keeps_its_key_from_look_to_look_and_is_gone_with_its_process(host: Host) -> None:
     live(host)
     host.record()
     source = host.source()
-    before = source.look().sightings[0]
+    (before,) = source.look().sightings
+    host.record(status="idle", name="renamed")
+    (after,) = source.look().sightings
+    assert (after.key, after.name, after.status) == (before.key, "renamed", "idle")
     (host.proc.root / "17655" / "stat").unlink()
-    after = source.look().sightings[0]
-    assert before.key == after.key
-    assert (before.process is not None, after.process) == (True, None)
+    assert source.look().sightings == ()
 
 
 @pytest.mark.parametrize(
@@ -226,8 +246,10 @@ def test_without_proc_nothing_is_claimed(tmp_path: Path) -> None:
 def test_more_sessions_than_are_shown_are_counted(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("console.sources.claude_code.MAX_SIGHTINGS", 2)
     live(host)
-    for pid in (1, 2, 17655):
-        host.record(pid)
+    host.record()
+    for pid in (1, 2):
+        host.proc.add(pid, start=125601, uid=os.geteuid())
+        host.record(pid, procStart=...)
     report = host.source().look()
     assert len(report.sightings) == 2
     assert report.sightings[0].process is not None

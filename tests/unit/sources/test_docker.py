@@ -14,7 +14,7 @@ import pytest
 
 from console.domain.agent import ProcessIdentity, SourceReport
 from console.sources.docker import LABEL_AGENT, LABEL_INSTANCE, DockerSource, engine_socket_from
-from console.sources.interface import STALE, UNVERIFIED, Confinement
+from console.sources.interface import UNVERIFIED, Confinement
 from console.sources.processes import ProcessTable
 from tests.fakes.proc import FakeProc
 
@@ -126,7 +126,7 @@ def test_labels_of_others(tmp_path: Path, engine: Engine, proc: FakeProc, labels
     (seen,) = look(tmp_path).sightings
     assert words in seen.detail
     assert seen.name in (ONE[:12], "no instance")
-    assert (seen.process, seen.status) == (None, STALE)
+    assert (seen.process, seen.status) == (None, UNVERIFIED)
 
 
 @pytest.mark.parametrize("pid", [0, -1, True, "900", None, 2**40])
