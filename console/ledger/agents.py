@@ -1,0 +1,201 @@
+"""Agents, what happened to them, and what they are told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from sqlalchemy import RowMapping, Table, insert, select
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.budget import MAX_COST_USD, MAX_COUNT, Limits, Usage
+from console.domain.network import NetworkMode, read_sensitivity
+from console.ledger.database import Database
+from console.ledger.tables import AGENTS, EVENTS, NOTICES, int64
+
+_E = TypeVar("_E", bound=StrEnum)
+NOTICES_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLine:
+    """One event of an agent, or one notice to it. Text is hostile."""
+
+    seq: int
+    """Grows by time of recording; notices are paged by it."""
+    agent_id: str
+    at: float
+    """Seconds since the epoch."""
+    kind: str
+    text: str
+
+
+class AgentTables(Database):
+    """Agents by id, their events and notices."""
+
+    def save_agent(self, agent: Agent) -> None:
+        """Writes every field, durable on return. Raises NotRecorded."""
+        self.save_agents([agent])
+
+    def save_agents(self, agents: Iterable[Agent]) -> None:
+        """Writes all of them or none, in one transaction. Raises NotRecorded."""
+        rows = [_row(agent) for agent in agents]
+        if not rows:
+            return
+        statement = upsert(AGENTS)
+        changes = {c.name: statement.excluded[c.name] for c in AGENTS.columns if not c.primary_key}
+        with self.writing() as connection:
+            connection.execute(statement.on_conflict_do_update(index_elements=["agent_id"], set_=changes), rows)
+
+    def agents(self, include_ended: bool = True, limit: int = 10_000) -> list[Agent]:
+        """Live ones first, then ended ones, newest first within each; at most ``limit``."""
+        query = select(AGENTS).order_by(AGENTS.c.live.desc(), AGENTS.c.started_at.desc(), AGENTS.c.agent_id).limit(limit)
+        if not include_ended:
+            query = query.where(AGENTS.c.live == 1)
+        with self.reading() as connection:
+            return [_agent(row) for row in connection.execute(query).mappings()]
+
+    def load_agent(self, agent_id: str) -> Agent | None:
+        """The agent as last saved, or None."""
+        with self.reading() as connection:
+            row = connection.execute(select(AGENTS).where(AGENTS.c.agent_id == agent_id)).mappings().first()
+        return None if row is None else _agent(row)
+
+    def add_event(self, agent_id: str, at: float, kind: str, text: str) -> None:
+        """One event, durable on return. Raises NotRecorded."""
+        self.add_events([(agent_id, at, kind, text)])
+
+    def add_events(self, lines: Iterable[tuple[str, float, str, str]]) -> None:
+        """Many events (agent id, at, kind, text) in one transaction. Raises NotRecorded."""
+        self._add_lines(EVENTS, lines)
+
+    def events(self, agent_id: str, limit: int = 100) -> list[AgentLine]:
+        """The newest ``limit`` events of an agent, newest first."""
+        query = select(EVENTS).where(EVENTS.c.agent_id == agent_id).order_by(EVENTS.c.seq.desc()).limit(limit)
+        with self.reading() as connection:
+            return [AgentLine(*row) for row in connection.execute(query)]
+
+    def add_notice(self, agent_id: str, at: float, kind: str, text: str) -> None:
+        """One notice to an agent, durable on return. Raises NotRecorded."""
+        self._add_lines(NOTICES, [(agent_id, at, kind, text)])
+
+    def notices(self, agent_id: str, after: int = 0) -> list[AgentLine]:
+        """Up to 200 notices to this agent with a ``seq`` above ``after``, oldest first."""
+        query = (
+            select(NOTICES)
+            .where(NOTICES.c.agent_id == agent_id, NOTICES.c.seq > int64(after))
+            .order_by(NOTICES.c.seq)
+            .limit(NOTICES_AT_ONCE)
+        )
+        with self.reading() as connection:
+            return [AgentLine(*row) for row in connection.execute(query)]
+
+    def _add_lines(self, table: Table, lines: Iterable[tuple[str, float, str, str]]) -> None:
+        rows = [{"agent_id": agent_id, "at": at, "kind": kind, "text": text} for agent_id, at, kind, text in lines]
+        if rows:
+            with self.writing() as connection:
+                connection.execute(insert(table), rows)
+
+
+def _row(agent: Agent) -> dict[str, Any]:
+    row: dict[str, Any] = {f.name: getattr(agent, f.name) for f in fields(Agent)}
+    for name in ("limits", "tree_limits", "usage"):
+        row[name] = json.dumps(asdict(row[name]))
+    for name in ("control_level", "sandbox", "state", "sensitivity", "network_mode"):
+        row[name] = str(row[name])
+    row["argv"] = json.dumps(agent.argv)
+    row["causes"] = json.dumps(agent.causes)
+    row["process"] = None if agent.process is None else json.dumps(asdict(agent.process))
+    row["live"] = int(agent.state.is_live)
+    row["network_enforced"] = int(agent.network_enforced)
+    return row
+
+
+def _agent(row: RowMapping) -> Agent:
+    """The agent of a row. What this version cannot read is taken as the worse: never as calm, contained or unrestricted."""
+    state, reason = _state(row["state"], row["state_reason"])
+    return Agent(
+        agent_id=AgentId(row["agent_id"]),
+        name=row["name"],
+        parent_id=None if row["parent_id"] is None else AgentId(row["parent_id"]),
+        root_id=AgentId(row["root_id"]),
+        depth=row["depth"],
+        context_id=ContextId(row["context_id"]),
+        control_level=_enum(ControlLevel, row["control_level"], ControlLevel.OBSERVED),
+        sandbox=_enum(SandboxKind, row["sandbox"], SandboxKind.NONE),
+        started_at=row["started_at"],
+        argv=tuple(str(word) for word in _json(row["argv"], list)),
+        limits=_limits(row["limits"]),
+        tree_limits=_limits(row["tree_limits"]),
+        state=state,
+        state_reason=reason,
+        usage=_usage(row["usage"]),
+        sensitivity=read_sensitivity(row["sensitivity"]),
+        network_mode=_enum(NetworkMode, row["network_mode"], NetworkMode.NONE),
+        network_enforced=row["network_enforced"] == 1,
+        network_note=row["network_note"],
+        process=_process(row["process"]),
+        container_id=row["container_id"],
+        cwd=row["cwd"],
+        source=row["source"],
+        causes=tuple(str(cause) for cause in _json(row["causes"], list)),
+        last_action=row["last_action"],
+        last_action_at=row["last_action_at"],
+        ended_at=row["ended_at"],
+        exit_code=row["exit_code"],
+    )
+
+
+def _enum(kind: type[_E], text: str, worst: _E) -> _E:
+    try:
+        return kind(text)
+    except ValueError:
+        return worst
+
+
+def _state(text: str, reason: str) -> tuple[AgentState, str]:
+    try:
+        return AgentState(text), reason
+    except ValueError:
+        return AgentState.ALIVE_AFTER_KILL, f"The stored state {text!r} is not known to this version. {reason}".strip()
+
+
+def _json(text: str | None, kind: type[Any]) -> Any:
+    """The stored value, or an empty one of ``kind`` when it cannot be read."""
+    try:
+        value = json.loads(text or "null")
+    except ValueError:
+        return kind()
+    return value if isinstance(value, kind) else kind()
+
+
+def _known(kind: type[Any], text: str) -> dict[str, Any]:
+    names = {f.name for f in fields(kind)}
+    stored = _json(text, dict)
+    return {k: v for k, v in stored.items() if k in names and isinstance(v, int | float) and not isinstance(v, bool)}
+
+
+def _limits(text: str) -> Limits:
+    """Stored caps; unreadable ones read as zero, never as "not capped"."""
+    return Limits(**_known(Limits, text)) if _is_object(text) else Limits(0, 0, 0.0, 0, 0.0)
+
+
+def _usage(text: str) -> Usage:
+    """Stored usage; an unreadable one reads as all used up, never as a fresh budget."""
+    return Usage(**_known(Usage, text)) if _is_object(text) else Usage(MAX_COUNT, MAX_COUNT, 0.0, MAX_COUNT, MAX_COST_USD)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def _process(text: str | None) -> ProcessIdentity | None:
+    known = _known(ProcessIdentity, text) if text else {}
+    return ProcessIdentity(**known) if len(known) == 2 else None

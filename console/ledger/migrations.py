@@ -1,0 +1,87 @@
+"""The schema on disk, as ordered steps that are never edited once released: a new one is added below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step; all of its statements and its row in ``schema_version`` are one transaction."""
+
+    version: int
+    what: str
+    statements: tuple[str, ...]
+
+
+def append_only(table: str, key: str) -> tuple[str, ...]:
+    """Triggers that refuse every change of a row that is there.
+
+    https://www.sqlite.org/lang_conflict.html: REPLACE fires delete triggers only with recursive_triggers on, a setting of
+    each connection; the third trigger refuses REPLACE on any connection.
+    """
+    refuse = f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+    return (
+        f"CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} {refuse}",
+        f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table} {refuse}",
+        f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} WHEN EXISTS (SELECT 1 FROM {table} WHERE {key} = NEW.{key}) {refuse}",
+    )
+
+
+def _lines(table: str) -> str:
+    return f"""CREATE TABLE {table} (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, agent_id ANY NOT NULL, at REAL NOT NULL, kind ANY NOT NULL, text ANY NOT NULL
+    ) STRICT"""
+
+
+_FIRST = (
+    """CREATE TABLE agents (
+        agent_id ANY NOT NULL PRIMARY KEY, parent_id ANY, root_id ANY NOT NULL, depth INTEGER NOT NULL, context_id ANY NOT NULL,
+        name ANY NOT NULL, control_level TEXT NOT NULL, sandbox TEXT NOT NULL, started_at REAL NOT NULL, argv TEXT NOT NULL,
+        limits TEXT NOT NULL, tree_limits TEXT NOT NULL, state TEXT NOT NULL, live INTEGER NOT NULL, state_reason ANY NOT NULL,
+        usage TEXT NOT NULL, sensitivity TEXT NOT NULL, network_mode TEXT NOT NULL, network_enforced INTEGER NOT NULL,
+        network_note ANY NOT NULL, process TEXT, container_id ANY NOT NULL, cwd ANY NOT NULL, source ANY NOT NULL,
+        causes TEXT NOT NULL, last_action ANY NOT NULL, last_action_at REAL NOT NULL, ended_at REAL, exit_code INTEGER
+    ) STRICT""",
+    "CREATE INDEX agents_by_life ON agents (live, started_at)",
+    _lines("agent_events"),
+    "CREATE INDEX agent_events_by_agent ON agent_events (agent_id, seq)",
+    _lines("notices"),
+    "CREATE INDEX notices_by_agent ON notices (agent_id, seq)",
+    """CREATE TABLE sensitivity_events (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, context_id ANY NOT NULL, level ANY NOT NULL, dataset ANY NOT NULL,
+        source ANY NOT NULL, at REAL NOT NULL
+    ) STRICT""",
+    "CREATE INDEX sensitivity_events_by_context ON sensitivity_events (context_id, level)",
+    *append_only("sensitivity_events", "seq"),
+    """CREATE TABLE mode_events (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, context_id ANY NOT NULL, mode ANY NOT NULL, why ANY NOT NULL, at REAL NOT NULL
+    ) STRICT""",
+    "CREATE INDEX mode_events_by_context ON mode_events (context_id, mode)",
+    *append_only("mode_events", "seq"),
+    """CREATE TABLE spend (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, agent_id ANY NOT NULL, root_id ANY NOT NULL, at REAL NOT NULL,
+        cost_usd REAL NOT NULL, tokens INTEGER NOT NULL
+    ) STRICT""",
+    "CREATE INDEX spend_by_time ON spend (at)",
+    "CREATE INDEX spend_by_agent ON spend (agent_id, at)",
+    """CREATE TABLE egress (
+        egress_id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, agent_id ANY NOT NULL, method ANY NOT NULL,
+        host ANY NOT NULL, path ANY NOT NULL, status INTEGER NOT NULL, bytes_up INTEGER NOT NULL, bytes_down INTEGER NOT NULL,
+        allowed INTEGER NOT NULL, rule ANY NOT NULL, entry_id ANY
+    ) STRICT""",
+    "CREATE INDEX egress_by_agent ON egress (agent_id, egress_id)",
+    "CREATE INDEX egress_by_entry ON egress (entry_id, at)",
+    "CREATE INDEX egress_by_outcome ON egress (allowed, at)",
+    """CREATE TABLE allowlist_versions (
+        version INTEGER PRIMARY KEY, entries TEXT NOT NULL, changed_by ANY NOT NULL, reason ANY NOT NULL, at REAL NOT NULL
+    ) STRICT""",
+    *append_only("allowlist_versions", "version"),
+    "CREATE TABLE kv (key ANY NOT NULL PRIMARY KEY, value ANY NOT NULL) STRICT",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (Migration(1, "agents, sessions, spend, egress, allowlist", _FIRST),)
+
+VERSION_TABLE = (
+    "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, what TEXT NOT NULL, applied_at REAL NOT NULL) STRICT"
+)

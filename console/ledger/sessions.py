@@ -1,0 +1,96 @@
+"""The ratchet on disk: sensitivities and network modes of a session, append-only, read as the strictest ever seen."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import reduce
+
+from sqlalchemy import insert, select
+
+from console.domain.errors import ConsoleError
+from console.domain.network import NetworkMode, Sensitivity, higher, read_sensitivity, stricter_mode
+from console.ledger.database import Database
+from console.ledger.tables import MODES, SENSITIVITIES
+
+
+@dataclass(frozen=True, slots=True)
+class SensitivityEvent:
+    """One registration of private data."""
+
+    at: float
+    level: Sensitivity
+    dataset: str
+    source: str
+
+
+class SessionTables(Database):
+    """Promise 4: level and mode of a session only ever tighten, whatever is appended, across restarts."""
+
+    def raise_sensitivity(self, context_id: str, level: Sensitivity, dataset: str, source: str, at: float) -> None:
+        """Records that data of ``level`` enters the session; durable on return (N8: before the data is handed out). Raises NotRecorded."""
+        row = {"context_id": context_id, "level": str(read_sensitivity(level)), "dataset": dataset, "source": source, "at": at}
+        with self.writing() as connection:
+            connection.execute(insert(SENSITIVITIES), row)
+
+    def level(self, context_id: str) -> Sensitivity:
+        """The highest ever recorded; PUBLIC when none was. An unknown value, or a ledger that cannot be read, is SECRET."""
+        try:
+            return self._levels(context_id).get(context_id, Sensitivity.PUBLIC)
+        except ConsoleError:
+            return Sensitivity.SECRET
+
+    def levels(self) -> dict[str, Sensitivity]:
+        """Level of every session that has one. Raises ConsoleError when the ledger cannot be read."""
+        return self._levels(None)
+
+    def sensitivity_events(self, context_id: str, limit: int = 100) -> list[SensitivityEvent]:
+        """The newest registrations of a session, newest first."""
+        table = SENSITIVITIES.c
+        query = select(table.at, table.level, table.dataset, table.source).where(table.context_id == context_id)
+        with self.reading() as connection:
+            rows = connection.execute(query.order_by(table.seq.desc()).limit(limit))
+            return [SensitivityEvent(at, read_sensitivity(level), dataset, source) for at, level, dataset, source in rows]
+
+    def restrict_mode(self, context_id: str, mode: NetworkMode, why: str, at: float) -> None:
+        """Records a network mode of the session; durable on return. A looser one changes nothing. Raises NotRecorded."""
+        with self.writing() as connection:
+            connection.execute(insert(MODES), {"context_id": context_id, "mode": str(mode), "why": why, "at": at})
+
+    def mode(self, context_id: str) -> NetworkMode:
+        """The strictest ever recorded; FULL when none was. An unknown value, or a ledger that cannot be read, is NONE."""
+        try:
+            return self._modes(context_id).get(context_id, NetworkMode.FULL)
+        except ConsoleError:
+            return NetworkMode.NONE
+
+    def modes(self) -> dict[str, NetworkMode]:
+        """Mode of every session that has one. Raises ConsoleError when the ledger cannot be read."""
+        return self._modes(None)
+
+    def _levels(self, context_id: str | None) -> dict[str, Sensitivity]:
+        query = select(SENSITIVITIES.c.context_id, SENSITIVITIES.c.level).distinct()
+        if context_id is not None:
+            query = query.where(SENSITIVITIES.c.context_id == context_id)
+        found: defaultdict[str, list[Sensitivity]] = defaultdict(list)
+        with self.reading() as connection:
+            for context, level in connection.execute(query):
+                found[context].append(read_sensitivity(level))
+        return {context: reduce(higher, levels) for context, levels in found.items()}
+
+    def _modes(self, context_id: str | None) -> dict[str, NetworkMode]:
+        query = select(MODES.c.context_id, MODES.c.mode).distinct()
+        if context_id is not None:
+            query = query.where(MODES.c.context_id == context_id)
+        found: defaultdict[str, list[NetworkMode]] = defaultdict(list)
+        with self.reading() as connection:
+            for context, mode in connection.execute(query):
+                found[context].append(_read_mode(mode))
+        return {context: reduce(stricter_mode, modes) for context, modes in found.items()}
+
+
+def _read_mode(text: str) -> NetworkMode:
+    try:
+        return NetworkMode(text)
+    except ValueError:
+        return NetworkMode.NONE

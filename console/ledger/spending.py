@@ -1,0 +1,86 @@
+"""What agents spent, as samples with a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Integer, cast, func, insert, select
+
+from console.domain.budget import checked_increment
+from console.ledger.database import Database
+from console.ledger.tables import SPEND
+
+
+@dataclass(frozen=True, slots=True)
+class SpendSample:
+    """One increment of use."""
+
+    agent_id: str
+    root_id: str
+    at: float
+    """Seconds since the epoch."""
+    cost_usd: float
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """A sum."""
+
+    cost_usd: float
+    tokens: int
+
+
+class SpendTables(Database):
+    """Sums over time. A clock that went back never hides spend: nothing is cut off at the upper end but in the slices."""
+
+    def add_spend(self, agent_id: str, root_id: str, at: float, cost_usd: float, tokens: int) -> None:
+        """One sample, durable on return. Raises UsageProblem on NaN, negatives and absurd sizes, NotRecorded."""
+        self.add_spends([SpendSample(agent_id, root_id, at, cost_usd, tokens)])
+
+    def add_spends(self, samples: Iterable[SpendSample]) -> None:
+        """Many samples in one transaction, all or none. Raises as `add_spend`."""
+        rows = [
+            {
+                "agent_id": sample.agent_id,
+                "root_id": sample.root_id,
+                "at": sample.at,
+                "cost_usd": float(checked_increment("cost_usd", sample.cost_usd)),
+                "tokens": int(checked_increment("tokens", sample.tokens)),
+            }
+            for sample in samples
+        ]
+        if rows:
+            with self.writing() as connection:
+                connection.execute(insert(SPEND), rows)
+
+    def spend_since(self, at: float, root_id: str | None = None) -> Spend:
+        """What everything, or one tree, spent at or after ``at``."""
+        # total() and not sum(): a float whatever the samples are, and no integer overflow.
+        query = select(func.total(SPEND.c.cost_usd), func.total(SPEND.c.tokens)).where(SPEND.c.at >= at)
+        if root_id is not None:
+            query = query.where(SPEND.c.root_id == root_id)
+        with self.reading() as connection:
+            cost, tokens = connection.execute(query).one()
+        return Spend(float(cost), int(tokens))
+
+    def spend_today(self, now: float) -> Spend:
+        """What everything spent since the last local midnight."""
+        midnight = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)
+        return self.spend_since(midnight.timestamp())
+
+    def spend_by_minute(self, agent_id: str, minutes: int, now: float) -> list[float]:
+        """USD in each of the last ``minutes`` minutes up to ``now``, oldest first."""
+        ago = cast((now - SPEND.c.at) / 60.0, Integer)
+        query = (
+            select(ago, func.total(SPEND.c.cost_usd))
+            .where(SPEND.c.agent_id == agent_id, SPEND.c.at > now - 60 * minutes, SPEND.c.at <= now)
+            .group_by(ago)
+        )
+        slices = [0.0] * minutes
+        with self.reading() as connection:
+            for index, cost in connection.execute(query):
+                slices[minutes - 1 - index] = float(cost)
+        return slices

@@ -1,0 +1,31 @@
+"""The ledger: everything of an instance that must survive a restart, in one SQLite file."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from console.ledger.agents import AgentTables
+from console.ledger.network import NetworkTables
+from console.ledger.sessions import SessionTables
+from console.ledger.spending import SpendTables
+from console.ledger.tables import KV
+
+
+class Ledger(AgentTables, SessionTables, SpendTables, NetworkTables):
+    """All groups of tables over one file. Thread-safe; what a method wrote is on disk when it returns."""
+
+    def kv_get(self, key: str) -> str | None:
+        """A small setting of the instance, or None."""
+        with self.reading() as connection:
+            value: str | None = connection.execute(select(KV.c.value).where(KV.c.key == key)).scalar()
+        return value
+
+    def kv_set(self, key: str, value: str) -> None:
+        """Sets it, durable on return. Raises NotRecorded."""
+        statement = upsert(KV)
+        with self.writing() as connection:
+            connection.execute(
+                statement.on_conflict_do_update(index_elements=["key"], set_={"value": statement.excluded.value}),
+                {"key": key, "value": value},
+            )

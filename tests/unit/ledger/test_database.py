@@ -1,0 +1,135 @@
+"""Fault 21 (old and newer schemas), durability settings, errors in words without values."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from console.domain.errors import Conflict, ConsoleError, NotRecorded
+from console.ledger.database import Database
+from console.ledger.migrations import MIGRATIONS, Migration
+from console.ledger.store import Ledger
+
+
+def pragma(ledger: Ledger, name: str) -> object:
+    with ledger.reading() as connection:
+        return connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+
+
+def test_every_connection_is_set_up_for_durability(ledger: Ledger) -> None:
+    assert pragma(ledger, "journal_mode") == "wal"
+    assert pragma(ledger, "synchronous") == 2
+    assert pragma(ledger, "foreign_keys") == 1
+    assert pragma(ledger, "recursive_triggers") == 1
+    assert pragma(ledger, "busy_timeout") == 5000
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
+
+
+def test_every_table_is_strict(ledger: Ledger) -> None:
+    with ledger.reading() as connection:
+        loose = connection.exec_driver_sql("SELECT name FROM pragma_table_list WHERE type='table' AND strict=0 AND name NOT LIKE 'sqlite%'")
+        assert loose.fetchall() == []
+
+
+def test_a_newer_schema_is_refused_in_words_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    future = Migration(99, "from the future", ("CREATE TABLE hover (x INTEGER) STRICT",))
+    Database(path, (*MIGRATIONS, future)).close()
+    with pytest.raises(Conflict) as caught:
+        Ledger(path)
+    assert "schema 99" in caught.value.what
+    assert caught.value.remedy
+    assert sqlite3.connect(path).execute("SELECT max(version) FROM schema_version").fetchone() == (99,)
+
+
+def test_an_old_schema_is_migrated_and_keeps_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    old = Ledger(path)
+    old.kv_set("colour", "green")
+    old.close()
+    grown = (*MIGRATIONS, Migration(2, "a column", ("ALTER TABLE kv ADD COLUMN note ANY",)))
+    Database(path, grown).close()
+    Database(path, grown).close()
+    rows = sqlite3.connect(path).execute("SELECT key, value, note FROM kv").fetchall()
+    assert rows == [("colour", "green", None)]
+
+
+def test_a_failing_migration_leaves_nothing_of_itself(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    bad = Migration(2, "half", ("CREATE TABLE half (x INTEGER) STRICT", "CREATE TABLE agents (x INTEGER) STRICT"))
+    with pytest.raises(ConsoleError):
+        Database(path, (*MIGRATIONS, bad))
+    names = {row[0] for row in sqlite3.connect(path).execute("SELECT name FROM sqlite_schema")}
+    assert "half" not in names
+    Ledger(path).close()
+
+
+def test_two_first_starts_at_once_both_find_one_schema(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    problems: list[BaseException] = []
+
+    def start() -> None:
+        try:
+            Ledger(path).close()
+        except ConsoleError as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert sqlite3.connect(path).execute("SELECT count(*) FROM schema_version").fetchone() == (len(MIGRATIONS),)
+
+
+@pytest.mark.parametrize("content", [b"\0" * 8192, b"not a database at all" * 500])
+def test_a_damaged_file_is_refused_in_words(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "ledger.db"
+    path.write_bytes(content)
+    with pytest.raises(ConsoleError) as caught:
+        Ledger(path)
+    assert caught.value.remedy
+    assert path.read_bytes() == content
+
+
+def test_an_unusable_folder_is_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(ConsoleError, match="cannot be opened"):
+        Ledger(tmp_path / "missing" / "ledger.db")
+
+
+def test_errors_never_hold_a_value(ledger: Ledger) -> None:
+    with pytest.raises(NotRecorded) as caught:
+        ledger.kv_set("token", None)  # type: ignore[arg-type]
+    with pytest.raises(NotRecorded) as second, ledger.writing() as connection:
+        connection.exec_driver_sql("INSERT INTO kv VALUES ('k', NULL, 'canary-s3cr3t')")
+    for error in (caught.value, second.value):
+        chain = [error, error.__cause__, getattr(error.__cause__, "orig", None)]
+        assert not any("canary" in str(part) and "INSERT" not in str(part) for part in chain)
+        assert "canary" not in str(error)
+
+
+def test_parameters_are_hidden_from_error_chains(ledger: Ledger) -> None:
+    ledger.add_event("a", 1.0, "kind", "text")
+    with pytest.raises(NotRecorded) as caught:
+        ledger.add_event("a", float("nan"), "canary-kind", "canary-s3cr3t")
+    assert "canary" not in f"{caught.value} {caught.value.__cause__}"
+    assert len(ledger.events("a")) == 1
+
+
+def test_many_threads_write_and_read(ledger: Ledger) -> None:
+    def work(number: int) -> None:
+        for i in range(25):
+            ledger.add_event(f"a{number}", float(i), "tick", "x")
+            assert len(ledger.events(f"a{number}")) == i + 1
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [len(ledger.events(f"a{n}")) for n in range(8)] == [25] * 8
