@@ -1,0 +1,125 @@
+"""``watchfloor allowlist list | add | remove | test``: what agents in PROXIED mode may reach."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from console.api.messages import AllowlistChangedView, AllowlistEntryBody, UrlTestBody
+from console.cli import out
+from console.cli.later import add_later
+from console.cli.link import build, connect
+from console.cli.options import Json, Reason, StateDir, new_app
+from console.cli.plain import plain
+from console.domain.errors import ExitCode
+
+app = new_app("Destinations that agents in PROXIED mode may reach; empty means none.", no_args_is_help=True)
+Words = list[str] | None
+
+
+@app.command("list")
+def list_entries(state_dir: StateDir = None, as_json: Json = False) -> int:
+    """Entries with reason, owner and use."""
+    with connect(state_dir) as client:
+        seen = client.allowlist()
+    if as_json:
+        out.emit(seen.model_dump(exclude={"schema_version"}))
+        return 0
+    out.say(f"version {seen.version}, Envoy {seen.envoy}{f' ({plain(seen.envoy_detail, 300)})' if seen.envoy_detail else ''}")
+    if not seen.entries:
+        out.say("No entries: nothing can be reached in PROXIED mode.")
+        return 0
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("ENTRY", "HOST", "METHODS", "PATHS", "PRIVATE", "OWNER", "LAST USED", "7 D", "REASON"):
+        table.add_column(name, overflow="fold")
+    for e in seen.entries:
+        used = "never" if e.last_used is None else datetime.fromtimestamp(e.last_used).astimezone().isoformat(timespec="minutes")
+        table.add_row(
+            out.words(e.entry_id, limit=30),
+            out.words(f"{e.host}:{e.port}", limit=260),
+            out.words(",".join(e.methods) or "any", limit=80),
+            out.words(" ".join(e.paths) or "any", limit=200),
+            out.words(" ".join(e.private_networks) or "-", limit=100),
+            out.words(e.owner, limit=60),
+            used,
+            str(e.hits_7d),
+            out.words(e.reason, limit=120),
+        )
+    out.show(table)
+    return 0
+
+
+@app.command("add")
+def add(
+    host: Annotated[str, typer.Argument(metavar="HOST", help="api.example.com or *.example.com")],
+    reason: Reason,
+    owner: Annotated[str, typer.Option("--owner", metavar="WHO", help="Who answers for it.")],
+    port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 443,
+    method: Annotated[Words, typer.Option("--method", metavar="METHOD", help="Repeatable; without: any (plain HTTP).")] = None,
+    path: Annotated[Words, typer.Option("--path", metavar="PREFIX", help="Repeatable; without: any (plain HTTP).")] = None,
+    private: Annotated[Words, typer.Option("--private-network", metavar="CIDR", help="Private range it may resolve to.")] = None,
+    may_receive: Annotated[str, typer.Option("--may-receive", metavar="LEVEL", help="Highest data class sent there.")] = "INTERNAL",
+    review_by: Annotated[str, typer.Option("--review-by", metavar="DATE", help="Next review, YYYY-MM-DD.")] = "",
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Add a destination; saved only after Envoy has validated it."""
+    body = build(
+        AllowlistEntryBody,
+        host=host,
+        port=port,
+        methods=[m.upper() for m in method or ()],
+        paths=list(path or ()),
+        reason=reason,
+        owner=owner,
+        review_by=review_by,
+        may_receive=may_receive.upper(),
+        private_networks=list(private or ()),
+    )
+    with connect(state_dir) as client:
+        return _changed(client.add_entry(body), as_json)
+
+
+@app.command("remove")
+def remove(
+    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="Its id, as allowlist list shows it.")],
+    reason: Reason,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Remove a destination; open connections to it are cut by Envoy."""
+    with connect(state_dir) as client:
+        return _changed(client.remove_entry(entry, reason=reason), as_json)
+
+
+@app.command("test")
+def test(
+    url: Annotated[str, typer.Argument(metavar="URL")],
+    method: Annotated[str, typer.Option("--method", metavar="METHOD")] = "GET",
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Would an agent in PROXIED mode reach it, by which entry. Exit 0: yes, 4: no."""
+    body = build(UrlTestBody, url=url, method=method.upper())
+    with connect(state_dir) as client:
+        verdict = client.test_url(body)
+    if as_json:
+        out.emit(verdict.model_dump(exclude={"schema_version"}))
+    else:
+        out.say(f"{'allowed' if verdict.allowed else 'blocked'}: {plain(verdict.reason, 500)}")
+    return int(ExitCode.DONE if verdict.allowed else ExitCode.DENIED)
+
+
+add_later(app, "backtest", "past requests are not judged against drafts yet")
+add_later(app, "history", "old versions are kept in the ledger but not shown yet")
+
+
+def _changed(answer: AllowlistChangedView, as_json: bool) -> int:
+    if as_json:
+        out.emit(answer.model_dump(exclude={"schema_version"}))
+    else:
+        out.say(f"{plain(answer.entry_id)}: {plain(answer.words, 500)}")
+    return 0

@@ -1,0 +1,79 @@
+"""Starting supervisor and guard as detached processes when none runs (the embedded default of console, demo, run and panic)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import console
+from console.api.client import ApiClient
+from console.cli.plain import plain
+from console.domain.errors import ConsoleError, TimedOut, Unreachable
+from console.settings.places import Places, find_places
+
+READY_S = 60.0
+_LOOK_S = 0.05
+
+
+def ensure_supervisor(state_dir: str | None, *extra: str, ready_s: float = READY_S) -> Places:
+    """The places of an instance whose supervisor answers; starts one when none does.
+
+    Raises TimedOut when one is there but does not answer (hung: a second one would be refused), ConsoleError when it cannot start.
+    """
+    places = find_places(state_dir, create=True)
+    assert places is not None  # create=True makes it or raises
+    if not answers(places):
+        start_supervisor(places, *extra, ready_s=ready_s)
+    return places
+
+
+def answers(places: Places, timeout_s: float = 5) -> bool:
+    """Whether a supervisor answers; False when none listens. Raises TimedOut when one listens but is silent."""
+    with ApiClient(places, timeout_s) as client:
+        try:
+            client.status()
+        except Unreachable:
+            return False
+    return True
+
+
+def start_supervisor(places: Places, *extra: str, ready_s: float = READY_S) -> None:
+    """Starts ``python -m console.supervisor --embedded`` detached and waits until it answers."""
+    log = places.log_file
+    with log.open("ab") as sink:
+        start = sink.tell()
+        child = subprocess.Popen(
+            [sys.executable, "-m", "console.supervisor", "--state-dir", str(places.state_dir), "--embedded", *extra],
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
+            env=child_environment(),
+        )
+    deadline = time.monotonic() + ready_s
+    while time.monotonic() < deadline:
+        if answers(places, timeout_s=2):
+            return
+        if child.poll() is not None:
+            if answers(places):  # another one won the race
+                return
+            raise ConsoleError(f"The supervisor could not start (exit {child.returncode}): {_last_words(log, start)}", f"Its log is {log}.")
+        time.sleep(_LOOK_S)
+    raise TimedOut(f"The supervisor was started but did not answer within {ready_s:g} s.", f"Its log is {log}.")
+
+
+def child_environment() -> dict[str, str]:
+    """Our environment, in which ``python -m console...`` finds this very package from any folder."""
+    root = str(Path(console.__file__).resolve().parent.parent)
+    path = [root, *(p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p != root)]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+
+
+def _last_words(log: Path, start: int) -> str:
+    with log.open("rb") as source:
+        source.seek(start)
+        lines = [line for line in source.read()[-8000:].decode(errors="replace").splitlines() if line.strip()]
+    return plain(lines[-1], 300) if lines else "it said nothing"

@@ -1,0 +1,119 @@
+"""``watchfloor fleet``: agent trees with depth, control level, network mode, cost, limits used and state."""
+
+from __future__ import annotations
+
+from rich.table import Table
+from rich.text import Text
+
+from console.api.messages import AgentView, FleetView
+from console.cli import out
+from console.cli.link import connect
+from console.cli.options import Json, StateDir, verb_app
+
+_STATE_STYLES = {
+    "running": "green",
+    "waiting": "cyan",
+    "needs_ok": "yellow",
+    "frozen": "blue",
+    "over_budget": "yellow",
+    "halted": "yellow",
+    "alive_after_kill": "bold red",
+    "failed": "red",
+    "lost": "red",
+}
+_COUNTERS = (("iterations", "it"), ("tokens", "tok"), ("wall_s", "s"), ("tool_calls", "calls"), ("cost_usd", "$"))
+
+
+def fleet(state_dir: StateDir = None, as_json: Json = False) -> int:
+    """Agent trees: depth, control level, network mode, cost, limits used, state."""
+    with connect(state_dir) as client:
+        seen = client.fleet()
+    if as_json:
+        out.emit({"killed": seen.killed, "kill_reason": seen.kill_reason, "agents": [_as_json(a) for a in seen.agents]})
+        return 0
+    if seen.killed:
+        out.show(out.words(f"KILLED: {seen.kill_reason or 'no reason given'}. Nothing starts until rearm.", "bold red", 600))
+    if not seen.agents:
+        out.say("No agents. Start one with: watchfloor run -- COMMAND")
+        return 0
+    out.show(_table(seen))
+    live = sum(1 for a in seen.agents if a.ended_at is None)
+    out.say(f"{len(seen.agents)} agents, {live} not ended, spent today ${seen.spend_today_usd:.2f}")
+    return 0
+
+
+app = verb_app(fleet)
+
+
+def network_words(agent: AgentView) -> str:
+    """``PROXIED``; without an enforced namespace it is FULL, whatever was asked."""
+    return agent.network_mode if agent.network_enforced else "FULL, not enforced"
+
+
+def _as_json(agent: AgentView) -> dict[str, object]:
+    row: dict[str, object] = agent.model_dump()
+    if not agent.network_enforced:
+        row["network_mode"] = "FULL"
+    return row
+
+
+def _table(seen: FleetView) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("AGENT", no_wrap=True)
+    for name in ("DEPTH", "CONTROL", "NETWORK"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("COST", justify="right", no_wrap=True)
+    table.add_column("LIMITS USED", overflow="fold")
+    table.add_column("STATE", overflow="fold")
+    table.add_column("NAME", overflow="fold")
+    for guide, agent in in_tree_order(seen.agents):
+        style = _STATE_STYLES.get(agent.state, "dim")
+        state = agent.state.replace("_", " ") + (f" ({', '.join(agent.causes)})" if agent.causes else "")
+        if agent.state_reason:
+            state += f": {agent.state_reason}"
+        table.add_row(
+            Text(guide, "dim") + out.words(agent.id, limit=70),
+            str(agent.depth),
+            out.words(agent.control_level, limit=20),
+            out.words(network_words(agent), "" if agent.network_enforced else "yellow", 30),
+            f"${agent.cost_usd:.2f}",
+            Text(_limits_used(agent)),
+            out.words(state, style, 120),
+            out.words(agent.name, limit=60),
+        )
+    return table
+
+
+def in_tree_order(agents: list[AgentView]) -> list[tuple[str, AgentView]]:
+    """Every agent once with its guide lines, children below parents; one whose parent is missing or in a loop is shown as a root."""
+    by_id = {a.id: a for a in agents}
+    children: dict[str | None, list[AgentView]] = {}
+    for agent in agents:
+        children.setdefault(agent.parent_id if agent.parent_id in by_id else None, []).append(agent)
+    rows: list[tuple[str, AgentView]] = []
+    shown: set[str] = set()
+
+    def walk(siblings: list[AgentView], lead: str, top: bool) -> None:
+        for number, agent in enumerate(siblings):
+            if agent.id in shown:
+                continue
+            shown.add(agent.id)
+            last = number == len(siblings) - 1
+            rows.append(("" if top else f"{lead}{'└─ ' if last else '├─ '}", agent))
+            walk(children.get(agent.id, []), "" if top else f"{lead}{'   ' if last else '│  '}", False)
+
+    walk(children.get(None, []), "", True)
+    for agent in agents:  # what a loop kept from the roots
+        if agent.id not in shown:
+            walk([agent], "", True)
+    return rows
+
+
+def _limits_used(agent: AgentView) -> str:
+    parts: list[str] = []
+    for name, unit in _COUNTERS:
+        for limits, usage, scope in ((agent.limits, agent.usage, ""), (agent.tree_limits, agent.tree_usage, " tree")):
+            cap = limits.get(name)
+            if cap is not None:
+                parts.append(f"{usage.get(name, 0):g}/{cap:g} {unit}{scope}")
+    return ", ".join(parts) or "no limits"

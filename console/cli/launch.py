@@ -1,0 +1,119 @@
+"""``watchfloor run``: starts an agent, and with --wait streams what it writes and ends with its exit code."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from console.api.client import ApiClient
+from console.api.messages import LaunchBody, LaunchedView
+from console.cli import out
+from console.cli.embedded import ensure_supervisor
+from console.cli.link import build
+from console.cli.options import Json, StateDir, new_app
+from console.cli.plain import plain, plain_block
+from console.domain.agent import AgentId, ContextId, LaunchRequest
+from console.domain.budget import parse_limit
+from console.domain.errors import NotFound, UsageProblem
+
+_LOOK_S = 0.2
+
+app = new_app()
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def run(
+    command: Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND ...", help="What to run.")] = None,
+    parent: Annotated[str | None, typer.Option(metavar="ID", help="The agent that spawns it; without: a root agent.")] = None,
+    context: Annotated[str | None, typer.Option(metavar="ID", help="Session to run in; without: a new one.")] = None,
+    sandbox: Annotated[str, typer.Option(metavar="KIND", help="none, bubblewrap, docker or gvisor.")] = "none",
+    sensitivity: Annotated[str, typer.Option(metavar="LEVEL", help="PUBLIC, INTERNAL, CONFIDENTIAL or SECRET.")] = "PUBLIC",
+    network: Annotated[str | None, typer.Option(metavar="MODE", help="FULL, PROXIED or NONE, if stricter than LEVEL asks.")] = None,
+    limit: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Cap of the agent, e.g. cost=2.50; repeatable.")] = None,
+    tree_limit: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Cap of its whole tree; repeatable.")] = None,
+    name: Annotated[str, typer.Option(metavar="WORDS", help="What people call it; without: the command.")] = "",
+    wait: Annotated[bool, typer.Option("--wait", help="Stream its output; end with its exit code.")] = False,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Launch an agent. Prints its id and returns once it runs; starts an embedded supervisor when none runs."""
+    argv = tuple(command or ())
+    LaunchRequest(
+        argv,
+        name=name,
+        parent_id=None if parent is None else AgentId(parent),
+        context_id=None if context is None else ContextId(context),
+    ).check()
+    body = build(
+        LaunchBody,
+        argv=list(argv),
+        name=name or Path(argv[0]).name[:200],
+        parent_id=parent,
+        context_id=context,
+        sandbox=sandbox,
+        sensitivity=sensitivity.upper(),
+        network_mode=None if network is None else network.upper(),
+        limits=_limits(limit),
+        tree_limits=_limits(tree_limit),
+        wait_output=wait,
+    )
+    with ApiClient(ensure_supervisor(state_dir)) as client:
+        launched = client.launch(body)
+        _tell(launched, as_json=as_json, wait=wait)
+        return _follow(client, launched.id) if wait else 0
+
+
+def _limits(words: list[str] | None) -> dict[str, float]:
+    caps: dict[str, float] = {}
+    for text in words or ():
+        name, value = parse_limit(text)
+        if name in caps:
+            raise UsageProblem(f"Limit {name} is given twice.", "Give each limit once.")
+        caps[name] = value
+    return caps
+
+
+def _tell(launched: LaunchedView, *, as_json: bool, wait: bool) -> None:
+    if as_json and not wait:
+        out.emit(launched.model_dump(exclude={"schema_version"}))
+        return
+    for words in launched.notes:
+        out.note(f"note: {plain(words, 500)}")
+    if wait:
+        out.note(f"agent {plain(launched.id)} runs")
+    else:
+        out.say(plain(launched.id))
+
+
+def _follow(client: ApiClient, agent_id: str) -> int:
+    """Streams the output until the agent ended; Ctrl-C leaves it running and says so."""
+    offset = 0
+    try:
+        while not out.gone():
+            piece = client.output(agent_id, offset)
+            out.write(plain_block(piece.text))
+            moved = piece.next_offset > offset
+            offset = piece.next_offset
+            if piece.ended:
+                return _ended(client, agent_id, piece.exit_code)
+            if not moved:
+                time.sleep(_LOOK_S)
+    except KeyboardInterrupt:
+        out.note(f"\nagent {agent_id} still runs; stop it with: watchfloor kill {agent_id}")
+        raise
+    return 1
+
+
+def _ended(client: ApiClient, agent_id: str, code: int | None) -> int:
+    try:
+        agent = client.agent(agent_id).agent
+    except NotFound:
+        return 1 if code is None else code
+    if agent.state not in ("ended", "failed"):
+        out.note(f"agent {agent_id}: {agent.state.replace('_', ' ')}{': ' + plain(agent.state_reason, 500) if agent.state_reason else ''}")
+    if code is None:
+        return 1
+    return 128 - code if code < 0 else code

@@ -1,0 +1,35 @@
+"""The command line's way to the supervisor that runs, and from words to request bodies."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from console.api.client import ApiClient
+from console.domain.errors import Unreachable, UsageProblem
+from console.settings.places import choose_state_dir, find_places
+
+B = TypeVar("B", bound=BaseModel)
+
+
+def connect(state_dir: str | None, timeout_s: float = 10) -> ApiClient:
+    """A client of the instance. Raises Unreachable when there is none; the first request tells whether it answers."""
+    places = find_places(state_dir, create=False)
+    if places is None:
+        folder, _ = choose_state_dir(state_dir)
+        raise Unreachable(
+            f"No supervisor runs for {folder}.", f"Start one with: watchfloor supervisor --state-dir {shlex.quote(str(folder))}"
+        )
+    return ApiClient(places, timeout_s)
+
+
+def build(body: type[B], **fields: Any) -> B:
+    """A request body from what a person typed. Raises UsageProblem that names the field."""
+    try:
+        return body(**fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        name = ".".join(str(part) for part in first["loc"]) or "the request"
+        raise UsageProblem(f"{name}: {first['msg']}.", "watchfloor VERB --help shows what it takes.") from error

@@ -1,0 +1,44 @@
+"""``watchfloor keys | release | doctor``: verbs whose work is in rooms this one may not import; they run as a program of their own."""
+
+from __future__ import annotations
+
+import typer
+
+from console.cli.later import add_later
+from console.cli.modules import become, folder_arguments
+from console.cli.options import Json, Reason, StateDir, new_app, verb_app
+
+keys_app = new_app("The keys that sign and release remote kill orders.", no_args_is_help=True)
+
+
+def oneshot(verb: str, *arguments: str, state_dir: str | None, as_json: bool) -> int:
+    """Runs ``python -m console.supervisor oneshot VERB ...`` in our place."""
+    return become("console.supervisor", "oneshot", verb, *arguments, *folder_arguments(state_dir), *(["--json"] if as_json else []))
+
+
+@keys_app.command("init")
+def init(state_dir: StateDir = None, as_json: Json = False) -> int:
+    """Make this instance's keys, and write the signed baseline to the bucket when one is configured."""
+    return oneshot("keys", "init", state_dir=state_dir, as_json=as_json)
+
+
+@keys_app.command("show")
+def show(state_dir: StateDir = None, as_json: Json = False) -> int:
+    """The public keys and where the private ones are."""
+    return oneshot("keys", "show", state_dir=state_dir, as_json=as_json)
+
+
+add_later(keys_app, "rotate", "this version has one key per instance and cannot roll it over yet")
+
+
+def release(reason: Reason, state_dir: StateDir = None, as_json: Json = False) -> int:
+    """Sign the end of the remote kill order; then rearm each host."""
+    return oneshot("release", "--reason", reason, state_dir=state_dir, as_json=as_json)
+
+
+def doctor(state_dir: StateDir = None, as_json: Json = False) -> int:
+    """What this machine can do, part by part: ok, or not available and why."""
+    return oneshot("doctor", state_dir=state_dir, as_json=as_json)
+
+
+APPS: dict[str, typer.Typer] = {"keys": keys_app, "release": verb_app(release), "doctor": verb_app(doctor)}

@@ -1,0 +1,53 @@
+"""What verbs share on the command line: --state-dir and --json, and the places they lead to. Light: panic imports it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from console.domain.errors import NotFound
+from console.settings.places import Places, choose_state_dir, find_places
+
+StateDir = Annotated[
+    str | None, typer.Option("--state-dir", metavar="DIR", help="State directory of the instance (or $WATCHFLOOR_STATE_DIR).")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON with schema_version.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; recorded.")]
+
+
+def new_app(words: str = "", **more: Any) -> typer.Typer:
+    """A verb, or a family of verbs. Help is plain text: no markup is read from it."""
+    return typer.Typer(help=words, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, **more)
+
+
+def verb_app(function: Callable[..., int]) -> typer.Typer:
+    """An app of one verb; its help is the function's docstring, its answer the exit code."""
+    app = new_app()
+    app.command()(function)
+    return app
+
+
+def existing_places(state_dir: str | None) -> Places:
+    """The places of an instance that exists. Raises NotFound."""
+    places = find_places(state_dir, create=False)
+    if places is None:
+        folder, _ = choose_state_dir(state_dir)
+        raise NotFound(f"There is no instance in {folder}; nothing was ever started there.", "Name another folder with --state-dir.")
+    return places
+
+
+def operator() -> str:
+    """Who gives this order, for the record: ``name (uid 1000)``; the name behind sudo when there is one."""
+    uid = os.getuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = "unknown"
+    behind = os.environ.get("SUDO_USER", "")
+    if uid == 0 and behind.isprintable() and 0 < len(behind) <= 32:
+        name = f"{behind} through sudo"
+    return f"{name} (uid {uid})"

@@ -1,0 +1,102 @@
+"""Printing for people and for programs. A reader that went away never changes what a verb does or its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any, TextIO
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from console.cli.plain import plain
+from console.domain.errors import ConsoleError, UsageProblem
+
+SCHEMA_VERSION = 1
+
+
+def emit(data: dict[str, Any]) -> None:
+    """One JSON document with ``schema_version``; ASCII only, so hostile text cannot act on a terminal."""
+    write(json.dumps({"schema_version": SCHEMA_VERSION, **data}, indent=2, default=str) + "\n")
+
+
+def emit_line(data: dict[str, Any]) -> None:
+    """One JSON document on one line, for streams."""
+    write(json.dumps(data, default=str) + "\n")
+
+
+def say(words: str) -> None:
+    """One line of our own words (what agents wrote must have passed ``plain``)."""
+    write(words + "\n")
+
+
+def show(*things: RenderableType) -> None:
+    """Rich tables, trees and texts; never markup, never emoji, never guessed highlighting."""
+    console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False, soft_wrap=False, width=_width())
+    with console.capture() as captured:
+        for thing in things:
+            console.print(thing)
+    write(captured.get())
+
+
+def note(words: str) -> None:
+    """One line on stderr: progress, notices."""
+    _write_to(sys.stderr, words + "\n")
+
+
+def complain(error: ConsoleError) -> None:
+    """What is wrong and what to do, on stderr."""
+    lines = f"error: {plain(error.what, 2000)}\n"
+    if error.remedy:
+        lines += f"  {plain(error.remedy, 2000)}\n"
+    _write_to(sys.stderr, lines)
+
+
+def words(text: object, style: str = "", limit: int = 200) -> Text:
+    """Hostile text as a rich Text that is never read as markup."""
+    return Text(plain(text, limit), style=style)
+
+
+def write(text: str) -> None:
+    """Text to stdout, whatever became of it."""
+    _write_to(sys.stdout, text)
+
+
+def gone() -> bool:
+    """Whether the reader of stdout went away; endless verbs end then."""
+    return _Gone.stdout
+
+
+class _Gone:
+    """Whether somebody still reads."""
+
+    stdout = False
+
+
+def _write_to(stream: TextIO | None, text: str) -> None:
+    if stream is None:  # started with the descriptor closed
+        return
+    try:
+        stream.write(text)
+        stream.flush()
+    except UnicodeEncodeError:
+        _write_to(stream, text.encode("ascii", "backslashreplace").decode())
+    except OSError:  # a broken pipe, a full disk: the verb goes on, its exit code stays its own
+        if stream is sys.stdout:
+            _Gone.stdout = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _width() -> int | None:
+    """Wide when a program reads, so that tables are not cut; None: as wide as the terminal."""
+    return None if sys.stdout is not None and sys.stdout.isatty() else 160
+
+
+def check_arguments(argv: list[str]) -> None:
+    """Raises UsageProblem for an argument that is not text."""
+    for number, argument in enumerate(argv, 1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            raise UsageProblem(f"Argument {number} ({plain(argument, 60)}) is not valid UTF-8.", "Write it in UTF-8.") from error

@@ -1,0 +1,63 @@
+"""``watchfloor receipt list | show``: what was killed, when, and what was proven."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from console.cli import out
+from console.cli.later import add_later
+from console.cli.link import connect
+from console.cli.options import Json, StateDir, new_app
+from console.cli.receipts import show_receipt
+
+app = new_app("Receipts of kills: what was stopped, and the proof.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_receipts(state_dir: StateDir = None, as_json: Json = False) -> int:
+    """Receipts, newest first."""
+    with connect(state_dir) as client:
+        seen = client.receipts()
+    if as_json:
+        out.emit({"receipts": [r.model_dump() for r in seen.receipts]})
+        return 0
+    if not seen.receipts:
+        out.say("No receipts: nothing was ever killed here.")
+        return 0
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("KILL", "WHEN", "SCOPE", "PROVEN", "BEST EFFORT", "SECONDS", "STATE", "BY", "REASON"):
+        table.add_column(name, overflow="fold")
+    for row in seen.receipts:
+        bad = f"step {', '.join(row.bad_steps)}" if row.bad_steps else ("complete" if row.complete else "not complete")
+        table.add_row(
+            out.words(row.kill_id, limit=70),
+            datetime.fromtimestamp(row.pressed_at).astimezone().isoformat(timespec="seconds"),
+            out.words(row.scope, limit=60),
+            out.words(f"{row.proven} of {row.targets}", "green" if row.verified_zero else "bold red"),
+            str(row.best_effort),
+            f"{row.ms_total / 1000:.2f}",
+            out.words(bad, "" if row.exit_code == 0 else "yellow", 100),
+            out.words(row.by, limit=40),
+            out.words(row.reason, limit=80),
+        )
+    out.show(table)
+    return 0
+
+
+@app.command("show")
+def show(
+    kill_id: Annotated[str, typer.Argument(metavar="KILL", help="Its id, as receipt list shows it.")],
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """One receipt whole: steps, targets, survivors."""
+    with connect(state_dir) as client:
+        show_receipt(client.receipt(kill_id), as_json=as_json)
+    return 0
+
+
+add_later(app, "verify", "receipts are not signed yet; their kills are in the audit log: watchfloor audit verify")

@@ -1,0 +1,142 @@
+"""Receipts for people and programs: the headline, the steps, the targets with those not proven first. No client in here: panic uses it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rich.table import Table
+from rich.text import Text
+
+from console.cli import out
+from console.domain.errors import ExitCode
+from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Target, exit_code
+
+_STEP_STYLES = {StepStatus.OK: "green", StepStatus.FAILED: "bold red", StepStatus.SKIPPED: "yellow", StepStatus.UNKNOWN: "yellow"}
+_OUTCOME_STYLES = {
+    Outcome.PROVEN_ZERO: "green",
+    Outcome.DYING: "bold red",
+    Outcome.NOT_PROVEN: "bold red",
+    Outcome.BEST_EFFORT: "yellow",
+}
+_ORDER = (Outcome.NOT_PROVEN, Outcome.DYING, Outcome.BEST_EFFORT, Outcome.PROVEN_ZERO)
+_ROWS = 60
+"""Targets printed; the rest is counted (all are in --json)."""
+
+
+def headline(receipt: Receipt) -> str:
+    """``214 of 214 proven zero in 0.61 s``, or what is not proven. Best effort never counts as proven."""
+    counts = {outcome: sum(1 for t in receipt.targets if t.outcome is outcome) for outcome in Outcome}
+    proven, total = counts[Outcome.PROVEN_ZERO], len(receipt.targets)
+    parts = [f"{proven} of {total} proven zero in {_zero_ms(receipt) / 1000:.2f} s"]
+    if total == 0:
+        parts = ["nothing was running: 0 of 0"]
+    if counts[Outcome.BEST_EFFORT]:
+        parts.append(f"{counts[Outcome.BEST_EFFORT]} best effort (no proof is possible)")
+    not_proven = counts[Outcome.NOT_PROVEN] + counts[Outcome.DYING]
+    if not_proven or not receipt.verified_zero:
+        parts.insert(0, f"NOT PROVEN: {not_proven} of {total} may still run" if not_proven else "NOT PROVEN")
+    bad = [s.name.value for s in receipt.steps if s.status in (StepStatus.FAILED, StepStatus.UNKNOWN)]
+    if bad:
+        parts.append(f"step {', '.join(bad)}: not done")
+    elif not receipt.complete:
+        parts.append("later steps are not known yet")
+    return "; ".join(parts)
+
+
+def as_json(receipt: Receipt) -> dict[str, object]:
+    """The keys of DESIGN.md, and the headline."""
+    return {**receipt.as_json(), "headline": headline(receipt), "exit_code": int(exit_code(receipt))}
+
+
+def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
+    """Prints it, as JSON or for a person."""
+    if as_json:
+        out.emit(_json(receipt))
+        return
+    code = exit_code(receipt)
+    style = {ExitCode.DONE: "bold green", ExitCode.NOT_PROVEN: "bold red"}.get(code, "bold yellow")
+    out.show(Text(headline(receipt), style))
+    when = datetime.fromtimestamp(receipt.pressed_at).astimezone().isoformat(timespec="seconds")
+    out.show(out.words(f"{receipt.kill_id}  {when}  by {receipt.by}", limit=300), out.words(f"reason: {receipt.reason}", limit=600))
+    if receipt.order:
+        out.show(out.words(f"obeyed remote order {receipt.order}", limit=200))
+    out.show(_steps(receipt), Text(""))
+    if receipt.targets:
+        out.show(_targets(receipt))
+    if receipt.survivors:
+        out.show(Text(""), _survivors(receipt))
+    for words in receipt.excluded[:_ROWS]:
+        out.show(out.words(f"left alone: {words}", "dim", 300))
+
+
+_json = as_json
+
+
+def _zero_ms(receipt: Receipt) -> float:
+    for step in receipt.steps:
+        if step.name is StepName.ZERO and step.ms is not None:
+            return step.ms
+    return receipt.ms_total
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f} ms"
+
+
+def _steps(receipt: Receipt) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("STEP")
+    table.add_column("STATUS")
+    table.add_column("AFTER", justify="right")
+    table.add_column("DETAIL", overflow="fold")
+    for step in receipt.steps:
+        table.add_row(step.name.value, Text(step.status.value, _STEP_STYLES[step.status]), _ms(step.ms), out.words(step.detail, limit=400))
+    return table
+
+
+def in_order(targets: tuple[Target, ...]) -> list[Target]:
+    """Not proven first, proven last."""
+    return sorted(targets, key=lambda t: (_ORDER.index(t.outcome), t.agent_id))
+
+
+def _targets(receipt: Receipt) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("TARGET", "CONTROL", "OUTCOME"):
+        table.add_column(name)
+    table.add_column("AFTER", justify="right")
+    table.add_column("EVIDENCE", overflow="fold")
+    rows = in_order(receipt.targets)
+    for target in rows[:_ROWS]:
+        table.add_row(
+            out.words(target.agent_id, limit=70),
+            out.words(target.control_level, limit=20),
+            Text(target.outcome.value.replace("_", " "), _OUTCOME_STYLES[target.outcome]),
+            _ms(target.ms),
+            out.words(evidence_words(target), "dim", 300),
+        )
+    if len(rows) > _ROWS:
+        table.add_row(f"and {len(rows) - _ROWS} more (--json lists all)", "", "", "", "")
+    return table
+
+
+def evidence_words(target: Target) -> str:
+    """The proof in a line: how many processes were there, what the kernel says of the cgroup now."""
+    evidence = target.evidence
+    parts: list[str] = []
+    before = evidence.get("pids_before")
+    if isinstance(before, list):
+        parts.append(f"{len(before)} processes before")
+    for name in ("populated", "cgroup", "container", "container_state", "why"):
+        if evidence.get(name) not in (None, ""):
+            parts.append(f"{name.replace('_', ' ')} {evidence[name]}")
+    return ", ".join(parts)
+
+
+def _survivors(receipt: Receipt) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", title="Still alive", title_justify="left", title_style="bold red")
+    for name in ("AGENT", "PID", "STATE", "WAITS IN", "WHY", "COMMAND"):
+        table.add_column(name, overflow="fold")
+    for s in receipt.survivors[:_ROWS]:
+        row = (s.agent_id, s.pid, s.state, s.wchan, s.why, s.cmdline)
+        table.add_row(*(out.words(value, limit=120) for value in row))
+    return table
