@@ -1,0 +1,144 @@
+"""The kill switch as the console knows it: the supervisor's view, the guard's own words, and the receipt of the last press."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from console.api.messages import KillSwitchView, StatusView
+from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
+
+Light = Literal["armed", "in_doubt", "killing", "killed", "unknown"]
+
+
+@dataclass(slots=True)
+class GuardState:
+    """The last status line of guard.sock; every field is judged before it is believed."""
+
+    alive: bool = False
+    latched: bool = False
+    agents: int = 0
+    frozen: int = 0
+    phase: str = ""
+    """killing, second_look, done, or empty."""
+    kill_id: str = ""
+    proven: int = 0
+    total: int = 0
+    ms: float = 0.0
+    notices: list[str] = field(default_factory=list)
+
+    def take(self, answer: dict[str, Any]) -> None:
+        """One status answer."""
+        kill = answer.get("kill")
+        kill = kill if isinstance(kill, dict) else {}
+        frozen = answer.get("frozen")
+        notices = answer.get("notices")
+        self.alive = True
+        self.latched = answer.get("latched") is not False  # unreadable counts as killed
+        self.agents = _number(answer.get("agents"))
+        self.frozen = len(frozen) if isinstance(frozen, dict) else _number(answer.get("frozen_count"))
+        self.phase = str(kill.get("phase", ""))[:40]
+        self.kill_id = str(kill.get("kill_id", ""))[:80]
+        self.proven, self.total, self.ms = _number(kill.get("proven")), _number(kill.get("total")), float(_number(kill.get("ms")))
+        self.notices = [str(n)[:300] for n in notices[:10]] if isinstance(notices, list) else []
+
+    @property
+    def is_killing(self) -> bool:
+        return self.phase in ("killing", "second_look")
+
+
+def _number(value: object) -> int:
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value == value and abs(value) < 1e15 else 0
+
+
+class Switch:
+    """Everything the armed light, the banner and the kill switch page show."""
+
+    def __init__(self) -> None:
+        self.view: KillSwitchView | None = None
+        self.viewed_at: float | None = None
+        self.status: StatusView | None = None
+        self.heard_at: float | None = None
+        """Seconds since the epoch of the supervisor's last answer."""
+        self.guard = GuardState()
+        self.receipt: Receipt | None = None
+        self.agents_live = 0
+
+    @property
+    def is_killed(self) -> bool:
+        """Latched, by either's word."""
+        return bool((self.guard.alive and self.guard.latched) or (self.view and self.view.killed))
+
+    @property
+    def is_killing(self) -> bool:
+        """Signals are out and not everything has been judged yet."""
+        return self.guard.is_killing or bool(self.view and self.view.state == "killing")
+
+    def light(self, now: float) -> tuple[Light, str]:
+        """(state, words) of the armed light. Never green during a kill, while anything is silent, or on old news."""
+        if self.is_killing:
+            left = max(0, self.guard.total - self.guard.proven) if self.guard.total else 0
+            return "killing", f"Killing · {left} not proven yet" if left else "Killing"
+        if self.is_killed:
+            return "killed", "Killed · nothing starts until rearm"
+        if self.heard_at is None or now - self.heard_at > 5:
+            return "unknown", "No supervisor answers" if self.heard_at is None else f"Supervisor silent for {now - self.heard_at:.0f} s"
+        if not self.guard.alive:
+            return "in_doubt", "In doubt · the guard does not answer"
+        if self.view is None:
+            return "unknown", "Not known yet"
+        if self.view.state != "armed":
+            return "in_doubt", "In doubt · " + (self.view.soft_stop or self._doubtful())
+        return "armed", "Armed"
+
+    def verified_at(self) -> float | None:
+        """When the oldest proven path was last proven; None when none was."""
+        proven = [p.checked_at for p in self.view.paths if p.state == "proven" and p.checked_at] if self.view else []
+        return min(proven, default=None)
+
+    def _doubtful(self) -> str:
+        names = [p.name for p in self.view.paths if p.state in ("in_doubt", "unavailable")] if self.view else []
+        return f"{', '.join(names)} not proven" if names else "not proven"
+
+
+STEP_TITLES = {
+    StepName.LATCH: "Latch",
+    StepName.REFUSE: "Refuse",
+    StepName.SIGNAL: "Signal",
+    StepName.ZERO: "Zero",
+    StepName.SECOND_LOOK: "Second look",
+    StepName.ROTATE: "Rotate",
+    StepName.REMOTE: "Remote",
+    StepName.EVIDENCE: "Evidence",
+}
+_OUTCOME_ORDER = {Outcome.NOT_PROVEN: 0, Outcome.DYING: 1, Outcome.BEST_EFFORT: 2, Outcome.PROVEN_ZERO: 3}
+
+
+def step_of(receipt: Receipt | None, name: StepName) -> Step | None:
+    """That step, or None while it has not been judged."""
+    return next((s for s in receipt.steps if s.name is name), None) if receipt else None
+
+
+def counts(receipt: Receipt) -> tuple[int, int, int]:
+    """(proven, provable, best effort) targets."""
+    best = sum(1 for t in receipt.targets if t.outcome is Outcome.BEST_EFFORT)
+    proven = sum(1 for t in receipt.targets if t.outcome is Outcome.PROVEN_ZERO)
+    return proven, len(receipt.targets) - best, best
+
+
+def zero_ms(receipt: Receipt) -> float | None:
+    """Milliseconds from the press to the decision about zero."""
+    step = step_of(receipt, StepName.ZERO)
+    return step.ms if step and step.ms is not None else None
+
+
+def is_proven(receipt: Receipt) -> bool:
+    """The only green result: zero was verified, for every provable target, by the step that says so."""
+    step = step_of(receipt, StepName.ZERO)
+    proven, provable, _ = counts(receipt)
+    return receipt.verified_zero and proven == provable and not receipt.survivors and step is not None and step.status is StepStatus.OK
+
+
+def in_order(targets: tuple[Target, ...]) -> list[Target]:
+    """Doubtful first: not proven, dying, best effort, then proven."""
+    return sorted(targets, key=lambda t: _OUTCOME_ORDER.get(t.outcome, 0))

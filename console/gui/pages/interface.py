@@ -1,0 +1,115 @@
+"""What every page is and gets. A page shows and asks; it never sees a socket, and it enforces nothing.
+
+A page draws from ``Desk`` (models and requests), says its actions as data, and is told: ``on_show`` when it comes to the front,
+``handle`` for every delta (also while hidden), ``resync`` when everything may have changed, ``on_tick`` once a second in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+from console.api.messages import Delta
+from console.gui.actions import ActionSpec
+from console.gui.models.fleet import Fleet
+from console.gui.models.switch import Switch
+from console.gui.notices import Notices
+from console.gui.requests import Requests
+from console.gui.theme.tokens import NARROW
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a page works with; given by the window, one for all pages."""
+
+    requests: Requests
+    notices: Notices
+    fleet: Fleet
+    switch: Switch
+    goto: Callable[[str, str], None]
+    """``goto(page name, argument)``: for example ``goto("receipt", kill_id)``, ``goto("fleet", agent_id)``."""
+    clock: Callable[[], float]
+    """Seconds since the epoch."""
+    ask_sync: Callable[[], None]
+    """Reads fleet, status and kill switch again soon (after something was changed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageSpec:
+    """How the navigation shows a page."""
+
+    name: str
+    title: str
+    icon: str
+    """A file of resources/icons without its ending."""
+    group: str
+    """Operate, Investigate or Emergency; empty: reached from elsewhere, not in the navigation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """What stands at the right of a navigation item; kind is plain, warn or danger."""
+
+    words: str
+    kind: str = "plain"
+    icon: str = ""
+
+
+class Page(QWidget):
+    """Base of all pages. ``spec`` and ``verbs`` are class data; the key of an action works only while its page is in front."""
+
+    spec: ClassVar[PageSpec]
+    verbs: ClassVar[tuple[ActionSpec, ...]] = ()
+    badge_changed = Signal()
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.desk = desk
+        self.setObjectName("ground")
+        self.setAccessibleName(self.spec.title)
+
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """(key cap, words) of the status bar: the verbs that have a hint."""
+        return tuple((a.shown_key, a.hint) for a in self.verbs if a.hint)
+
+    def badge(self) -> Badge | None:
+        """Emit ``badge_changed`` when this would answer otherwise."""
+        return None
+
+    def on_show(self, argument: str = "") -> None:
+        """The page came to the front; ``argument`` names what to select."""
+
+    def on_hide(self) -> None:
+        """Another page came to the front."""
+
+    def handle(self, delta: Delta) -> None:
+        """One delta of the event stream, also while hidden. Fleet and switch models are up to date already."""
+
+    def resync(self) -> None:
+        """The stream had a gap or began: read again what this page keeps itself."""
+
+    def on_models(self) -> None:
+        """Fleet or switch changed; at most ten times a second, and only while in front."""
+
+    def on_tick(self, now: float) -> None:
+        """Once a second while in front: let ages count."""
+
+    def why_not(self, action_id: str) -> str:
+        """Empty when the action can be done now, else why not."""
+        return ""
+
+    def do(self, action_id: str) -> None:
+        """Carries out one of ``verbs``."""
+
+    def is_ready(self) -> bool:
+        """Whether what the page shows has been read (a screenshot waits for it)."""
+        return True
+
+    @property
+    def is_narrow(self) -> bool:
+        """Detail panes open over the table below this window width."""
+        return self.window().width() < NARROW

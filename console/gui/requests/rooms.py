@@ -1,0 +1,167 @@
+"""The verbs by room. ``requests.fleet.kill(agent_id, tree=True).then(show).failed(warn)``."""
+
+from __future__ import annotations
+
+from console.api import messages as m
+from console.domain.errors import ConsoleError
+from console.domain.kill import Receipt, receipt_from_json
+from console.gui.link.http import Link, segment
+from console.gui.link.pending import Pending
+
+LAUNCH_S = 300.0
+KILL_S = 30.0
+CHANGE_S = 60.0
+"""Envoy validates before it applies."""
+
+
+class FleetRequests:
+    """Agents."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def fleet(self) -> Pending[m.FleetView]:
+        return self._link.get("/api/fleet", m.FleetView)
+
+    def agent(self, agent_id: str) -> Pending[m.AgentDetailView]:
+        return self._link.get(f"/api/agents/{segment(agent_id)}", m.AgentDetailView)
+
+    def launch(self, body: m.LaunchBody) -> Pending[m.LaunchedView]:
+        return self._link.send("POST", "/api/agents", m.LaunchedView, body, timeout_s=LAUNCH_S)
+
+    def output(self, agent_id: str, offset: int = 0) -> Pending[m.OutputView]:
+        return self._link.get(f"/api/agents/{segment(agent_id)}/output", m.OutputView, offset=offset)
+
+    def freeze(self, agent_id: str, *, tree: bool = False, reason: str = "") -> Pending[m.ActView]:
+        return self._act("freeze", agent_id, tree, reason)
+
+    def thaw(self, agent_id: str, *, tree: bool = False, reason: str = "") -> Pending[m.ActView]:
+        return self._act("thaw", agent_id, tree, reason)
+
+    def isolate(self, agent_id: str, *, tree: bool = False, reason: str = "") -> Pending[m.ActView]:
+        return self._act("isolate", agent_id, tree, reason)
+
+    def kill(self, agent_id: str, *, tree: bool = False, reason: str = "") -> Pending[Receipt]:
+        """The receipt once zero is proven or not."""
+        path = f"/api/agents/{segment(agent_id)}/kill"
+        return _receipt(self._link.send("POST", path, m.RawView, m.ActBody(tree=tree, reason=reason), timeout_s=KILL_S))
+
+    def _act(self, verb: str, agent_id: str, tree: bool, reason: str) -> Pending[m.ActView]:
+        path = f"/api/agents/{segment(agent_id)}/{verb}"
+        return self._link.send("POST", path, m.ActView, m.ActBody(tree=tree, reason=reason), timeout_s=KILL_S)
+
+
+class SwitchRequests:
+    """The kill switch and its receipts."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def look(self) -> Pending[m.KillSwitchView]:
+        return self._link.get("/api/kill-switch", m.KillSwitchView)
+
+    def rearm(self, reason: str, kill_id: str) -> Pending[m.KillSwitchView]:
+        """Refused, with why, unless the typed kill id is the latched one and nothing remote is latched."""
+        body = m.KillSwitchBody(action="rearm", reason=reason, kill_id=kill_id)
+        return self._link.send("POST", "/api/kill-switch", m.KillSwitchView, body, timeout_s=CHANGE_S)
+
+    def receipts(self) -> Pending[m.ReceiptsView]:
+        return self._link.get("/api/receipts", m.ReceiptsView)
+
+    def receipt(self, kill_id: str) -> Pending[Receipt]:
+        return _receipt(self._link.get(f"/api/receipts/{segment(kill_id)}", m.RawView))
+
+    def retry_remote(self) -> Pending[m.DoneView]:
+        return self._link.send("POST", "/api/remote/retry", m.DoneView, timeout_s=CHANGE_S)
+
+
+class NetworkRequests:
+    """The allowlist, Envoy's configuration, and what passed."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def allowlist(self) -> Pending[m.AllowlistView]:
+        return self._link.get("/api/allowlist", m.AllowlistView)
+
+    def add_entry(self, body: m.AllowlistEntryBody) -> Pending[m.AllowlistChangedView]:
+        return self._link.send("POST", "/api/allowlist", m.AllowlistChangedView, body, timeout_s=CHANGE_S)
+
+    def change_entry(self, entry_id: str, body: m.AllowlistEntryBody) -> Pending[m.AllowlistChangedView]:
+        return self._link.send("PUT", f"/api/allowlist/{segment(entry_id)}", m.AllowlistChangedView, body, timeout_s=CHANGE_S)
+
+    def remove_entry(self, entry_id: str, reason: str, base_version: int | None) -> Pending[m.AllowlistChangedView]:
+        path = f"/api/allowlist/{segment(entry_id)}"
+        return self._link.send("DELETE", path, m.AllowlistChangedView, timeout_s=CHANGE_S, reason=reason, base_version=base_version)
+
+    def test_url(self, body: m.UrlTestBody) -> Pending[m.UrlTestView]:
+        return self._link.send("POST", "/api/allowlist/test", m.UrlTestView, body, timeout_s=CHANGE_S)
+
+    def envoy_config(self) -> Pending[m.EnvoyConfigView]:
+        return self._link.get("/api/envoy/config", m.EnvoyConfigView)
+
+    def egress(self, limit: int = 200) -> Pending[m.EgressPage]:
+        return self._link.get("/api/egress", m.EgressPage, limit=limit)
+
+
+class RollbackRequests:
+    """Rollback records."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def records(self) -> Pending[m.RollbackPage]:
+        return self._link.get("/api/rollback", m.RollbackPage)
+
+    def detail(self, record_id: str) -> Pending[m.RollbackDetailView]:
+        return self._link.get(f"/api/rollback/{segment(record_id)}", m.RollbackDetailView)
+
+    def restore(self, record_id: str, body: m.RestoreBody) -> Pending[m.RollbackRow]:
+        """Conflict when the file is not what the operator saw."""
+        return self._link.send("POST", f"/api/rollback/{segment(record_id)}/restore", m.RollbackRow, body, timeout_s=CHANGE_S)
+
+
+class AuditRequests:
+    """The audit log."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def page(self, *, before: int | None = None, limit: int = 200, query: str = "") -> Pending[m.AuditPage]:
+        return self._link.get("/api/audit", m.AuditPage, before=before, limit=limit, q=query)
+
+    def verify(self) -> Pending[m.AuditVerdict]:
+        return self._link.send("POST", "/api/audit/verify", m.AuditVerdict, timeout_s=CHANGE_S)
+
+
+class Requests:
+    """All rooms over one link."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self.fleet = FleetRequests(link)
+        self.switch = SwitchRequests(link)
+        self.network = NetworkRequests(link)
+        self.rollback = RollbackRequests(link)
+        self.audit = AuditRequests(link)
+
+    def status(self) -> Pending[m.StatusView]:
+        return self._link.get("/api/status", m.StatusView)
+
+    @property
+    def in_flight(self) -> int:
+        """Answers still on their way."""
+        return self._link.in_flight
+
+
+def _receipt(raw: Pending[m.RawView]) -> Pending[Receipt]:
+    made: Pending[Receipt] = Pending()
+
+    def read(view: m.RawView) -> None:
+        try:
+            made.resolve(receipt_from_json(view.root))
+        except (KeyError, TypeError, ValueError):
+            made.reject(ConsoleError("The receipt cannot be read.", "Run console and supervisor of the same version."))
+
+    raw.then(read).failed(made.reject)
+    return made

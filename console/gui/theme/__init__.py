@@ -1,0 +1,1 @@
+"""Tokens, fonts, palette, style sheet and icons of the console."""

@@ -1,0 +1,228 @@
+"""Shapes, bars, chips and small charts as paint functions: state is never colour alone, always shape and word."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QPainter, QPainterPath, QPen, QPolygonF
+
+from console.gui.theme import fonts
+from console.gui.theme.icons import icon_pixmap
+from console.gui.theme.tokens import Ink
+
+Mark = Callable[[QPainter, QRectF, QColor], None]
+
+
+def draw_mark(painter: QPainter, kind: str, box: QRectF, colour: str) -> None:
+    """One of the shapes of MARKS in ``box``; ValueError-free: an unknown kind paints a ring."""
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    MARKS.get(kind, _ring)(painter, box, QColor(colour))
+    painter.restore()
+
+
+def _dot(painter: QPainter, box: QRectF, colour: QColor) -> None:
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour)
+    painter.drawEllipse(box.adjusted(0.5, 0.5, -0.5, -0.5))
+
+
+def _ring(painter: QPainter, box: QRectF, colour: QColor) -> None:
+    painter.setPen(QPen(colour, 1.8))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawEllipse(box.adjusted(1.2, 1.2, -1.2, -1.2))
+
+
+def _triangle(painter: QPainter, box: QRectF, colour: QColor) -> None:
+    painter.setPen(QPen(colour, 1, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin))
+    painter.setBrush(colour)
+    painter.drawPolygon(QPolygonF([QPointF(box.center().x(), box.top() + 0.5), box.bottomRight(), box.bottomLeft()]))
+
+
+def _diamond(painter: QPainter, box: QRectF, colour: QColor) -> None:
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour)
+    centre = box.center()
+    painter.drawPolygon(
+        QPolygonF(
+            [
+                QPointF(centre.x(), box.top() - 1),
+                QPointF(box.right() + 1, centre.y()),
+                QPointF(centre.x(), box.bottom() + 1),
+                QPointF(box.left() - 1, centre.y()),
+            ]
+        )
+    )
+
+
+def _cross(painter: QPainter, box: QRectF, colour: QColor) -> None:
+    painter.setPen(QPen(colour, 1.5, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+    inner = box.adjusted(1.8, 1.8, -1.8, -1.8)
+    painter.drawLine(inner.topLeft(), inner.bottomRight())
+    painter.drawLine(inner.topRight(), inner.bottomLeft())
+
+
+def _check(painter: QPainter, box: QRectF, colour: QColor) -> None:
+    painter.setPen(QPen(colour, 1.7, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    x, y, w, h = box.x(), box.y(), box.width(), box.height()
+    painter.drawPolyline([QPointF(x + w * 0.1, y + h * 0.55), QPointF(x + w * 0.4, y + h * 0.82), QPointF(x + w * 0.92, y + h * 0.22)])
+
+
+def _pause(painter: QPainter, box: QRectF, colour: QColor) -> None:
+    width = box.width() * 0.28
+    painter.fillRect(QRectF(box.x() + box.width() * 0.1, box.y(), width, box.height()), colour)
+    painter.fillRect(QRectF(box.right() - box.width() * 0.1 - width, box.y(), width, box.height()), colour)
+
+
+def _square(painter: QPainter, box: QRectF, colour: QColor) -> None:
+    painter.setPen(QPen(colour, 1.6))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 1, 1)
+
+
+def _alert(painter: QPainter, box: QRectF, colour: QColor) -> None:
+    _ring(painter, box.adjusted(-1, -1, 1, 1), colour)
+    painter.setPen(QPen(colour, 1.6, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+    middle = box.center().x()
+    painter.drawLine(QPointF(middle, box.y() + 2.4), QPointF(middle, box.center().y() + 0.6))
+    painter.drawPoint(QPointF(middle, box.bottom() - 2.2))
+
+
+def _ban(painter: QPainter, box: QRectF, colour: QColor) -> None:
+    _ring(painter, box, colour)
+    painter.setPen(QPen(colour, 1.5))
+    inner = box.adjusted(2.6, 2.6, -2.6, -2.6)
+    painter.drawLine(inner.topLeft(), inner.bottomRight())
+
+
+MARKS: dict[str, Mark] = {
+    "dot": _dot,
+    "ring": _ring,
+    "triangle": _triangle,
+    "diamond": _diamond,
+    "cross": _cross,
+    "check": _check,
+    "pause": _pause,
+    "square": _square,
+    "alert": _alert,
+    "ban": _ban,
+}
+
+
+def draw_text(painter: QPainter, box: QRectF, text: str, font: QFont, colour: str, *, right: bool = False) -> str:
+    """One elided line, vertically centred; returns what was painted. ``text`` must have passed safe_text."""
+    shown = fonts.metrics(font).elidedText(text, Qt.TextElideMode.ElideRight, int(box.width()))
+    painter.setFont(font)
+    painter.setPen(QColor(colour))
+    side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
+    painter.drawText(box, int(side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), shown)
+    return shown
+
+
+def share_colours(share: float, ink: Ink) -> tuple[str, str]:
+    """(fill, text) of a used share: quiet, amber from 75 %, red from 90 %."""
+    if not math.isfinite(share) or share >= 0.9:
+        return ink.dangerfill, ink.danger
+    if share >= 0.75:
+        return ink.warnfill, ink.warn
+    return ink.bar, ink.text2
+
+
+def draw_gauge(painter: QPainter, box: QRectF, share: float, ink: Ink) -> None:
+    """A bar with ticks at 75 and 90, hatched from 75 %."""
+    fill, _ = share_colours(share, ink)
+    radius = box.height() / 2
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(ink.track))
+    painter.drawRoundedRect(box, radius, radius)
+    used = min(1.0, max(0.0, share)) if math.isfinite(share) else 1.0
+    if used > 0:
+        part = QRectF(box.x(), box.y(), max(box.height(), box.width() * used), box.height())
+        painter.setBrush(QColor(fill))
+        painter.drawRoundedRect(part, radius, radius)
+        if share >= 0.75 or not math.isfinite(share):
+            _stripes(painter, part, radius, QColor(ink.bg1))
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    painter.setPen(QPen(QColor(ink.line2), 1))
+    for tick in (0.75, 0.9):
+        x = round(box.x() + box.width() * tick)
+        painter.drawLine(QPointF(x, box.y() - 1), QPointF(x, box.bottom()))
+    painter.restore()
+
+
+def _stripes(painter: QPainter, box: QRectF, radius: float, colour: QColor) -> None:
+    painter.save()
+    clip = QPainterPath()
+    clip.addRoundedRect(box, radius, radius)
+    painter.setClipPath(clip)
+    colour.setAlphaF(0.45)
+    painter.setPen(QPen(colour, 1.4))
+    x = box.x() - box.height()
+    while x < box.right():
+        painter.drawLine(QPointF(x, box.bottom()), QPointF(x + box.height(), box.y()))
+        x += 4
+    painter.restore()
+
+
+def draw_sparkline(painter: QPainter, box: QRectF, values: Sequence[float], line: str, fill: str, *, dot: bool = True) -> None:
+    """Values oldest first, scaled to their own largest; nothing for fewer than two."""
+    points = [v if math.isfinite(v) and v > 0 else 0.0 for v in values]
+    if len(points) < 2:
+        return
+    top = max(points) or 1.0
+    step = box.width() / (len(points) - 1)
+    shape = [QPointF(box.x() + i * step, box.bottom() - v / top * box.height()) for i, v in enumerate(points)]
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    under = QPolygonF([QPointF(box.x(), box.bottom()), *shape, QPointF(box.right(), box.bottom())])
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(fill))
+    painter.drawPolygon(under)
+    painter.setPen(QPen(QColor(line), 1.2))
+    painter.drawPolyline(shape)
+    if dot:
+        painter.setBrush(QColor(line))
+        painter.drawEllipse(shape[-1], 1.6, 1.6)
+    painter.restore()
+
+
+CHIP_FONT = (11, fonts.MEDIUM)
+
+
+def chip_width(text: str, has_icon: bool, height: int = 20) -> int:
+    """Width in pixels of the chip ``draw_chip`` paints."""
+    return fonts.metrics(fonts.ui(*CHIP_FONT)).horizontalAdvance(text) + (12 if height <= 20 else 16) + (16 if has_icon else 0)
+
+
+def draw_chip(painter: QPainter, box: QRectF, text: str, icon: str, kind: str, ink: Ink) -> None:
+    """A chip of 20 or 22 pixels: kind is plain, warn, danger, ok or accent."""
+    edge, fill, colour = chip_colours(kind, ink)
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(QColor(edge), 1))
+    painter.setBrush(QColor(fill))
+    painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
+    painter.restore()
+    x = box.x() + (6 if box.height() <= 20 else 8)
+    if icon:
+        painter.drawPixmap(QPointF(x, box.y() + (box.height() - 12) / 2), icon_pixmap(icon, colour, 12))
+        x += 16
+    draw_text(painter, QRectF(x, box.y(), box.right() - x - 2, box.height()), text, fonts.ui(*CHIP_FONT), colour)
+
+
+def chip_colours(kind: str, ink: Ink) -> tuple[str, str, str]:
+    """(edge, fill, text)."""
+    if kind == "warn":
+        return ink.warn, ink.warnbg, ink.warn
+    if kind == "danger":
+        return ink.danger, ink.dangerbg, ink.danger
+    if kind == "accent":
+        return ink.accent, ink.sel, ink.accent
+    if kind == "ok":
+        return ink.ok, ink.bg2, ink.ok
+    return ink.line2, ink.bg2, ink.text2

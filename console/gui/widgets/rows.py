@@ -1,0 +1,280 @@
+"""Tables of any length: a plain list behind one model, one paint call per visible row, one viewport update per tick.
+
+The stock delegate asks eight roles per cell; one Python call per row is ten times cheaper, so rows are painted whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QPolygonF, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QTreeView, QWidget
+
+from console.gui.theme import fonts
+from console.gui.theme.tokens import ROW, Ink, ink
+from console.gui.widgets.marks import draw_text
+from console.gui.widgets.safe_text import safe_text, tooltip
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column; ``width`` 0 takes what is left, ``hide_below`` hides it in a view narrower than that."""
+
+    key: str
+    title: str
+    width: int = 0
+    right: bool = False
+    hide_below: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Canvas:
+    """What a row painter gets: cells by column key (hidden ones are absent), the whole box, the colours, whether it is selected."""
+
+    painter: QPainter
+    box: QRectF
+    cells: dict[str, QRectF]
+    ink: Ink
+    selected: bool
+
+    def text(
+        self,
+        key: str,
+        words: str,
+        role: str = "text",
+        *,
+        size: int = 12,
+        weight: int = fonts.REGULAR,
+        mono: bool = False,
+        right: bool = False,
+    ) -> None:
+        """One elided line in a cell; ``words`` goes through safe_text. text3 becomes text2 on a selected row (contrast)."""
+        cell = self.cells.get(key)
+        if cell is None:
+            return
+        role = "text2" if self.selected and role == "text3" else role
+        face = fonts.mono(size - 1, min(weight, fonts.MEDIUM)) if mono else fonts.ui(size, weight)
+        draw_text(self.painter, cell, safe_text(words), face, getattr(self.ink, role), right=right)
+
+
+RowPainter = Callable[[Canvas, Any], None]
+
+
+class RowModel(QAbstractTableModel):
+    """Adapts a plain list; ``words(row, key)`` is what a cell says to a screen reader, a tooltip and the clipboard."""
+
+    def __init__(self, columns: Sequence[Column], words: Callable[[Any, str], str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.columns = tuple(columns)
+        self.rows: list[Any] = []
+        self._words = words
+
+    def replace(self, rows: list[Any]) -> None:
+        """Swaps the list in one reset."""
+        self.beginResetModel()
+        self.rows = rows
+        self.endResetModel()
+
+    def words(self, row: int, column: int) -> str:
+        """The cell's text, safe to show."""
+        return safe_text(self._words(self.rows[row], self.columns[column].key), 1000)
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
+        return 0 if parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:
+        return 0 if parent.isValid() else len(self.columns)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid() or index.row() >= len(self.rows):
+            return None
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return self.words(index.row(), index.column())
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return tooltip(self.words(index.row(), index.column()))
+        return None
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if orientation is Qt.Orientation.Horizontal and role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return self.columns[section].title
+        return None
+
+
+class RowHeader(QHeaderView):
+    """Column titles, 11 medium, with a small triangle on the sorted one."""
+
+    def __init__(self, columns: tuple[Column, ...], parent: QWidget) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self._columns = columns
+        self.sorted_by: tuple[str, bool] = ("", False)
+        self.setSectionsClickable(True)
+        self.setMinimumSectionSize(10)
+        self.setFixedHeight(ROW)
+
+    def paintSection(self, painter: QPainter, rect: QRect, logicalIndex: int) -> None:
+        colours = ink()
+        column = self._columns[logicalIndex]
+        painter.fillRect(rect, QColor(colours.bg1))
+        painter.setPen(QColor(colours.line2))
+        painter.drawLine(rect.bottomLeft(), rect.bottomRight())
+        box = QRectF(rect).adjusted(_lead(logicalIndex), 0, -10, 0)
+        key, descending = self.sorted_by
+        draw_text(
+            painter, box, column.title, fonts.ui(11, fonts.MEDIUM), colours.text if key == column.key else colours.text2, right=column.right
+        )
+        if key == column.key:
+            width = fonts.metrics(fonts.ui(11, fonts.MEDIUM)).horizontalAdvance(column.title)
+            x = box.right() - width - 10 if column.right else box.x() + width + 5
+            y, turn = rect.center().y(), 1 if descending else -1
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(colours.text2))
+            painter.drawPolygon(QPolygonF([QPointF(x, y - 2 * turn), QPointF(x + 6, y - 2 * turn), QPointF(x + 3, y + 2 * turn)]))
+
+    def sizeHint(self) -> QSize:
+        return QSize(100, ROW)
+
+
+def _lead(column: int) -> int:
+    return 14 if column == 0 else 0
+
+
+class RowView(QTreeView):
+    """A list of rows with its own painter. Selection and scroll position survive ``show_rows`` (rows are known by ``key``)."""
+
+    chosen = Signal(object)
+    """The current row, or None."""
+    opened = Signal(object)
+    """Enter or double click on a row."""
+    sort_asked = Signal(str)
+    """A column title was clicked: its key."""
+    pressed_at = Signal(object, QPointF)
+    """A row was clicked, with the position inside the view."""
+
+    def __init__(
+        self, model: RowModel, paint: RowPainter, key: Callable[[Any], str], parent: QWidget | None = None, *, row_height: int = ROW
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("rows")
+        self._model, self._paint, self._key, self._row_height = model, paint, key, row_height
+        self._quiet = False
+        self._title_row = RowHeader(model.columns, self)
+        self.setHeader(self._title_row)
+        self.setModel(model)
+        self.setRootIsDecorated(False)
+        self.setItemsExpandable(False)
+        self.setUniformRowHeights(True)
+        self.setAllColumnsShowFocus(True)
+        self.setIndentation(0)
+        self.setFrameShape(QTreeView.Shape.NoFrame)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._title_row.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self._title_row.sectionClicked.connect(lambda i: self.sort_asked.emit(model.columns[i].key))
+        self.doubleClicked.connect(lambda _index: self.opened.emit(self.current()))
+        self.verticalScrollBar().setSingleStep(row_height)
+
+    def current(self) -> Any:
+        """The current row's object, or None."""
+        index = self.currentIndex()
+        return self._model.rows[index.row()] if index.isValid() and index.row() < len(self._model.rows) else None
+
+    def show_rows(self, rows: list[Any]) -> None:
+        """Swaps the list; the selected row stays selected while it is in it. ``chosen`` is emitted only when it left or came."""
+        before = self.current()
+        wanted = self._key(before) if before is not None else ""
+        place = self.verticalScrollBar().value()
+        self._quiet = True
+        self._model.replace(rows)
+        found = self.choose(wanted, scroll=False) if wanted else False
+        self.verticalScrollBar().setValue(place)
+        self._quiet = False
+        if before is not None and not found:
+            self.chosen.emit(None)
+
+    def choose(self, key: str, *, scroll: bool = True) -> bool:
+        """Makes the row of that key current; False when it is not in the list."""
+        for number, row in enumerate(self._model.rows):
+            if self._key(row) == key:
+                self.setAutoScroll(scroll)
+                self.setCurrentIndex(self._model.index(number, 0))
+                self.setAutoScroll(True)
+                return True
+        return False
+
+    def show_sorted(self, key: str, descending: bool) -> None:
+        """Marks the sorted column."""
+        self._title_row.sorted_by = (key, descending)
+        self._title_row.viewport().update()
+
+    def refresh(self) -> None:
+        """One repaint of what is visible; rows were changed in place."""
+        self.viewport().update()
+
+    def _lay_columns(self) -> None:
+        width = self.viewport().width()
+        shown = [not c.hide_below or width >= c.hide_below for c in self._model.columns]
+        fixed = sum(c.width for c, s in zip(self._model.columns, shown, strict=True) if s)
+        loose = sum(1 for c, s in zip(self._model.columns, shown, strict=True) if s and not c.width)
+        for number, column in enumerate(self._model.columns):
+            self.setColumnHidden(number, not shown[number])
+            if shown[number]:
+                self._title_row.resizeSection(number, column.width or max(40, (width - fixed) // max(1, loose)))
+
+    def currentChanged(self, current: Index, previous: Index) -> None:
+        super().currentChanged(current, previous)
+        if not self._quiet:
+            self.chosen.emit(self.current())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.current() is not None:
+            self.opened.emit(self.current())
+            return
+        if event.text().isprintable() and event.text():
+            event.ignore()  # letters are the page's keys, not a search in the list
+            return
+        super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        super().mousePressEvent(event)
+        index = self.indexAt(event.position().toPoint())
+        if index.isValid() and event.button() is Qt.MouseButton.LeftButton:
+            self.pressed_at.emit(self._model.rows[index.row()], event.position())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._lay_columns()
+
+    def indexRowSizeHint(self, index: Index) -> int:
+        return self._row_height
+
+    def drawRow(self, painter: QPainter, options: QStyleOptionViewItem, index: Index) -> None:
+        number = index.row()
+        if number >= len(self._model.rows):
+            return
+        colours = ink()
+        strip: QRect = options.rect
+        box = QRectF(0, strip.y(), self.viewport().width(), self._row_height)
+        selected = self.currentIndex().row() == number
+        if selected:
+            painter.fillRect(box, QColor(colours.sel))
+        painter.setPen(QColor(colours.line))
+        painter.drawLine(QPointF(0, box.bottom() - 1), QPointF(box.right(), box.bottom() - 1))
+        cells: dict[str, QRectF] = {}
+        for place, column in enumerate(self._model.columns):
+            if not self.isColumnHidden(place):
+                left = self.columnViewportPosition(place)
+                lead = _lead(place)
+                cells[column.key] = QRectF(left + lead, box.y(), max(0, self.columnWidth(place) - 10 - lead), box.height() - 1)
+        self._paint(Canvas(painter, box, cells, colours, selected), self._model.rows[number])
+        if selected:
+            painter.setPen(QPen(QColor(colours.accent), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(box.adjusted(0, 0, -1, -1.5))
+            painter.fillRect(QRectF(0, box.y(), 3, box.height() - 1), QColor(colours.accent))
