@@ -1,0 +1,72 @@
+"""How an agent speaks to Watchfloor: the standard library alone, over the agent's own socket. Copy this file beside your agent.
+
+Every call returns the answer as a dict, or raises Refused with Watchfloor's words. The socket is the identity: no token is needed.
+Run as a program it prints who it is: ``python -I -S client.py``.
+"""
+
+import http.client
+import json
+import os
+import socket
+from typing import Any
+
+
+class Refused(Exception):
+    """Watchfloor said no, or did not answer (status 0). ``status`` is the HTTP status."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(f"{status}: {words}")
+        self.status = status
+
+
+class Agent:
+    """This agent, towards the supervisor that started it. Each call is a connection of its own: a restart is survived."""
+
+    def __init__(self, path: str = "", timeout_s: float = 60) -> None:
+        self.path = path or os.environ.get("WATCHFLOOR_AGENT_SOCKET", "WATCHFLOOR_AGENT_SOCKET (not set)")
+        self.timeout_s = timeout_s
+
+    def call(self, method: str, route: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """One request; ``body`` goes as JSON."""
+        try:
+            with socket.socket(socket.AF_UNIX) as sock:
+                sock.settimeout(self.timeout_s)
+                sock.connect(self.path)
+                connection = http.client.HTTPConnection("localhost")
+                connection.sock = sock
+                connection.request(method, route, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                data: dict[str, Any] = json.loads(answer.read() or b"{}")
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise Refused(0, f"no supervisor at {self.path}: {error}") from error
+        if answer.status >= 400:
+            raise Refused(answer.status, f"{data.get('error', '')} {data.get('remedy', '')}".strip())
+        return data
+
+    def spawn(self, argv: list[str], **options: Any) -> dict[str, Any]:
+        """Starts a child agent; options: name, context_id, sandbox, sensitivity, network_mode, limits. Answers with its id."""
+        return self.call("POST", "/v1/spawn", {"argv": argv, **options})
+
+    def usage(self, **increments: Any) -> dict[str, Any]:
+        """Adds to what was used: iterations, tokens, tool_calls, cost_usd since the last report, and ``action`` in words."""
+        return self.call("POST", "/v1/usage", increments)
+
+    def permission(self, tool: str, argument: str = "") -> dict[str, Any]:
+        """Asks before acting. Go ahead only when the answer's ``verdict`` is ``allow``."""
+        return self.call("POST", "/v1/permission", {"tool": tool, "argument": argument})
+
+    def private_data(self, dataset: str, sensitivity: str, source: str = "") -> dict[str, Any]:
+        """Says that data of this sensitivity is about to enter the session; the network may tighten before it answers."""
+        return self.call("POST", "/v1/private-data", {"dataset": dataset, "sensitivity": sensitivity, "source": source})
+
+    def notices(self, after: int = 0) -> dict[str, Any]:
+        """What Watchfloor tells this agent; pass the answer's ``next`` as ``after``."""
+        return self.call("GET", f"/v1/notices?after={after}")
+
+    def me(self) -> dict[str, Any]:
+        """This agent as Watchfloor sees it."""
+        return self.call("GET", "/v1/self")
+
+
+if __name__ == "__main__":
+    print(json.dumps(Agent().me()))
