@@ -1,0 +1,203 @@
+"""The host's state machine, pure: what one look at the remote object means for this host.
+
+``observe(state, observation)`` follows the table of the design: any kill latches, only a signed release of a higher epoch
+that names every latched kill ends it, and a channel that cannot be trusted stops softly until one good signed read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import assert_never
+
+from console.remotekill.document import Junk, KillOrder, Order, SignedUnkill
+
+RELEASED_KEPT = 64
+"""How many released orders are remembered, so that a stale cache cannot latch them again."""
+
+
+class Mode(StrEnum):
+    """``killed`` whenever an order is latched, whatever else is true."""
+
+    ARMED = "armed"
+    SOFT = "soft"
+    KILLED = "killed"
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """What is durable. A lost state is a new host: epoch 0, nothing latched, soft until one good read."""
+
+    soft: bool = True
+    epoch: int = 0
+    """The highest epoch of an accepted signed document."""
+    latched: tuple[Order, ...] = ()
+    released: tuple[Order, ...] = ()
+
+    @property
+    def mode(self) -> Mode:
+        if self.latched:
+            return Mode.KILLED
+        return Mode.SOFT if self.soft else Mode.ARMED
+
+
+# --- observations -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The object's bytes were read whole: its order and what they say."""
+
+    order: Order
+    content: KillOrder | SignedUnkill | Junk
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """404: the object always exists, so this is somebody's doing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """304, or the same generation: still the document accepted last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Refused, 401, 403, 429, 5xx, time-out, truncated: nothing is known. Only the lease decides."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseOver:
+    """No good read for the whole lease."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted:
+    """The poller starts without a valid lease."""
+
+
+Observation = Read | Missing | Unchanged | Unreadable | LeaseOver | Restarted
+
+
+# --- effects ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Latch:
+    """Kill everything now, and stay killed until this order is released. Idempotent."""
+
+    order: Order
+    reason: str
+    remembered: bool = False
+    """True when it is told again after a restart: make sure that the guard is latched."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoftStop:
+    """Freeze, refuse spawns and egress."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class LiftSoftStop:
+    """One good signed read: the soft stop ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRenewed:
+    """The channel was good; ``seconds`` remain from now on."""
+
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A person should look. Changes nothing by itself."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A signed release covered every latched order: the remote latch is gone (a local one is not)."""
+
+    orders: tuple[Order, ...]
+    remembered: bool = False
+    """True when it is told again after a restart."""
+
+
+Effect = Latch | SoftStop | LiftSoftStop | LeaseRenewed | Alarm | Released
+Outcome = tuple[HostState, tuple[Effect, ...]]
+
+
+def observe(state: HostState, seen: Observation) -> Outcome:
+    """The next state and what to do about it, in order. Deciding needs no clock, key or network."""
+    match seen:
+        case Read():
+            return _read(state, seen)
+        case Missing():
+            return _distrust(state, "The remote kill file is missing.")
+        case Unchanged():
+            return (state, (LeaseRenewed(),)) if state.mode is Mode.ARMED else (state, ())
+        case Unreadable():
+            return state, (Alarm(f"The remote kill file could not be read: {seen.why}."),)
+        case LeaseOver():
+            return _distrust(state, f"The remote kill file has not been read for the whole lease: {seen.why}.")
+        case Restarted():
+            return _restart(state)
+        case _:
+            assert_never(seen)
+
+
+def _read(state: HostState, seen: Read) -> Outcome:
+    match seen.content:
+        case KillOrder():
+            return _kill(state, seen.order, seen.content.reason)
+        case SignedUnkill():
+            return _unkill(state, seen.content)
+        case Junk():
+            return _distrust(state, f"The remote kill file cannot be trusted: {seen.content.why}.")
+        case _:
+            assert_never(seen.content)
+
+
+def _kill(state: HostState, order: Order, reason: str) -> Outcome:
+    if order in state.latched:
+        return state, ()
+    if order in state.released:
+        return state, (Alarm("A kill order that was released was served again (a stale cache, or a replay)."),)
+    return replace(state, latched=(*state.latched, order)), (Latch(order, reason),)
+
+
+def _unkill(state: HostState, content: SignedUnkill) -> Outcome:
+    if content.epoch < state.epoch:
+        return state, (Alarm(f"An older signed document was served: epoch {content.epoch}, this host knows {state.epoch}."),)
+    if not state.latched:
+        lift: tuple[Effect, ...] = (LiftSoftStop(),) if state.soft else ()
+        return replace(state, soft=False, epoch=content.epoch), (*lift, LeaseRenewed())
+    if content.epoch == state.epoch:
+        return state, ()  # the baseline put back over a kill, or one kept by a cache: it releases nothing
+    if not set(state.latched) <= set(content.releases):
+        return state, (Alarm("A signed release does not cover every kill order latched on this host."),)
+    released = (*state.released, *state.latched)[-RELEASED_KEPT:]
+    after = HostState(soft=False, epoch=content.epoch, latched=(), released=released)
+    return after, (Released(state.latched), LiftSoftStop(), LeaseRenewed())
+
+
+def _distrust(state: HostState, why: str) -> Outcome:
+    if state.mode is Mode.ARMED:
+        return replace(state, soft=True), (SoftStop(why), Alarm(why))
+    return state, ()
+
+
+def _restart(state: HostState) -> Outcome:
+    if state.latched:
+        return state, tuple(Latch(order, "latched before the restart", remembered=True) for order in state.latched)
+    why = "The poller started without a lease and has not read the remote kill file yet."
+    return replace(state, soft=True), (SoftStop(why),)

@@ -1,0 +1,49 @@
+"""The host state on disk: durable, checked, and a lost or damaged file reads as a new host (soft stop, epoch 0)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from console.domain.errors import UsageProblem
+from console.remotekill.document import MAX_EPOCH, Order, read_order
+from console.remotekill.machine import HostState
+from console.settings.durable import replace_file
+
+_LIMIT = 4 * 1024 * 1024
+
+
+def load_state(path: Path) -> tuple[HostState, str]:
+    """(state, words). Words are empty when the file was whole, else say why this host starts as a new one."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_LIMIT + 1)
+    except FileNotFoundError:
+        return HostState(), "There is no state of the remote kill channel yet: this host starts as a new one."
+    except OSError as error:
+        return HostState(), f"The state of the remote kill channel cannot be read ({error.strerror}): this host starts as a new one."
+    try:
+        return _decode(json.loads(raw)), ""
+    except (ValueError, KeyError, TypeError, RecursionError, UsageProblem):
+        return HostState(), "The state of the remote kill channel is damaged: this host starts as a new one."
+
+
+def _decode(data: Any) -> HostState:
+    epoch, soft = data["epoch"], data["soft"]
+    if data["version"] != 1 or type(epoch) is not int or not 0 <= epoch <= MAX_EPOCH or type(soft) is not bool:
+        raise ValueError("state")
+    return HostState(soft, epoch, _orders(data["latched"]), _orders(data["released"]))
+
+
+def _orders(data: Any) -> tuple[Order, ...]:
+    if not isinstance(data, list):
+        raise ValueError("orders")
+    return tuple(read_order(text) for text in data)
+
+
+def save_state(path: Path, state: HostState) -> None:
+    """Durable when it returns; OSError otherwise, with the old state still there."""
+    data = {"version": 1, "soft": state.soft, "epoch": state.epoch, "latched": state.latched, "released": state.released}
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    replace_file(path, json.dumps(data, indent=1).encode())
