@@ -1,0 +1,185 @@
+"""``--sandbox bubblewrap``: an agent in namespaces of its own that sees read-only system folders and its workspace, no more.
+
+bwrap runs as the agent's uid, never as root: with root it would keep every capability (findings, portal section 1). Its parent
+is our shim, which outlives the supervisor; --die-with-parent therefore ties the sandbox to the shim alone.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from console.domain.agent import AgentId, ControlLevel, SandboxKind
+from console.domain.errors import ConsoleError, Unavailable
+from console.domain.network import NetworkMode
+from console.sandbox import launcher, seccomp
+from console.sandbox.following import Followed
+from console.sandbox.interface import PREPARE_S, Availability, LaunchSpec, Prepared, Ticket
+from console.sandbox.processes import start_ticks
+
+PLACES = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
+"""Where bwrap may be; PATH is never asked (B1)."""
+SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+SYSTEM_FILES = (
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/group",
+    "/etc/hosts",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/ssl/certs",
+)
+TMP_BYTES = 256 * 1024 * 1024
+_PROBE_AGAIN_S = 60.0
+_REMEDY = "Install bubblewrap (apt install bubblewrap), or launch with --sandbox docker."
+
+
+def program() -> str:
+    """bwrap's path. Raises Unavailable when it is not installed."""
+    for place in PLACES:
+        if os.access(place, os.X_OK):
+            return place
+    raise Unavailable("bubblewrap is not installed.", _REMEDY)
+
+
+def contained_options(spec: LaunchSpec) -> tuple[str, ...]:
+    """bwrap's options for a contained agent."""
+    options = ["--unshare-all"]
+    if spec.network_mode is NetworkMode.FULL:
+        options.append("--share-net")
+    options += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
+    for folder in map(Path, SYSTEM_FOLDERS):
+        if folder.is_symlink():
+            options += ["--symlink", str(folder.readlink()), str(folder)]
+        elif folder.is_dir():
+            options += ["--ro-bind", str(folder), str(folder)]
+    for file in SYSTEM_FILES:
+        options += ["--ro-bind-try", file, file]
+    if spec.network_mode is NetworkMode.FULL:
+        options += ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]
+    options += ["--proc", "/proc", "--dev", "/dev", "--size", str(TMP_BYTES), "--perms", "1777", "--tmpfs", "/tmp"]
+    return (*options, *_own_things(spec), "--remount-ro", "/", *_start(spec))
+
+
+def host_view_options(spec: LaunchSpec) -> tuple[str, ...]:
+    """bwrap's options for a managed agent of an ordinary user: the machine's files, but own processes and masks."""
+    options = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL"]
+    if spec.network_mode is not NetworkMode.FULL:
+        options.append("--unshare-net")
+    options += ["--dev-bind", "/", "/", "--proc", "/proc"]
+    masked = [str(path.resolve()) for path in (Path("/sys/fs/cgroup"), *spec.hide) if path.is_dir()]
+    for folder in masked:
+        options += ["--tmpfs", folder]
+    options += _own_things(spec)
+    for folder in masked:
+        options += ["--remount-ro", folder]
+    return (*options, *_start(spec))
+
+
+def _own_things(spec: LaunchSpec) -> list[str]:
+    options: list[str] = []
+    for source, target, read_only in launcher.keeps(spec):
+        options += ["--ro-bind" if read_only else "--bind", source, target]
+    return options
+
+
+def _start(spec: LaunchSpec) -> list[str]:
+    options = ["--chdir", str(spec.workspace)]
+    for name, value in spec.env.items():
+        options += ["--setenv", name, value]
+    return options
+
+
+class Bubblewrap(Followed):
+    """Contained agents without a container engine."""
+
+    kind = SandboxKind.BUBBLEWRAP
+    control_level = ControlLevel.CONTAINED
+
+    def available(self) -> Availability:
+        """Whether a sandbox can be made here, found out by making one."""
+        return probe()
+
+    def prepare(self, spec: LaunchSpec, ticket: Ticket) -> Prepared:
+        """A sandbox that waits at its gate. Raises ConsoleError, and then nothing of it is left."""
+        launched = _start_contained(spec, ticket)
+        self._hold(spec.agent_id, launched)
+        notes = [] if ticket.leaf else ["It has no cgroup of its own; its PID namespace ends with its init."]
+        if spec.network_mode is NetworkMode.FULL:
+            notes.append("FULL: it shares the machine's network, loopback services included.")
+        return Prepared(
+            agent_id=spec.agent_id,
+            pid=launched.child,
+            start_ticks=start_ticks(launched.child),
+            notes=tuple(notes),
+            netns=spec.network_mode is not NetworkMode.FULL,
+            userns=True,
+            mask=True,
+            control_level=ControlLevel.CONTAINED,
+        )
+
+
+def _start_contained(spec: LaunchSpec, ticket: Ticket) -> launcher.Launched:
+    spec.check()
+    is_root = os.geteuid() == 0
+    plan = launcher.Plan(
+        # As root a private view comes first: the agent's uid must pass the folders above its workspace to bind it.
+        mount_namespace=is_root,
+        drop=is_root,
+        wrap=(program(),),
+        wrap_options=contained_options(spec),
+        seccomp=seccomp.program(strict=True),
+    )
+    return launcher.start(spec, ticket, plan)
+
+
+_probe_lock = threading.Lock()
+_probed: list[tuple[float, Availability]] = []
+
+
+def probe() -> Availability:
+    """Whether bwrap works for us; a good answer is kept, a bad one for a minute."""
+    with _probe_lock:
+        if _probed and (_probed[0][1].ok or time.monotonic() - _probed[0][0] < _PROBE_AGAIN_S):
+            return _probed[0][1]
+        result = _try_once()
+        _probed[:] = [(time.monotonic(), result)]
+        return result
+
+
+def _try_once() -> Availability:
+    try:
+        path = program()
+        with tempfile.TemporaryDirectory(prefix="watchfloor-probe-") as folder:
+            spec = _probe_spec(Path(folder).resolve())
+            launched = _start_contained(spec, Ticket(""))
+            try:
+                launcher.open_gate(launched)
+                code = launcher.wait_end(launched, PREPARE_S)
+            finally:
+                launcher.end(launched)
+                launched.close()
+            words = spec.output.read_text(errors="replace").strip()
+    except ConsoleError as error:
+        return Availability(False, error.what, error.remedy or _REMEDY)
+    except OSError as error:
+        return Availability(False, f"It cannot be tried: {error.strerror}.", _REMEDY)
+    if code:
+        return Availability(False, f"{path} cannot make a sandbox here: {words[-300:]}", _REMEDY)
+    return Availability(True, f"{path} makes sandboxes here.")
+
+
+def _probe_spec(folder: Path) -> LaunchSpec:
+    workspace, door = folder / "workspace", folder / "door"
+    workspace.mkdir(mode=0o755)
+    door.touch()
+    if os.geteuid() == 0:
+        uid = gid = 65534
+    else:
+        uid, gid = os.geteuid(), os.getegid()
+    return LaunchSpec(AgentId("probe"), ("/bin/true",), {}, workspace, door, folder / "out", NetworkMode.NONE, uid=uid, gid=gid)

@@ -1,0 +1,153 @@
+"""What a sandbox is: a launch, its ticket, a prepared but gated agent, and the protocol every adapter keeps.
+
+The order is fixed (GUARD.md, Launch ticket): ``prepare`` makes a process that sits in its leaf and its namespaces and waits;
+the guard confirms it; ``go`` opens the gate. Not one instruction of the agent runs before ``go``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from console.domain.agent import AGENT_ID, AgentId, ControlLevel, SandboxKind
+from console.domain.errors import UsageProblem
+from console.domain.network import NetworkMode
+
+# execve(2): one string is at most 32 pages; ours must also fit beside the others.
+MAX_STRING = 131_071
+MAX_TOTAL = 1_000_000
+PREPARE_S = 30.0
+"""Longest wait in seconds for a sandbox to be built."""
+KILLED_EXIT_CODE = 137
+"""128 + SIGKILL: also what ``wait`` answers when the sandbox's own init was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSpec:
+    """Everything an adapter needs. Paths are absolute and resolved; ``check`` refuses what no adapter can start."""
+
+    agent_id: AgentId
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    """The whole environment of the agent (see environment.py); nothing of ours is added by inheritance."""
+    workspace: Path
+    agent_socket: Path
+    """The agent's own socket. When it lies in a folder named after the agent, that folder is what the agent sees, so that a
+    supervisor that restarts can put a new socket into it; otherwise the socket file alone."""
+    output: Path
+    """Where stdout and stderr are kept; created with 0600, appended to, bounded."""
+    network_mode: NetworkMode
+    hide: tuple[Path, ...] = ()
+    """Folders masked in the agent's mount namespace, its own socket and workspace excepted."""
+    uid: int = 65534
+    gid: int = 65534
+    pids_max: int = 0
+    """Most processes at once; 0: not capped here."""
+    memory_max_bytes: int = 0
+    """0: not capped here."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    extra_binds: tuple[tuple[Path, str], ...] = ()
+    """(source, path inside), read-only."""
+    output_max_bytes: int = 16 * 1024 * 1024
+
+    def check(self) -> None:
+        """Raises UsageProblem when the agent cannot be started as asked."""
+        if not AGENT_ID.match(self.agent_id):
+            raise UsageProblem(f"Agent id {self.agent_id[:80]!r} is not valid.", "Use a-z, 0-9 and -, 1 to 63 characters.")
+        if not self.argv or not self.argv[0]:
+            raise UsageProblem("There is no command to run.", "Name the program.")
+        _check_strings("The command line", self.argv)
+        _check_strings("The environment", [f"{name}={value}" for name, value in self.env.items()])
+        if any(not name or "=" in name for name in self.env):
+            raise UsageProblem("A variable's name is empty or contains '='.", "Rename it.")
+        if os.geteuid() == 0 and (self.uid == 0 or self.gid == 0):
+            raise UsageProblem("An agent never runs as root: it could leave its cgroup.", "Give it a uid and a gid of its own.")
+
+
+def _check_strings(whose: str, strings: list[str] | tuple[str, ...]) -> None:
+    total = 0
+    for text in strings:
+        if "\0" in text:
+            raise UsageProblem(f"{whose} contains a NUL character.", "Remove it.")
+        try:
+            size = len(os.fsencode(text))
+        except UnicodeEncodeError as error:
+            raise UsageProblem(f"{whose} is not valid text.", "Remove the lone surrogate.") from error
+        if size > MAX_STRING:
+            raise UsageProblem(f"{whose} has a string of {size:,} bytes; the kernel takes {MAX_STRING:,}.", "Put it into a file.")
+        total += size + 1
+    if total > MAX_TOTAL:
+        raise UsageProblem(f"{whose} is {total:,} bytes long; at most {MAX_TOTAL:,} are taken.", "Put the input into a file.")
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """The guard's permission to start one agent in one leaf."""
+
+    leaf: str
+    """Folder of the cgroup v2 leaf, or empty where there are no cgroups (the guard says why)."""
+    limit_leaves: tuple[str, ...] = ()
+    """Folders in other hierarchies that carry limits (v1 pids)."""
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An agent that exists and waits at its gate."""
+
+    agent_id: AgentId
+    pid: int
+    """Host pid of the sandbox's init."""
+    start_ticks: int
+    container_id: str = ""
+    notes: tuple[str, ...] = ()
+    """What could not be enforced here, in words for a person."""
+    netns: bool = False
+    """It has a network namespace of its own with nothing but loopback."""
+    userns: bool = False
+    """That namespace belongs to a user namespace: an unprivileged portal enters both."""
+    mask: bool = False
+    """``hide`` is out of its sight."""
+    control_level: ControlLevel = ControlLevel.MANAGED
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether an adapter works on this machine, found out by doing."""
+
+    ok: bool
+    reason: str
+    remedy: str = ""
+
+
+class Sandbox(Protocol):
+    """One way to start agents. Every call blocks (call it from a thread) and is bounded in time."""
+
+    kind: SandboxKind
+
+    def available(self) -> Availability:
+        """Whether this adapter works here; never raises."""
+
+    def prepare(self, spec: LaunchSpec, ticket: Ticket) -> Prepared:
+        """Builds the sandbox up to its closed gate. Raises ConsoleError, and then nothing is left behind."""
+
+    def go(self, prepared: Prepared) -> None:
+        """Opens the gate. Raises ConsoleError when the sandbox is gone."""
+
+    def abort(self, prepared: Prepared) -> None:
+        """Ends a sandbox, started or not; leaves no process."""
+
+    def wait(self, prepared: Prepared, timeout: float | None) -> int | None:
+        """Exit code (128 + signal when one ended it) once *everything* of the agent has ended; None: it ended and nobody knows how.
+
+        Raises TimedOut when something still runs after ``timeout`` seconds (None: no limit).
+        """
+
+    def release(self, prepared: Prepared) -> None:
+        """Lets go of everything held for an agent that has ended (ends what is left of it)."""
+
+    def reattach(self, agent_id: AgentId, pid: int, start_ticks: int, container_id: str) -> Prepared:
+        """Follows an agent that an earlier supervisor started. Its exit code may then be unknown (None)."""

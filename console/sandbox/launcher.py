@@ -1,0 +1,316 @@
+"""Starts the shim, speaks its protocol and follows what it started: the common half of ``managed`` and ``bubblewrap``.
+
+Protocol: the spec goes down one pipe; JSON lines come back on another (``init`` a pid, ``ready``, ``error``, ``exit`` a code);
+one byte ``G`` on the gate starts the agent, end-of-file there ends the sandbox unstarted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from console.domain.errors import ConsoleError, TimedOut
+from console.sandbox.interface import KILLED_EXIT_CODE, PREPARE_S, LaunchSpec, Ticket
+from console.sandbox.processes import start_ticks, wait_gone
+
+SHIM = Path(__file__).with_name("shim.py")
+END_S = 10.0
+"""Seconds a sandbox may take to vanish after SIGKILL."""
+_OPEN_FILES = 65536
+_REMEDY = "watchfloor doctor shows what is missing here."
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the shim shall start this agent; what differs between managed and bubblewrap."""
+
+    pid_namespace: bool = False
+    mount_namespace: bool = False
+    net_namespace: bool = False
+    drop: bool = False
+    """Change to the spec's uid and gid (root only)."""
+    wrap: tuple[str, ...] = ()
+    """bwrap's absolute path, or empty."""
+    wrap_options: tuple[str, ...] = ()
+    seccomp: bytes = b""
+
+
+@dataclass(slots=True)
+class Launched:
+    """The descriptors of one sandbox. Owned by one adapter, which gives them back through ``close``."""
+
+    init: int
+    """Host pid of the shim's init."""
+    init_pidfd: int
+    ticks: int
+    status: int
+    gate: int
+    leaf: str
+    child: int = 0
+    """Host pid of bwrap's init; 0 without bwrap."""
+    code: int | None = None
+    """The exit code the shim reported; None: none yet."""
+    buffer: bytes = b""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def close(self) -> None:
+        """Closes what is still open; an unopened gate ends the sandbox."""
+        for name in ("gate", "status", "init_pidfd"):
+            fd = getattr(self, name)
+            setattr(self, name, -1)
+            if fd >= 0:
+                os.close(fd)
+
+
+def start(spec: LaunchSpec, ticket: Ticket, plan: Plan) -> Launched:
+    """A sandbox built up to its gate. Raises ConsoleError, and then nothing of it is left."""
+    pipes = _Pipes()
+    shim: subprocess.Popen[bytes] | None = None
+    try:
+        output = pipes.add(open_output(spec.output))
+        numbers = (pipes.spec[0], pipes.status[1], pipes.gate[0], output)
+        # -X utf8: the same bytes for names whatever the locale; no environment of ours reaches the shim.
+        command = [sys.executable, "-I", "-S", "-X", "utf8", str(SHIM), *map(str, numbers)]
+        shim = subprocess.Popen(
+            command, pass_fds=numbers, env={}, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, close_fds=True
+        )
+        pipes.close(*numbers)
+        deadline = time.monotonic() + PREPARE_S
+        _send(pipes.spec[1], json.dumps(shim_spec(spec, ticket, plan)).encode(), deadline)
+        pipes.close(pipes.spec[1])
+        launched = _await_ready(pipes, ticket, deadline)
+        pipes.keep(launched.status, launched.gate)
+        return launched
+    except OSError as error:
+        end_leaf(ticket.leaf)
+        raise ConsoleError(f"The sandbox could not be started: {error.strerror or error}.", _REMEDY) from error
+    except ConsoleError:
+        end_leaf(ticket.leaf)
+        raise
+    finally:
+        pipes.close_all()  # the gate's end-of-file ends a half-built sandbox where there is no leaf
+        if shim is not None:
+            _collect(shim)
+
+
+class _Pipes:
+    """The three pipes of one launch, each descriptor closed exactly once."""
+
+    def __init__(self) -> None:
+        self._open: set[int] = set()
+        self.spec, self.status, self.gate = (self._pipe() for _ in range(3))
+
+    def _pipe(self) -> tuple[int, int]:
+        ends = os.pipe()
+        self._open.update(ends)
+        return ends
+
+    def add(self, fd: int) -> int:
+        self._open.add(fd)
+        return fd
+
+    def keep(self, *fds: int) -> None:
+        self._open.difference_update(fds)
+
+    def close(self, *fds: int) -> None:
+        for fd in fds:
+            if fd in self._open:
+                self._open.discard(fd)
+                os.close(fd)
+
+    def close_all(self) -> None:
+        self.close(*tuple(self._open))
+
+
+def shim_spec(spec: LaunchSpec, ticket: Ticket, plan: Plan) -> dict[str, Any]:
+    """What goes down the pipe: every key shim.py reads."""
+    rlimits = {"RLIMIT_NOFILE": _OPEN_FILES}
+    if spec.memory_max_bytes and not _limit(ticket, "memory.max", spec.memory_max_bytes):
+        rlimits["RLIMIT_DATA"] = spec.memory_max_bytes
+    if spec.pids_max and not _limit(ticket, "pids.max", spec.pids_max) and not plan.drop:
+        rlimits["RLIMIT_NPROC"] = max(spec.pids_max, 64)
+    return {
+        "leaf": ticket.leaf,
+        "limit_leaves": list(ticket.limit_leaves),
+        "pid_namespace": plan.pid_namespace,
+        "mount_namespace": plan.mount_namespace,
+        "net_namespace": plan.net_namespace,
+        "drop": plan.drop,
+        "uid": spec.uid,
+        "gid": spec.gid,
+        "hide": [str(path.resolve()) for path in spec.hide],
+        "keep": keeps(spec),
+        "cwd": str(spec.workspace),
+        "argv": list(spec.argv),
+        "env": dict(spec.env),
+        "rlimits": rlimits,
+        "output_max": spec.output_max_bytes,
+        "seccomp": plan.seccomp.hex(),
+        "wrap": list(plan.wrap),
+        "wrap_options": list(plan.wrap_options),
+    }
+
+
+def keeps(spec: LaunchSpec) -> list[tuple[str, str, bool]]:
+    """What stays visible under the masks: (source, path inside, read-only)."""
+    door = socket_door(spec)
+    result = [(str(spec.workspace), str(spec.workspace), False), (str(door), str(door), True)]
+    result += [(str(source.resolve()), target, True) for source, target in spec.extra_binds]
+    return result
+
+
+def socket_door(spec: LaunchSpec) -> Path:
+    """The agent's socket, or the folder of its own that holds it (see LaunchSpec.agent_socket)."""
+    folder = spec.agent_socket.parent
+    return folder if folder.name == spec.agent_id else spec.agent_socket
+
+
+def _limit(ticket: Ticket, name: str, value: int) -> bool:
+    """Lowers a cgroup limit in the first leaf that has it; whether one of them bounds the agent now."""
+    for leaf in (ticket.leaf, *ticket.limit_leaves):
+        path = Path(leaf, name)
+        try:
+            if not leaf or not path.exists():
+                continue
+            now = path.read_text().strip()
+            if now == "max" or int(now) > value:
+                path.write_text(str(value))
+            return True
+        except (OSError, ValueError):
+            continue
+    return False
+
+
+def open_output(path: Path) -> int:
+    """The file for stdout and stderr: 0600, append, never through a link. Raises OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        os.set_blocking(fd, True)
+        return fd
+    os.close(fd)
+    raise ConsoleError(f"{path} is not a regular file.", "Remove it.")
+
+
+def _await_ready(pipes: _Pipes, ticket: Ticket, deadline: float) -> Launched:
+    init, buffer = 0, b""
+    while True:
+        line, buffer = _read_line(pipes.status[0], buffer, deadline)
+        message: dict[str, Any] = json.loads(line)
+        if "error" in message:
+            raise ConsoleError(f"The sandbox could not be built: {message['error']}.", _REMEDY)
+        init = int(message.get("init", init))
+        if "ready" in message:
+            break
+    pidfd = pipes.add(os.pidfd_open(init))  # it waits at the gate, so the pid is its own
+    ticks = start_ticks(init)
+    _check_leaf(ticket.leaf, init)
+    pipes.keep(pidfd)
+    return Launched(init, pidfd, ticks, pipes.status[0], pipes.gate[1], ticket.leaf, child=int(message["child"]), buffer=buffer)
+
+
+def _check_leaf(leaf: str, pid: int) -> None:
+    """An agent outside its leaf would be proven dead while it runs: looked up, not assumed."""
+    if leaf and str(pid) not in Path(leaf, "cgroup.procs").read_text().split():
+        raise ConsoleError("The sandbox is not in its cgroup.", "Restart the guard.")
+
+
+def _read_line(fd: int, buffer: bytes, deadline: float | None) -> tuple[bytes, bytes]:
+    """(next line, rest). ConsoleError at end-of-file, TimedOut at the deadline."""
+    while b"\n" not in buffer:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        if not wait_gone(fd, left):
+            raise TimedOut("The sandbox did not answer in time.", "Try again; look at the machine's load.")
+        part = os.read(fd, 4096)
+        if not part:
+            raise ConsoleError("The sandbox ended before it was ready.", _REMEDY)
+        buffer += part
+    line, _, rest = buffer.partition(b"\n")
+    return line, rest
+
+
+def _send(fd: int, data: bytes, deadline: float) -> None:
+    """Writes all of it without ever blocking past the deadline."""
+    os.set_blocking(fd, False)
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    while data:
+        if not poll.poll(max(0, int((deadline - time.monotonic()) * 1000))):
+            raise TimedOut("The sandbox did not take its orders in time.", "Try again; look at the machine's load.")
+        with contextlib.suppress(BlockingIOError):
+            data = data[os.write(fd, data) :]
+
+
+def _collect(shim: subprocess.Popen[bytes]) -> None:
+    """Reaps the outer shim, which ends as soon as it has forked the init."""
+    try:
+        shim.wait(END_S)
+    except subprocess.TimeoutExpired:
+        shim.kill()
+        shim.wait()
+
+
+def open_gate(launched: Launched) -> None:
+    """Starts the agent. Raises ConsoleError when its sandbox is gone."""
+    if launched.gate < 0:
+        raise ConsoleError("The sandbox was started or ended before.", "Launch the agent again.")
+    try:
+        os.write(launched.gate, b"G")
+    except OSError as error:
+        raise ConsoleError("The sandbox ended before it was started.", "Launch the agent again.") from error
+    finally:
+        os.close(launched.gate)
+        launched.gate = -1
+
+
+def wait_end(launched: Launched, timeout: float | None) -> int:
+    """The exit code, once the init (and with it its PID namespace) is gone. TimedOut after ``timeout`` seconds."""
+    if not wait_gone(launched.init_pidfd, timeout):
+        raise TimedOut("The agent still runs.", "")
+    with launched.lock:
+        if launched.code is None:
+            launched.code = _read_code(launched)
+        return launched.code
+
+
+def _read_code(launched: Launched) -> int:
+    """The last report in the pipe; without one the init was killed."""
+    if launched.status < 0:
+        return KILLED_EXIT_CODE
+    os.set_blocking(launched.status, False)
+    with contextlib.suppress(BlockingIOError):
+        while part := os.read(launched.status, 4096):
+            launched.buffer += part
+    for line in reversed(launched.buffer.splitlines()):
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            return int(json.loads(line)["exit"])
+    return KILLED_EXIT_CODE
+
+
+def end(launched: Launched) -> None:
+    """Ends a sandbox, started or not: gate shut, SIGKILL to its init, its leaf emptied. Raises TimedOut when it stays."""
+    if launched.gate >= 0:
+        os.close(launched.gate)
+        launched.gate = -1
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(launched.init_pidfd, signal.SIGKILL)
+    end_leaf(launched.leaf)
+    if not wait_gone(launched.init_pidfd, END_S):
+        raise TimedOut("The sandbox has not ended yet.", "The guard goes on killing it.")
+
+
+def end_leaf(leaf: str) -> None:
+    """Kills whatever is in this one agent's leaf (cgroups(7), cgroup.kill). The leaf itself belongs to the guard."""
+    if leaf:
+        with contextlib.suppress(OSError):
+            Path(leaf, "cgroup.kill").write_text("1")
