@@ -18,7 +18,7 @@ from typing import Any
 
 from console.domain.agent import ProcessIdentity, Sighting, SourceReport
 from console.sources.homes import ForeignFile, homes, read_foreign
-from console.sources.interface import MAX_SIGHTINGS, UNVERIFIED, Confinement, plain
+from console.sources.interface import MAX_SIGHTINGS, UNVERIFIED, Confinement, Pids, plain
 from console.sources.processes import ProcessTable
 
 _RECORD = re.compile(r"^([1-9][0-9]{0,8})\.json\Z")
@@ -33,8 +33,8 @@ class ClaudeCodeSource:
 
     name = "claude_code"
 
-    def __init__(self, confinement: Confinement | None = None, table: ProcessTable | None = None) -> None:
-        self._confinement = confinement or Confinement()
+    def __init__(self, root: Path | None = None, pids: Pids = "all", table: ProcessTable | None = None) -> None:
+        self._confinement = Confinement(root, pids)
         self._table = table or ProcessTable()
 
     def look(self) -> SourceReport:

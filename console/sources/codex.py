@@ -11,7 +11,7 @@ from typing import Any
 
 from console.domain.agent import Sighting, SourceReport
 from console.sources.homes import read_foreign
-from console.sources.interface import MAX_SIGHTINGS, Confinement, plain
+from console.sources.interface import MAX_SIGHTINGS, Confinement, Pids, plain
 from console.sources.processes import ProcessFacts, ProcessTable
 
 _ROLLOUT = re.compile(r"/sessions/\d{4}/\d\d/\d\d/rollout-[0-9T-]{1,40}-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z")
@@ -25,8 +25,8 @@ class CodexSource:
 
     name = "codex"
 
-    def __init__(self, confinement: Confinement | None = None, table: ProcessTable | None = None) -> None:
-        self._confinement = confinement or Confinement()
+    def __init__(self, root: Path | None = None, pids: Pids = "all", table: ProcessTable | None = None) -> None:
+        self._confinement = Confinement(root, pids)
         self._table = table or ProcessTable()
         self._meta: dict[tuple[int, int, str], dict[str, Any]] = {}
         """First lines never change: read once per process and thread."""

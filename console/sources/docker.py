@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import ProcessIdentity, Sighting, SourceReport
-from console.sources.interface import MAX_SIGHTINGS, UNVERIFIED, Confinement, plain
+from console.sources.interface import MAX_SIGHTINGS, UNVERIFIED, Confinement, Pids, plain
 from console.sources.processes import ProcessTable
 
 LABEL_INSTANCE = "io.watchfloor.instance"
@@ -30,15 +30,15 @@ class DockerSource:
 
     def __init__(
         self,
+        engine_socket: Path | str,
         instance_id: str,
-        engine_socket: Path,
-        confinement: Confinement | None = None,
+        pids: Pids = "all",
         table: ProcessTable | None = None,
         timeout_s: float = 2.0,
     ) -> None:
         self._instance_id = instance_id
-        self._socket = engine_socket
-        self._confinement = confinement or Confinement()
+        self._socket = Path(engine_socket)
+        self._confinement = Confinement(pids=pids)
         self._table = table or ProcessTable()
         self._timeout_s = timeout_s
         self._pids: dict[str, int] = {}

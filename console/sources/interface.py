@@ -19,14 +19,17 @@ MAX_SIGHTINGS = 1000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
+Pids = Literal["all"] | Callable[[int], bool]
+"""Which processes may be seen: all, or those the callable says yes to."""
+
+
 @dataclass(frozen=True, slots=True)
 class Confinement:
     """Where a source may look: everywhere (the default instance), or in one folder and among our own processes."""
 
     root: Path | None = None
     """The one home to look in; None: the homes of this host that we may read."""
-    pids: Literal["all"] | Callable[[int], bool] = "all"
-    """Which processes may be seen: all, or those the callable says yes to."""
+    pids: Pids = "all"
 
     def admits(self, pid: int) -> bool:
         """Whether this process may be shown."""

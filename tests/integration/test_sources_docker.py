@@ -15,7 +15,6 @@ import docker
 import pytest
 
 from console.sources.docker import LABEL_AGENT, LABEL_INSTANCE, DockerSource
-from console.sources.interface import Confinement
 
 pytestmark = pytest.mark.engine
 
@@ -62,7 +61,7 @@ def test_other_instances_agents_are_seen_with_their_process_and_our_own_are_not(
         container(engine_socket, image, {LABEL_INSTANCE: own, LABEL_AGENT: "mine"}) as own_id,
     ):
         began = time.monotonic()
-        source = DockerSource(own, engine_socket, timeout_s=20)
+        source = DockerSource(engine_socket, own, timeout_s=20)
         report = source.look()
         assert report.available, report.reason
         mine = {s.container_id: s for s in report.sightings}
@@ -70,7 +69,7 @@ def test_other_instances_agents_are_seen_with_their_process_and_our_own_are_not(
         assert mine[seen_id].name == "visitor-1"
         assert mine[seen_id].status == "running"
         assert mine[seen_id].process is not None
-        confined = DockerSource(own, engine_socket, Confinement(pids=lambda pid: False), timeout_s=20)
+        confined = DockerSource(engine_socket, own, lambda pid: False, timeout_s=20)
         assert confined.look().sightings == ()
         assert time.monotonic() - began < 40
     assert seen_id not in {s.container_id for s in source.look().sightings}

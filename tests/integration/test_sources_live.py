@@ -16,7 +16,6 @@ import pytest
 
 from console.sources.claude_code import ClaudeCodeSource
 from console.sources.codex import CodexSource
-from console.sources.interface import Confinement
 from console.sources.processes import ProcessTable
 
 SLEEP = shutil.which("sleep") or "/usr/bin/sleep"
@@ -56,7 +55,7 @@ def record(home: Path, pid: int, start: int | None) -> None:
 
 
 def test_a_live_claude_is_seen_and_gone_with_its_process(tmp_path: Path) -> None:
-    source = ClaudeCodeSource(Confinement(root=tmp_path))
+    source = ClaudeCodeSource(tmp_path)
     with program(tmp_path, "claude") as pid:
         record(tmp_path, pid, ProcessTable().start_ticks(pid))
         (seen,) = source.look().sightings
@@ -68,7 +67,7 @@ def test_a_live_claude_is_seen_and_gone_with_its_process(tmp_path: Path) -> None
 
 
 def test_forged_records_that_name_others_processes_give_nobody_a_process(tmp_path: Path) -> None:
-    source = ClaudeCodeSource(Confinement(root=tmp_path))
+    source = ClaudeCodeSource(tmp_path)
     table = ProcessTable()
     with program(tmp_path, "ledgerd", argv0="claude") as victim, program(tmp_path, "claude") as other:
         record(tmp_path, victim, table.start_ticks(victim))  # right number, right start, calls itself claude, is not
@@ -85,7 +84,7 @@ def test_a_record_written_by_another_account_gives_nobody_a_process(tmp_path: Pa
     with program(tmp_path, "claude") as pid:
         record(tmp_path, pid, ProcessTable().start_ticks(pid))
         os.chown(tmp_path / ".claude" / "sessions" / f"{pid}.json", 65534, 65534)
-        report = ClaudeCodeSource(Confinement(root=tmp_path)).look()
+        report = ClaudeCodeSource(tmp_path).look()
         assert report.sightings == ()
         assert "uid 65534" in report.reason
 
@@ -96,7 +95,7 @@ def test_codex_is_known_by_its_executable_and_the_rollout_it_holds(tmp_path: Pat
     folder.mkdir(parents=True)
     rollout = folder / f"rollout-2026-11-21T20-32-55-{thread}.jsonl"
     rollout.write_text(json.dumps({"type": "session_meta", "payload": {"id": thread, "cwd": "/w", "cli_version": "0.169.0"}}) + "\n")
-    source = CodexSource(Confinement(root=tmp_path))
+    source = CodexSource(tmp_path)
     with program(tmp_path, "codex", keep_open=rollout) as pid, program(tmp_path, "tailer", argv0="codex", keep_open=rollout):
         assert wait_for(lambda: len(source.look().sightings) == 1)
         (seen,) = source.look().sightings
@@ -107,7 +106,7 @@ def test_codex_is_known_by_its_executable_and_the_rollout_it_holds(tmp_path: Pat
 
 def test_a_look_over_all_processes_is_quick_and_quiet() -> None:
     began = time.monotonic()
-    for source in (ClaudeCodeSource(Confinement(pids=lambda pid: False)), CodexSource(Confinement(pids=lambda pid: False))):
+    for source in (ClaudeCodeSource(pids=lambda pid: False), CodexSource(pids=lambda pid: False)):
         report = source.look()
         assert report.available
         assert report.sightings == ()

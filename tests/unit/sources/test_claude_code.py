@@ -11,7 +11,7 @@ import pytest
 
 from console.domain.agent import ProcessIdentity, Sighting
 from console.sources.claude_code import ClaudeCodeSource
-from console.sources.interface import UNVERIFIED, Confinement
+from console.sources.interface import UNVERIFIED
 from console.sources.processes import ProcessTable
 from tests.fakes.proc import NAMESPACE, FakeProc
 
@@ -56,7 +56,7 @@ class Host:
         (self.sessions / f"{pid}.json").write_text(json.dumps(data))
 
     def source(self, **confinement: Any) -> ClaudeCodeSource:
-        return ClaudeCodeSource(Confinement(root=self.root, **confinement), ProcessTable(self.proc.root))
+        return ClaudeCodeSource(self.root, table=ProcessTable(self.proc.root), **confinement)
 
     def look(self, **confinement: Any) -> list[Sighting]:
         report = self.source(**confinement).look()
@@ -222,7 +222,7 @@ def test_confined_to_our_own_processes_nothing_else_is_shown(host: Host) -> None
 
 def test_a_home_without_claude_code_is_not_a_fault(tmp_path: Path) -> None:
     FakeProc(tmp_path / "proc")
-    report = ClaudeCodeSource(Confinement(root=tmp_path), ProcessTable(tmp_path / "proc")).look()
+    report = ClaudeCodeSource(tmp_path, table=ProcessTable(tmp_path / "proc")).look()
     assert report.available
     assert report.sightings == ()
     assert ".claude/sessions" in report.reason
@@ -232,13 +232,13 @@ def test_a_sessions_place_that_is_no_folder_is_said(tmp_path: Path) -> None:
     FakeProc(tmp_path / "proc")
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / "sessions").write_text("not a folder")
-    report = ClaudeCodeSource(Confinement(root=tmp_path), ProcessTable(tmp_path / "proc")).look()
+    report = ClaudeCodeSource(tmp_path, table=ProcessTable(tmp_path / "proc")).look()
     assert not report.available
     assert "because" in report.reason
 
 
 def test_without_proc_nothing_is_claimed(tmp_path: Path) -> None:
-    report = ClaudeCodeSource(Confinement(root=tmp_path), ProcessTable(tmp_path / "nothing")).look()
+    report = ClaudeCodeSource(tmp_path, table=ProcessTable(tmp_path / "nothing")).look()
     assert not report.available
     assert "because /proc" in report.reason
 

@@ -10,7 +10,6 @@ import pytest
 
 from console.domain.agent import ProcessIdentity, Sighting
 from console.sources.codex import CodexSource
-from console.sources.interface import Confinement
 from console.sources.processes import ProcessTable
 from tests.fakes.proc import FakeProc
 
@@ -41,7 +40,7 @@ class Host:
         return file
 
     def look(self, **confinement: Any) -> list[Sighting]:
-        report = CodexSource(Confinement(**confinement), ProcessTable(self.proc.root)).look()
+        report = CodexSource(table=ProcessTable(self.proc.root), **confinement).look()
         assert report.available
         return list(report.sightings)
 
@@ -107,13 +106,13 @@ def test_the_first_line_is_read_once_per_thread(host: Host) -> None:
     codex(host)
     rollout = host.rollout()
     host.proc.open_file(50, 9, rollout)
-    source = CodexSource(Confinement(), ProcessTable(host.proc.root))
+    source = CodexSource(table=ProcessTable(host.proc.root))
     assert source.look().sightings[0].name == "codex 0.169.0"
     rollout.write_text("")
     assert source.look().sightings[0].name == "codex 0.169.0"
 
 
 def test_without_proc_nothing_is_claimed(tmp_path: Path) -> None:
-    report = CodexSource(Confinement(), ProcessTable(tmp_path / "nothing")).look()
+    report = CodexSource(table=ProcessTable(tmp_path / "nothing")).look()
     assert not report.available
     assert "because /proc" in report.reason

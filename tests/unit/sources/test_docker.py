@@ -14,7 +14,7 @@ import pytest
 
 from console.domain.agent import ProcessIdentity, SourceReport
 from console.sources.docker import LABEL_AGENT, LABEL_INSTANCE, DockerSource, engine_socket_from
-from console.sources.interface import UNVERIFIED, Confinement
+from console.sources.interface import UNVERIFIED, Pids
 from console.sources.processes import ProcessTable
 from tests.fakes.proc import FakeProc
 
@@ -82,8 +82,8 @@ def look(tmp_path: Path, **changes: Any) -> SourceReport:
     return source(tmp_path, **changes).look()
 
 
-def source(tmp_path: Path, confinement: Confinement | None = None, timeout_s: float = 5.0) -> DockerSource:
-    return DockerSource("0a0a0a0a", tmp_path / "engine.sock", confinement, ProcessTable(tmp_path / "proc"), timeout_s)
+def source(tmp_path: Path, pids: Pids = "all", timeout_s: float = 5.0) -> DockerSource:
+    return DockerSource(tmp_path / "engine.sock", "0a0a0a0a", pids, ProcessTable(tmp_path / "proc"), timeout_s)
 
 
 def row(container_id: str, name: str = "/box", **labels: str) -> dict[str, Any]:
@@ -149,8 +149,8 @@ def test_confined_to_our_own_processes_a_container_without_a_known_one_is_not_sh
     engine.containers([{"Id": ONE, "Labels": {"kagenti.io/type": "agent"}}, {"Id": TWO, "Labels": {"kagenti.io/type": "agent"}}])
     engine.pid(ONE, 900)
     proc.add(900, cgroup=f"0::/docker/{ONE}")
-    assert [s.key for s in look(tmp_path, confinement=Confinement(pids=lambda pid: pid == 900)).sightings] == [ONE]
-    assert look(tmp_path, confinement=Confinement(pids=lambda pid: False)).sightings == ()
+    assert [s.key for s in look(tmp_path, pids=lambda pid: pid == 900).sightings] == [ONE]
+    assert look(tmp_path, pids=lambda pid: False).sightings == ()
 
 
 def test_the_pid_is_asked_once_while_the_process_lives(tmp_path: Path, engine: Engine, proc: FakeProc) -> None:
