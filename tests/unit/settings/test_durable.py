@@ -1,0 +1,42 @@
+"""Replacing a file: the old one or the new one, never a torn one."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from console.settings.durable import replace_file
+
+
+def test_a_file_is_replaced_whole_and_private(tmp_path: Path) -> None:
+    target = tmp_path / "f"
+    replace_file(target, b"one")
+    replace_file(target, b"two")
+    assert target.read_bytes() == b"two"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert [p.name for p in tmp_path.iterdir()] == ["f"]
+
+
+def test_when_writing_fails_the_old_one_stays_and_no_draft_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "f"
+    replace_file(target, b"one")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        replace_file(target, b"two")
+    assert target.read_bytes() == b"one"
+    assert [p.name for p in tmp_path.iterdir()] == ["f"]
+
+
+def test_a_link_in_its_place_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"mine")
+    (tmp_path / "f").symlink_to(tmp_path / "secret")
+    replace_file(tmp_path / "f", b"new")
+    assert (tmp_path / "secret").read_bytes() == b"mine"
+    assert (tmp_path / "f").read_bytes() == b"new" and not (tmp_path / "f").is_symlink()

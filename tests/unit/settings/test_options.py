@@ -1,0 +1,87 @@
+"""The product's own options: defaults, the file, and what a broken file means."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from console.domain.errors import ConsoleError
+from console.settings.options import (
+    AgentOptions,
+    EgressOptions,
+    Options,
+    RemoteOptions,
+    SpawnOptions,
+    load_options,
+    merged,
+    save_options,
+)
+
+
+def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
+    options = load_options(tmp_path / "settings.json")
+    assert options == Options()
+    assert (options.spawn.max_depth, options.spawn.max_children) == (3, 6)
+    assert options.remote.bucket == ""
+
+
+def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
+    wanted = merged(Options(), {"remote.bucket": "b", "heartbeat_s": 5.0, "stand_ins": ["bucket"]})
+    save_options(tmp_path / "settings.json", wanted)
+    assert load_options(tmp_path / "settings.json") == wanted
+    assert [p.name for p in tmp_path.iterdir()] == ["settings.json"]
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("", "the file"),
+        ("{", "the file"),
+        ("[]", "the file"),
+        ('{"spawn": {"max_depth": 0}}', "spawn.max_depth"),
+        ('{"agents": {"uid": 0}}', "agents.uid"),
+        ('{"remote": {"poll_s": 60}}', "remote.poll_s"),
+        ('{"typo": 1}', "typo"),
+        ('{"heartbeat_s": -1}', "heartbeat_s"),
+    ],
+)
+def test_a_broken_file_is_an_error_that_names_the_field(tmp_path: Path, text: str, field: str) -> None:
+    (tmp_path / "settings.json").write_text(text)
+    with pytest.raises(ConsoleError, match=field):
+        load_options(tmp_path / "settings.json")
+
+
+def test_an_unreadable_file_is_not_taken_for_a_missing_one(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConsoleError, match="cannot be read"):
+        load_options(tmp_path / "settings.json")
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(ConsoleError, match="cannot be read"):
+        load_options(tmp_path / "folder.json")
+
+
+def test_changes_are_checked() -> None:
+    with pytest.raises(ValidationError):
+        merged(Options(), {"spawn.max_depth": 99})
+
+
+def test_every_option_explains_itself() -> None:
+    sections = [Options, SpawnOptions, AgentOptions, RemoteOptions, EgressOptions]
+    for section in sections:
+        for name, field in section.model_fields.items():
+            assert field.description or field.annotation in sections, name
+
+
+def test_the_host_and_the_engine_have_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    assert Options().host() == socket.gethostname()
+    assert Options(host_name="h").host() == "h"
+    assert Options().engine() == "/var/run/docker.sock"
+    monkeypatch.setenv("DOCKER_HOST", "unix:///x.sock")
+    assert Options().engine() == "/x.sock"
+    monkeypatch.setenv("DOCKER_HOST", "tcp://elsewhere:1")
+    assert Options().engine() == "/var/run/docker.sock"
+    assert Options(engine_socket="/y.sock").engine() == "/y.sock"
