@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from console.domain.errors import ConsoleError
 from console.settings.options import (
@@ -69,7 +69,7 @@ def test_changes_are_checked() -> None:
 
 
 def test_every_option_explains_itself() -> None:
-    sections = [Options, SpawnOptions, AgentOptions, RemoteOptions, EgressOptions]
+    sections: list[type[BaseModel]] = [Options, SpawnOptions, AgentOptions, RemoteOptions, EgressOptions]
     for section in sections:
         for name, field in section.model_fields.items():
             assert field.description or field.annotation in sections, name
