@@ -9,6 +9,7 @@ import json
 import os
 import re
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from console.settings.durable import replace_file
 
 PUBLIC_FILE = "fleet-keys.json"
 """What hosts trust. Copy it to every host of the fleet; it holds nothing secret."""
+EPOCH_FILE = "signed-epoch"
 _SCHEMA = "watchfloor-fleet-keys/1"
 _KID = re.compile(r"[0-9a-f]{16}")
 _FLEET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -123,6 +125,21 @@ def load_signers(keys_dir: Path) -> list[Signer]:
     """The private keys of this folder that the set knows, in the set's order. A readable-by-others key file is refused."""
     keys = load_keys(keys_dir)
     return [_load_private(keys_dir / f"{kid}.key", kid) for kid in keys.keys if (keys_dir / f"{kid}.key").exists()]
+
+
+def take_epoch(keys_dir: Path, known: Iterable[int] = ()) -> int:
+    """The next epoch to sign: above every known one and every one taken here before. Durably taken before it is used.
+
+    ConsoleError when the note of the last one is damaged: signing an old epoch would be a release that no host accepts.
+    """
+    path = keys_dir / EPOCH_FILE
+    try:
+        last = int(path.read_text()) if path.exists() else 0
+        epoch = max([0, last, *known]) + 1
+        replace_file(path, str(epoch).encode())
+    except (OSError, ValueError) as error:
+        raise ConsoleError(f"{path} cannot be used.", "Mend it: it holds the highest epoch signed so far, as a number.") from error
+    return epoch
 
 
 def _load_private(path: Path, kid: str) -> Signer:

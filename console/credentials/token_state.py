@@ -1,0 +1,82 @@
+"""What is not secret about tokens but must not be lost: the epoch, and whose tokens are revoked. Lost or damaged refuses all."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.domain.errors import ConsoleError
+from console.settings.durable import replace_file
+
+_LIMIT = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TokenState:
+    """The current epoch and the agents whose tokens are refused (until the next rotation, which kills every token)."""
+
+    epoch: int
+    revoked: frozenset[str]
+
+
+class TokenStateFile:
+    """Read anew at every call; changed under a lock, durably."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def load(self) -> TokenState:
+        """ConsoleError when it is missing or damaged: without it no token can be told from a revoked one."""
+        try:
+            with self._path.open("rb") as file:
+                data = json.loads(file.read(_LIMIT))
+            epoch, revoked = data["epoch"], data["revoked"]
+            if type(epoch) is not int or epoch < 1 or not isinstance(revoked, list) or not all(isinstance(a, str) for a in revoked):
+                raise ValueError("token state")
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ConsoleError(f"The list of revoked tokens {self._path} is lost or damaged.", "Rotate the credentials.") from error
+        return TokenState(epoch, frozenset(revoked))
+
+    def change(self, how: Callable[[TokenState], TokenState]) -> TokenState:
+        """The new state, durable when it returns; ConsoleError otherwise."""
+        lock = self._lock()
+        try:
+            state = how(self.load())
+            self._write(state)
+            return state
+        finally:
+            os.close(lock)
+
+    def replace(self, state: TokenState) -> None:
+        """Starts anew, whatever was there. The epoch never falls: the higher one stays."""
+        lock = self._lock()
+        try:
+            try:
+                epoch = max(state.epoch, self.load().epoch)
+            except ConsoleError:
+                epoch = state.epoch
+            self._write(TokenState(epoch, state.revoked))
+        finally:
+            os.close(lock)
+
+    def _lock(self) -> int:
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return lock
+
+    def _write(self, state: TokenState) -> None:
+        try:
+            replace_file(self._path, json.dumps({"epoch": state.epoch, "revoked": sorted(state.revoked)}).encode())
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> ConsoleError:
+        return ConsoleError(f"{self._path} cannot be written: {error.strerror}.", "Mend its permissions, or free some space.")
