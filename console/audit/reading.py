@@ -1,0 +1,116 @@
+"""Pages of the log, newest first, and export; works on a live log and with the supervisor down."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import IO, Any
+
+from console.audit.database import COLUMNS, damaged, is_damage, open_reader, reason
+from console.audit.record import Record, text_bytes, text_of
+from console.domain.errors import ConsoleError, NotFound, UsageProblem
+
+PAGE_MAX = 200
+_SEARCHED = ("actor", "kind", "what", "agent_id")
+# A cell that begins with one of these may be run as a formula (OWASP, CSV Injection); the last four are their full-width forms.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+class AuditReader:
+    """Reads one audit file; opens it anew for each question, so it never holds up the writer."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def page(self, before: int | None = None, limit: int = PAGE_MAX, query: str = "") -> list[Record]:
+        """Up to ``limit`` (at most 200) records below ``before``, newest first, that hold ``query`` as plain text.
+
+        The text is looked for in actor, kind, what and agent id; ASCII letters match in either case. Raises ConsoleError.
+        """
+        limit = max(1, min(limit, PAGE_MAX))
+        conditions = ["seq < ?"]
+        parameters: list[Any] = [2**63 - 1 if before is None else max(0, min(before, 2**63 - 1))]
+        if query:
+            # instr() and not LIKE: no pattern characters to escape, and LIKE stops at a NUL, behind which text could hide.
+            conditions.append("(" + " OR ".join(f"instr(lower({name}), lower(?)) > 0" for name in _SEARCHED) + ")")
+            parameters += [text_bytes(query)] * len(_SEARCHED)
+        sql = f"SELECT {COLUMNS} FROM records WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT ?"
+        with self._open() as connection:
+            return [_record(row) for row in connection.execute(sql, (*parameters, limit))]
+
+    def total(self) -> int:
+        """How many records there are (their numbers have no gaps, or `verify` says so). Raises ConsoleError."""
+        with self._open() as connection:
+            return int(connection.execute("SELECT ifnull(max(seq), 0) FROM records").fetchone()[0])
+
+    def export(self, target: Path | IO[str], fmt: str = "jsonl") -> int:
+        """Writes all records, oldest first; returns how many. Raises UsageProblem on another format, ConsoleError, OSError.
+
+        ``jsonl``: one ASCII line a record, exact. ``csv``: for people; a cell that a spreadsheet could run is prefixed with '.
+        """
+        if fmt not in ("jsonl", "csv"):
+            raise UsageProblem(f"Format {fmt[:20]!r} is not known.", "Use jsonl or csv.")
+        if isinstance(target, Path):
+            with target.open("w", encoding="utf-8", newline="") as stream:
+                return self.export(stream, fmt)
+        write = _jsonl if fmt == "jsonl" else _csv
+        with self._open() as connection, closing(connection.execute(f"SELECT {COLUMNS} FROM records ORDER BY seq")) as rows:
+            return write(target, (_record(row) for row in rows))
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(open_reader(self._path)) as connection:
+                yield connection
+        except FileNotFoundError as error:
+            raise NotFound(f"There is no audit log at {self._path}.", "Name the state directory with --state-dir.") from error
+        except (sqlite3.Error, OSError) as error:
+            if is_damage(error):
+                raise damaged(self._path, reason(error)) from error
+            raise ConsoleError(
+                f"The audit log {self._path} cannot be read: {reason(error)}.", "Check its permissions and the disk."
+            ) from error
+
+
+def _record(row: tuple[Any, ...]) -> Record:
+    seq, at, *texts, data, previous, own = row
+    actor, kind, what, verdict, agent_id = (text_of(t) for t in texts)
+    return Record(seq, at, actor, kind, what, verdict, agent_id, _data(data), text_of(previous), text_of(own))
+
+
+def _data(stored: Any) -> dict[str, Any]:
+    try:
+        value = json.loads(stored)
+    except (ValueError, TypeError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {"unreadable": text_of(stored)}
+
+
+def _jsonl(stream: IO[str], records: Iterator[Record]) -> int:
+    count = 0
+    for record in records:
+        stream.write(json.dumps(asdict(record), sort_keys=True, separators=(",", ":")) + "\n")
+        count += 1
+    return count
+
+
+def _csv(stream: IO[str], records: Iterator[Record]) -> int:
+    names = [f.name for f in fields(Record)]
+    writer = csv.writer(stream, quoting=csv.QUOTE_ALL)
+    writer.writerow(names)
+    count = 0
+    for record in records:
+        row = asdict(record) | {"data": json.dumps(record.data, sort_keys=True, separators=(",", ":"))}
+        writer.writerow([_cell(row[name]) for name in names])
+        count += 1
+    return count
+
+
+def _cell(value: Any) -> str:
+    text = str(value).encode("utf-8", "backslashreplace").decode()
+    return "'" + text if text.startswith(_FORMULA) else text
