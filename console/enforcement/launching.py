@@ -104,14 +104,13 @@ def confirmed(state: EngineState, event: e.LaunchConfirmed) -> Iterator[c.Comman
     agent = state.agents.get(event.agent_id)
     if agent is None:
         return
-    enforced = event.network_enforced or agent.network_mode is NetworkMode.FULL
     agent = replace(
         agent,
         state=AgentState.RUNNING if agent.state is AgentState.STARTING else agent.state,
         process=event.process,
         container_id=event.container_id,
         control_level=event.control_level,
-        network_enforced=enforced,
+        network_enforced=event.network_enforced,
         network_note=event.network_note,
         last_action="started",
         last_action_at=event.at,

@@ -35,6 +35,8 @@ class EngineState:
     soft_stop: str = ""
     halting: set[AgentId] = field(default_factory=set)
     """Being halted by a budget; a breach is acted on once."""
+    pids: dict[AgentId, int] = field(default_factory=dict)
+    """Processes in each agent's leaf, as last counted by the follower."""
     killing: set[AgentId] = field(default_factory=set)
     """Targets of a press whose receipt is still out; only that receipt says what became of them."""
     sighted: dict[str, set[AgentId]] = field(default_factory=dict)

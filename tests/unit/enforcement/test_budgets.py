@@ -1,0 +1,71 @@
+"""Caps: hit in the middle of a run, charged to the tree, acted on once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from console.domain import command as c
+from console.domain.agent import AgentId, AgentState
+from console.domain.budget import Limits
+from tests.fakes.playbook import Playbook
+
+
+@pytest.mark.parametrize(
+    ("limits", "spend"),
+    [
+        (Limits(cost_usd=1.0), {"cost_usd": 1.0}),
+        (Limits(tokens=100), {"tokens": 100}),
+        (Limits(iterations=3), {"iterations": 3}),
+        (Limits(tool_calls=2), {"tool_calls": 5}),
+        (Limits(tokens=0), {"tokens": 0}),
+    ],
+)
+def test_each_cap_halts_with_its_reason(limits: Limits, spend: dict[str, Any]) -> None:
+    book = Playbook().run("a", limits=limits)
+    book.spend("a", **spend)
+    halt = book << c.HaltAgents
+    assert halt.agent_ids == ("a",)
+    assert "agent limit" in halt.reason
+    assert book.agent("a").state is AgentState.OVER_BUDGET
+    assert [r for r in book.all(c.Record) if r.kind == "budget.halt" and r.must]
+
+
+def test_below_the_cap_nothing_happens() -> None:
+    book = Playbook().run("a", limits=Limits(cost_usd=1.0))
+    book.spend("a", cost_usd=0.999)
+    book.none(c.HaltAgents)
+    assert book.agent("a").state is AgentState.RUNNING
+
+
+def test_wall_time_counts_by_boot_time_alone() -> None:
+    book = Playbook().run("a", limits=Limits(wall_s=10.0))
+    book.at -= 3600  # the wall clock is put back by an hour
+    book.tick(9.0).none(c.HaltAgents)
+    book.tick(1.5) << c.HaltAgents
+
+
+def test_a_childs_spend_is_charged_to_the_tree_and_halts_all_of_it() -> None:
+    book = Playbook().run("r", tree_limits=Limits(cost_usd=1.0)).run("c", parent_id=AgentId("r")).run("g", parent_id=AgentId("c"))
+    book.spend("r", cost_usd=0.4)
+    book.spend("g", cost_usd=0.6)
+    assert set((book << c.HaltAgents).agent_ids) == {"r", "c", "g"}
+    assert "tree limit" in (book.agent("r").state_reason)
+
+
+def test_a_breach_is_acted_on_once() -> None:
+    book = Playbook().run("a", limits=Limits(tokens=1))
+    book.spend("a", tokens=5) << c.HaltAgents
+    book.spend("a", tokens=5).none(c.HaltAgents)
+    book.tick().none(c.HaltAgents)
+
+
+def test_an_ended_agents_late_report_changes_nothing() -> None:
+    book = Playbook().run("a")
+    from console.domain import event as e
+
+    book >> e.AgentExited(book.at, book.boot, AgentId("a"), 0)
+    book.spend("a", cost_usd=5.0)
+    assert book.out == []
+    assert book.agent("a").usage.cost_usd == 0

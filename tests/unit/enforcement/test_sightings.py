@@ -1,0 +1,58 @@
+"""Observed agents: shown, never confused with our own, gone only when a working source says so."""
+
+from __future__ import annotations
+
+from console.domain import command as c
+from console.domain import event as e
+from console.domain.agent import AgentId, AgentState, ControlLevel, ProcessIdentity, Sighting, SourceReport
+from console.enforcement.sightings import observed_id
+from tests.fakes.playbook import Playbook
+
+
+def sighting(key: str, pid: int = 7, parent: str | None = None, status: str = "busy") -> Sighting:
+    return Sighting("claude_code", key, f"name {key}", ProcessIdentity(pid, 1), key, "/work", 1.0, parent_key=parent, status=status)
+
+
+def see(book: Playbook, *sightings: Sighting, available: bool = True) -> Playbook:
+    return book >> e.Sighted(book.at, book.boot, (SourceReport("claude_code", available, "", sightings),))
+
+
+def test_a_session_appears_as_observed_and_ends_when_it_is_no_longer_seen() -> None:
+    book = see(Playbook(), sighting("s1"))
+    agent_id = observed_id(sighting("s1"))
+    assert book.agent(agent_id).control_level is ControlLevel.OBSERVED
+    assert not book.agent(agent_id).network_enforced
+    see(book, sighting("s1")).none(c.ShowAgent)
+    see(book)
+    assert book.agent(agent_id).state is AgentState.ENDED
+
+
+def test_a_source_that_cannot_look_ends_nobody() -> None:
+    book = see(Playbook(), sighting("s1"))
+    see(book, available=False)
+    assert book.agent(observed_id(sighting("s1"))).state is AgentState.RUNNING
+
+
+def test_our_own_process_is_not_shown_twice() -> None:
+    book = Playbook().run("a")
+    process = book.agent("a").process
+    assert process is not None
+    see(book, Sighting("codex", "k", "n", process, "s", "/", 1.0))
+    assert set(book.state.agents) == {AgentId("a")}
+
+
+def test_sub_agents_hang_under_their_session_and_waiting_shows() -> None:
+    book = see(Playbook(), sighting("s1"), sighting("s2", 8, parent="s1", status="waiting"))
+    child = book.agent(observed_id(sighting("s2")))
+    assert child.parent_id == observed_id(sighting("s1"))
+    assert child.depth == 2
+    assert child.state is AgentState.WAITING
+
+
+def test_hostile_keys_make_plain_ids() -> None:
+    assert observed_id(sighting("../../x\n\ud800")).isascii()
+
+
+def test_observed_agents_are_never_halted() -> None:
+    book = see(Playbook(), sighting("s1"))
+    book.tick(10_000).none(c.HaltAgents)
