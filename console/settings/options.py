@@ -64,7 +64,7 @@ class Options(_Section):
     )
     engine_socket: str = Field(default="", description="Docker Engine's unix socket; empty: DOCKER_HOST, else /var/run/docker.sock.")
     discover_root: str = Field(
-        "", description="Home folder in which agents are looked for; empty: the operator's own, default instance only."
+        default="", description="Home folder in which agents are looked for; empty: the operator's own, default instance only."
     )
     host_name: str = Field(default="", description="Name of this host in receipts; empty: the machine's.")
     stand_ins: list[str] = Field(default=[], description="Parts that are stand-ins, named wherever they show.")

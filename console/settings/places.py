@@ -16,8 +16,8 @@ import platformdirs
 from console.domain.errors import ConsoleError, UsageProblem
 
 STATE_DIR_VARIABLE = "WATCHFLOOR_STATE_DIR"
-# sun_path holds 108 bytes with the closing NUL (unix(7)); an agent socket is run/agents/<63 characters>.sock.
-_LONGEST_RUN_DIR = 107 - len("/agents/.sock") - 24
+# sun_path holds 108 bytes with the closing NUL (unix(7)); an agent socket is run/agents/a-xxxxxxxx/agent.sock.
+_LONGEST_RUN_DIR = 107 - len("/agents/a-01234567/agent.sock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Places:
 
     @property
     def agents_dir(self) -> Path:
-        """One socket per agent: ``<agent id>.sock``."""
+        """One folder per agent with its socket: ``<agent id>/agent.sock``."""
         return self.run_dir / "agents"
 
     @property

@@ -1,0 +1,148 @@
+"""``python -m console.supervisor serve`` runs the daemon; ``oneshot VERB`` runs what needs machinery but no daemon."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import logging.handlers
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from console.domain.errors import ConsoleError
+from console.settings.options import Options, load_options, merged, save_options
+from console.settings.places import Places, find_places
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="watchfloor-supervisor")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    serve = verbs.add_parser("serve")
+    serve.add_argument("--state-dir")
+    serve.add_argument("--embedded", action="store_true", help="end 60 s after the last client when nothing lives")
+    serve.add_argument("--engine-socket")
+    serve.add_argument("--discover-root")
+    serve.add_argument("--remote-bucket")
+    serve.add_argument("--remote-key")
+    serve.add_argument("--remote-endpoint")
+    serve.add_argument("--remote-fleet")
+    serve.add_argument("--remote-poll-s", type=float)
+    serve.add_argument("--stand-in", action="append")
+    serve.add_argument("--egress-netns")
+    serve.add_argument("--egress-hosts", help="a JSON file: {name: [address]}")
+    serve.add_argument("--host-name")
+    serve.add_argument("--heartbeat-s", type=float)
+    once = verbs.add_parser("oneshot")
+    once.add_argument("what")
+    once.add_argument("rest", nargs=argparse.REMAINDER)
+    return parser
+
+
+NAMES = {
+    "engine_socket": "engine_socket",
+    "discover_root": "discover_root",
+    "remote_bucket": "remote.bucket",
+    "remote_key": "remote.key",
+    "remote_endpoint": "remote.endpoint",
+    "remote_fleet": "remote.fleet",
+    "remote_poll_s": "remote.poll_s",
+    "stand_in": "stand_ins",
+    "egress_netns": "egress.netns",
+    "host_name": "host_name",
+    "heartbeat_s": "heartbeat_s",
+}
+
+
+def _options(places: Places, given: argparse.Namespace) -> Options:
+    """settings.json with what the command line says; kept, so that other verbs see the same."""
+    import json
+
+    from pydantic import ValidationError
+
+    options = load_options(places.settings_file)
+    changes: dict[str, Any] = {dotted: value for name, dotted in NAMES.items() if (value := getattr(given, name)) is not None}
+    try:
+        if given.egress_hosts:
+            changes["egress.hosts"] = json.loads(Path(given.egress_hosts).read_text())
+        if not changes:
+            return options
+        options = merged(options, changes)
+    except (OSError, ValueError, ValidationError) as error:
+        raise ConsoleError(f"An option is not valid: {str(error)[:200]}.", "python -m console.supervisor serve --help") from error
+    save_options(places.settings_file, options)
+    return options
+
+
+def _log_to(places: Places) -> None:
+    handler = logging.handlers.RotatingFileHandler(places.log_file, maxBytes=5_000_000, backupCount=3)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
+
+
+def serve(given: argparse.Namespace) -> int:
+    """Runs the daemon until SIGTERM, SIGINT or a shutdown request; prints ``ready`` once operator.sock answers."""
+    from console.supervisor.compose import Supervisor
+    from console.supervisor.embedded import linger
+    from console.supervisor.lock import take_lock
+    from console.supervisor.peers import Peer
+
+    places = find_places(given.state_dir, create=True)
+    assert places is not None
+    mine = Peer(os.getpid(), os.geteuid(), Path("/proc/self/cgroup").read_text(), True)
+    if "/agents/" in mine.cgroups and "/watchfloor-" in mine.cgroups:
+        raise ConsoleError("This process runs inside an agent's cgroup: a supervisor does not start there.", "Start it outside any agent.")
+    options = _options(places, given)
+    lock = take_lock(places.supervisor_lock)
+    _log_to(places)
+    try:
+        supervisor = Supervisor(places, options)
+
+        async def run() -> None:
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, supervisor.desk.end.set)
+            ready = loop.create_task(_say_ready(places))
+            idle = loop.create_task(linger(supervisor)) if given.embedded else None
+            await supervisor.run()
+            ready.cancel()
+            if idle is not None:
+                idle.cancel()
+
+        asyncio.run(run())
+        if supervisor.ended_idle:
+            supervisor.end_guard()
+    finally:
+        lock.close()
+    return 0
+
+
+async def _say_ready(places: Places) -> None:
+    while not places.operator_sock.exists():
+        await asyncio.sleep(0.02)
+    print("ready", flush=True)
+
+
+def main() -> int:
+    """The door of the daemon: errors become words and exit codes."""
+    given = _arguments().parse_args()
+    try:
+        if given.verb == "serve":
+            return serve(given)
+        from console.supervisor.oneshot import oneshot
+
+        return oneshot(given.what, given.rest)
+    except ConsoleError as error:
+        print(f"{error.what} {error.remedy}".strip(), file=sys.stderr)
+        return int(error.exit_code)
+    except OSError as error:
+        print(f"{error}. Check the state directory's permissions and free space.", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""One socket per agent, with only the agent routes; who speaks is the socket it came in by, checked against its own cgroup."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from console.api import messages as m
+from console.domain import event as e
+from console.domain.agent import AgentId
+from console.domain.budget import checked_increment
+from console.domain.errors import Killed, UsageProblem
+from console.domain.network import mode_for, read_sensitivity
+from console.domain.permission import Decision, PermissionRequest
+from console.supervisor.answers import answer, body_of, refusals
+from console.supervisor.asgi import Door
+from console.supervisor.core import Core, now
+from console.supervisor.launching_body import request_from
+from console.supervisor.peers import is_agent, peer_of
+from console.supervisor.scribe import Scribe
+from console.supervisor.views import agent_view
+
+
+@dataclass(slots=True)
+class _Held:
+    door: Door
+    leaf: str = ""
+    container_id: str = ""
+
+
+class AgentDoors:
+    """Opens and closes the agents' sockets."""
+
+    def __init__(self, agents_dir: Path, core: Core, scribe: Scribe) -> None:
+        self._dir, self._core, self._scribe = agents_dir, core, scribe
+        self._held: dict[AgentId, _Held] = {}
+
+    async def open(self, agent_id: AgentId, owner_uid: int | None) -> Path:
+        """The path of the agent's own socket, listening."""
+        # A folder of its own: the sandbox shows the agent the folder, so that a restarted supervisor can put a new socket into it.
+        folder = self._dir / agent_id
+        folder.mkdir(exist_ok=True, mode=0o755)
+        path = folder / "agent.sock"
+        routes = AgentRoutes(agent_id, self._core, self._scribe)
+        door = Door(path, routes.app(), lambda sock: self._accepts(agent_id, sock), mode=0o600, owner=owner_uid)
+        self._held[agent_id] = _Held(door)
+        await door.open()
+        return path
+
+    def expect(self, agent_id: AgentId, leaf: str, container_id: str = "") -> None:
+        """From now on only peers in this leaf (or container) are served."""
+        self._held[agent_id].leaf = leaf
+        self._held[agent_id].container_id = container_id
+
+    def confirm(self, agent_id: AgentId, container_id: str) -> None:
+        """The container's id is known."""
+        if agent_id in self._held:
+            self._held[agent_id].container_id = container_id
+
+    def _accepts(self, agent_id: AgentId, sock: socket.socket) -> bool:
+        held = self._held.get(agent_id)
+        return held is not None and is_agent(peer_of(sock), held.leaf, held.container_id)
+
+    async def close(self, agent_id: AgentId) -> None:
+        """Takes the socket away."""
+        held = self._held.pop(agent_id, None)
+        if held is not None:
+            await held.door.close()
+            with suppress(OSError):
+                (self._dir / agent_id).rmdir()
+
+    async def close_all(self) -> None:
+        """Shutdown."""
+        for agent_id in list(self._held):
+            await self.close(agent_id)
+
+
+class AgentRoutes:
+    """The whole of what an agent can ask. There is no route here to grant, approve, release or stop anything (promise 6)."""
+
+    def __init__(self, agent_id: AgentId, core: Core, scribe: Scribe) -> None:
+        self._id, self._core, self._scribe = agent_id, core, scribe
+
+    def app(self) -> Starlette:
+        """The routes as an ASGI app."""
+        routes = [
+            Route("/v1/self", self._self, methods=["GET"]),
+            Route("/v1/notices", self._notices, methods=["GET"]),
+            Route("/v1/spawn", self._spawn, methods=["POST"]),
+            Route("/v1/usage", self._usage, methods=["POST"]),
+            Route("/v1/permission", self._permission, methods=["POST"]),
+            Route("/v1/private-data", self._private_data, methods=["POST"]),
+        ]
+        return Starlette(routes=routes, exception_handlers=refusals())
+
+    def _alive(self) -> None:
+        if self._core.state.killed:
+            raise Killed("The kill switch is latched.", "")
+        agent = self._core.state.agents.get(self._id)
+        if agent is None or not agent.state.is_live:
+            raise Killed("This agent has ended.", "")
+
+    async def _self(self, _request: Request) -> Response:
+        self._alive()
+        at, _ = now()
+        return answer(agent_view(self._core.state.agents[self._id], self._core.state, self._core.meters, at))
+
+    async def _notices(self, request: Request) -> Response:
+        self._alive()
+        text = request.query_params.get("after", "0")
+        after = int(text) if text.isdigit() and len(text) < 16 else 0
+        found = await asyncio.to_thread(self._scribe.ledger.notices, self._id, after)
+        views = [m.AgentEventView(at=n.at, kind=n.kind, text=n.text) for n in found]
+        return answer(m.NoticesView(notices=views, next=max((n.seq for n in found), default=after)))
+
+    async def _spawn(self, request: Request) -> Response:
+        self._alive()
+        body = await body_of(request, m.LaunchBody)
+        if body.parent_id not in (None, self._id):
+            raise UsageProblem("An agent can only spawn its own children.", "Leave parent_id out.")
+        launch = request_from(body.model_copy(update={"parent_id": self._id}))
+        agent_id = await self._core.ask_launch(launch, f"agent:{self._id}")
+        agent = self._core.state.agents[agent_id]
+        view = m.LaunchedView(
+            id=agent_id, control_level=agent.control_level, network_mode=agent.network_mode, network_enforced=agent.network_enforced
+        )
+        return answer(view)
+
+    async def _usage(self, request: Request) -> Response:
+        self._alive()
+        body = await body_of(request, m.UsageBody)
+        try:
+            numbers = {n: checked_increment(n, getattr(body, n)) for n in ("iterations", "tokens", "tool_calls", "cost_usd")}
+        except UsageProblem as error:
+            self._core.post(e.UsageRefused(*now(), self._id, str(error)))
+            raise
+        at, boot = now()
+        whole = {n: int(v) for n, v in numbers.items() if n != "cost_usd"}
+        cost = float(numbers["cost_usd"])
+        if cost:
+            self._core.meters.add(self._id, at, cost)
+            self._scribe.spend(self._id, self._core.state.agents[self._id].root_id, at, cost, whole["tokens"])
+        self._core.post(e.UsageReported(at, boot, self._id, action=body.action, cost_usd=cost, **whole))
+        return answer(agent_view(self._core.state.agents[self._id], self._core.state, self._core.meters, at))
+
+    async def _permission(self, request: Request) -> Response:
+        self._alive()
+        body = await body_of(request, m.PermissionBody)
+        request_id = secrets.token_hex(8)
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._core.answers[request_id] = future
+        self._core.post(e.PermissionAsked(*now(), self._id, request_id, PermissionRequest(body.tool, body.argument)))
+        decision = await future
+        assert isinstance(decision, Decision)
+        self._alive()  # an allow that crossed with a kill is not handed out
+        return answer(
+            m.PermissionView(verdict=decision.verdict.value, rule=decision.rule, reason=decision.reason, rollback_id=decision.rollback_id)
+        )
+
+    async def _private_data(self, request: Request) -> Response:
+        self._alive()
+        body = await body_of(request, m.PrivateDataBody)
+        level = read_sensitivity(body.sensitivity)
+        context_id = self._core.state.agents[self._id].context_id
+        at, boot = now()
+        # Committed before the data is handed over (N8): the answer is what the agent waits for.
+        try:
+            await asyncio.to_thread(self._scribe.ledger.raise_sensitivity, context_id, level, body.dataset, body.source, at)
+        finally:
+            # Even if the disk refused: tightening acts first (promise 5).
+            self._core.post(e.PrivateDataRegistered(at, boot, self._id, body.dataset, body.source, level, mode_for(level)))
+        agent = self._core.state.agents[self._id]
+        return answer(agent_view(agent, self._core.state, self._core.meters, at))

@@ -1,0 +1,66 @@
+"""Bodies in, answers out: the server's door, where every error becomes words, a status and an exit code."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from console.api import messages as m
+from console.domain.errors import ConsoleError, NotFound, UsageProblem
+
+log = logging.getLogger(__name__)
+B = TypeVar("B", bound=BaseModel)
+
+
+async def body_of(request: Request, kind: type[B]) -> B:
+    """The body as ``kind``; UsageProblem that names the field."""
+    raw = await request.body()
+    try:
+        return kind.model_validate_json(raw or b"{}")
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the body"
+        raise UsageProblem(f"{where}: {first['msg']}.", "Send JSON as the API's messages describe it.") from error
+
+
+def answer(view: BaseModel) -> Response:
+    """200 with the view. Lone surrogates in hostile text are escaped, never fatal."""
+    try:
+        text: str | bytes = view.model_dump_json()
+    except ValueError:
+        import json
+
+        text = json.dumps(view.model_dump(mode="python"), ensure_ascii=True, default=str)
+    return Response(text, media_type="application/json")
+
+
+def refusal(error: ConsoleError) -> Response:
+    """The error's words with its status."""
+    view = m.ErrorView(error=error.what, remedy=error.remedy, exit_code=int(error.exit_code))
+    return Response(view.model_dump_json(), status_code=error.http_status, media_type="application/json")
+
+
+def refusals() -> Mapping[Any, Any]:
+    """Starlette's exception handlers."""
+
+    async def known(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, ConsoleError)
+        return refusal(error)
+
+    async def http(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if error.status_code in (404, 405):
+            return refusal(NotFound("There is no such route.", "See DESIGN.md, Command line and API."))
+        return refusal(UsageProblem(str(error.detail)))
+
+    async def unknown(_request: Request, error: Exception) -> Response:
+        log.error("a request failed", exc_info=error)
+        return refusal(ConsoleError("Something went wrong inside the supervisor.", "Its log file says what: supervisor.log."))
+
+    return {ConsoleError: known, HTTPException: http, Exception: unknown}

@@ -1,0 +1,134 @@
+"""HTTP over unix sockets: uvicorn's protocol with a check of the peer before the first byte, and a bound on bodies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from console.supervisor.peers import peer_of
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+App = Callable[[Scope, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
+MAX_BODY = 256 * 1024
+MAX_CONNECTIONS = 64
+
+
+class Door:
+    """One listening unix socket that serves one ASGI app to the peers that ``accepts``."""
+
+    def __init__(
+        self, path: Path, app: App, accepts: Callable[[socket.socket], bool], *, mode: int = 0o600, owner: int | None = None
+    ) -> None:
+        self.path, self._accepts = path, accepts
+        self._config = uvicorn.Config(bounded(app), lifespan="off", log_config=None, access_log=False, timeout_keep_alive=30)
+        self._config.load()
+        self._state = ServerState()
+        self._mode, self._owner = mode, owner
+        self._server: asyncio.AbstractServer | None = None
+
+    async def open(self) -> None:
+        """Binds and listens; an old socket file of a dead supervisor is replaced."""
+        with suppress(FileNotFoundError):
+            self.path.unlink()
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.bind(str(self.path))
+        self.path.chmod(self._mode)
+        if self._owner is not None:
+            os.chown(self.path, self._owner, -1)
+        self._server = await asyncio.get_running_loop().create_unix_server(self._protocol, sock=sock, backlog=128)
+
+    def _protocol(self) -> asyncio.Protocol:
+        return _CheckedProtocol(self._config, self._state, self._accepts)
+
+    async def close(self) -> None:
+        """Stops listening, cuts connections, removes the file."""
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        for task in list(self._state.tasks):
+            task.cancel()
+        with suppress(FileNotFoundError):
+            self.path.unlink()
+
+
+class _CheckedProtocol(H11Protocol):
+    def __init__(self, config: uvicorn.Config, state: ServerState, accepts: Callable[[socket.socket], bool]) -> None:
+        super().__init__(config=config, server_state=state, app_state={})
+        self._accepts = accepts
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        sock = transport.get_extra_info("socket")
+        if len(self.connections) >= MAX_CONNECTIONS or not self._accepts(sock):
+            transport.write(b"HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 71\r\ncontent-type: application/json\r\n\r\n")
+            transport.write(b'{"error":"This socket does not serve you.","remedy":"","exit_code":4}  ')
+            # The refused peer has no protocol behind it: nothing it sends is ever parsed.
+            transport.set_protocol(asyncio.Protocol())
+            transport.close()
+            return
+        super().connection_made(transport)
+        # The kernel's word on who is at the other end travels with every request of this connection.
+        inner, uid = self.app, peer_of(sock).uid
+
+        async def named(scope: Scope, receive: Any, send: Any) -> None:
+            scope["watchfloor.uid"] = uid
+            await inner(scope, receive, send)  # type: ignore[arg-type]
+
+        self.app = named  # type: ignore[assignment]
+
+
+def bounded(app: App) -> App:
+    """Refuses a body over MAX_BODY with 413, whether or not its length was announced (A1)."""
+
+    async def guarded(scope: Scope, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]) -> None:
+        if scope["type"] != "http":
+            return
+        headers = dict(scope["headers"])
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > MAX_BODY:
+            await _refuse(send, 413)
+            return
+        if headers.get(b"origin") is not None:  # no browser is a client of ours (CSRF, DNS rebinding)
+            await _refuse(send, 403)
+            return
+        body, more = b"", scope["method"] not in ("GET", "HEAD", "DELETE")
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > MAX_BODY:
+                await _refuse(send, 413)
+                return
+        handed = False
+
+        async def replay() -> Message:
+            nonlocal handed
+            if handed:
+                return await receive()
+            handed = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await app(scope, replay, send)
+
+    return guarded
+
+
+async def _refuse(send: Callable[[Message], Awaitable[None]], status: int) -> None:
+    words = {413: f"The body is over {MAX_BODY} bytes.", 403: "Browsers are not served."}[status]
+    body = json.dumps({"error": words, "remedy": "", "exit_code": 2}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,247 @@
+"""The only place where ports meet adapters: one supervisor, built from its options, started and ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+from console.audit.log import AuditLog
+from console.credentials.keyring_store import Store
+from console.credentials.tokens import Tokens
+from console.domain import event as e
+from console.domain.agent import Agent, SandboxKind
+from console.domain.command import Record
+from console.domain.errors import ConsoleError
+from console.domain.network import Allowlist, EgressRecord, NetworkMode, Sensitivity, mode_for, stricter_mode
+from console.egress.service import Egress
+from console.enforcement.engine import Engine
+from console.enforcement.state import EngineState, SpawnLimits
+from console.killswitch.client import GuardClient
+from console.ledger.store import Ledger
+from console.rollback.store import RollbackStore
+from console.sandbox.bubblewrap import Bubblewrap
+from console.sandbox.docker import DockerSandbox
+from console.sandbox.gvisor import Gvisor
+from console.sandbox.interface import Sandbox
+from console.sandbox.managed import Managed
+from console.settings.options import Options
+from console.settings.places import Places, make_run_dir
+from console.sources.claude_code import ClaudeCodeSource
+from console.sources.codex import CodexSource
+from console.sources.docker import DockerSource
+from console.sources.interface import Source
+from console.supervisor.agent_door import AgentDoors
+from console.supervisor.asgi import Door
+from console.supervisor.core import Core, now
+from console.supervisor.desk import Desk
+from console.supervisor.effects import RemoteEffects
+from console.supervisor.follow import Follower
+from console.supervisor.launch import Launcher
+from console.supervisor.network import NetworkDesk
+from console.supervisor.operator_routes import OperatorRoutes
+from console.supervisor.parts import Parts
+from console.supervisor.peers import is_operator, peer_of
+from console.supervisor.remote import RemoteDesk
+from console.supervisor.revive import ensure_guard
+from console.supervisor.runner import Runner
+from console.supervisor.scribe import Scribe
+from console.supervisor.stop import StopDesk
+from console.supervisor.views import egress_view
+
+log = logging.getLogger(__name__)
+
+
+class Supervisor:
+    """One instance's supervisor. ``run`` returns when it was asked to end."""
+
+    def __init__(self, places: Places, options: Options) -> None:
+        self.places, self.options = places, options
+        self.ended_idle = False
+        make_run_dir(places)
+        spawn = SpawnLimits(max_depth=options.spawn.max_depth, max_children=options.spawn.max_children)
+        self.core = Core(Engine(EngineState(spawn=spawn)))
+        self.ledger = Ledger(places.ledger_db)
+        self.audit = AuditLog(places.audit_db)
+        self.guard_pid = ensure_guard(places, options)
+        self.parts = self._parts()
+        self.doors = AgentDoors(places.agents_dir, self.core, self.parts.scribe)
+        self.launcher = Launcher(self.parts, self.doors)
+        self.stop = StopDesk(self.parts)
+        self.network = NetworkDesk(self.parts, self.ledger.allowlist())
+        self.runner = Runner(self.parts, self.launcher, self.stop, self.network)
+        self.core.run = self.runner.run
+        self.follower = Follower(self.parts, self.stop)
+        self.desk = Desk(self.parts, self.launcher, self.stop, self.network, self.follower)
+
+    def _parts(self) -> Parts:
+        places, options = self.places, self.options
+        scribe = Scribe(self.ledger, self.audit, lambda text: self.parts.notice(text, "red"))
+        store = Store(places.instance_id, places.keys_dir, backend="auto" if places.is_default else "file")
+        tokens = Tokens(store)
+        tokens.ensure()
+        egress = Egress(places.egress_dir, places.run_dir, self._egress_seen, netns=_path(options.egress.netns), hosts=options.egress.hosts)
+        remote = None
+        if options.remote.bucket:
+            remote = RemoteDesk(
+                options.remote, places.keys_dir, places.state_dir / "remote-state.json", options.host(), bool(options.remote.endpoint)
+            )
+        return Parts(
+            places=places,
+            options=options,
+            core=self.core,
+            scribe=scribe,
+            guard=GuardClient(places.guard_supervisor_sock, fallback=places.guard_sock),
+            egress=egress,
+            sandboxes=sandboxes_of(places.state_dir, places.run_dir, options),
+            rollback=RollbackStore(places.rollback_dir, places.workspaces_dir),
+            keyring=store,
+            tokens=tokens,
+            sources=_sources(places, options),
+            remote=remote,
+        )
+
+    def _egress_seen(self, record: EgressRecord) -> None:
+        """From the access log's thread: kept, shown live."""
+        self.parts.scribe.egress(record)
+        loop = self.core.loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._egress_show, record)
+
+    def _egress_show(self, record: EgressRecord) -> None:
+        view = egress_view(record, self.desk.name_of(record.agent_id))
+        self.core.hub.publish("egress", view.model_dump())
+
+    async def run(self) -> None:
+        """Starts everything, serves until asked to end, ends in order. Agents and guard outlive a restart."""
+        self.core.loop = asyncio.get_running_loop()
+        await self._restore()
+        door = Door(self.places.operator_sock, OperatorRoutes(self.desk).app(), self._accepts, mode=0o600)
+        await door.open()
+        self.follower.start()
+        envoy = asyncio.create_task(self._start_egress())
+        self._start_remote()
+        self.parts.scribe.record(Record("supervisor", "supervisor.started", f"pid {os.getpid()}, guard pid {self.guard_pid}"))
+        try:
+            await self.desk.end.wait()
+        finally:
+            self.follower.stop()
+            envoy.cancel()
+            await door.close()
+            await self.doors.close_all()
+            await asyncio.to_thread(self._close)
+
+    def _accepts(self, sock: socket.socket) -> bool:
+        return is_operator(peer_of(sock), self.places.instance_id)
+
+    async def _restore(self) -> None:
+        """1. guard's word on the latch, 2. ledger's agents, 3. who still lives, 4. unfinished receipts. A tombstone restores nothing."""
+        status = await asyncio.to_thread(self.parts.guard.call, "status")
+        agents = tuple(self.ledger.agents(include_ended=True, limit=5000))
+        killed = bool(status.get("latched"))
+        alive = set()
+        for agent in agents:
+            if agent.state.is_live and agent.process is not None and not killed and self._reattach(agent):
+                alive.add(agent.agent_id)
+        contexts = self._contexts()
+        self.core.post(e.Restored(*now(), agents, frozenset(alive), contexts, killed, str(status.get("reason", "")), {}))
+        self.core.meters.today_usd = self.ledger.spend_today(now()[0]).cost_usd
+        for agent_id in alive:
+            await self._reopen(self.core.state.agents[agent_id])
+        for kill_id in self.stop.load():
+            self.stop.finish(kill_id)
+
+    def _contexts(self) -> dict[str, tuple[Sensitivity, NetworkMode]]:
+        levels, modes = self.ledger.levels(), self.ledger.modes()
+        found = {}
+        for context_id in levels.keys() | modes.keys():
+            level = levels.get(context_id, Sensitivity.PUBLIC)
+            found[context_id] = (level, stricter_mode(mode_for(level), modes.get(context_id, NetworkMode.FULL)))
+        return found
+
+    def _reattach(self, agent: Agent) -> bool:
+        try:
+            self.launcher.reattach(agent)
+        except (ConsoleError, OSError):
+            return False
+        return True
+
+    async def _reopen(self, agent: Agent) -> None:
+        """Its socket again; its portal comes with Envoy."""
+        uid = self.options.agents.uid if os.geteuid() == 0 else None
+        await self.doors.open(agent.agent_id, uid)
+        leaf = next((leaf for leaf in _leaves(self.parts, agent.agent_id)), "")
+        self.doors.expect(agent.agent_id, leaf, agent.container_id)
+        self.launcher.watch(agent.agent_id)
+
+    async def _start_egress(self) -> None:
+        """Envoy beside everything else: until it is healthy PROXIED means no network (fail closed)."""
+        egress = self.parts.egress
+        available = egress.available()
+        if not available.ok:
+            return
+        try:
+            await asyncio.to_thread(egress.start)
+            applied = await asyncio.to_thread(egress.apply, self.network.allowlist or Allowlist())
+            if not applied.ok:
+                self.parts.notice(f"Envoy did not take the allowlist: {applied.words}", "red")
+            for agent_id, running in list(self.launcher.running.items()):
+                agent = self.core.state.agents[agent_id]
+                if agent.network_mode is NetworkMode.PROXIED and running.prepared.netns and agent_id not in egress.attached():
+                    prepared = running.prepared
+                    await asyncio.to_thread(egress.attach, agent_id, prepared.pid, prepared.start_ticks, prepared.userns)
+        except (ConsoleError, OSError) as error:
+            self.parts.notice(f"Envoy did not start: {error}. Agents in PROXIED have no network.", "red")
+
+    def _start_remote(self) -> None:
+        remote = self.parts.remote
+        if remote is None:
+            return
+        left = float(self.follower.guard_status.get("lease_left_s") or 0.0)
+        remote.start(RemoteEffects(self.parts, self.stop), left)
+
+    def _close(self) -> None:
+        if self.parts.remote is not None:
+            self.parts.remote.stop()
+        with suppress(ConsoleError, OSError):
+            self.parts.egress.stop()
+        self.parts.scribe.record(Record("supervisor", "supervisor.ended", f"pid {os.getpid()}"))
+        self.parts.scribe.close()
+        self.audit.close()
+        self.ledger.close()
+        with suppress(ConsoleError):
+            self.parts.guard.call("heartbeat", planned_restart_s=120)
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None
+
+
+def _leaves(parts: Parts, agent_id: str) -> list[str]:
+    try:
+        answer = parts.guard.call("procs", agent_id=agent_id)
+    except ConsoleError:
+        return []
+    return [str(answer["leaf"])] if answer.get("leaf") else []
+
+
+def sandboxes_of(state_dir: Path, run_dir: Path, options: Options) -> dict[SandboxKind, Sandbox]:
+    """Every way of holding an agent, whether or not this host has it."""
+    return {
+        SandboxKind.NONE: Managed(),
+        SandboxKind.BUBBLEWRAP: Bubblewrap(),
+        SandboxKind.DOCKER: DockerSandbox(options.engine(), state_dir / "images", run_dir),
+        SandboxKind.GVISOR: Gvisor(),
+    }
+
+
+def _sources(places: Places, options: Options) -> tuple[Source, ...]:
+    """Discovery: the operator's own home for the default instance, else only a root that was named (DESIGN.md, Instances)."""
+    if not places.is_default and not options.discover_root:
+        return ()
+    root = Path(options.discover_root) if options.discover_root else None
+    confined: tuple[Source, ...] = (ClaudeCodeSource(root), CodexSource(root))
+    return (*confined, DockerSource(options.engine(), places.instance_id)) if places.is_default else confined

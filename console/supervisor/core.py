@@ -1,0 +1,84 @@
+"""The loop: events into the engine, commands to the runner. Everything that changes what Watchfloor believes goes through ``post``."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from console.domain import command as c
+from console.domain import event as e
+from console.domain.agent import AgentId, LaunchRequest
+from console.domain.errors import ConsoleError, NotFound
+from console.enforcement.engine import Engine
+from console.enforcement.state import EngineState
+from console.supervisor.hub import Hub
+from console.supervisor.meters import Meters
+
+
+def now() -> tuple[float, float]:
+    """(seconds since the epoch, CLOCK_BOOTTIME seconds)."""
+    return time.time(), time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@dataclass
+class Core:
+    """Engine, hub and meters on the event loop's thread; the runner is attached by compose."""
+
+    engine: Engine
+    hub: Hub = field(default_factory=Hub)
+    meters: Meters = field(default_factory=Meters)
+    loop: asyncio.AbstractEventLoop | None = None
+    run: Callable[[c.Command], None] | None = None
+    dirty: set[AgentId] = field(default_factory=set)
+    launches: dict[AgentId, asyncio.Future[None]] = field(default_factory=dict)
+    answers: dict[str, asyncio.Future[object]] = field(default_factory=dict)
+
+    @property
+    def state(self) -> EngineState:
+        """The engine's state, to read."""
+        return self.engine.state
+
+    def post(self, event: e.Event) -> None:
+        """One step; only on the loop's thread."""
+        assert self.run is not None
+        for command in self.engine.step(event):
+            self.run(command)
+
+    def post_from_thread(self, event: e.Event) -> None:
+        """The same from any thread."""
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self.post, event)
+
+    def settle_launch(self, agent_id: AgentId, error: ConsoleError | None) -> None:
+        """Tells whoever asked for the launch how it went."""
+        future = self.launches.pop(agent_id, None)
+        if future is not None and not future.done():
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+    async def ask_launch(self, request: LaunchRequest, by: str) -> AgentId:
+        """Asks the engine and waits until the agent runs; raises what it was refused with."""
+        request.check()
+        agent_id = AgentId(f"a-{secrets.token_hex(4)}")
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.launches[agent_id] = future
+        self.post(e.LaunchAsked(*now(), agent_id, request, by))
+        await future
+        return agent_id
+
+    def settle_answer(self, request_id: str, answer: object) -> None:
+        """Answers a waiting permission request."""
+        future = self.answers.pop(request_id, None)
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    def agent_or_404(self, agent_id: str) -> AgentId:
+        """The id, checked."""
+        if agent_id not in self.state.agents:
+            raise NotFound(f"There is no agent {agent_id[:80]!r}.", "watchfloor fleet lists the agents.")
+        return AgentId(agent_id)

@@ -1,0 +1,255 @@
+"""What an operator can ask that is more than one call: status, fleet, freeze and isolate, rearm, rollback, audit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+from console import __version__
+from console.api import messages as m
+from console.domain.agent import Agent, AgentId, ControlLevel
+from console.domain.command import Record, SwitchNetwork
+from console.domain.errors import Conflict, ConsoleError, UsageProblem
+from console.domain.network import NetworkMode
+from console.supervisor.core import now
+from console.supervisor.follow import Follower
+from console.supervisor.launch import Launcher
+from console.supervisor.network import NetworkDesk
+from console.supervisor.parts import Parts
+from console.supervisor.rearm import unlatch
+from console.supervisor.stop import StopDesk
+from console.supervisor.views import agent_view, receipt_row
+
+MAX_OUTPUT = 64 * 1024
+
+
+class Desk:
+    """The operator's side of one supervisor."""
+
+    def __init__(self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk, follower: Follower) -> None:
+        self.parts, self.launcher, self.stop, self.network, self.follower = parts, launcher, stop, network, follower
+        self.end = asyncio.Event()
+        self._verdict: m.AuditVerdict | None = None
+
+    # --- reads
+
+    def fleet(self) -> m.FleetView:
+        """Every agent, with totals."""
+        core = self.parts.core
+        at, _ = now()
+        agents = [agent_view(a, core.state, core.meters, at) for a in core.state.agents.values()]
+        return m.FleetView(
+            killed=core.state.killed,
+            kill_reason=core.state.kill_reason,
+            agents=agents,
+            spend_today_usd=round(core.meters.spent_today(at), 6),
+            burn_usd_per_h=round(core.meters.rate(at), 4),
+            seq=core.hub.seq,
+        )
+
+    def name_of(self, agent_id: str) -> str:
+        """The agent's name, or nothing."""
+        agent = self.parts.core.state.agents.get(AgentId(agent_id))
+        return agent.name if agent else ""
+
+    async def status(self) -> m.StatusView:
+        """The instance in one view."""
+        parts = self.parts
+        root = os.geteuid() == 0
+        note = "" if root else "user mode: agents run under your own user id, so what holds them is best effort against one another"
+        records = await asyncio.to_thread(parts.scribe.audit.total)
+        guard = self.follower.guard_status
+        verdict = self._verdict
+        return m.StatusView(
+            instance=parts.places.instance_id,
+            host=parts.options.host(),
+            version=__version__,
+            state_dir=str(parts.places.state_dir),
+            mode="root" if root else "user",
+            mode_note=note,
+            killed=parts.core.state.killed,
+            soft_stop=parts.core.state.soft_stop,
+            pid=os.getpid(),
+            guard_pid=guard.get("pid"),
+            guard_ok=bool(guard.get("ok")),
+            guard_detail=str(guard.get("error", "")),
+            stand_ins=parts.options.stand_ins,
+            sources=self.follower.source_views(),
+            engines=await asyncio.to_thread(self._engines),
+            audit_records=records,
+            audit_whole=verdict.whole if verdict else None,
+            audit_checked_at=verdict.checked_at if verdict else None,
+            operator=f"uid {os.geteuid()}",
+            notices=parts.notices[-10:] + [str(n) for n in guard.get("notices", [])],
+        )
+
+    def _engines(self) -> dict[str, str]:
+        found = {}
+        for kind, sandbox in self.parts.sandboxes.items():
+            ready = sandbox.available()
+            found[kind.value if kind.value != "none" else "managed"] = "" if ready.ok else f"not available, because {ready.reason}"
+        envoy = self.parts.egress.available()
+        found["envoy"] = "" if envoy.ok else f"not available, because {envoy.reason}"
+        return found
+
+    def can(self, agent: Agent) -> dict[str, str]:
+        """Which actions are possible on an agent, and why the others are not."""
+        if not agent.state.is_live:
+            return dict.fromkeys(("freeze", "thaw", "isolate", "kill"), "it has ended")
+        if agent.control_level is ControlLevel.OBSERVED:
+            return dict.fromkeys(("freeze", "thaw", "isolate", "kill"), "it is only observed: Watchfloor did not start it")
+        isolate = "" if agent.network_enforced else "it shares the host's network: not enforceable here"
+        if agent.network_mode is NetworkMode.NONE and agent.network_enforced:
+            isolate = "it has no network already"
+        return {
+            "freeze": "" if "operator" not in agent.causes else "it is frozen already",
+            "thaw": "" if "operator" in agent.causes else "no operator froze it",
+            "isolate": isolate,
+            "kill": "",
+        }
+
+    def output(self, agent_id: AgentId, offset: int) -> tuple[bytes, int]:
+        """(bytes from ``offset``, total size) of what the agent wrote."""
+        path = self.parts.places.output_dir / f"{agent_id}.log"
+        try:
+            with path.open("rb") as out:
+                total = os.fstat(out.fileno()).st_size
+                out.seek(min(offset, total))
+                return out.read(MAX_OUTPUT), total
+        except FileNotFoundError:
+            return b"", 0
+
+    async def kill_switch(self) -> m.KillSwitchView:
+        """State, paths and what a press will do now."""
+        parts, core = self.parts, self.parts.core
+        paths = self.follower.paths()
+        receipts = self.stop.receipts()
+        last = next((r for r in receipts if r.scope == "all"), None)
+        press: dict[str, dict[str, int]] = {}
+        for agent_id in core.state.live:
+            agent = core.state.agents[agent_id]
+            row = press.setdefault(agent.control_level.value, {"agents": 0, "processes": 0})
+            row["agents"] += 1
+            row["processes"] += core.state.pids.get(agent_id, 1)
+        killed = core.state.killed
+        state = "armed" if all(p.state in ("proven", "not_configured", "unavailable") for p in paths) else "in_doubt"
+        if killed:
+            state = "killed" if last is None or last.complete else "killing"
+        worst = [p.worst_s for p in paths if p.state == "proven" and p.worst_s is not None and p.name in ("local", "engine")]
+        return m.KillSwitchView(
+            state=state,  # type: ignore[arg-type]
+            killed=killed,
+            kill_id=last.kill_id if killed and last else "",
+            reason=core.state.kill_reason,
+            by=last.by if killed and last else "",
+            since=last.pressed_at if killed and last else None,
+            soft_stop=core.state.soft_stop,
+            remote_latched=parts.remote.latched() if parts.remote else [],
+            worst_s=max(worst, default=None),
+            paths=paths,
+            press=press,
+            receipts=[receipt_row(r) for r in receipts[:50]],
+            hosts=parts.remote.hosts if parts.remote else [],
+            mode_note="" if os.geteuid() == 0 else "user mode: best effort, agents share your user id",
+        )
+
+    # --- freeze, thaw, isolate, rearm
+
+    async def act(self, verb: str, ids: list[AgentId], by: str) -> m.ActView:
+        """Freeze, thaw or isolate; a thaw is recorded first."""
+        state = self.parts.core.state
+        failed: dict[str, str] = {}
+        todo = []
+        for agent_id in ids:
+            why = self.can(state.agents[agent_id])[verb]
+            if why:
+                failed[agent_id] = why
+            else:
+                todo.append(agent_id)
+        if todo:
+            await self._act(verb, todo, by)
+        elif len(ids) == 1:
+            raise Conflict(f"{verb} is not possible: {failed[ids[0]]}.", "watchfloor fleet shows its state.")
+        return m.ActView(agents=[str(i) for i in todo], failed=failed)
+
+    async def _act(self, verb: str, ids: list[AgentId], by: str) -> None:
+        parts = self.parts
+        record = Record(by, verb, f"{verb} {', '.join(ids)}", verdict="ok", agent_id=ids[0], must=verb != "thaw")
+        if verb == "thaw":
+            await asyncio.to_thread(parts.scribe.record_first, record)
+        else:
+            parts.scribe.record(record)
+        if verb == "isolate":
+            for agent_id in ids:
+                await self.launcher.switch(SwitchNetwork(agent_id, NetworkMode.NONE, f"isolated by {by}"))
+            return
+        await asyncio.to_thread(parts.guard.call, verb, scope=[str(i) for i in ids], cause="operator", by=by)
+        await self.follower.look_at_guard()
+
+    async def rearm(self, reason: str, kill_id: str, by: str) -> None:
+        """Releases a local kill: refused while a remote order is latched, or while anything is not proven dead."""
+        core = self.parts.core
+        if not core.state.killed:
+            raise Conflict("Nothing is killed: there is nothing to rearm.", "watchfloor status shows the state.")
+        last = next((r for r in self.stop.receipts() if r.scope == "all"), None)
+        if kill_id and last is not None and kill_id != last.kill_id:
+            raise UsageProblem(f"The kill to release is {last.kill_id}, not {kill_id[:64]!r}.", "Type the id that the receipt shows.")
+        if last is not None and not last.complete:
+            raise Conflict("The kill is still being carried out.", "Wait for its receipt, then rearm.")
+        if last is not None and not last.verified_zero:
+            raise Conflict("The last kill is not proven: something may still run.", "watchfloor receipt show lists what is not proven.")
+        await unlatch(self.parts, reason, by)
+
+    # --- rollback and audit
+
+    def rollback_rows(self) -> list[m.RollbackRow]:
+        """Every record, newest first. Blocks."""
+        return [self._row(r) for r in self.parts.rollback.records()]
+
+    def _row(self, record: object) -> m.RollbackRow:
+        fields = {n: getattr(record, n) for n in m.RollbackRow.model_fields if n != "agent_name"}
+        return m.RollbackRow(agent_name=self.name_of(str(fields["agent_id"])), **fields)
+
+    def rollback_detail(self, record_id: str) -> m.RollbackDetailView:
+        """One record with the diff of what a restore would do. Blocks."""
+        detail = self.parts.rollback.detail(record_id)
+        return m.RollbackDetailView(
+            row=self._row(detail.record),
+            conflict=detail.conflict,
+            before_sha256=detail.before_sha256,
+            now_sha256=detail.now_sha256,
+            binary=detail.binary,
+            truncated=detail.truncated,
+            diff=[m.DiffLine(sign=x.sign, left_no=x.left_no, left=x.left, right_no=x.right_no, right=x.right) for x in detail.diff],
+            dry_run=list(detail.dry_run),
+        )
+
+    async def restore(self, record_id: str, body: m.RestoreBody, by: str) -> m.RollbackRow:
+        """Puts a snapshot back: audit first, then the restore, which refuses if the file changed since."""
+        parts = self.parts
+        record = Record(by, "rollback.restore", f"restore {record_id[:64]}: {body.reason}", verdict="allow")
+        await asyncio.to_thread(parts.scribe.record_first, record)
+        try:
+            restored = await asyncio.to_thread(parts.rollback.restore, record_id, by, body.expect_now_sha256)
+        except ConsoleError as error:
+            parts.scribe.record(Record(by, "rollback.refused", f"{record_id[:64]}: {error}", verdict="refused"))
+            raise
+        parts.core.hub.publish("rollback", {"record_id": record_id, "state": restored.state.value})
+        return self._row(restored)
+
+    def audit_page(self, before: int | None, limit: int, query: str) -> m.AuditPage:
+        """A page of records, newest first. Blocks."""
+        audit = self.parts.scribe.audit
+        rows = [m.AuditRow(**{n: getattr(r, n) for n in m.AuditRow.model_fields}) for r in audit.page(before, limit, query)]
+        total = audit.total()
+        return m.AuditPage(rows=rows, total=total, newest=total)
+
+    def audit_verify(self) -> m.AuditVerdict:
+        """Checks the whole chain. Blocks."""
+        self.parts.scribe.settle(5.0)
+        found = self.parts.scribe.audit.verify()
+        self._verdict = m.AuditVerdict(
+            whole=found.whole, records=found.records, first_bad=found.first_bad, why=found.why, head=found.head, checked_at=time.time()
+        )
+        return self._verdict

@@ -1,0 +1,25 @@
+"""The embedded pair ends a while after its last client, if no agent lives and nothing is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from console.supervisor.compose import Supervisor
+
+
+async def linger(supervisor: Supervisor) -> None:
+    """Ends the supervisor when it is idle for ``options.linger_s`` seconds."""
+    idle_since = time.monotonic()
+    while True:
+        await asyncio.sleep(1.0)
+        core = supervisor.core
+        own = [i for i in core.state.live if core.state.agents[i].control_level != "observed"]
+        if own or core.hub.listeners or core.state.killed or core.state.soft_stop or core.launches:
+            idle_since = time.monotonic()
+        elif time.monotonic() - idle_since > supervisor.options.linger_s:
+            supervisor.ended_idle = True
+            supervisor.desk.end.set()
+            return

@@ -1,0 +1,194 @@
+"""The followers: once a second the clock, the guard and the sources; a few times a second the deltas; and the canary of the armed light."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+from console.api import messages as m
+from console.domain import event as e
+from console.domain.agent import AgentId, ControlLevel, SandboxKind, SourceReport
+from console.domain.errors import ConsoleError
+from console.supervisor.core import now
+from console.supervisor.parts import Parts
+from console.supervisor.revive import revive_guard
+from console.supervisor.stop import StopDesk
+from console.supervisor.views import agent_view
+
+log = logging.getLogger(__name__)
+FLUSH_S = 0.1
+CANARY_S = 60.0
+
+
+class Follower:
+    """Background loops; each survives its own trouble and shows it."""
+
+    def __init__(self, parts: Parts, stop: StopDesk) -> None:
+        self._parts, self._stop = parts, stop
+        self.guard_status: dict[str, Any] = {}
+        self.guard_at = 0.0
+        self._reports: tuple[SourceReport, ...] = ()
+        self._canary: tuple[float, bool, str] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Starts the loops."""
+        loops = (self._flush, self._clock, self._guard, self._look_around, self._canaries, self._hosts)
+        self._tasks = [asyncio.get_running_loop().create_task(loop()) for loop in loops]
+
+    def stop(self) -> None:
+        """Ends them."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _flush(self) -> None:
+        """Collected changes become one delta, so that 1,000 events a second stay ten messages."""
+        core = self._parts.core
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            self._parts.scribe.flush()
+            if not core.dirty:
+                continue
+            at, _ = now()
+            dirty, core.dirty = core.dirty, set()
+            upsert = [
+                agent_view(core.state.agents[i], core.state, core.meters, at).model_dump() for i in sorted(dirty) if i in core.state.agents
+            ]
+            totals = {"spend_today_usd": round(core.meters.spent_today(at), 6), "burn_usd_per_h": round(core.meters.rate(at), 4)}
+            core.hub.publish("agents", {"upsert": upsert, "remove": [], **totals})
+
+    async def _clock(self) -> None:
+        core = self._parts.core
+        beat = 0
+        while True:
+            await asyncio.sleep(1.0)
+            core.post(e.ClockTicked(*now()))
+            beat += 1
+            if beat % 5 == 0:
+                core.dirty.update(core.state.live)  # gauges that move by time alone: wall time, burn
+
+    async def _guard(self) -> None:
+        """Heartbeat and status; a press made elsewhere is learnt here within a quarter of a second."""
+        beat = 0.0
+        while True:
+            try:
+                if time.monotonic() - beat > min(5.0, self._parts.options.heartbeat_s / 4):
+                    await asyncio.to_thread(self._parts.guard.call, "heartbeat")
+                    beat = time.monotonic()
+                    await self._count()
+                await self.look_at_guard()
+            except ConsoleError as error:
+                self.guard_status = {"ok": False, "error": str(error)}
+                await self._revive(str(error))
+            await asyncio.sleep(0.25)
+
+    async def _revive(self, why: str) -> None:
+        self._parts.notice(f"the guard does not answer ({why}); starting it again from its registry", "red")
+        try:
+            await asyncio.to_thread(revive_guard, self._parts)
+            self._parts.notice("the guard answers again", "info")
+        except ConsoleError as error:
+            log.error("the guard cannot be started: %s", error)
+            await asyncio.sleep(1.0)
+
+    async def look_at_guard(self) -> None:
+        """One status of the guard's, and what follows from it."""
+        parts = self._parts
+        status = await asyncio.to_thread(parts.guard.call, "status")
+        self.guard_status, self.guard_at = status, time.time()
+        frozen = {AgentId(i): tuple(causes) for i, causes in dict(status.get("frozen", {})).items()}
+        parts.core.post(e.FrozenSetChanged(*now(), frozen))
+        kill = status.get("kill") or {}
+        for kill_id in [*status.get("kills", []), *([kill["kill_id"]] if kill.get("kill_id") else [])]:
+            if self._stop.receipt(kill_id) is None:
+                self._learn(str(kill_id))
+
+    def _learn(self, kill_id: str) -> None:
+        path = self._parts.places.guard_dir / "receipts" / f"{kill_id}.json"
+        if path.exists():
+            self._stop.finish(kill_id)
+
+    async def _count(self) -> None:
+        """Processes per agent, for the tree and for "what a press will do now"."""
+        state = self._parts.core.state
+        for agent_id in sorted(state.live)[:500]:
+            if state.agents[agent_id].control_level is ControlLevel.OBSERVED:
+                continue
+            try:
+                answer = await asyncio.to_thread(self._parts.guard.call, "procs", agent_id=agent_id)
+            except ConsoleError:
+                continue
+            count = int(answer.get("procs", 0))
+            if state.pids.get(agent_id) != count:
+                state.pids[agent_id] = count
+                self._parts.core.dirty.add(agent_id)
+
+    async def _look_around(self) -> None:
+        while True:
+            reports = tuple([await asyncio.to_thread(source.look) for source in self._parts.sources])
+            self._reports = reports
+            if not self._parts.core.state.killed:
+                self._parts.core.post(e.Sighted(*now(), reports))
+            await asyncio.sleep(1.0)
+
+    async def _hosts(self) -> None:
+        remote = self._parts.remote
+        while remote is not None:
+            if self._parts.core.state.killed and remote.generation:
+                await asyncio.to_thread(remote.look_at_hosts)
+            await asyncio.sleep(2.0)
+
+    async def _canaries(self) -> None:
+        """The armed light by doing: a canary process in a leaf of its own is killed and proven gone."""
+        while True:
+            if not self._parts.core.state.killed and not self._parts.core.state.soft_stop:
+                try:
+                    answer = await asyncio.to_thread(self._parts.guard.call, "canary")
+                    self._canary = (time.time(), bool(answer.get("ok")), str(answer.get("words", "")))
+                except ConsoleError as error:
+                    self._canary = (time.time(), False, str(error))
+            await asyncio.sleep(CANARY_S)
+
+    def source_views(self) -> list[m.SourceView]:
+        """What each source sees, or why it cannot look."""
+        return [m.SourceView(source=r.source, available=r.available, reason=r.reason, sees=len(r.sightings)) for r in self._reports]
+
+    def paths(self) -> list[m.PathView]:
+        """The ways this host can be stopped, each with its proof and its age."""
+        paths = [self._local_path(), self._engine_path()]
+        remote = self._parts.remote
+        if remote is None or remote.poller is None:
+            paths.append(m.PathView(name="remote", state="not_configured", detail="no bucket is set"))
+        else:
+            paths.append(remote.path_view())
+        paths.append(m.PathView(name="secrets", state="proven", detail=f"kept in {self._parts.keyring.kind}", facts=[]))
+        return paths
+
+    def _local_path(self) -> m.PathView:
+        status, age = self.guard_status, time.time() - self.guard_at
+        caps = status.get("caps") or {}
+        facts = [("By", str(caps.get("cgroup") or caps.get("why") or "unknown")[:60]), ("Agents", str(status.get("agents", "?")))]
+        if self._canary is not None:
+            facts.insert(0, ("How", self._canary[2][:60]))
+        fresh = bool(status.get("ok")) and age < 3
+        proven = fresh and self._canary is not None and self._canary[1] and time.time() - self._canary[0] < 2 * CANARY_S + 10
+        detail = "canary killed and proven gone" if proven else str(status.get("error") or "no canary was proven yet")
+        at = self._canary[0] if self._canary else None
+        return m.PathView(name="local", state="proven" if proven else "in_doubt", detail=detail, checked_at=at, worst_s=5.0, facts=facts)
+
+    def _engine_path(self) -> m.PathView:
+        docker = self._parts.sandboxes[SandboxKind.DOCKER].available()
+        if not docker.ok:
+            return m.PathView(name="engine", state="unavailable", detail=f"not available, because {docker.reason}")
+        engine = self.guard_status.get("engine") or {}
+        facts = [(str(k), str(v)[:60]) for k, v in list(engine.items())[:4]]
+        return m.PathView(
+            name="engine",
+            state="proven" if engine.get("ok") else "in_doubt",
+            detail="cgroup first, then the engine",
+            checked_at=self.guard_at,
+            worst_s=5.0,
+            facts=facts,
+        )

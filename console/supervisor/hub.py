@@ -1,0 +1,70 @@
+"""The delta stream: what changed, numbered, kept for a while so that a console that comes back misses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any
+
+from console.api.messages import Delta
+
+KEEP = 4000
+QUEUE = 2000
+"""Deltas a slow console may lag behind before it is told to read everything again."""
+
+
+class Hub:
+    """Fans deltas out to any number of consoles; lives on the event loop's thread."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self._kept: deque[Delta] = deque(maxlen=KEEP)
+        self._queues: set[asyncio.Queue[Delta | None]] = set()
+
+    @property
+    def listeners(self) -> int:
+        """How many consoles listen."""
+        return len(self._queues)
+
+    def publish(self, kind: str, data: dict[str, Any]) -> None:
+        """Numbers a delta and hands it to every listener; one that lags too far is cut off and resyncs."""
+        self.seq += 1
+        delta = Delta(seq=self.seq, kind=kind, data=data)
+        self._kept.append(delta)
+        for queue in list(self._queues):
+            if queue.qsize() >= QUEUE:
+                self._queues.discard(queue)
+                queue.put_nowait(None)
+            else:
+                queue.put_nowait(delta)
+
+    async def listen(self, after: int | None) -> AsyncIterator[Delta | None]:
+        """Deltas after ``after``; a first ``resync`` when those are gone; None every 15 s as a sign of life."""
+        queue: asyncio.Queue[Delta | None] = asyncio.Queue()
+        missed = [d for d in self._kept if after is not None and d.seq > after]
+        gap = after is not None and after != self.seq and (not self._kept or self._kept[0].seq > after + 1 or after > self.seq)
+        self._queues.add(queue)
+        try:
+            if gap:
+                yield Delta(seq=self.seq, kind="resync", data={})
+            else:
+                for delta in missed:
+                    yield delta
+            while True:
+                try:
+                    delta_or_cut = await asyncio.wait_for(queue.get(), 15)
+                except TimeoutError:
+                    yield None
+                    continue
+                if delta_or_cut is None:
+                    return
+                yield delta_or_cut
+        finally:
+            self._queues.discard(queue)
+
+    def close(self) -> None:
+        """Ends every stream (shutdown)."""
+        for queue in list(self._queues):
+            queue.put_nowait(None)
+        self._queues.clear()

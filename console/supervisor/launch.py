@@ -1,0 +1,238 @@
+"""A launch, step by step, and everything that belongs to a running agent: its socket, its portal, the watch for its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.domain import command as c
+from console.domain import event as e
+from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.errors import ConsoleError, Unavailable
+from console.domain.network import NetworkMode
+from console.sandbox.environment import scrub
+from console.sandbox.interface import LaunchSpec, Prepared, Sandbox, Ticket
+from console.sandbox.workspace import open_workspace
+from console.supervisor.agent_door import AgentDoors
+from console.supervisor.core import now
+from console.supervisor.parts import Parts
+
+log = logging.getLogger(__name__)
+PORTAL = "http://127.0.0.1:3128"
+TOYS_IN_BOX = "/opt/watchfloor-toys"
+
+
+@dataclass(slots=True)
+class Running:
+    """What we hold of a launched agent."""
+
+    sandbox: Sandbox
+    prepared: Prepared
+    pidfd: int | None = None
+
+
+class Launcher:
+    """Starts agents and lets go of them; on the event loop's thread, blocking work in threads."""
+
+    def __init__(self, parts: Parts, doors: AgentDoors) -> None:
+        self._parts, self._doors = parts, doors
+        self.running: dict[AgentId, Running] = {}
+        self._gate = asyncio.Semaphore(8)
+
+    async def start(self, command: c.StartAgent) -> None:
+        """Carries out StartAgent; every way it can break ends with nothing of it running."""
+        agent = command.agent
+        core = self._parts.core
+        async with self._gate:
+            try:
+                await self._start(command)
+            except ConsoleError as error:
+                core.post(e.LaunchBroke(*now(), agent.agent_id, str(error)))
+                core.settle_launch(agent.agent_id, error)
+            except OSError as error:
+                core.post(e.LaunchBroke(*now(), agent.agent_id, str(error)))
+                core.settle_launch(
+                    agent.agent_id, ConsoleError(f"The launch failed: {error}.", "watchfloor doctor shows what this host has.")
+                )
+
+    async def _start(self, command: c.StartAgent) -> None:
+        parts, agent = self._parts, command.agent
+        sandbox = parts.sandboxes[agent.sandbox]
+        # 1. The record first: no audit, no action (promise 5).
+        what = f"launch {agent.agent_id} depth {agent.depth} sandbox {agent.sandbox} network {agent.network_mode}"
+        data = {"argv0": agent.argv[0][:200], "parent": agent.parent_id, "context": agent.context_id}
+        record = c.Record(command.by, "launch", what, verdict="allow", agent_id=agent.agent_id, data=data)
+        await asyncio.to_thread(parts.scribe.record_first, record)
+        available = await asyncio.to_thread(sandbox.available)
+        if not available.ok:
+            raise Unavailable(f"Sandbox {agent.sandbox} is not available, because {available.reason}.", available.remedy)
+        # 2. Its own socket and workspace.
+        spec = await self._spec(command)
+        # 3. The guard's ticket: leaf created, registry on disk. Refused while latched.
+        kind = "container" if agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR) else "process"
+        level = ControlLevel.MANAGED if agent.sandbox is SandboxKind.NONE else ControlLevel.CONTAINED
+        answer = await asyncio.to_thread(
+            parts.guard.call,
+            "ticket",
+            agent_id=agent.agent_id,
+            kind=kind,
+            control_level=level.value,
+            pids_max=parts.options.agents.pids_max,
+        )
+        ticket = Ticket(str(answer.get("leaf", "")), tuple(answer.get("limit_leaves", ())), int(answer["generation"]))
+        self._doors.expect(agent.agent_id, ticket.leaf)
+        # 4. The sandbox, with the agent's code still behind a gate.
+        prepared = await asyncio.to_thread(sandbox.prepare, spec, ticket)
+        try:
+            await self._confirm_and_go(agent, sandbox, prepared, ticket)
+        except (ConsoleError, OSError):
+            await asyncio.to_thread(sandbox.abort, prepared)
+            raise
+
+    async def _confirm_and_go(self, agent: Agent, sandbox: Sandbox, prepared: Prepared, ticket: Ticket) -> None:
+        parts = self._parts
+        # 5. The guard holds it, by kernel identity; a press in between wins.
+        fields: dict[str, object] = {"container_id": prepared.container_id} if prepared.container_id else {}
+        await asyncio.to_thread(
+            parts.guard.call,
+            "confirm",
+            agent_id=agent.agent_id,
+            generation=ticket.generation,
+            pid=prepared.pid,
+            start_ticks=prepared.start_ticks,
+            **fields,
+        )
+        self._doors.confirm(agent.agent_id, prepared.container_id)
+        # 6. The portal, before any code of the agent's can take its port.
+        note = "; ".join(prepared.notes)
+        enforced = prepared.netns or (agent.network_mode is NetworkMode.FULL and bool(prepared.container_id))
+        if agent.network_mode is NetworkMode.PROXIED and prepared.netns:
+            note = await self._attach(agent.agent_id, prepared) or note
+        # 7. Go.
+        await asyncio.to_thread(sandbox.go, prepared)
+        self.running[agent.agent_id] = Running(sandbox, prepared)
+        process = ProcessIdentity(prepared.pid, prepared.start_ticks)
+        level = ControlLevel(prepared.control_level)
+        parts.core.post(e.LaunchConfirmed(*now(), agent.agent_id, process, prepared.container_id, level, enforced, note))
+        parts.core.settle_launch(agent.agent_id, None)
+        self.watch(agent.agent_id)
+
+    async def _attach(self, agent_id: AgentId, prepared: Prepared) -> str:
+        egress = self._parts.egress
+        available = egress.available()
+        if not available.ok:
+            return f"no destination can be reached: Envoy is not available, because {available.reason}"
+        await asyncio.to_thread(egress.attach, agent_id, prepared.pid, prepared.start_ticks, prepared.userns)
+        return ""
+
+    async def _spec(self, command: c.StartAgent) -> LaunchSpec:
+        parts, agent = self._parts, command.agent
+        root = os.geteuid() == 0
+        uid = parts.options.agents.uid if root else os.geteuid()
+        gid = parts.options.agents.gid if root else os.getegid()
+        workspace = await asyncio.to_thread(open_workspace, parts.places.workspaces_dir, agent.context_id, uid, gid)
+        sock = await self._doors.open(agent.agent_id, uid if root else None)
+        toys = Path(__file__).resolve().parent.parent / "integrations"
+        contained = agent.sandbox is not SandboxKind.NONE
+        own = {
+            "WATCHFLOOR_AGENT_ID": agent.agent_id,
+            "WATCHFLOOR_INSTANCE": parts.places.instance_id,
+            "WATCHFLOOR_AGENT_SOCKET": str(sock),
+            "WATCHFLOOR_WORKSPACE": str(workspace),
+            "WATCHFLOOR_TOYS": TOYS_IN_BOX if contained else str(toys),
+            "AGENT_AUTH_TOKEN": parts.tokens.issue("agent-service", agent.agent_id, 900, agent_id=agent.agent_id),
+        }
+        if agent.network_mode is NetworkMode.PROXIED:
+            own |= {"HTTP_PROXY": PORTAL, "HTTPS_PROXY": PORTAL, "http_proxy": PORTAL, "https_proxy": PORTAL}
+        parts.places.output_dir.mkdir(exist_ok=True, mode=0o700)
+        return LaunchSpec(
+            agent_id=agent.agent_id,
+            argv=agent.argv,
+            env=scrub(dict(os.environ), dict(command.request.env), own),
+            workspace=workspace,
+            agent_socket=sock,
+            output=parts.places.output_dir / f"{agent.agent_id}.log",
+            network_mode=agent.network_mode,
+            hide=(parts.places.state_dir, parts.places.run_dir),
+            uid=uid,
+            gid=gid,
+            pids_max=parts.options.agents.pids_max,
+            memory_max_bytes=parts.options.agents.memory_max_mib * 1024 * 1024,
+            labels={"io.watchfloor.instance": parts.places.instance_id, "io.watchfloor.agent": agent.agent_id},
+            extra_binds=((toys, TOYS_IN_BOX),) if contained else (),
+        )
+
+    def watch(self, agent_id: AgentId) -> None:
+        """Has the loop told when the agent's first process is gone (pidfd_open(2): readable when it ends)."""
+        running = self.running[agent_id]
+        try:
+            running.pidfd = os.pidfd_open(running.prepared.pid)
+        except ProcessLookupError:
+            asyncio.get_running_loop().create_task(self._ended(agent_id))
+            return
+        asyncio.get_running_loop().add_reader(running.pidfd, self._gone, agent_id)
+
+    def _gone(self, agent_id: AgentId) -> None:
+        running = self.running.get(agent_id)
+        if running is not None:
+            self._unwatch(running)
+            asyncio.get_running_loop().create_task(self._ended(agent_id))
+
+    def _unwatch(self, running: Running) -> None:
+        if running.pidfd is not None:
+            asyncio.get_running_loop().remove_reader(running.pidfd)
+            os.close(running.pidfd)
+            running.pidfd = None
+
+    async def _ended(self, agent_id: AgentId) -> None:
+        running = self.running.get(agent_id)
+        if running is None:
+            return
+        code = await asyncio.to_thread(running.sandbox.wait, running.prepared, 10.0)
+        self._parts.core.post(e.AgentExited(*now(), agent_id, code))
+
+    def reattach(self, agent: Agent) -> None:
+        """After a restart: holds a living agent again. Raises ConsoleError or OSError when it is gone."""
+        assert agent.process is not None
+        sandbox = self._parts.sandboxes[agent.sandbox]
+        prepared = sandbox.reattach(agent.agent_id, agent.process.pid, agent.process.start_ticks, agent.container_id)
+        self.running[agent.agent_id] = Running(sandbox, prepared)
+
+    async def switch(self, command: c.SwitchNetwork) -> None:
+        """Restricts a running agent: PROXIED to NONE closes the portal; what cannot be enforced is said, never pretended."""
+        agent = self._parts.core.state.agents[command.agent_id]
+        running = self.running.get(command.agent_id)
+        enforced, note = False, "it shares the host's network: restarting it in a sandbox would be needed"
+        if running is not None and running.prepared.netns:
+            enforced, note = True, ""
+            if command.mode is NetworkMode.NONE and command.agent_id in self._parts.egress.attached():
+                await asyncio.to_thread(self._parts.egress.detach, command.agent_id)
+        elif running is not None and agent.container_id:
+            enforced, note = await asyncio.to_thread(self._disconnect, running)
+        self._parts.core.post(e.NetworkSwitched(*now(), command.agent_id, command.mode, enforced, note))
+
+    def _disconnect(self, running: Running) -> tuple[bool, str]:
+        try:
+            running.sandbox.disconnect(running.prepared)
+        except (ConsoleError, OSError) as error:
+            return False, f"the engine did not disconnect it: {error}"
+        return True, ""
+
+    async def leave(self, agent_id: AgentId) -> None:
+        """Lets go of what an ended agent held: portal, socket, leaf, sandbox."""
+        running = self.running.pop(agent_id, None)
+        await self._doors.close(agent_id)
+        with suppress(ConsoleError, OSError):
+            if agent_id in self._parts.egress.attached():
+                await asyncio.to_thread(self._parts.egress.detach, agent_id)
+        with suppress(ConsoleError):
+            await asyncio.to_thread(self._parts.guard.call, "forget", agent_id=agent_id)
+        if running is not None:
+            self._unwatch(running)
+            with suppress(ConsoleError, OSError):
+                await asyncio.to_thread(running.sandbox.release, running.prepared)
+        self._parts.tokens.revoke(agent_id)

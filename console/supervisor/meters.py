@@ -1,0 +1,74 @@
+"""Burn and spend per agent over the last minutes: what the gauges show."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+SLICE_S = 12.5
+SLICES = 24
+MINUTES = 60
+
+
+@dataclass(slots=True)
+class Meter:
+    """Spend of one agent: slices of 12.5 s over 5 minutes, and minutes over the last hour (USD)."""
+
+    slices: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=SLICES))
+    minutes: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=MINUTES))
+
+    def add(self, at: float, cost_usd: float) -> None:
+        """Adds one report."""
+        for series, width in ((self.slices, SLICE_S), (self.minutes, 60.0)):
+            number = int(at // width)
+            if series and series[-1][0] == number:
+                series[-1] = (number, series[-1][1] + cost_usd)
+            else:
+                series.append((number, cost_usd))
+
+    def burn(self, at: float) -> list[float]:
+        """USD in each of the last 24 slices, oldest first; empty when nothing was spent in them."""
+        return _spread(self.slices, int(at // SLICE_S), SLICES)
+
+    def per_minute(self, at: float) -> list[float]:
+        """USD in each of the last 60 minutes, oldest first."""
+        return _spread(self.minutes, int(at // 60), MINUTES)
+
+    def rate(self, at: float) -> float:
+        """USD per hour over the last 5 minutes."""
+        return sum(self.burn(at)) * 3600 / (SLICE_S * SLICES)
+
+
+def _spread(series: deque[tuple[int, float]], now: int, count: int) -> list[float]:
+    values = {number: cost for number, cost in series if now - count < number <= now}
+    return [round(values.get(n, 0.0), 6) for n in range(now - count + 1, now + 1)] if values else []
+
+
+@dataclass(slots=True)
+class Meters:
+    """All meters, and the spend of the day."""
+
+    by_agent: dict[str, Meter] = field(default_factory=dict)
+    day: str = ""
+    today_usd: float = 0.0
+
+    def add(self, agent_id: str, at: float, cost_usd: float) -> None:
+        """Counts one report."""
+        self._turn(at)
+        self.today_usd += cost_usd
+        self.by_agent.setdefault(agent_id, Meter()).add(at, cost_usd)
+
+    def spent_today(self, at: float) -> float:
+        """USD since local midnight."""
+        self._turn(at)
+        return self.today_usd
+
+    def rate(self, at: float) -> float:
+        """USD per hour of everything over the last 5 minutes."""
+        return sum(m.rate(at) for m in self.by_agent.values() if m.slices and m.slices[-1][0] > at // SLICE_S - SLICES)
+
+    def _turn(self, at: float) -> None:
+        day = time.strftime("%Y-%m-%d", time.localtime(at))
+        if day != self.day:
+            self.day, self.today_usd = day, 0.0

@@ -1,0 +1,264 @@
+"""Every route of operator.sock. While killed, reads and the ways out stay up; all else answers 503."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from console.api import messages as m
+from console.domain.command import Record
+from console.domain.errors import Denied, Killed, NotFound, UsageProblem
+from console.supervisor.answers import answer, body_of, refusals
+from console.supervisor.core import now
+from console.supervisor.desk import Desk
+from console.supervisor.launching_body import request_from
+from console.supervisor.views import agent_view, egress_view, receipt_row
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def number_in(request: Request, name: str, default: int, most: int) -> int:
+    """A whole number from the query, bounded; UsageProblem otherwise."""
+    text = request.query_params.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or len(text) > 15:
+        raise UsageProblem(f"{name} must be a whole number, not {text[:40]!r}.", "")
+    return min(int(text), most)
+
+
+class OperatorRoutes:
+    """Routes as thin as they can be: body in, one call, view out."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._parts = desk.parts
+        self._core = desk.parts.core
+
+    def app(self) -> Starlette:
+        """The routes as an ASGI app."""
+        get: list[tuple[str, Handler]] = [
+            ("/api/status", self._status),
+            ("/api/fleet", self._fleet),
+            ("/api/agents/{id}", self._agent),
+            ("/api/agents/{id}/output", self._output),
+            ("/api/kill-switch", self._kill_switch),
+            ("/api/receipts", self._receipts),
+            ("/api/receipts/{id}", self._receipt),
+            ("/api/allowlist", self._allowlist),
+            ("/api/envoy/config", self._envoy_config),
+            ("/api/egress", self._egress),
+            ("/api/rollback", self._rollbacks),
+            ("/api/rollback/{id}", self._rollback),
+            ("/api/audit", self._audit),
+            ("/api/events", self._events),
+            ("/api/token-check", self._token_check),
+        ]
+        post: list[tuple[str, Handler]] = [
+            ("/api/agents", self._launch),
+            ("/api/agents/{id}/{verb:str}", self._act),
+            ("/api/kill-switch", self._kill_switch_change),
+            ("/api/allowlist", self._allowlist_add),
+            ("/api/allowlist/test", self._allowlist_test),
+            ("/api/rollback/{id}/restore", self._restore),
+            ("/api/audit/verify", self._audit_verify),
+            ("/api/remote/retry", self._remote_retry),
+            ("/api/shutdown", self._shutdown),
+        ]
+        routes = [Route(path, handler, methods=["GET"]) for path, handler in get]
+        routes += [Route(path, handler, methods=["POST"]) for path, handler in post]
+        routes.append(Route("/api/allowlist/{id}", self._allowlist_edit, methods=["PUT"]))
+        routes.append(Route("/api/allowlist/{id}", self._allowlist_remove, methods=["DELETE"]))
+        return Starlette(routes=routes, exception_handlers=refusals())
+
+    def _by(self, request: Request) -> str:
+        """Who asks, by the kernel's word on the connection."""
+        return f"operator:{request.scope.get('watchfloor.uid', os.geteuid())}"
+
+    def _not_killed(self) -> None:
+        if self._core.state.killed:
+            raise Killed("The kill switch is latched: nothing starts and nothing changes.", "Rearm first: watchfloor rearm --reason ...")
+
+    # --- reads
+
+    async def _status(self, _request: Request) -> Response:
+        return answer(await self._desk.status())
+
+    async def _fleet(self, _request: Request) -> Response:
+        return answer(self._desk.fleet())
+
+    async def _agent(self, request: Request) -> Response:
+        agent_id = self._core.agent_or_404(request.path_params["id"])
+        agent = self._core.state.agents[agent_id]
+        ledger = self._parts.scribe.ledger
+        await asyncio.to_thread(self._parts.scribe.settle, 2.0)
+        events = await asyncio.to_thread(ledger.events, agent_id, 100)
+        egress = await asyncio.to_thread(ledger.egress, 100, agent_id)
+        at, _ = now()
+        meter = self._core.meters.by_agent.get(agent_id)
+        view = m.AgentDetailView(
+            agent=agent_view(agent, self._core.state, self._core.meters, at),
+            argv=list(agent.argv),
+            events=[m.AgentEventView(at=x.at, kind=x.kind, text=x.text) for x in events],
+            egress=[egress_view(x.record, agent.name) for x in egress],
+            cost_per_minute=meter.per_minute(at) if meter else [],
+            can=self._desk.can(agent),
+        )
+        return answer(view)
+
+    async def _output(self, request: Request) -> Response:
+        agent_id = self._core.agent_or_404(request.path_params["id"])
+        offset = number_in(request, "offset", 0, 1 << 60)
+        data, total = await asyncio.to_thread(self._desk.output, agent_id, offset)
+        state = self._core.state.agents[agent_id]
+        body = {
+            "schema_version": m.SCHEMA_VERSION,
+            "text": data.decode("utf-8", "backslashreplace"),
+            "offset": offset + len(data),
+            "total": total,
+            "live": state.state.is_live,
+            "state": state.state.value,
+            "exit_code": state.exit_code,
+        }
+        return Response(json.dumps(body), media_type="application/json")
+
+    async def _kill_switch(self, _request: Request) -> Response:
+        return answer(await self._desk.kill_switch())
+
+    async def _receipts(self, _request: Request) -> Response:
+        rows = [receipt_row(r).model_dump() for r in self._desk.stop.receipts()]
+        return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "receipts": rows}), media_type="application/json")
+
+    async def _receipt(self, request: Request) -> Response:
+        receipt = self._desk.stop.receipt(request.path_params["id"])
+        if receipt is None:
+            raise NotFound(f"There is no receipt {request.path_params['id'][:60]!r}.", "watchfloor receipt list shows them.")
+        return Response(json.dumps(receipt.as_json()), media_type="application/json")
+
+    async def _allowlist(self, _request: Request) -> Response:
+        return answer(await self._desk.network.view())
+
+    async def _envoy_config(self, _request: Request) -> Response:
+        text = await asyncio.to_thread(self._parts.egress.config_text)
+        return answer(m.EnvoyConfigView(version=self._desk.network.allowlist.version, text=text))
+
+    async def _egress(self, request: Request) -> Response:
+        await asyncio.to_thread(self._parts.scribe.settle, 2.0)
+        records = await asyncio.to_thread(self._parts.scribe.ledger.egress, number_in(request, "limit", 200, 1000))
+        rows = [egress_view(r.record, self._desk.name_of(r.record.agent_id)).model_dump() for r in records]
+        return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "egress": rows}), media_type="application/json")
+
+    async def _rollbacks(self, _request: Request) -> Response:
+        rows = await asyncio.to_thread(self._desk.rollback_rows)
+        body = {"schema_version": m.SCHEMA_VERSION, "records": [r.model_dump() for r in rows]}
+        return Response(json.dumps(body), media_type="application/json")
+
+    async def _rollback(self, request: Request) -> Response:
+        return answer(await asyncio.to_thread(self._desk.rollback_detail, request.path_params["id"]))
+
+    async def _audit(self, request: Request) -> Response:
+        before = number_in(request, "before", 0, 1 << 60) or None
+        limit = number_in(request, "limit", 200, 200)
+        return answer(await asyncio.to_thread(self._desk.audit_page, before, limit, request.query_params.get("q", "")[:200]))
+
+    async def _events(self, request: Request) -> Response:
+        last = request.headers.get("last-event-id", "")
+        after = int(last) if last.isascii() and last.isdigit() and len(last) < 16 else None
+
+        async def lines() -> AsyncIterator[bytes]:
+            yield b": watchfloor\n\n"
+            async for delta in self._core.hub.listen(after):
+                if delta is None:
+                    yield b": alive\n\n"
+                else:
+                    yield f"id: {delta.seq}\nevent: {delta.kind}\ndata: {json.dumps(delta.data)}\n\n".encode()
+
+        return StreamingResponse(lines(), media_type="text/event-stream", headers={"cache-control": "no-store"})
+
+    async def _token_check(self, request: Request) -> Response:
+        """Says whether this server accepts a token now: what a rotation asks of the running server."""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        accepted = [a for a in ("operator", "agent-service") if kind == "Bearer" and self._parts.tokens.accepts(token, a)]
+        if not accepted:
+            raise Denied("This token is not accepted.", "Ask for a new one.")
+        return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "audience": accepted[0]}), media_type="application/json")
+
+    # --- changes
+
+    async def _launch(self, request: Request) -> Response:
+        self._not_killed()
+        body = await body_of(request, m.LaunchBody)
+        agent_id = await self._core.ask_launch(request_from(body), self._by(request))
+        agent = self._core.state.agents[agent_id]
+        view = m.LaunchedView(
+            id=agent_id,
+            control_level=agent.control_level,
+            network_mode=agent.network_mode,
+            network_enforced=agent.network_enforced,
+            notes=[agent.network_note] if agent.network_note else [],
+        )
+        return answer(view)
+
+    async def _act(self, request: Request) -> Response:
+        verb = request.path_params["verb"]
+        if verb not in ("freeze", "thaw", "isolate", "kill"):
+            raise NotFound(f"There is no action {verb[:40]!r}.", "Actions: freeze, thaw, isolate, kill.")
+        agent_id = self._core.agent_or_404(request.path_params["id"])
+        body = await body_of(request, m.ActBody)
+        ids = self._core.state.subtree(agent_id) if body.tree else [agent_id]
+        if verb == "kill":
+            receipt = await self._desk.stop.kill(ids, body.reason or "operator", self._by(request))
+            return Response(json.dumps(receipt.as_json()), media_type="application/json")
+        return answer(await self._desk.act(verb, ids, self._by(request)))
+
+    async def _kill_switch_change(self, request: Request) -> Response:
+        body = await body_of(request, m.KillSwitchBody)
+        if body.action == "activate":
+            kill_id = await self._desk.stop.press(None, body.reason, self._by(request))
+            receipt = await self._desk.stop.wait(kill_id, 30.0)
+            return Response(json.dumps(receipt.as_json()), media_type="application/json")
+        await self._desk.rearm(body.reason, body.kill_id, self._by(request))
+        return answer(await self._desk.kill_switch())
+
+    async def _allowlist_add(self, request: Request) -> Response:
+        return answer(await self._desk.network.add(await body_of(request, m.AllowlistEntryBody), self._by(request)))
+
+    async def _allowlist_edit(self, request: Request) -> Response:
+        body = await body_of(request, m.AllowlistEntryBody)
+        return answer(await self._desk.network.edit(request.path_params["id"], body, self._by(request)))
+
+    async def _allowlist_remove(self, request: Request) -> Response:
+        base = request.query_params.get("base_version")
+        version = number_in(request, "base_version", 0, 1 << 60) if base else None
+        reason = request.query_params.get("reason", "")[:500]
+        return answer(await self._desk.network.remove(request.path_params["id"], version, self._by(request), reason))
+
+    async def _allowlist_test(self, request: Request) -> Response:
+        return answer(await self._desk.network.test(await body_of(request, m.UrlTestBody)))
+
+    async def _restore(self, request: Request) -> Response:
+        self._not_killed()
+        body = await body_of(request, m.RestoreBody)
+        record_id, by = request.path_params["id"], self._by(request)
+        return answer(await self._desk.restore(record_id, body, by))
+
+    async def _audit_verify(self, _request: Request) -> Response:
+        return answer(await asyncio.to_thread(self._desk.audit_verify))
+
+    async def _remote_retry(self, _request: Request) -> Response:
+        await self._desk.stop.retry_remote()
+        return answer(await self._desk.kill_switch())
+
+    async def _shutdown(self, request: Request) -> Response:
+        live = [a for a in self._core.state.live if self._core.state.agents[a].control_level != "observed"]
+        if live:
+            raise Denied(f"{len(live)} agents still run.", "End them first, or press panic; the supervisor stays while anything lives.")
+        record = Record(self._by(request), "supervisor.shutdown", "asked to end")
+        await asyncio.to_thread(self._parts.scribe.record_first, record)
+        asyncio.get_running_loop().call_later(0.2, self._desk.end.set)
+        return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "ending": True}), media_type="application/json")

@@ -1,0 +1,48 @@
+"""The adapters of one supervisor, as compose built them. Named here once so that flows can be read without their wiring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from console.credentials.keyring_store import Store
+from console.credentials.tokens import Tokens
+from console.domain.agent import SandboxKind
+from console.egress.service import Egress
+from console.killswitch.client import GuardClient
+from console.rollback.store import RollbackStore
+from console.sandbox.interface import Sandbox
+from console.settings.options import Options
+from console.settings.places import Places
+from console.sources.interface import Source
+from console.supervisor.core import Core
+from console.supervisor.remote import RemoteDesk
+from console.supervisor.scribe import Scribe
+
+
+@dataclass
+class Parts:
+    """Everything a flow may use."""
+
+    places: Places
+    options: Options
+    core: Core
+    scribe: Scribe
+    guard: GuardClient
+    egress: Egress
+    sandboxes: dict[SandboxKind, Sandbox]
+    rollback: RollbackStore
+    keyring: Store
+    tokens: Tokens
+    sources: tuple[Source, ...]
+    remote: RemoteDesk | None
+    notices: list[str] = field(default_factory=list)
+    envoy_starting: bool = False
+
+    def notice(self, text: str, level: str = "amber") -> None:
+        """Shows something on every console and keeps it for the next one; from any thread."""
+        if text not in self.notices:
+            self.notices.append(text)
+            del self.notices[:-50]
+        loop = self.core.loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self.core.hub.publish, "notice", {"level": level, "text": text})

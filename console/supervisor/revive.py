@@ -1,0 +1,24 @@
+"""Starting the guard, and starting it again: no guard, no launches."""
+
+from __future__ import annotations
+
+from console.killswitch.spawn import start_guard
+from console.settings.options import Options
+from console.settings.places import Places
+from console.supervisor.parts import Parts
+
+
+def ensure_guard(places: Places, options: Options) -> int:
+    """Pid of this instance's guard, started when none answers. Blocks until it is ready."""
+    return start_guard(
+        places.state_dir,
+        places.run_dir,
+        places.instance_id,
+        engine_socket=options.engine(),
+        heartbeat_s=options.heartbeat_s,
+    )
+
+
+def revive_guard(parts: Parts) -> int:
+    """A new guard takes over from the registry on disk."""
+    return ensure_guard(parts.places, parts.options)

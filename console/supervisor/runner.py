@@ -1,0 +1,127 @@
+"""Carries out what the engine commands. The only place where a command becomes an effect."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any, assert_never
+from urllib.parse import urlsplit
+
+from console.domain import command as c
+from console.domain.errors import ConsoleError
+from console.domain.network import NetworkMode
+from console.domain.permission import Decision, Verdict
+from console.domain.rollback import RollbackKind
+from console.supervisor.launch import Launcher
+from console.supervisor.network import NetworkDesk
+from console.supervisor.parts import Parts
+from console.supervisor.stop import StopDesk
+
+log = logging.getLogger(__name__)
+
+
+class Runner:
+    """Dispatches commands; what blocks runs in threads, what must be ordered goes through the scribe."""
+
+    def __init__(self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk) -> None:
+        self._parts, self._launcher, self._stop, self._network = parts, launcher, stop, network
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def run(self, command: c.Command) -> None:
+        """One command; returns at once."""
+        match command:
+            case c.ShowAgent(agent):
+                self._parts.core.dirty.add(agent.agent_id)
+                self._parts.scribe.agent(agent)
+            case c.NoteEvent(agent_id, kind, text):
+                self._parts.scribe.event(agent_id, time.time(), kind, text)
+            case c.Record():
+                self._parts.scribe.record(command)
+            case c.TellAgent(agent_id, kind, text):
+                at = time.time()
+                self._parts.scribe.job(lambda: self._parts.scribe.ledger.add_notice(agent_id, at, kind, text))
+            case c.RefuseLaunch(agent_id, error, _by):
+                self._parts.core.settle_launch(agent_id, error)
+            case c.AnswerPermission(agent_id, request_id, decision):
+                self._answer(agent_id, request_id, decision)
+            case _:
+                self._later(command)
+
+    def _later(self, command: c.Command) -> None:
+        match command:
+            case c.StartAgent():
+                self.task(self._launcher.start(command))
+            case c.HaltAgents(agent_ids, reason):
+                self.task(self._stop.halt(agent_ids, reason))
+            case c.SwitchNetwork():
+                self.task(self._launcher.switch(command))
+            case c.SnapshotThenAnswer():
+                self.task(self._snapshot(command))
+            case c.JudgeUrl():
+                self._judge_url(command)
+            case c.LeaveAgent(agent_id):
+                self.task(self._launcher.leave(agent_id))
+            case _:
+                assert_never(command)  # type: ignore[arg-type]
+
+    def task(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Runs it in the background; an error is logged and shown, never lost."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self.tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a command failed", exc_info=error)
+            self._parts.notice(f"a command failed inside the supervisor: {error}", "red")
+
+    def _answer(self, agent_id: str, request_id: str, decision: Decision) -> None:
+        self._parts.core.settle_answer(request_id, decision)
+        record = c.Record(f"agent:{agent_id}", "permission", decision.rule, verdict=decision.verdict, agent_id=agent_id)
+        self._parts.scribe.record(replace(record, what=f"{decision.rule}: {decision.reason}"))
+
+    async def _snapshot(self, command: c.SnapshotThenAnswer) -> None:
+        """Record and snapshot on disk, then the audit entry, then the allow: nothing acts unrecorded (promise 5)."""
+        parts = self._parts
+        try:
+            record = await asyncio.to_thread(
+                parts.rollback.snapshot, command.agent_id, command.context_id, RollbackKind(command.destructive), command.path
+            )
+            what = f"{command.destructive} {record.path}"
+            entry = c.Record(
+                f"agent:{command.agent_id}",
+                "permission",
+                what,
+                verdict="allow",
+                agent_id=command.agent_id,
+                data={"rollback_id": record.record_id},
+            )
+            await asyncio.to_thread(parts.scribe.record_first, entry)
+        except (ConsoleError, OSError) as error:
+            decision = Decision(Verdict.DENY, "rollback record", f"no snapshot, no action: {error}")
+            self._answer(command.agent_id, command.request_id, decision)
+            return
+        parts.core.hub.publish("rollback", {"record_id": record.record_id, "state": record.state.value})
+        parts.core.settle_answer(command.request_id, replace(command.decision, rollback_id=record.record_id))
+        parts.scribe.event(command.agent_id, time.time(), "permission", f"allowed {what}")
+
+    def _judge_url(self, command: c.JudgeUrl) -> None:
+        url = urlsplit(command.url)
+        try:
+            port = url.port or (443 if url.scheme == "https" else 80)
+        except ValueError:
+            port = 0
+        host = (url.hostname or "").lower()
+        if command.mode is NetworkMode.NONE:
+            decision = Decision(Verdict.DENY, "network NONE", "no destination can be reached")
+        elif command.mode is NetworkMode.FULL:
+            decision = Decision(Verdict.ALLOW, "network FULL", "not inspected")
+        else:
+            method = "CONNECT" if url.scheme == "https" else "GET"
+            judged = self._network.allowlist.judge(method, host, port, url.path or "/")
+            decision = Decision(Verdict.ALLOW if judged.allowed else Verdict.DENY, "allowlist", judged.reason)
+        self._answer(command.agent_id, command.request_id, decision)

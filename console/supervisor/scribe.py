@@ -1,0 +1,112 @@
+"""The scribe: one thread that writes the ledger and the audit in order, so that the event loop never waits on a disk.
+
+What acts is recorded *first* through ``record_first``; what only stops or tightens is recorded through ``record``
+after it acted (promise 5).
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from console.audit.log import AuditLog
+from console.domain.agent import Agent
+from console.domain.command import Record
+from console.domain.errors import ConsoleError
+from console.domain.network import EgressRecord
+from console.ledger.spending import SpendSample
+from console.ledger.store import Ledger
+
+log = logging.getLogger(__name__)
+Job = Callable[[], object]
+
+
+class Scribe:
+    """Owns the writing side of ledger and audit."""
+
+    def __init__(self, ledger: Ledger, audit: AuditLog, on_trouble: Callable[[str], None]) -> None:
+        self.ledger, self.audit = ledger, audit
+        self._on_trouble = on_trouble
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._dirty: dict[str, Agent] = {}
+        self._events: list[tuple[str, float, str, str]] = []
+        self._egress: list[EgressRecord] = []
+        self._spend: list[SpendSample] = []
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="scribe", daemon=True)
+        self._thread.start()
+
+    def record_first(self, record: Record) -> None:
+        """Blocks until the entry is on disk; NotRecorded: the action must not be taken. Call from a thread."""
+        self.audit.append(
+            record.actor, record.kind, record.what, verdict=record.verdict, agent_id=record.agent_id, data=record.data, must=record.must
+        )
+
+    def record(self, record: Record) -> None:
+        """Queues an entry; trouble is shown, never hidden."""
+        self._jobs.put(lambda: self.record_first(record))
+
+    def agent(self, agent: Agent) -> None:
+        """Saves the newest state of an agent soon; many changes become one write."""
+        with self._lock:
+            self._dirty[agent.agent_id] = agent
+
+    def event(self, agent_id: str, at: float, kind: str, text: str) -> None:
+        """One line of an agent's events."""
+        with self._lock:
+            self._events.append((agent_id, at, kind, text))
+
+    def spend(self, agent_id: str, root_id: str, at: float, cost_usd: float, tokens: int) -> None:
+        """One spend sample."""
+        with self._lock:
+            self._spend.append(SpendSample(agent_id, root_id, at, cost_usd, tokens))
+
+    def egress(self, record: EgressRecord) -> None:
+        """One request of Envoy's access log."""
+        with self._lock:
+            self._egress.append(record)
+
+    def job(self, job: Job) -> None:
+        """Any other write, in order."""
+        self._jobs.put(job)
+
+    def flush(self) -> None:
+        """Queues the collected writes; called a few times a second and at the end."""
+        with self._lock:
+            agents, self._dirty = list(self._dirty.values()), {}
+            events, self._events = self._events, []
+            egress, self._egress = self._egress, []
+            spend, self._spend = self._spend, []
+        if agents:
+            self._jobs.put(lambda: self.ledger.save_agents(agents))
+        if events:
+            self._jobs.put(lambda: self.ledger.add_events(events))
+        if spend:
+            self._jobs.put(lambda: self.ledger.add_spends(spend))
+        if egress:
+            self._jobs.put(lambda: self.ledger.add_egress(egress))
+
+    def close(self) -> None:
+        """Writes all that is queued, then ends the thread."""
+        self.flush()
+        self._jobs.put(None)
+        self._thread.join(20)
+
+    def settle(self, timeout_s: float = 10.0) -> bool:
+        """Blocks until everything queued so far is written. Call from a thread."""
+        self.flush()
+        done = threading.Event()
+        self._jobs.put(done.set)
+        return done.wait(timeout_s)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            try:
+                job()
+            except (ConsoleError, OSError, ValueError, SQLAlchemyError) as error:
+                log.error("a record could not be written: %s", error)
+                self._on_trouble(f"a record could not be written: {error}")

@@ -1,0 +1,305 @@
+"""A stop from the press to the finished receipt. The guard kills and proves; here follow rotation, remote write and evidence.
+
+Nothing here is waited for by the kill: every step below starts after the guard's SIGKILL went out (DESIGN.md, the order of a kill).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from console.domain import event as e
+from console.domain.agent import AgentId
+from console.domain.errors import ConsoleError, TimedOut
+from console.domain.kill import Receipt, Step, StepName, StepStatus, receipt_from_json
+from console.settings.durable import replace_file
+from console.supervisor.core import now
+from console.supervisor.parts import Parts
+from console.supervisor.rotate import rotate_step
+
+log = logging.getLogger(__name__)
+GUARD_RECEIPT_S = 20.0
+RETRY_S = (2.0, 5.0, 15.0, 60.0)
+
+
+class StopDesk:
+    """Presses the guard, follows its receipts, finishes them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._receipts: dict[str, Receipt] = {}
+        self._following: dict[str, asyncio.Task[None]] = {}
+        self._orders: dict[str, str] = {}
+        self._own_generations: set[int] = set()
+        self._begun: set[str] = set()
+        parts.places.receipts_dir.mkdir(exist_ok=True, mode=0o700)
+
+    # --- pressing
+
+    async def press(self, ids: list[AgentId] | None, reason: str, by: str, order: str = "") -> str:
+        """Presses the guard (None: everything, latched); returns the kill id once the first SIGKILL wave went out."""
+        scope: str | list[str] = "all" if ids is None else [str(i) for i in ids]
+        kill_id = await asyncio.to_thread(self._parts.guard.press, scope, reason, by, order)
+        self.began(kill_id, ids, reason, by, order)
+        return kill_id
+
+    async def kill(self, ids: list[AgentId], reason: str, by: str) -> Receipt:
+        """Kills these and waits for the receipt."""
+        ours = [i for i in ids if i in self._parts.core.state.live and self._parts.core.state.agents[i].control_level != "observed"]
+        kill_id = await self.press(ours, reason, by)
+        return await self.wait(kill_id, 30.0)
+
+    async def halt(self, ids: tuple[AgentId, ...], reason: str) -> None:
+        """A budget's halt: the guard kills, verified; trouble is shown and tried again."""
+        for attempt in range(5):
+            try:
+                answer = await asyncio.to_thread(self._parts.guard.call, "halt", scope=list(ids), reason=reason, by="budget")
+                self.began(str(answer["kill_id"]), list(ids), reason, "budget", "")
+                return
+            except ConsoleError as error:
+                self._parts.notice(f"a budget halt did not reach the guard: {error}", "red")
+                await asyncio.sleep(0.5 * (attempt + 1))
+
+    def began(self, kill_id: str, ids: list[AgentId] | None, reason: str, by: str, order: str) -> None:
+        """A press is known, whoever made it; idempotent."""
+        if kill_id in self._begun:
+            return
+        self._begun.add(kill_id)
+        self._orders[kill_id] = order
+        self._parts.core.post(e.KillStarted(*now(), kill_id, None if ids is None else tuple(ids), reason, by))
+        self._parts.core.hub.publish("kill", {"state": "killing", "kill_id": kill_id, "reason": reason, "by": by})
+        self._following[kill_id] = asyncio.get_running_loop().create_task(self._follow(kill_id, ids is None, reason, by, order))
+
+    # --- receipts
+
+    def load(self) -> list[str]:
+        """Reads the receipts on disk; returns kill ids of the guard's that were never finished here."""
+        for path in sorted(self._parts.places.receipts_dir.glob("*.json")):
+            if (receipt := _read(path)) is not None:
+                self._receipts[receipt.kill_id] = receipt
+        unfinished = []
+        for path in sorted((self._parts.places.guard_dir / "receipts").glob("*.json")):
+            done = self._receipts.get(path.stem)
+            if done is None or not done.complete:
+                unfinished.append(path.stem)
+        self._begun.update(self._receipts.keys() - set(unfinished))
+        return unfinished
+
+    def finish(self, kill_id: str) -> None:
+        """A press that ran without a supervisor, or whose supervisor died: its receipt is finished now."""
+        receipt = _read(self._guard_file(kill_id))
+        if receipt is None:
+            self._parts.notice(f"the guard's receipt {kill_id} is not readable", "red")
+            return
+        ids = None if receipt.scope == "all" else [AgentId(i) for i in receipt.scope.split(",")]
+        self.began(kill_id, ids, receipt.reason, receipt.by, receipt.order)
+
+    def receipts(self) -> list[Receipt]:
+        """All of them, newest first."""
+        return sorted(self._receipts.values(), key=lambda r: -r.pressed_at)
+
+    def receipt(self, kill_id: str) -> Receipt | None:
+        """One, as far as it is."""
+        return self._receipts.get(kill_id)
+
+    async def wait(self, kill_id: str, timeout_s: float) -> Receipt:
+        """Waits until the receipt is complete; after ``timeout_s`` what there is, its open steps ``unknown``."""
+        task = self._following.get(kill_id)
+        if task is not None:
+            await asyncio.wait([task], timeout=timeout_s)
+        receipt = self._receipts.get(kill_id)
+        if receipt is None:
+            raise TimedOut("The guard's receipt is not there yet; nothing is known.", f"watchfloor receipt show {kill_id}")
+        return receipt
+
+    def _guard_file(self, kill_id: str) -> Path:
+        return self._parts.places.guard_dir / "receipts" / f"{kill_id}.json"
+
+    def _put(self, receipt: Receipt) -> None:
+        self._receipts[receipt.kill_id] = receipt
+        body = receipt.as_json()
+        data = json.dumps(body, default=str).encode()
+        path = self._parts.places.receipts_dir / f"{receipt.kill_id}.json"
+        self._parts.scribe.job(lambda: replace_file(path, data))
+        state = "killed" if receipt.complete and receipt.scope == "all" else "killing"
+        self._parts.core.hub.publish("kill", {"state": state, "kill_id": receipt.kill_id, "receipt": body})
+
+    # --- following one kill
+
+    async def _follow(self, kill_id: str, everything: bool, reason: str, by: str, order: str) -> None:
+        pressed = time.time()
+        steps: dict[StepName, Step] = {}
+        remote = asyncio.create_task(self._remote(everything, reason, by, order, pressed))
+        evidence = asyncio.create_task(self._evidence(kill_id, pressed))
+        local = await self._guard_receipt(kill_id, StepName.ZERO)
+        if local is None:
+            local = Receipt(kill_id, self._parts.places.instance_id, "all" if everything else "", reason, by, pressed, order)
+        pressed = local.pressed_at
+        self._parts.core.post(e.KillJudged(*now(), local))
+        self._put(_merged(local, steps, complete=False))
+        rotation = asyncio.create_task(rotate_step(self._parts, everything, pressed))
+        for name, task in ((StepName.EVIDENCE, evidence), (StepName.ROTATE, rotation), (StepName.REMOTE, remote)):
+            steps[name] = await task
+            self._put(_merged(local, steps, complete=False))
+        looked = await self._guard_receipt(kill_id, StepName.SECOND_LOOK)
+        local = looked or local
+        final = _merged(local, steps, complete=True)
+        self._parts.core.post(e.KillJudged(*now(), final))
+        self._put(final)
+        if everything:
+            await self._answer(order, final)
+        if steps[StepName.REMOTE].status is StepStatus.FAILED:
+            asyncio.get_running_loop().create_task(self._retry(kill_id, reason, by))
+        if not final.verified_zero:
+            asyncio.get_running_loop().create_task(self._look_again(kill_id))
+
+    async def _guard_receipt(self, kill_id: str, step: StepName) -> Receipt | None:
+        """The guard's file once ``step`` is decided in it; None after the time limit."""
+        until = time.monotonic() + GUARD_RECEIPT_S
+        while time.monotonic() < until:
+            receipt = await asyncio.to_thread(_read, self._guard_file(kill_id))
+            if receipt is not None and any(s.name is step and s.ms is not None for s in receipt.steps):
+                return receipt
+            await asyncio.sleep(0.03)
+        return None
+
+    async def _remote(self, everything: bool, reason: str, by: str, order: str, pressed: float) -> Step:
+        desk = self._parts.remote
+        if not everything:
+            return Step(StepName.REMOTE, StepStatus.SKIPPED, None, "a kill of named agents concerns this host alone")
+        if desk is None:
+            return Step(StepName.REMOTE, StepStatus.SKIPPED, None, "not configured")
+        if order:
+            return Step(StepName.REMOTE, StepStatus.OK, _ms(pressed), f"obeyed {order[:40]}")
+        written = await asyncio.to_thread(desk.write_kill, reason, by)
+        if written.ok:
+            self._own_generations.add(written.generation)
+        words = written.detail + (f" ({self._parts.options.stand_ins[0]}: a stand-in)" if self._parts.options.stand_ins else "")
+        return Step(StepName.REMOTE, StepStatus.OK if written.ok else StepStatus.FAILED, _ms(pressed), words)
+
+    async def _evidence(self, kill_id: str, pressed: float) -> Step:
+        """The follower's last snapshot, hashed into a case folder; never in the way of SIGKILL, never deletes anything."""
+        state = self._parts.core.state
+        tree = [
+            {
+                "id": a.agent_id,
+                "parent": a.parent_id,
+                "argv": a.argv,
+                "state": a.state,
+                "pid": a.process and a.process.pid,
+                "pids": state.pids.get(i),
+            }
+            for i, a in ((i, state.agents[i]) for i in sorted(state.live | state.killing))
+        ]
+        data = json.dumps({"kill_id": kill_id, "at": time.time(), "tree": tree}, default=str).encode()
+        folder = self._parts.places.state_dir / "cases" / kill_id
+        try:
+            await asyncio.to_thread(_write_case, folder, data)
+        except OSError as error:
+            return Step(StepName.EVIDENCE, StepStatus.FAILED, _ms(pressed), f"failed: {error.strerror}")
+        return Step(
+            StepName.EVIDENCE, StepStatus.OK, _ms(pressed), f"tree of {len(tree)} agents, sha256 {hashlib.sha256(data).hexdigest()[:16]}"
+        )
+
+    async def _answer(self, order: str, receipt: Receipt) -> None:
+        """This host's answer for the other consoles, under the generation that was obeyed or written."""
+        desk = self._parts.remote
+        if desk is None or not (order or desk.generation):
+            return
+        trouble = await asyncio.to_thread(desk.answer_order, order or f"{desk.generation}:", receipt)
+        if trouble:
+            self._parts.notice(f"this host's receipt was not written to the bucket: {trouble}")
+
+    async def _retry(self, kill_id: str, reason: str, by: str) -> None:
+        """The remote write again and again until it is read back, for as long as the latch holds."""
+        for attempt in range(10_000):
+            await asyncio.sleep(RETRY_S[min(attempt, len(RETRY_S) - 1)])
+            if not self._parts.core.state.killed or await self._retry_once(kill_id, reason, by):
+                return
+
+    async def _retry_once(self, kill_id: str, reason: str, by: str) -> bool:
+        receipt = self._receipts[kill_id]
+        if all(s.status is not StepStatus.FAILED for s in receipt.steps if s.name is StepName.REMOTE):
+            return True
+        step = await self._remote(True, reason, by, "", receipt.pressed_at)
+        if step.status is StepStatus.OK:
+            step = replace(step, detail=f"{step.detail}, after a retry")
+        receipt = self._receipts[kill_id]
+        steps = tuple(step if s.name is StepName.REMOTE else s for s in receipt.steps)
+        self._put(replace(receipt, steps=steps))
+        if step.status is StepStatus.OK:
+            await self._answer("", self._receipts[kill_id])
+        return step.status is StepStatus.OK
+
+    async def retry_remote(self) -> None:
+        """A person asks for the retry now."""
+        for receipt in self.receipts():
+            if any(s.name is StepName.REMOTE and s.status is StepStatus.FAILED for s in receipt.steps):
+                await self._retry_once(receipt.kill_id, receipt.reason, receipt.by)
+                return
+
+    async def _look_again(self, kill_id: str) -> None:
+        """The guard goes on after a receipt that is not proven; its amended receipt is taken over."""
+        for _ in range(60):
+            await asyncio.sleep(1.0)
+            local = await asyncio.to_thread(_read, self._guard_file(kill_id))
+            known = self._receipts[kill_id]
+            if local is not None and local.targets != known.targets:
+                final = _merged(local, {s.name: s for s in known.steps if s.name in _OURS}, complete=True)
+                self._parts.core.post(e.KillJudged(*now(), final))
+                self._put(final)
+                if final.verified_zero:
+                    return
+
+    async def obey(self, order: str, reason: str, remembered: bool) -> None:
+        """A remote order: press, unless it is the one this very host has just written or already obeyed."""
+        generation = int(order.split(":", 1)[0])
+        killed = self._parts.core.state.killed
+        if killed and (generation in self._own_generations or order in self._orders.values() or remembered):
+            return
+        if killed and self._parts.remote is not None and not self._parts.core.state.live:
+            latest = next((r for r in self.receipts() if r.scope == "all"), None)
+            if latest is not None and latest.complete:
+                self._orders[latest.kill_id] = order
+                await self._answer(order, latest)
+                return
+        await self.press(None, reason or "remote order", "remote", order)
+
+
+_OURS = (StepName.ROTATE, StepName.REMOTE, StepName.EVIDENCE)
+
+
+def _ms(pressed: float) -> float:
+    return round((time.time() - pressed) * 1000, 1)
+
+
+def _merged(local: Receipt, steps: dict[StepName, Step], *, complete: bool) -> Receipt:
+    """The guard's part and ours, in the order of the step names; what is open is ``unknown``."""
+    have = {s.name: s for s in local.steps} | steps
+    ordered = tuple(
+        have.get(name, Step(name, StepStatus.UNKNOWN, None, "not done yet" if not complete else "nothing is known")) for name in StepName
+    )
+    last = max((s.ms for s in ordered if s.ms is not None), default=local.ms_total)
+    return replace(local, steps=ordered, complete=complete, ms_total=max(local.ms_total, last))
+
+
+def _read(path: Path) -> Receipt | None:
+    try:
+        return receipt_from_json(json.loads(path.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write_case(folder: Path, data: bytes) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fd = os.open(folder / "tree.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(fd, "wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())

@@ -1,0 +1,101 @@
+"""Values of the domain as views on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from console.api import messages as m
+from console.domain.agent import Agent
+from console.domain.budget import Usage, share_used
+from console.domain.kill import Outcome, Receipt, StepStatus, exit_code
+from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
+from console.enforcement.state import EngineState
+from console.supervisor.meters import Meter, Meters
+
+
+def agent_view(agent: Agent, state: EngineState, meters: Meters, at: float) -> m.AgentView:
+    """What every console shows of an agent."""
+    root = state.agents.get(agent.root_id, agent)
+    tree_usage = state.tree_usage.get(agent.root_id, Usage())
+    meter = meters.by_agent.get(agent.agent_id) or Meter()
+    share = max(share_used(agent.usage, agent.limits), share_used(tree_usage, root.tree_limits))
+    return m.AgentView(
+        id=agent.agent_id,
+        parent_id=agent.parent_id,
+        depth=agent.depth,
+        name=agent.name,
+        session=agent.context_id,
+        control_level=agent.control_level,
+        sandbox=agent.sandbox,
+        network_mode=agent.network_mode if agent.network_enforced else "FULL",
+        network_enforced=agent.network_enforced,
+        network_note=agent.network_note,
+        sensitivity=agent.sensitivity,
+        state=agent.state,
+        state_reason=agent.state_reason,
+        causes=list(agent.causes),
+        cost_usd=round(agent.usage.cost_usd, 6),
+        usage=asdict(agent.usage),
+        limits=asdict(agent.limits),
+        tree_usage=asdict(tree_usage),
+        tree_limits=asdict(root.tree_limits),
+        budget_share=share,
+        burn_usd_per_h=meter.rate(at),
+        burn=meter.burn(at),
+        pids=state.pids.get(agent.agent_id, 0),
+        pid=agent.process.pid if agent.process else None,
+        container_id=agent.container_id,
+        cwd=agent.cwd,
+        source=agent.source,
+        started_at=agent.started_at,
+        ended_at=agent.ended_at,
+        exit_code=agent.exit_code,
+        last_action=agent.last_action,
+        last_action_at=agent.last_action_at,
+        children_live=state.live_children(agent.agent_id),
+    )
+
+
+def receipt_row(receipt: Receipt) -> m.ReceiptRow:
+    """One line of the list of receipts."""
+    return m.ReceiptRow(
+        kill_id=receipt.kill_id,
+        pressed_at=receipt.pressed_at,
+        scope=receipt.scope,
+        reason=receipt.reason,
+        by=receipt.by,
+        verified_zero=receipt.verified_zero,
+        complete=receipt.complete,
+        proven=sum(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets),
+        targets=len(receipt.targets),
+        best_effort=sum(t.outcome is Outcome.BEST_EFFORT for t in receipt.targets),
+        ms_total=receipt.ms_total,
+        exit_code=int(exit_code(receipt)),
+        bad_steps=[s.name.value for s in receipt.steps if s.status in (StepStatus.FAILED, StepStatus.UNKNOWN)],
+    )
+
+
+def egress_view(record: EgressRecord, name: str) -> m.EgressView:
+    """One request through Envoy."""
+    return m.EgressView(agent_name=name, **asdict(record))
+
+
+def entry_view(entry: AllowlistEntry, hits: tuple[int, float | None]) -> m.AllowlistEntryView:
+    """One entry with how it was used."""
+    return m.AllowlistEntryView(hits_7d=hits[0], last_used=hits[1], **{**asdict(entry), "may_receive": entry.may_receive.value})
+
+
+def entry_from_body(entry_id: str, body: m.AllowlistEntryBody) -> AllowlistEntry:
+    """The entry a body describes; ``check`` it before use."""
+    return AllowlistEntry(
+        entry_id=entry_id,
+        host=body.host,
+        port=body.port,
+        methods=tuple(body.methods),
+        paths=tuple(body.paths),
+        reason=body.reason,
+        owner=body.owner,
+        review_by=body.review_by,
+        may_receive=Sensitivity(body.may_receive),
+        private_networks=tuple(body.private_networks),
+    )
