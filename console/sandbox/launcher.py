@@ -59,6 +59,7 @@ class Launched:
     leaf: str
     child: int = 0
     """Host pid of bwrap's init; 0 without bwrap."""
+    child_pidfd: int = -1
     code: int | None = None
     """The exit code the shim reported; None: none yet."""
     buffer: bytes = b""
@@ -66,7 +67,7 @@ class Launched:
 
     def close(self) -> None:
         """Closes what is still open; an unopened gate ends the sandbox."""
-        for name in ("gate", "status", "init_pidfd"):
+        for name in ("gate", "status", "init_pidfd", "child_pidfd"):
             fd = getattr(self, name)
             setattr(self, name, -1)
             if fd >= 0:
@@ -215,14 +216,27 @@ def _await_ready(pipes: _Pipes, ticket: Ticket, deadline: float) -> Launched:
     pidfd = pipes.add(os.pidfd_open(init))  # it waits at the gate, so the pid is its own
     ticks = start_ticks(init)
     _check_leaf(ticket.leaf, init)
+    launched = Launched(init, pidfd, ticks, pipes.status[0], pipes.gate[1], ticket.leaf, buffer=buffer)
+    if child := int(message["child"]):
+        launched.child = child
+        launched.child_pidfd = os.pidfd_open(child)
+        _check_leaf_or_close(launched)
     pipes.keep(pidfd)
-    return Launched(init, pidfd, ticks, pipes.status[0], pipes.gate[1], ticket.leaf, child=int(message["child"]), buffer=buffer)
+    return launched
 
 
 def _check_leaf(leaf: str, pid: int) -> None:
     """An agent outside its leaf would be proven dead while it runs: looked up, not assumed."""
     if leaf and str(pid) not in Path(leaf, "cgroup.procs").read_text().split():
         raise ConsoleError("The sandbox is not in its cgroup.", "Restart the guard.")
+
+
+def _check_leaf_or_close(launched: Launched) -> None:
+    try:
+        _check_leaf(launched.leaf, launched.child)
+    except (ConsoleError, OSError):
+        os.close(launched.child_pidfd)
+        raise
 
 
 def _read_line(fd: int, buffer: bytes, deadline: float | None) -> tuple[bytes, bytes]:
@@ -277,6 +291,10 @@ def wait_end(launched: Launched, timeout: float | None) -> int:
     """The exit code, once the init (and with it its PID namespace) is gone. TimedOut after ``timeout`` seconds."""
     if not wait_gone(launched.init_pidfd, timeout):
         raise TimedOut("The agent still runs.", "")
+    # bwrap's init does not follow our shim into death before its gate has opened (measured), so it is sent after it.
+    _kill(launched.child_pidfd)
+    if launched.child_pidfd >= 0 and not wait_gone(launched.child_pidfd, END_S):
+        raise TimedOut("The agent still runs.", "")
     with launched.lock:
         if launched.code is None:
             launched.code = _read_code(launched)
@@ -302,11 +320,18 @@ def end(launched: Launched) -> None:
     if launched.gate >= 0:
         os.close(launched.gate)
         launched.gate = -1
-    with contextlib.suppress(ProcessLookupError):
-        signal.pidfd_send_signal(launched.init_pidfd, signal.SIGKILL)
+    for pidfd in (launched.child_pidfd, launched.init_pidfd):
+        _kill(pidfd)
     end_leaf(launched.leaf)
-    if not wait_gone(launched.init_pidfd, END_S):
-        raise TimedOut("The sandbox has not ended yet.", "The guard goes on killing it.")
+    for pidfd in (launched.child_pidfd, launched.init_pidfd):
+        if pidfd >= 0 and not wait_gone(pidfd, END_S):
+            raise TimedOut("The sandbox has not ended yet.", "The guard goes on killing it.")
+
+
+def _kill(pidfd: int) -> None:
+    if pidfd >= 0:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
 
 def end_leaf(leaf: str) -> None:

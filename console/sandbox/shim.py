@@ -7,7 +7,7 @@ One file, and longer than our others, because ``-I -S`` leaves nothing to import
 """
 
 # pathlib would double the start-up time of every agent.
-# ruff: noqa: PTH
+# ruff: noqa: PTH103, PTH109, PTH110, PTH112, PTH116, PTH118, PTH120
 import contextlib
 import ctypes
 import errno
