@@ -93,9 +93,9 @@ class _SwitchRoutes:
         """GET /api/receipts/{id}."""
         return _receipt(self._wire.ask(m.RawView, "GET", f"/api/receipts/{segment(kill_id)}"))
 
-    def retry_remote(self) -> m.DoneView:
+    def retry_remote(self) -> m.KillSwitchView:
         """POST /api/remote/retry."""
-        return self._wire.ask(m.DoneView, "POST", "/api/remote/retry", timeout_s=CHANGE_S)
+        return self._wire.ask(m.KillSwitchView, "POST", "/api/remote/retry", timeout_s=CHANGE_S)
 
     def _switch(self, view: type[V], action: Literal["activate", "rearm"], reason: str, kill_id: str) -> V:
         try:
@@ -177,18 +177,14 @@ class ApiClient(_FleetRoutes, _SwitchRoutes, _NetworkRoutes, _RecordRoutes):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Closes the connections."""
-        self._wire.close()
+        """Nothing is held between requests."""
 
     def status(self) -> m.StatusView:
         """GET /api/status."""
         return self._wire.ask(m.StatusView, "GET", "/api/status")
 
     def shutdown(self) -> m.DoneView:
-        """POST /api/shutdown: the supervisor ends cleanly; agents and guard stay as they are."""
+        """POST /api/shutdown: the supervisor ends cleanly. Denied while agents live."""
         return self._wire.ask(m.DoneView, "POST", "/api/shutdown")
 
     def events(self, last_id: int = 0) -> Iterator[m.Delta]:

@@ -162,21 +162,24 @@ class ActView(View):
 
 
 class OutputView(View):
-    """GET /api/agents/{id}/output?offset=N: what the agent wrote from that byte on (undecodable bytes replaced). Hostile text."""
+    """GET /api/agents/{id}/output?offset=N: what the agent wrote from that byte on (undecodable bytes escaped). Hostile text."""
 
     schema_version: int = SCHEMA_VERSION
     text: str = ""
-    next_offset: int = 0
-    ended: bool = False
-    """True once the agent ended and ``next_offset`` is the end of its output."""
+    offset: int = 0
+    """Where to go on reading, in bytes."""
+    total: int = 0
+    """Bytes there are."""
+    live: bool = True
+    state: str = ""
     exit_code: int | None = None
 
 
 class DoneView(View):
-    """Answer of what has nothing to show but that it was done (shutdown, remote retry)."""
+    """Answer of what has nothing more to show (POST /api/shutdown)."""
 
     schema_version: int = SCHEMA_VERSION
-    words: str = ""
+    ending: bool = False
 
 
 class RawView(RootModel[dict[str, Any]]):
@@ -361,7 +364,7 @@ class EgressPage(View):
     """GET /api/egress?limit=N, newest first."""
 
     schema_version: int = SCHEMA_VERSION
-    rows: list[EgressView] = []
+    egress: list[EgressView] = []
 
 
 # --- rollback ---------------------------------------------------------------------------------------------------------
@@ -387,7 +390,7 @@ class RollbackPage(View):
     """GET /api/rollback, newest first."""
 
     schema_version: int = SCHEMA_VERSION
-    rows: list[RollbackRow] = []
+    records: list[RollbackRow] = []
 
 
 class DiffLine(View):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import shlex
+import socket
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-import httpx
 from pydantic import BaseModel, ValidationError
 
 from console.api import messages as m
@@ -29,7 +31,9 @@ from console.settings.places import Places
 
 V = TypeVar("V", bound=BaseModel)
 
-_BASE = "http://watchfloor"
+CONNECT_S = 2.0
+ANSWER_LIMIT = 64 * 1024 * 1024
+"""Bytes of one answer or one event; a fleet of 10,000 agents is about 8 MB."""
 SILENCE_S = 60.0
 """A stream of events this long without even a heartbeat counts as broken."""
 _KINDS: dict[int, type[ConsoleError]] = {
@@ -59,28 +63,38 @@ def error_from(status: int, body: bytes) -> ConsoleError:
     error = kind(view.error, view.remedy)
     error.http_status = status
     try:
-        error.exit_code = ExitCode(view.exit_code)
+        error.exit_code = ExitCode(view.exit_code) or ExitCode.FAILURE  # a refusal is never a success
     except ValueError:
         error.exit_code = ExitCode.FAILURE
     return error
 
 
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP over a unix socket; a connection that could not be made leaves no descriptor behind."""
+
+    def __init__(self, path: str, timeout_s: float) -> None:
+        super().__init__("watchfloor", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connects within the time-out."""
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            made.settimeout(min(CONNECT_S, self.timeout or CONNECT_S))
+            made.connect(self._path)
+            made.settimeout(self.timeout)
+        except OSError:
+            made.close()
+            raise
+        self.sock = made
+
+
 class Wire:
-    """Sends one request and turns every outcome into a view or a ConsoleError."""
+    """Sends one request and turns every outcome into a view or a ConsoleError. One connection per request: threads share nothing."""
 
     def __init__(self, places: Places, timeout_s: float) -> None:
         self.places = places
         self._timeout_s = timeout_s
-        self._http = self._open(timeout_s)
-
-    def _open(self, timeout_s: float) -> httpx.Client:
-        transport = httpx.HTTPTransport(uds=str(self.places.operator_sock))
-        timeout = httpx.Timeout(timeout_s, connect=min(2.0, self._timeout_s))
-        return httpx.Client(transport=transport, base_url=_BASE, timeout=timeout, trust_env=False)
-
-    def close(self) -> None:
-        """Closes the connections; the client cannot be used afterwards."""
-        self._http.close()
 
     def ask(
         self,
@@ -94,46 +108,58 @@ class Wire:
     ) -> V:
         """Raises Unreachable, TimedOut, or the kind the supervisor's answer names."""
         content = None if body is None else body.model_dump_json().encode()
-        headers = {"content-type": "application/json"} if content is not None else {}
         wanted = {k: v for k, v in (query or {}).items() if v is not None}
+        target = f"{path}?{urlencode(wanted)}" if wanted else path
+        with self._opened(timeout_s or self._timeout_s) as connection:
+            try:
+                connection.request(method, target, content, {"content-type": "application/json"} if content is not None else {})
+                answer = connection.getresponse()
+                received = answer.read(ANSWER_LIMIT)
+            except TimeoutError as error:
+                raise TimedOut(
+                    "The supervisor did not answer in time; whether it acted is not known.", "watchfloor status shows its state."
+                ) from error
+            except (OSError, http.client.HTTPException) as error:
+                raise Unreachable(
+                    "The connection to the supervisor broke before it answered; whether it acted is not known.",
+                    "watchfloor status shows its state.",
+                ) from error
+        if not 200 <= answer.status < 300:
+            raise error_from(answer.status, received)
         try:
-            answer = self._http.request(
-                method, path, content=content, params=wanted, headers=headers, timeout=timeout_s or httpx.USE_CLIENT_DEFAULT
-            )
-        except httpx.TimeoutException as error:
-            if isinstance(error, httpx.ConnectTimeout):
-                raise unreachable(self.places, "its socket does not accept") from error
-            raise TimedOut(
-                "The supervisor did not answer in time; whether it acted is not known.", "watchfloor status shows its state."
-            ) from error
-        except (httpx.ConnectError, httpx.UnsupportedProtocol) as error:
-            raise unreachable(self.places) from error
-        except httpx.HTTPError as error:
-            raise Unreachable(
-                "The connection to the supervisor broke before it answered; whether it acted is not known.",
-                "watchfloor status shows its state.",
-            ) from error
-        if not answer.is_success:
-            raise error_from(answer.status_code, answer.content)
-        try:
-            return view.model_validate_json(answer.content)
+            return view.model_validate_json(received)
         except ValidationError as error:
             raise ConsoleError(
                 f"The supervisor's answer to {path} cannot be read.", "Run console and supervisor of the same version."
             ) from error
 
     def stream(self, path: str, headers: dict[str, str]) -> Iterator[str]:
-        """Lines of an endless answer; ends when the supervisor closes it. Raises Unreachable."""
-        with self._open(SILENCE_S) as http:
+        """Lines of an endless answer; ends when the supervisor closes it. Raises Unreachable when it breaks or falls silent."""
+        with self._opened(SILENCE_S) as connection:
             try:
-                with http.stream("GET", path, headers=headers) as answer:
-                    if not answer.is_success:
-                        raise error_from(answer.status_code, answer.read())
-                    yield from answer.iter_lines()
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-                raise unreachable(self.places) from error
-            except httpx.HTTPError as error:
+                connection.request("GET", path, headers=headers)
+                answer = connection.getresponse()
+                if answer.status != 200:
+                    raise error_from(answer.status, answer.read(ANSWER_LIMIT))
+                while line := answer.readline(ANSWER_LIMIT):
+                    yield line.decode(errors="replace").rstrip("\r\n")
+            except (OSError, http.client.HTTPException) as error:
                 raise Unreachable("The stream of events broke off.", "It can be opened again.") from error
+
+    @contextmanager
+    def _opened(self, timeout_s: float) -> Iterator[_UnixConnection]:
+        connection = _UnixConnection(str(self.places.operator_sock), timeout_s)
+        try:
+            connection.connect()
+        except TimeoutError as error:  # its backlog is full: it lives but does not accept
+            raise TimedOut("The supervisor does not accept connections; nothing was asked of it.", "watchfloor status") from error
+        except OSError as error:
+            why = error.strerror if isinstance(error, PermissionError) else ""
+            raise unreachable(self.places, why or "") from error
+        try:
+            yield connection
+        finally:
+            connection.close()
 
 
 def segment(text: str) -> str:

@@ -41,12 +41,12 @@ def answers(places: Places, timeout_s: float = 5) -> bool:
 
 
 def start_supervisor(places: Places, *extra: str, ready_s: float = READY_S) -> None:
-    """Starts ``python -m console.supervisor --embedded`` detached and waits until it answers."""
+    """Starts ``python -m console.supervisor serve --embedded`` detached and waits until it answers."""
     log = places.log_file
     with log.open("ab") as sink:
         start = sink.tell()
         child = subprocess.Popen(
-            [sys.executable, "-m", "console.supervisor", "--state-dir", str(places.state_dir), "--embedded", *extra],
+            [sys.executable, "-m", "console.supervisor", "serve", "--state-dir", str(places.state_dir), "--embedded", *extra],
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,

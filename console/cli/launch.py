@@ -95,9 +95,9 @@ def _follow(client: ApiClient, agent_id: str) -> int:
         while not out.gone():
             piece = client.output(agent_id, offset)
             out.write(plain_block(piece.text))
-            moved = piece.next_offset > offset
-            offset = piece.next_offset
-            if piece.ended:
+            moved = piece.offset > offset
+            offset = piece.offset
+            if not piece.live and offset >= piece.total:
                 return _ended(client, agent_id, piece.exit_code)
             if not moved:
                 time.sleep(_LOOK_S)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from console.cli.later import add_later
 from console.cli.modules import become, folder_arguments
 from console.cli.options import Json, Reason, StateDir, new_app, verb_app
 
@@ -17,9 +18,13 @@ def oneshot(verb: str, *arguments: str, state_dir: str | None, as_json: bool) ->
 
 
 @keys_app.command("init")
-def init(state_dir: StateDir = None, as_json: Json = False) -> int:
+def init(
+    fleet: Annotated[str | None, typer.Option("--fleet", metavar="NAME", help="Fleet the keys are for.")] = None,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
     """Make this instance's keys, and write the signed baseline to the bucket when one is configured."""
-    return oneshot("keys", "init", state_dir=state_dir, as_json=as_json)
+    return oneshot("keys", "init", *(["--fleet", fleet] if fleet else []), state_dir=state_dir, as_json=as_json)
 
 
 @keys_app.command("show")
@@ -28,16 +33,28 @@ def show(state_dir: StateDir = None, as_json: Json = False) -> int:
     return oneshot("keys", "show", state_dir=state_dir, as_json=as_json)
 
 
-add_later(keys_app, "rotate", "this version has one key per instance and cannot roll it over yet")
+@keys_app.command("rotate")
+def rotate(state_dir: StateDir = None, as_json: Json = False) -> int:
+    """A new signing key; hosts trust it once they have the new public file."""
+    return oneshot("keys", "rotate", state_dir=state_dir, as_json=as_json)
 
 
-def release(reason: Reason, state_dir: StateDir = None, as_json: Json = False) -> int:
+def release(
+    reason: Reason,
+    order: Annotated[
+        str | None, typer.Option("--order", metavar="ORDER", help="GENERATION:sha256:HASH as you reviewed it; without: asked for.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; the order must then be named with --order.")] = False,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
     """Sign the end of the remote kill order; then rearm each host."""
-    return oneshot("release", "--reason", reason, state_dir=state_dir, as_json=as_json)
+    more = [*(["--order", order] if order else []), *(["--yes"] if yes else [])]
+    return oneshot("release", "--reason", reason, *more, state_dir=state_dir, as_json=as_json)
 
 
 def doctor(state_dir: StateDir = None, as_json: Json = False) -> int:
-    """What this machine can do, part by part: ok, or not available and why."""
+    """What this machine can do, part by part: available, or not and why."""
     return oneshot("doctor", state_dir=state_dir, as_json=as_json)
 
 

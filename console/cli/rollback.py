@@ -26,15 +26,15 @@ def list_records(state_dir: StateDir = None, as_json: Json = False) -> int:
     with connect(state_dir) as client:
         seen = client.rollback()
     if as_json:
-        out.emit({"records": [r.model_dump() for r in seen.rows]})
+        out.emit({"records": [r.model_dump() for r in seen.records]})
         return 0
-    if not seen.rows:
+    if not seen.records:
         out.say("No rollback records: no agent asked to write or delete a file.")
         return 0
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("RECORD", "WHEN", "KIND", "STATE", "SIZE BEFORE", "AGENT", "PATH"):
         table.add_column(name, overflow="fold")
-    for row in seen.rows:
+    for row in seen.records:
         table.add_row(
             out.words(row.record_id, limit=70),
             datetime.fromtimestamp(row.created_at).astimezone().isoformat(timespec="seconds"),

@@ -10,7 +10,7 @@ import typer
 
 from console.cli.embedded import ensure_supervisor
 from console.cli.modules import become, folder_arguments
-from console.cli.options import StateDir, verb_app
+from console.cli.options import StateDir, new_app, verb_app
 from console.domain.errors import Unavailable, UsageProblem
 
 DISPLAY_REMEDY = "Log in on a desktop, or use: watchfloor fleet, watchfloor status, watchfloor screenshot PAGE FILE."
@@ -51,9 +51,17 @@ def screenshot(
     return become("console.gui.screenshot", page, str(file), "--theme", theme, *folder_arguments(state_dir))
 
 
-def supervisor(state_dir: StateDir = None) -> int:
-    """Run the daemon in the foreground; Ctrl-C ends it, agents and guard stay as they are."""
-    return become("console.supervisor", *folder_arguments(state_dir))
+daemon_app = new_app()
 
 
-APPS = {"panic-button": verb_app(panic_button), "screenshot": verb_app(screenshot), "supervisor": verb_app(supervisor)}
+@daemon_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def supervisor(context: typer.Context, state_dir: StateDir = None) -> int:
+    """Run the daemon in the foreground; Ctrl-C ends it, agents and guard stay as they are.
+
+    Takes the daemon's own options too, kept for the next start: --engine-socket, --discover-root, --remote-bucket, --remote-key,
+    --remote-endpoint, --remote-fleet, --remote-poll-s, --host-name, --heartbeat-s, --egress-netns, --egress-hosts.
+    """
+    return become("console.supervisor", "serve", *folder_arguments(state_dir), *context.args)
+
+
+APPS = {"panic-button": verb_app(panic_button), "screenshot": verb_app(screenshot), "supervisor": daemon_app}

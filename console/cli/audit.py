@@ -1,0 +1,113 @@
+"""``watchfloor audit tail | verify | export``: reads the log itself, so it works with the supervisor down."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from console.audit.reading import AuditReader
+from console.audit.record import Record
+from console.audit.verify import verify_file
+from console.cli import out
+from console.cli.options import Json, StateDir, existing_places, new_app
+from console.cli.plain import plain
+from console.domain.errors import ConsoleError, ExitCode, NotFound
+
+app = new_app("The append-only record of who did what, hash-chained.", no_args_is_help=True)
+_LOOK_S = 0.5
+
+
+@app.command("tail")
+def tail(
+    count: Annotated[int, typer.Option("--count", "-n", min=0, max=200, help="Records shown first.")] = 20,
+    text: Annotated[str, typer.Option("--filter", metavar="TEXT", help="Only records that hold it.")] = "",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")] = False,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """The newest records, oldest of them first. With --follow and --json: one record a line."""
+    reader = AuditReader(existing_places(state_dir).audit_db)
+    records = list(reversed(reader.page(limit=count, query=text))) if count else []
+    if as_json and not follow:
+        out.emit({"total": reader.total(), "records": [asdict(r) for r in records]})
+        return 0
+    for record in records:
+        _show(record, as_json)
+    last = records[-1].seq if records else reader.total()
+    while follow and not out.gone():
+        time.sleep(_LOOK_S)
+        for record in _after(reader, last, text):
+            _show(record, as_json)
+            last = record.seq
+    return 0
+
+
+@app.command("verify")
+def verify(state_dir: StateDir = None, as_json: Json = False) -> int:
+    """Is the record whole? Every hash, link and checkpoint. Exit 0: whole, 1: not, with the first bad record."""
+    path = existing_places(state_dir).audit_db
+    if not path.exists():
+        raise NotFound(f"There is no audit log at {path}.", "Name the state directory with --state-dir.")
+    verdict = verify_file(path)
+    if as_json:
+        out.emit(asdict(verdict))
+    elif verdict.whole:
+        out.show(Text(f"whole: {verdict.records} records, head {verdict.head[:16]}…", "green"))
+    else:
+        out.show(out.words(f"NOT WHOLE: {verdict.why}", "bold red", 500))
+        out.say(f"{verdict.records} records were read; first bad record: {verdict.first_bad or 'not known'}")
+    return int(ExitCode.DONE if verdict.whole else ExitCode.FAILURE)
+
+
+@app.command("export")
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; an existing file is not overwritten.")],
+    fmt: Annotated[str, typer.Option("--format", metavar="FORMAT", help="jsonl (exact) or csv (for people).")] = "jsonl",
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Write all records, oldest first."""
+    reader = AuditReader(existing_places(state_dir).audit_db)
+    reader.total()  # says what is wrong with the log before a file is made
+    try:
+        with file.open("x", encoding="utf-8", newline="") as stream:
+            count = reader.export(stream, fmt)
+    except FileExistsError as error:
+        raise ConsoleError(f"{file} is already there.", "Name a new file.") from error
+    except ConsoleError:
+        file.unlink(missing_ok=True)
+        raise
+    if as_json:
+        out.emit({"records": count, "file": str(file.absolute())})
+    else:
+        out.say(f"{count} records written to {file}")
+    return 0
+
+
+def _after(reader: AuditReader, last: int, text: str) -> list[Record]:
+    """Records newer than ``last``, oldest first, however many came."""
+    found: list[Record] = []
+    before: int | None = None
+    while page := reader.page(before=before, query=text):
+        new = [r for r in page if r.seq > last]
+        found += new
+        if len(new) < len(page):
+            break
+        before = page[-1].seq
+    return found[::-1]
+
+
+def _show(record: Record, as_json: bool) -> None:
+    if as_json:
+        out.emit_line(asdict(record))
+        return
+    when = datetime.fromtimestamp(record.at).astimezone().isoformat(timespec="seconds")
+    verdict = f" [{plain(record.verdict, 20)}]" if record.verdict else ""
+    agent = f" {plain(record.agent_id, 70)}" if record.agent_id else ""
+    out.say(f"{record.seq:>6}  {when}  {plain(record.actor, 60)}  {plain(record.kind, 60)}{agent}{verdict}  {plain(record.what, 300)}")

@@ -1,0 +1,126 @@
+"""One request over the socket: every outcome is a view or an error kind with words."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.api import messages as m
+from console.api.wire import Wire, error_from, segment
+from console.domain.errors import (
+    Conflict,
+    ConsoleError,
+    Denied,
+    ExitCode,
+    Killed,
+    NotFound,
+    NotRecorded,
+    TimedOut,
+    TooLarge,
+    Unavailable,
+    Unreachable,
+    UsageProblem,
+)
+from console.settings.places import Places, find_places, make_run_dir
+from tests.fakes.canned_api import CannedApi, canned_api
+
+
+@pytest.fixture
+def places(state_dir: Path) -> Places:
+    found = find_places(str(state_dir), create=True)
+    assert found is not None
+    make_run_dir(found)
+    return found
+
+
+@pytest.fixture
+def api(places: Places) -> Iterator[CannedApi]:
+    with canned_api(places) as canned:
+        yield canned
+
+
+@pytest.fixture
+def wire(places: Places) -> Wire:
+    return Wire(places, 0.3)
+
+
+def test_without_a_socket_it_says_how_to_start_one(wire: Wire, places: Places) -> None:
+    with pytest.raises(Unreachable) as caught:
+        wire.ask(m.FleetView, "GET", "/api/fleet")
+    assert str(places.state_dir) in caught.value.what
+    assert caught.value.remedy == f"Start one with: watchfloor supervisor --state-dir {places.state_dir}"
+    assert caught.value.exit_code is ExitCode.UNREACHABLE
+
+
+def test_a_socket_nobody_listens_on_is_the_same(wire: Wire, places: Places) -> None:
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(places.operator_sock))
+    with pytest.raises(Unreachable):
+        wire.ask(m.FleetView, "GET", "/api/fleet")
+
+
+def test_a_supervisor_that_hangs_is_a_time_out_and_never_a_success(api: CannedApi, wire: Wire) -> None:
+    api.answers["GET /api/fleet"] = (0, b"")
+    with pytest.raises(TimedOut, match="not known"):
+        wire.ask(m.FleetView, "GET", "/api/fleet")
+
+
+def test_a_connection_that_breaks_is_unreachable_and_the_outcome_unknown(wire: Wire, places: Places) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(places.operator_sock))
+        listener.listen()
+        thread = threading.Thread(target=lambda: listener.accept()[0].close())
+        thread.start()
+        with pytest.raises(Unreachable, match="broke"):
+            wire.ask(m.FleetView, "GET", "/api/fleet")
+        thread.join()
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"agents": 3}', b"\xff"])
+def test_an_answer_that_cannot_be_read_is_an_error(api: CannedApi, wire: Wire, body: bytes) -> None:
+    api.answers["GET /api/fleet"] = (200, body)
+    with pytest.raises(ConsoleError, match="cannot be read"):
+        wire.ask(m.FleetView, "GET", "/api/fleet")
+
+
+def test_what_is_not_given_is_not_asked_for(api: CannedApi, wire: Wire) -> None:
+    api.say("GET /api/audit", {})
+    wire.ask(m.AuditPage, "GET", "/api/audit", query={"before": None, "limit": 5, "q": "a&b=c"})
+    assert api.asked[0].path == "/api/audit?limit=5&q=a%26b%3Dc"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(400, UsageProblem), (403, Denied), (404, NotFound), (405, NotFound), (409, Conflict), (413, TooLarge), (422, UsageProblem),
+     (501, Unavailable), (502, Unreachable), (503, Killed), (504, TimedOut), (507, NotRecorded), (418, ConsoleError), (500, ConsoleError)],
+)  # fmt: skip
+def test_a_refusal_keeps_the_supervisors_words_and_exit_code(status: int, kind: type[ConsoleError]) -> None:
+    error = error_from(status, b'{"error": "No.", "remedy": "Do this.", "exit_code": 4}')
+    assert type(error) is kind
+    assert (error.what, error.remedy, error.exit_code, error.http_status) == ("No.", "Do this.", ExitCode.DENIED, status)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"{}", b'{"error": 5}'])
+def test_a_refusal_without_words_is_still_an_error_of_its_kind(body: bytes) -> None:
+    error = error_from(404, body)
+    assert isinstance(error, NotFound) and "404" in error.what
+
+
+def test_an_exit_code_nobody_documented_is_a_failure() -> None:
+    assert error_from(403, b'{"error": "x", "exit_code": 0}').exit_code is not ExitCode.DONE
+    assert error_from(403, b'{"error": "x", "exit_code": 99}').exit_code is ExitCode.FAILURE
+
+
+@pytest.mark.parametrize("hostile", ["", ".", "..", "a\0b", "x" * 201, "\udcff"])
+def test_an_id_that_cannot_be_one_is_not_found(hostile: str) -> None:
+    with pytest.raises(NotFound):
+        segment(hostile)
+
+
+@pytest.mark.parametrize(("text", "path"), [("a-1", "a-1"), ("a/../b", "a%2F..%2Fb"), ("a?b#c", "a%3Fb%23c"), ("ä b", "%C3%A4%20b")])
+def test_an_id_stays_one_segment(text: str, path: str) -> None:
+    assert segment(text) == path
