@@ -36,3 +36,12 @@ def decode(line: bytes) -> dict[str, Any]:
     if not isinstance(message, dict):
         raise ValueError("not an object")
     return message
+
+
+INSTANCE_LABEL = "io.watchfloor.instance"
+"""Label of every container we start; its value is the instance id."""
+AGENT_LABEL = "io.watchfloor.agent"
+AGENT_VARIABLE = "WATCHFLOOR_AGENT_ID"
+INSTANCE_VARIABLE = "WATCHFLOOR_INSTANCE"
+"""Both variables together mark an agent's processes; the second look of a kill hunts them outside our cgroups."""
+AGENT_SOCKET_VARIABLE = "WATCHFLOOR_AGENT_SOCKET"

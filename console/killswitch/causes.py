@@ -1,0 +1,135 @@
+"""Why agents are frozen: a durable set of causes per agent, the holds, the soft stop and the lease.
+
+Each cause removes only itself; an agent runs only when its set is empty.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from console.domain.guard import CAUSES
+from console.killswitch import processes
+from console.killswitch.durable import Damaged, Reserve, read_sealed, seal, write_whole
+from console.killswitch.engine_socket import Engine
+from console.killswitch.registry import Held
+
+SWEEPS = 20
+
+
+@dataclass(slots=True)
+class Hold:
+    """A freeze that becomes a kill unless it is let go."""
+
+    hold_id: str
+    kill_id: str
+    by: str
+    agents: list[str]
+    deadline: float | None
+    """CLOCK_MONOTONIC; None once its peer vanished (the agents stay frozen) or after a restart."""
+    why: str = ""
+
+
+@dataclass(slots=True)
+class Causes:
+    """In memory; ``save`` puts it on disk."""
+
+    path: Path
+    reserve: Reserve | None = None
+    by_agent: dict[str, set[str]] = field(default_factory=dict)
+    holds: dict[str, Hold] = field(default_factory=dict)
+    soft_stop: str = ""
+    """Why, while it is on."""
+    lease_until: float | None = None
+    """CLOCK_BOOTTIME; None: no lease was ever configured."""
+
+    def load(self) -> None:
+        """Damaged or OSError when it is there but cannot be read."""
+        body = read_sealed(self.path)
+        if body is None:
+            return
+        try:
+            self.by_agent = {str(a): {c for c in causes if c in CAUSES} for a, causes in body["causes"].items()}
+            self.holds = {h["hold_id"]: Hold(**{**h, "deadline": None, "why": h["why"] or "the guard restarted"}) for h in body["holds"]}
+            self.soft_stop = str(body["soft_stop"])
+            lease = body["lease"]
+            if lease is not None:  # another boot: its clock says nothing of ours, so the lease is over
+                self.lease_until = float(lease["until"]) if lease["boot_id"] == boot_id() else 0.0
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise Damaged("causes.json has the wrong shape") from error
+
+    def save(self) -> None:
+        """OSError when it is not durable."""
+        lease = None if self.lease_until is None else {"until": self.lease_until, "boot_id": boot_id()}
+        body = {
+            "causes": {agent: sorted(causes) for agent, causes in list(self.by_agent.items()) if causes},
+            "holds": [asdict(hold) for hold in list(self.holds.values())],
+            "soft_stop": self.soft_stop,
+            "lease": lease,
+        }
+        write_whole(self.path, seal(body), self.reserve)
+
+    def of(self, agent_id: str) -> set[str]:
+        return self.by_agent.get(agent_id, set())
+
+    def add(self, agent_id: str, cause: str) -> None:
+        self.by_agent.setdefault(agent_id, set()).add(cause)
+
+    def remove(self, agent_id: str, cause: str) -> None:
+        """Only this cause; the others stay."""
+        causes = self.by_agent.get(agent_id)
+        if causes is not None:
+            causes.discard(cause)
+            if not causes:
+                del self.by_agent[agent_id]
+
+    def having(self, cause: str) -> list[str]:
+        return sorted(agent for agent, causes in self.by_agent.items() if cause in causes)
+
+
+def boot_id() -> str:
+    """Changes with every boot (random(4))."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def boottime() -> float:
+    """Seconds since boot, suspend included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def set_frozen(held: Held, on: bool, engine: Engine | None) -> str:
+    """Freezes or thaws one agent by the best way there is: "sent", "gone", or why not. Never raises."""
+    answers = [leaf.freeze(on) for leaf in (held.leaf, held.container) if leaf is not None and leaf.can_freeze]
+    if held.entry.container_id and (held.container is None or not held.container.can_freeze) and engine is not None:
+        answer = engine.pause(held.entry.container_id) if on else engine.unpause(held.entry.container_id)
+        answers.append("sent" if answer == "204" else f"failed: the engine says {answer}")
+    if answers:
+        return next((a for a in answers if a not in ("sent", "gone")), answers[0])
+    return _stop_processes(held, on)
+
+
+def _stop_processes(held: Held, on: bool) -> str:
+    """SIGSTOP or SIGCONT to every process of the agent, again and again until a look finds none left to signal."""
+    done: set[tuple[int, int]] = set()
+    for _ in range(SWEEPS):
+        fresh = []
+        for pid in held.pids():
+            ticks = processes.start_ticks(pid)
+            if ticks is not None and (pid, ticks) not in done:
+                fresh.append((pid, ticks))
+        if not fresh:
+            break
+        for pid, ticks in fresh:
+            try:
+                handle = processes.Handle(pid, ticks)
+            except OSError:
+                continue
+            handle.send(signal.SIGSTOP if on else signal.SIGCONT)
+            handle.close()
+            done.add((pid, ticks))
+    return "sent" if done else "gone"

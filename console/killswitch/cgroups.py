@@ -1,0 +1,340 @@
+"""Control groups: where they are mounted, the instance's own subtree, and leaves whose files are held open in advance.
+
+Facts used (cgroup-v2.rst): writing 1 to cgroup.kill kills the whole subtree, forks included; cgroup.events carries
+``populated`` and ``frozen`` and wakes a poll for POLLPRI; a removed group answers ENODEV through its open files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from console.domain.errors import ConsoleError, Unavailable
+from console.killswitch.processes import cgroup_line
+
+LEAF_NAME = re.compile(r"^([a-z0-9][a-z0-9-]{0,62})-([0-9a-f]{8})\Z")
+_GONE = (errno.ENODEV, errno.ENOENT)
+
+
+class Refused(ConsoleError):
+    """A safety check before a write failed: the write was not made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One mounted hierarchy."""
+
+    point: Path
+    root: str
+    """Which of its folders is mounted there (mountinfo field 4)."""
+
+    def locate(self, line: str) -> Path | None:
+        """The folder of a path as /proc/PID/cgroup gives it; None when it lies outside this mount."""
+        if self.root != "/" and line != self.root and not line.startswith(f"{self.root}/"):
+            return None
+        inside = line.removeprefix(self.root if self.root != "/" else "").lstrip("/")
+        return None if ".." in inside.split("/") else self.point / inside
+
+
+@dataclass(frozen=True, slots=True)
+class Mounts:
+    """What is mounted where; ``v2`` is None on a machine without cgroup v2."""
+
+    v2: Mount | None = None
+    v1: dict[str, Mount] = field(default_factory=dict)
+
+
+def find_mounts(mountinfo: str | None = None) -> Mounts:
+    """Reads /proc/self/mountinfo (proc(5))."""
+    text = Path("/proc/self/mountinfo").read_text(errors="replace") if mountinfo is None else mountinfo
+    v2: Mount | None = None
+    v1: dict[str, Mount] = {}
+    for line in text.splitlines():
+        before, dash, after = line.partition(" - ")
+        left, right = before.split(), after.split()
+        if not dash or len(left) < 6 or len(right) < 3:
+            continue
+        mount = Mount(Path(_plain(left[4])), _plain(left[3]))
+        if right[0] == "cgroup2" and v2 is None:
+            v2 = mount
+        elif right[0] == "cgroup":
+            for controller in right[2].split(","):
+                v1.setdefault(controller, mount)
+    return Mounts(v2, v1)
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), word)
+
+
+class Leaf:
+    """One cgroup v2 folder, held open: its kill, freeze and events files work without another path look-up."""
+
+    def __init__(self, path: Path, inode: int | None = None) -> None:
+        """OSError when it is not there; Refused when the inode is not the recorded one."""
+        self.path = path
+        self._folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        self._files: dict[str, int] = {}
+        self.inode = os.fstat(self._folder).st_ino
+        try:
+            if inode is not None and inode != self.inode:
+                raise Refused(f"{path} is another folder than the one recorded.")
+            self._files["cgroup.events"] = self._open("cgroup.events", os.O_RDONLY)
+            for name in ("cgroup.kill", "cgroup.freeze"):
+                if os.access(name, os.W_OK, dir_fd=self._folder):
+                    self._files[name] = self._open(name, os.O_WRONLY)
+        except (OSError, Refused):
+            self.close()
+            raise
+
+    def _open(self, name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=self._folder)
+
+    @property
+    def can_kill(self) -> bool:
+        return "cgroup.kill" in self._files
+
+    @property
+    def can_freeze(self) -> bool:
+        return "cgroup.freeze" in self._files
+
+    @property
+    def events_fd(self) -> int:
+        """For poll (POLLPRI)."""
+        return self._files["cgroup.events"]
+
+    def check(self, mount: Mount | None, below: Path | None = None) -> None:
+        """Raises Refused when a write here could hit anything but the agent this leaf was made for.
+
+        1. The path still leads to the folder that was recorded (or to none: it was removed). 2. It is under our root.
+        3. Neither we, nor our parent, nor PID 1 is in it or below it.
+        """
+        try:
+            seen = self.path.lstat()
+            if seen.st_ino != self.inode:
+                raise Refused(f"{self.path} is another folder than the one recorded.")
+        except FileNotFoundError:
+            pass
+        if below is not None and below not in self.path.parents and self.path != below:
+            raise Refused(f"{self.path} is not under {below}.")
+        for pid in ("self", os.getppid(), 1):
+            line = cgroup_line(pid) if pid else None
+            where = mount.locate(line) if mount and line is not None else None
+            if where is not None and (where == self.path or self.path in where.parents):
+                raise Refused(f"{self.path} holds process {pid}, which is never signalled.")
+
+    def kill(self) -> str:
+        """ "sent", "gone", or why not; never raises."""
+        return self._write("cgroup.kill", b"1")
+
+    def freeze(self, on: bool) -> str:
+        """ "sent", "gone", or why not; never raises."""
+        return self._write("cgroup.freeze", b"1" if on else b"0")
+
+    def _write(self, name: str, data: bytes) -> str:
+        fd = self._files.get(name)
+        if fd is None:
+            return f"failed: {name} is not writable here"
+        try:
+            os.pwrite(fd, data, 0)
+        except OSError as error:
+            return "gone" if error.errno in _GONE else f"failed: {error.strerror}"
+        return "sent"
+
+    def events(self) -> dict[str, str]:
+        """``populated`` and ``frozen`` as the kernel words them; empty when the group was removed."""
+        try:
+            raw = os.pread(self.events_fd, 4096, 0)
+        except OSError as error:
+            if error.errno in _GONE:
+                return {}
+            raise
+        return dict(line.split(" ", 1) for line in raw.decode().splitlines() if " " in line)
+
+    def is_populated(self) -> bool:
+        """Whether any live process is in it or below it; a removed group holds none. Unreadable reads as populated."""
+        try:
+            events = self.events()
+        except OSError:
+            return True
+        return bool(events) and events.get("populated") != "0"
+
+    def pids(self, limit: int = 100_000) -> list[int]:
+        """Members, those of groups below included."""
+        found: list[int] = []
+        folders = [self.path]
+        while folders and len(found) < limit:
+            folder = folders.pop()
+            try:
+                found += [int(line) for line in (folder / "cgroup.procs").read_text().split()]
+                folders += [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+            except (OSError, ValueError):
+                continue
+        return [pid for pid in found[:limit] if pid > 0]
+
+    def close(self) -> None:
+        for fd in (*self._files.values(), self._folder):
+            if fd >= 0:
+                os.close(fd)
+        self._files.clear()
+        self._folder = -1
+
+
+class Tree:
+    """``watchfloor-<instance>/{agents,control,relays}`` of one instance, and the pids limit beside it."""
+
+    def __init__(self, root: Path, mounts: Mounts) -> None:
+        """Opens an existing tree. OSError when it is not there."""
+        self.root = root
+        self.mounts = mounts
+        self.agents = Leaf(root / "agents")
+        self.relays = Leaf(root / "relays")
+
+    @property
+    def mount(self) -> Mount:
+        """The cgroup v2 mount the tree lives in."""
+        assert self.mounts.v2 is not None
+        return self.mounts.v2
+
+    def make_leaf(self, agent_id: str, pids_max: int | None, memory_max: int | None = None) -> tuple[Leaf, tuple[str, ...]]:
+        """A fresh leaf for an agent, and the folders of other hierarchies that bound it (v1). OSError when refused."""
+        name = f"{agent_id}-{secrets.token_hex(4)}"
+        path = self.agents.path / name
+        path.mkdir(mode=0o755)
+        limits: tuple[str, ...] = ()
+        if pids_max is not None and not _limit(path / "pids.max", pids_max):
+            folder = self._limit_folder(name)
+            if folder is not None and _limit(folder / "pids.max", pids_max):
+                limits = (str(folder),)
+        if memory_max is not None:
+            _limit(path / "memory.max", memory_max)
+        return Leaf(path), limits
+
+    def _limit_folder(self, name: str) -> Path | None:
+        mount, line = self.mounts.v1.get("pids"), cgroup_line("self", "pids")
+        beside = mount.locate(line) if mount and line is not None else None
+        if beside is None:
+            return None
+        parts = [p for p in beside.parts if p != self.root.name]  # the guard itself may run under one
+        folder = Path(*parts) / self.root.name / name
+        try:
+            folder.mkdir(parents=True, mode=0o755, exist_ok=not name)
+        except OSError:
+            return None
+        return folder
+
+    def leaves_on_disk(self) -> list[tuple[str, Path]]:
+        """(agent id, folder) of every leaf there is."""
+        found = []
+        for folder in sorted(self.agents.path.iterdir()):
+            match = LEAF_NAME.match(folder.name)
+            if match and folder.is_dir():
+                found.append((match[1], folder))
+        return found
+
+    def enter_control(self) -> None:
+        """Moves the calling process beside the agents, never among them. OSError when refused."""
+        (self.root / "control" / "cgroup.procs").write_text("0")
+
+    def dismantle(self) -> None:
+        """Removes the empty tree at an orderly end; what is still in use stays."""
+        self.close()
+        with contextlib.suppress(OSError):
+            (self.root.parent / "cgroup.procs").write_text("0")
+        limits = self._limit_folder("")
+        for folder in (*(self.root / name for name in ("agents", "control", "relays")), self.root, limits):
+            if folder is not None:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+    def close(self) -> None:
+        self.agents.close()
+        self.relays.close()
+
+
+def _limit(file: Path, value: int) -> bool:
+    try:
+        file.write_text(str(value))
+    except OSError:
+        return False
+    return True
+
+
+def find_tree(instance_id: str, mounts: Mounts, recorded: str = "") -> Tree | None:
+    """The instance's existing tree, without making or moving anything; None when there is none."""
+    for root in _candidates(instance_id, mounts, recorded):
+        try:
+            return Tree(root, mounts)
+        except OSError:
+            continue
+    return None
+
+
+def make_tree(instance_id: str, mounts: Mounts, recorded: str = "") -> Tree:
+    """Makes or takes over the instance's tree and moves the caller into ``control``: probed by doing.
+
+    Raises Unavailable, with why, where no cgroup v2 can be used.
+    """
+    if mounts.v2 is None:
+        raise Unavailable("No cgroup v2 is mounted here.", "Mount one (mount -t cgroup2), or run agents in a PID namespace.")
+    whys = []
+    for root in _candidates(instance_id, mounts, recorded):
+        try:
+            for name in ("agents", "control", "relays"):
+                (root / name).mkdir(parents=True, exist_ok=True, mode=0o755)
+            tree = Tree(root, mounts)
+            if not tree.agents.can_kill:
+                raise PermissionError(errno.EACCES, "cgroup.kill cannot be written (Linux 5.14 has it)")
+            tree.enter_control()
+        except OSError as error:
+            whys.append(f"{root}: {error.strerror or error}")
+            continue
+        _delegate_limits(mounts.v2.point, root)
+        return tree
+    raise Unavailable(
+        f"No writable cgroup v2 ({'; '.join(whys)}).", "Start it under systemd-run --user --scope -p Delegate=yes, or as root."
+    )
+
+
+def _candidates(instance_id: str, mounts: Mounts, recorded: str) -> list[Path]:
+    name = f"watchfloor-{instance_id}"
+    if mounts.v2 is None:
+        return []
+    found = [Path(recorded)] if recorded and Path(recorded).name == name and mounts.v2.point in Path(recorded).parents else []
+    if os.geteuid() == 0:
+        found.append(mounts.v2.point / name)
+    line = cgroup_line("self")
+    own = mounts.v2.locate(line) if line is not None else None
+    if own is not None:
+        while own.name == "control" or name in own.parts:
+            own = own.parent
+        found.append(own / name)
+    return list(dict.fromkeys(found))
+
+
+def _delegate_limits(top: Path, root: Path) -> None:
+    """Where v2 owns the pids and memory controllers, hand them down so that a leaf can be bounded; best effort."""
+    for folder in (top, root, root / "agents"):
+        try:
+            offered = (folder / "cgroup.controllers").read_text().split()
+            wanted = [f"+{c}" for c in ("pids", "memory") if c in offered]
+            if wanted:
+                (folder / "cgroup.subtree_control").write_text(" ".join(wanted))
+        except OSError:
+            return
+
+
+def container_folder(pid: int, container_id: str, mount: Mount) -> Path:
+    """The cgroup of a container, through its init. Refused when the path does not name that container."""
+    line = cgroup_line(pid)
+    folder = mount.locate(line) if line is not None else None
+    if folder is None or folder == mount.point or not any(container_id in part for part in folder.parts[-2:]):
+        raise Refused(f"Process {pid} is not in a cgroup of container {container_id[:12]}.")
+    while container_id not in folder.name:
+        folder = folder.parent  # a container may have groups of its own below
+    return folder

@@ -1,0 +1,313 @@
+"""What can be asked of the guard: one table of operations, by door. Presses are answered at once; what loosens goes to the clerk."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, NotRecorded, UsageProblem
+from console.domain.guard import CAUSES, LINE_LIMIT
+from console.domain.kill import Outcome, StepName
+from console.killswitch.freezing import Freezing, check_cause
+from console.killswitch.guard import Guard, monotonic
+from console.killswitch.launches import Launches
+from console.killswitch.peers import Peer
+from console.killswitch.reaper import Kill
+from console.killswitch.receipts import receipt_bytes
+
+SUPERVISOR_CAUSES = tuple(c for c in CAUSES if c not in ("hold", "heartbeat", "lease", "soft_stop"))
+CHUNK = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operation."""
+
+    run: Callable[[dict[str, Any], Peer], dict[str, Any]]
+    doors: tuple[str, ...]
+    slow: bool = False
+    """Waits for the disk: the clerk does it."""
+    loosens: bool = False
+    """Refused on any doubt about the peer."""
+
+
+def text(message: dict[str, Any], key: str, default: str | None = None, limit: int = 500) -> str:
+    """A string field. UsageProblem when missing or of another type."""
+    value = message.get(key, default)
+    if not isinstance(value, str) or len(value) > limit:
+        raise UsageProblem(f"Field {key!r} must be a text of at most {limit} characters.", "See INTERFACES of the guard's sockets.")
+    return value
+
+
+def number(message: dict[str, Any], key: str, default: float | None = None) -> float:
+    """A finite number. UsageProblem otherwise."""
+    value = message.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) > 1e15:
+        raise UsageProblem(f"Field {key!r} must be a number.", "See the guard's operations.")
+    return value
+
+
+def whole(message: dict[str, Any], key: str, default: int | None = None) -> int:
+    """A whole number."""
+    return int(number(message, key, default))
+
+
+def scope_of(message: dict[str, Any]) -> str | list[str]:
+    """ "all", or a list of agent ids."""
+    scope = message.get("scope")
+    if scope == "all":
+        return "all"
+    if isinstance(scope, list) and scope and all(isinstance(i, str) and 0 < len(i) <= 63 for i in scope):
+        return scope
+    raise UsageProblem("Field 'scope' must be \"all\" or a list of agent ids.", "Name at least one agent.")
+
+
+class Desk:
+    """Turns a message into an answer."""
+
+    def __init__(self, guard: Guard, freezing: Freezing, launches: Launches) -> None:
+        self._guard = guard
+        self._freezing = freezing
+        self._launches = launches
+        both, own = ("operator", "supervisor"), ("supervisor",)
+        self.ops: dict[str, Op] = {
+            "press": Op(self._press, both),
+            "hold": Op(self._hold, both),
+            "let_go": Op(self._let_go, both, slow=True, loosens=True),
+            "freeze": Op(lambda m, p: self._freeze(m, p, ("operator",)), ("operator",)),
+            "thaw": Op(lambda m, p: self._thaw(m, p, ("operator",)), ("operator",), slow=True, loosens=True),
+            "status": Op(lambda m, p: self._status(), both),
+            "progress": Op(lambda m, p: self._progress(self._kill(m)), both),
+            "receipt": Op(self._receipt, both),
+        }
+        self.supervisor_ops: dict[str, Op] = {
+            **self.ops,
+            "freeze": Op(lambda m, p: self._freeze(m, p, SUPERVISOR_CAUSES), own),
+            "thaw": Op(lambda m, p: self._thaw(m, p, SUPERVISOR_CAUSES), own, slow=True),
+            "halt": Op(self._halt, own),
+            "ticket": Op(self._ticket, own, slow=True),
+            "confirm": Op(self._confirm, own, slow=True),
+            "forget": Op(lambda m, p: launches.forget(text(m, "agent_id", limit=63)), own, slow=True),
+            "procs": Op(lambda m, p: launches.procs(text(m, "agent_id", limit=63)), own),
+            "heartbeat": Op(self._heartbeat, own),
+            "lease": Op(self._lease, own, slow=True),
+            "soft_stop": Op(self._soft_stop, own, slow=True),
+            "isolate": Op(self._isolate, own),
+            "unlatch": Op(self._unlatch, own, slow=True),
+            "quit": Op(self._quit, own, slow=True),
+        }
+        self.wants_to_end = False
+
+    def find(self, name: object, door: str) -> Op:
+        """The operation of a door. UsageProblem when it has none of that name."""
+        op = (self.supervisor_ops if door == "supervisor" else self.ops).get(name if isinstance(name, str) else "")
+        if op is None:
+            raise UsageProblem(
+                f"This socket has no operation {str(name)[:40]!r}.", "The supervisor's operations are on guard-supervisor.sock."
+            )
+        return op
+
+    # --- stopping -------------------------------------------------------------------------------------------------------
+
+    def _press(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        reason, by, order = (str(message.get(k, ""))[:500] for k in ("reason", "by", "order"))  # a badly worded press still kills
+        return {"kill_id": self._guard.press(scope_of(message), reason, by, order, peer=peer.pid).order.kill_id}
+
+    def _halt(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        scope = scope_of(message)
+        if scope == "all":
+            raise UsageProblem("A halt names its agents.", "Press, to stop everything.")
+        by, reason = str(message.get("by", "budget"))[:100], str(message.get("reason", ""))[:500]
+        return {"kill_id": self._guard.press(scope, reason, by, peer=peer.pid).order.kill_id}
+
+    def _hold(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        hold = self._freezing.hold(str(message.get("by", ""))[:100])
+        return {"hold_id": hold.hold_id, "kill_id": hold.kill_id}
+
+    def _let_go(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        thawed = self._freezing.let_go(text(message, "hold_id", limit=40), str(message.get("by", ""))[:100])
+        return {"thawed": len(thawed)}
+
+    def _freeze(self, message: dict[str, Any], peer: Peer, allowed: tuple[str, ...]) -> dict[str, Any]:
+        cause = check_cause(text(message, "cause", "operator", 20), allowed)
+        ids = self._guard.known(scope_of(message))
+        if not ids and message.get("scope") != "all":
+            raise NotFound("None of these agents is registered with the guard.", "watchfloor fleet lists them.")
+        answers = self._freezing.freeze(ids, cause, str(message.get("by", ""))[:100])
+        failed = {agent: words for agent, words in answers.items() if words.startswith("failed")}
+        return {"frozen": len(answers) - len(failed), "failed": dict(list(failed.items())[:10])}
+
+    def _thaw(self, message: dict[str, Any], peer: Peer, allowed: tuple[str, ...]) -> dict[str, Any]:
+        cause = check_cause(text(message, "cause", "operator", 20), allowed)
+        return {"thawed": len(self._freezing.thaw(self._guard.known(scope_of(message)), cause, str(message.get("by", ""))[:100]))}
+
+    def _isolate(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        """Kills the relays of the agents named: no egress until the supervisor starts them again."""
+        tree = self._guard.tree
+        ids = self._guard.known(scope_of(message))
+        if tree is None:
+            raise Denied("There are no cgroups here, so no relay can be told apart.", "Revoke the egress instead.")
+        answers = {}
+        for agent_id in ids:
+            kill = tree.relays.path / agent_id / "cgroup.kill"
+            try:
+                kill.write_text("1")
+                answers[agent_id] = "sent"
+            except OSError as error:
+                answers[agent_id] = f"failed: {error.strerror}"
+        return {"relays": dict(list(answers.items())[:20])}
+
+    # --- looking --------------------------------------------------------------------------------------------------------
+
+    def _kill(self, message: dict[str, Any]) -> Kill:
+        kill = self._guard.kills.get(text(message, "kill_id", limit=60))
+        if kill is None:
+            raise NotFound("This guard knows no such kill.", "Read guard/receipts in the state directory.")
+        return kill
+
+    def _progress(self, kill: Kill) -> dict[str, Any]:
+        outcomes = [a.outcome for a in kill.aims]
+        zero = kill.steps.get(StepName.ZERO)
+        return {
+            "kill_id": kill.order.kill_id,
+            "phase": kill.phase,
+            "proven": outcomes.count(Outcome.PROVEN_ZERO),
+            "best_effort": outcomes.count(Outcome.BEST_EFFORT),
+            "total": len(outcomes),
+            "ms": zero.ms if zero is not None else kill.ms(),
+            "done": kill.phase == "done",
+        }
+
+    def _receipt(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        """A piece of the receipt's text, for when the disk could not take it."""
+        raw = receipt_bytes(self._kill(message).receipt()).decode()
+        offset = whole(message, "offset", 0)
+        end = offset + CHUNK
+        return {"text": raw[offset:end], "next": end if end < len(raw) else None}
+
+    def _status(self) -> dict[str, Any]:
+        guard, freezing = self._guard, self._freezing
+        latch, last = guard.latch.state, next(reversed(list(guard.kills.values())), None)
+        with guard.lock:
+            frozen = {i: sorted(guard.causes.of(i)) for i in guard.registry.held if guard.causes.of(i)}
+            agents = len(guard.registry.held)
+        follower = guard.follower
+        answer: dict[str, Any] = {
+            "pid": os.getpid(),
+            "instance": guard.config.instance_id,
+            "latched": latch.latched,
+            "generation": latch.generation,
+            "kills": list(latch.kills),
+            "kills_n": len(latch.kills),
+            "agents": agents,
+            "frozen": frozen,
+            "frozen_n": len(frozen),
+            "notices": [n[:300] for n in list(guard.notices.values())],
+            "soft_stop": guard.causes.soft_stop[:200],
+            "holds": [
+                {"hold_id": h.hold_id, "kill_id": h.kill_id, "live": h.deadline is not None} for h in list(guard.causes.holds.values())
+            ],
+            "kill": self._progress(last) if last is not None else None,
+            "heartbeat_age_s": round(monotonic() - freezing.heard_at, 3),
+            "heartbeat_lost": freezing.heartbeat_lost,
+            "lease_left_s": freezing.lease_left(),
+            "caps": {k: v[:300] for k, v in guard.caps().items()},
+            "engine": {"socket": str(guard.engine.path) if guard.engine else "", "state": follower.state if follower else "none"},
+        }
+        return _fit(answer)
+
+    # --- the supervisor's -----------------------------------------------------------------------------------------------
+
+    def _ticket(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        pids_max = whole(message, "pids_max") if message.get("pids_max") is not None else None
+        memory_max = whole(message, "memory_max") if message.get("memory_max") is not None else None
+        agent_id, kind, level = (text(message, k, limit=63) for k in ("agent_id", "kind", "control_level"))
+        return self._launches.ticket(agent_id, kind, level, pids_max, memory_max)
+
+    def _confirm(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        generation, pid, ticks = (whole(message, k) for k in ("generation", "pid", "start_ticks"))
+        return self._launches.confirm(text(message, "agent_id", limit=63), generation, pid, ticks, text(message, "container_id", "", 64))
+
+    def _heartbeat(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        self._guard.supervisor_pid = peer.pid
+        away = message.get("planned_restart_s")
+        self._freezing.heartbeat(number(message, "planned_restart_s") if away is not None else None)
+        return {"latched": self._guard.latch.state.latched, "generation": self._guard.latch.state.generation}
+
+    def _lease(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        self._freezing.lease(number(message, "seconds") if message.get("seconds") is not None else None)
+        return {"lease_left_s": self._freezing.lease_left()}
+
+    def _soft_stop(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        on = message.get("on")
+        if not isinstance(on, bool):
+            raise UsageProblem("Field 'on' must be true or false.", "")
+        try:
+            self._freezing.soft_stop(on, text(message, "why", ""))
+        except OSError as error:
+            raise NotRecorded("Lifting the soft stop could not be recorded.", "Make room on the disk.") from error
+        return {"soft_stop": self._guard.causes.soft_stop}
+
+    def _unlatch(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        """Un-kill: generation current, every kill covered and over, journal first, disk before memory."""
+        guard, kills = self._guard, message.get("kills")
+        if not isinstance(kills, list):
+            raise UsageProblem("Field 'kills' must list the kills that are released.", "Read them from the status.")
+        generation = whole(message, "generation")
+        guard.latch.obey_disk()
+        if guard.is_killing():
+            raise Conflict("A kill is still being carried out.", "Wait until it is done.")
+        with guard.lock:
+            guard.latch.check_release(generation, [str(k) for k in kills])
+        try:
+            guard.journal.append("unlatch", generation=generation, kills=kills[:200], by=text(message, "by", "", 100))
+            guard.latch.release(generation)
+        except OSError as error:
+            raise NotRecorded(
+                f"The release could not be recorded: {error.strerror}.", "Make room on the disk; it stays killed until then."
+            ) from error
+        for key in ("latch", "registry", "came-back", "risen"):
+            guard.notices.pop(key, None)
+        return {"latched": guard.latch.state.latched, "generation": guard.latch.state.generation}
+
+    def _quit(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        """The embedded pair ends. Refused while anything needs the guard."""
+        if not self.nothing_left():
+            raise Conflict("The guard stays: agents are alive, or the switch is latched.", "It ends once nothing needs it.")
+        self.wants_to_end = True
+        return {}
+
+    def nothing_left(self) -> bool:
+        """Whether nothing needs a guard: no agent alive, no latch, no kill going on."""
+        guard = self._guard
+        alive = any(h.is_populated() for h in list(guard.registry.held.values()))
+        return not (guard.latch.state.latched or guard.is_killing() or alive)
+
+    def answer(self, op: Op, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        """Carries an operation out; a refusal is an answer."""
+        try:
+            return {"ok": True, **op.run(message, peer)}
+        except ConsoleError as error:
+            return {"ok": False, "error": error.what, "remedy": error.remedy, "kind": type(error).__name__}
+
+
+def _fit(answer: dict[str, Any]) -> dict[str, Any]:
+    """Shortens the lists until the line fits; the counts stay true."""
+    for key, keep in (
+        ("frozen", 10),
+        ("kills", 20),
+        ("notices", 5),
+        ("frozen", 2),
+        ("holds", 2),
+        ("kills", 3),
+        ("notices", 2),
+        ("frozen", 0),
+    ):
+        if len(json.dumps(answer)) < LINE_LIMIT - 64:
+            break
+        value = answer[key]
+        answer[key] = dict(list(value.items())[:keep]) if isinstance(value, dict) else value[-keep:]
+    return answer

@@ -1,0 +1,311 @@
+"""The guard's two sockets and its one loop: short lines, deadlines, caps, and always room for a press."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import selectors
+import socket
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from console.domain.errors import ConsoleError, Denied
+from console.domain.guard import LINE_LIMIT, decode, encode
+from console.killswitch.desk import Desk, Op
+from console.killswitch.freezing import Freezing
+from console.killswitch.guard import FAULTS, Guard, monotonic, note_fault
+from console.killswitch.peers import Peer, Standing, find_peer, judge, may_command
+
+MOST_CONNECTIONS = 128
+KEPT_FOR_PRESSES = 8
+MOST_PER_PEER = 16
+PARTIAL_LINE_S = 1.0
+TICK_S = 0.25
+SPARE_FILES = 8
+ALWAYS = ("press", "hold", "status", "progress", "heartbeat")
+"""What is still served when the connections run short."""
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """One peer's connection."""
+
+    sock: socket.socket
+    door: str
+    peer: Peer
+    standing: Standing
+    is_spare: bool = False
+    """Let in beyond the ordinary count: presses only."""
+    inbox: bytearray = field(default_factory=bytearray)
+    outbox: bytearray = field(default_factory=bytearray)
+    partial_since: float = 0.0
+    used_at: float = 0.0
+    is_busy: bool = False
+    """The clerk works for it; its next line waits."""
+    hold_id: str = ""
+
+
+class Doors:
+    """Accepts, reads lines, answers. One instance per guard."""
+
+    def __init__(self, guard: Guard, freezing: Freezing, desk: Desk) -> None:
+        self._guard = guard
+        self._freezing = freezing
+        self._desk = desk
+        self._selector = selectors.DefaultSelector()
+        self._connections: set[Connection] = set()
+        self._answers: deque[tuple[Connection, dict[str, Any]]] = deque()
+        self._waker, self._wake = socket.socketpair()
+        for end in (self._waker, self._wake):
+            end.setblocking(False)
+        self._selector.register(self._waker, selectors.EVENT_READ, "wake")
+        self._spare = [os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC) for _ in range(SPARE_FILES)]
+        self.presses_asked = 0
+        self._ticked = 0.0
+        self._noticed = 0.0
+
+    def listen(self, path: Path, door: str, mode: int, uid: int | None = None) -> None:
+        """Opens one socket in place of a dead guard's. OSError when it cannot."""
+        path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        before = os.umask(0o177)
+        try:
+            listener.bind(str(path))
+        finally:
+            os.umask(before)
+        path.chmod(mode)
+        if uid is not None and uid != os.geteuid():
+            os.chown(path, uid, -1)
+        listener.listen(128)
+        self._selector.register(listener, selectors.EVENT_READ, door)
+
+    def wake(self) -> None:
+        """From any thread or signal handler."""
+        with contextlib.suppress(OSError):
+            self._wake.send(b"x")
+
+    def serve(self) -> None:
+        """Until ``quit``."""
+        while not self._desk.wants_to_end:
+            for key, mask in self._selector.select(self._patience()):
+                try:
+                    self._attend(key, mask)
+                except FAULTS as fault:
+                    note_fault("loop", fault)
+                    if isinstance(key.data, Connection):
+                        self._drop(key.data)
+            self._run_timers()
+        self._deliver()
+
+    def _patience(self) -> float:
+        hold = self._freezing.next_hold()
+        return TICK_S if hold is None else min(TICK_S, hold)
+
+    def _attend(self, key: selectors.SelectorKey, mask: int) -> None:
+        if isinstance(key.data, Connection):
+            if mask & selectors.EVENT_WRITE:
+                self._send(key.data)
+            if mask & selectors.EVENT_READ and key.data in self._connections:
+                self._read(key.data)
+        elif key.data == "wake":
+            with contextlib.suppress(BlockingIOError):
+                self._waker.recv(4096)
+        else:
+            assert isinstance(key.fileobj, socket.socket)
+            self._accept(key.fileobj, key.data)
+
+    def _run_timers(self) -> None:
+        try:
+            while self.presses_asked:
+                self.presses_asked -= 1
+                self._guard.press("all", "SIGUSR1", "signal")
+            self._deliver()
+            self._freezing.fire_holds()
+            now = monotonic()
+            if now - self._ticked >= TICK_S:
+                self._ticked = now
+                self._tick(now)
+        except FAULTS as fault:
+            note_fault("timers", fault)
+
+    def _tick(self, now: float) -> None:
+        self._freezing.check_timers()
+        self._guard.strike_the_risen()
+        for connection in [c for c in self._connections if c.partial_since and now - c.partial_since > PARTIAL_LINE_S]:
+            self._drop(connection)
+        if now - self._noticed >= 1.0:
+            self._noticed = now
+            self._guard.clerk.do(self._housekeeping)
+            alone = now - self._freezing.heard_at > self._guard.config.orphan_s
+            if alone and not self._guard.latch.state.latched and not self._guard.registry.held:
+                self._desk.wants_to_end = True
+
+    def _housekeeping(self) -> None:
+        """Once a second, on the clerk's thread: what the disk says, what it still owes, what runs now."""
+        guard = self._guard
+        if guard.latch.obey_disk():
+            guard.notices["latch"] = "Latched by a press that was made without the guard."
+        for kill in list(guard.unwritten):
+            guard.unwritten.remove(kill)
+            guard.retry_receipt(kill)
+        guard.reserve.make()
+        if not guard.is_killing():
+            guard.registry.sweep()
+            for held in list(guard.registry.held.values())[:200]:
+                held.look()
+
+    # --- connections ----------------------------------------------------------------------------------------------------
+
+    def _accept(self, listener: socket.socket, door: str) -> None:
+        try:
+            sock, _ = listener.accept()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                self._make_room()
+            return
+        sock.setblocking(False)
+        try:
+            peer = find_peer(sock)
+        except OSError:
+            sock.close()
+            return
+        per_peer = Counter(c.peer.pid for c in self._connections)
+        if per_peer[peer.pid] >= MOST_PER_PEER:
+            sock.close()
+            return
+        if len(self._connections) >= MOST_CONNECTIONS:
+            self._make_room()
+        connection = Connection(sock, door, peer, judge(peer, self._guard.agent_places()), used_at=monotonic())
+        connection.is_spare = len(self._connections) >= MOST_CONNECTIONS - KEPT_FOR_PRESSES
+        self._connections.add(connection)
+        self._selector.register(sock, selectors.EVENT_READ, connection)
+
+    def _make_room(self) -> None:
+        """The connection longest unused gives way; spare descriptors are given up if there is none."""
+        idle = [c for c in self._connections if not c.hold_id and not c.is_busy]
+        if idle:
+            self._drop(min(idle, key=lambda c: c.used_at))
+        elif self._spare:
+            os.close(self._spare.pop())
+
+    def _read(self, connection: Connection) -> None:
+        try:
+            data = connection.sock.recv(LINE_LIMIT + 1)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._drop(connection)
+            return
+        connection.inbox += data
+        connection.used_at = monotonic()
+        self._take_lines(connection)
+
+    def _take_lines(self, connection: Connection) -> None:
+        while not connection.is_busy and connection in self._connections:
+            line, newline, rest = bytes(connection.inbox).partition(b"\n")
+            if not newline:
+                break
+            connection.inbox = bytearray(rest)
+            self._handle(connection, line + newline)
+        if len(connection.inbox) > 2 * LINE_LIMIT or (b"\n" not in connection.inbox and len(connection.inbox) > LINE_LIMIT):
+            self._drop(connection)
+            return
+        is_partial = bool(connection.inbox) and not connection.is_busy
+        connection.partial_since = (connection.partial_since or monotonic()) if is_partial else 0.0
+
+    def _handle(self, connection: Connection, line: bytes) -> None:
+        try:
+            message = decode(line)
+            op = self._desk.find(message.get("op"), connection.door)
+            self._check_peer(connection, op, message)
+        except (ValueError, RecursionError):
+            self._reply(connection, {"ok": False, "error": "That is not one JSON object on a line.", "remedy": "", "kind": "UsageProblem"})
+            return
+        except ConsoleError as error:
+            self._reply(connection, {"ok": False, "error": error.what, "remedy": error.remedy, "kind": type(error).__name__})
+            return
+        if op.slow:
+            connection.is_busy = True
+            self._guard.clerk.do(lambda: self._work(connection, op, message))
+            return
+        answer = self._desk.answer(op, message, connection.peer)
+        if message["op"] == "hold":
+            connection.hold_id = str(answer.get("hold_id", ""))
+        self._reply(connection, answer)
+
+    def _check_peer(self, connection: Connection, op: Op, message: dict[str, Any]) -> None:
+        """Raises Denied. An agent stays one: a connection handed on, or a pid that ended, does not clear it."""
+        if connection.standing is not Standing.AGENT:
+            connection.standing = judge(connection.peer, self._guard.agent_places())
+        if connection.standing is Standing.AGENT:
+            self._guard.notices["agent-knocked"] = (
+                f"A process of an agent (pid {connection.peer.pid}) asked the guard for something and was refused."
+            )
+            raise Denied("An agent has no say here.", "")
+        doubtful = connection.standing is Standing.UNCLEAR
+        if connection.door == "supervisor" and (doubtful or not may_command(connection.peer.uid, self._guard.config.supervisor_uid)):
+            raise Denied("This socket is the supervisor's.", "Operators use guard.sock.")
+        if doubtful and op.loosens:
+            raise Denied("It is not clear who asks, and this loosens a stop.", "Ask from an ordinary process of this host.")
+        if connection.is_spare and message.get("op") not in ALWAYS:
+            raise Denied("Too many connections: only presses are served on this one.", "Close some.")
+
+    def _work(self, connection: Connection, op: Op, message: dict[str, Any]) -> None:
+        """On the clerk's thread."""
+        try:
+            answer = self._desk.answer(op, message, connection.peer)
+        except FAULTS as fault:
+            note_fault("desk", fault)
+            answer = {
+                "ok": False,
+                "error": f"The guard failed at this: {type(fault).__name__}.",
+                "remedy": "See guard.log.",
+                "kind": "ConsoleError",
+            }
+        self._answers.append((connection, answer))
+        self.wake()
+
+    def _deliver(self) -> None:
+        while self._answers:
+            connection, answer = self._answers.popleft()
+            if connection in self._connections:
+                connection.is_busy = False
+                self._reply(connection, answer)
+                self._take_lines(connection)
+
+    def _reply(self, connection: Connection, answer: dict[str, Any]) -> None:
+        try:
+            connection.outbox += encode(answer)
+        except ValueError:
+            connection.outbox += encode({"ok": False, "error": "The answer does not fit into a line.", "remedy": "", "kind": "TooLarge"})
+        self._send(connection)
+
+    def _send(self, connection: Connection) -> None:
+        try:
+            sent = connection.sock.send(connection.outbox) if connection.outbox else 0
+            del connection.outbox[:sent]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._drop(connection)
+            return
+        if len(connection.outbox) > 64 * LINE_LIMIT:  # it asks and never listens
+            self._drop(connection)
+            return
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.outbox else 0)
+        self._selector.modify(connection.sock, events, connection)
+
+    def _drop(self, connection: Connection) -> None:
+        if connection not in self._connections:
+            return
+        self._connections.discard(connection)
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(connection.sock)
+        connection.sock.close()
+        if connection.hold_id:
+            self._freezing.peer_vanished(connection.hold_id)

@@ -1,0 +1,109 @@
+"""Files that are whole or not there: new file, fsync, rename, folder fsync; a digest inside; a reserve for a full disk."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+RESERVE_BYTES = 256 * 1024
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Damaged(ValueError):
+    """The file is there but is not what we wrote."""
+
+
+class Reserve:
+    """A file whose only use is to be given up when the disk is full, so that a kill can still be recorded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def make(self) -> bool:
+        """Lays the reserve down; False when the disk has no room for it."""
+        if self.path.exists():
+            return True
+        try:
+            write_whole(self.path, secrets.token_bytes(RESERVE_BYTES))
+        except OSError:
+            return False
+        return True
+
+    def spend(self) -> bool:
+        """Gives the reserve up; True when that may have made room."""
+        try:
+            self.path.unlink()
+        except OSError:
+            return False
+        return True
+
+
+def write_whole(path: Path, data: bytes, reserve: Reserve | None = None) -> None:
+    """Replaces ``path`` durably. OSError when it is not on disk; with ``reserve`` a full disk is tried once more."""
+    try:
+        _replace(path, data)
+    except OSError as error:
+        if reserve is None or error.errno not in _FULL or not reserve.spend():
+            raise
+        _replace(path, data)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            write_all(fd, data)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        draft.rename(path)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """All of ``data`` or OSError."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes a rename or a new name in ``folder`` durable."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def seal(body: dict[str, Any]) -> bytes:
+    """JSON with its own digest, so that a flipped bit is seen."""
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return json.dumps({"sha256": hashlib.sha256(text.encode()).hexdigest(), "body": body}, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def read_sealed(path: Path) -> dict[str, Any] | None:
+    """What ``seal`` made; None when there is no file. Damaged or OSError otherwise."""
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        whole = json.loads(raw)
+        body = whole["body"]
+        text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+        good = isinstance(body, dict) and whole["sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Damaged(f"{path.name} cannot be read") from error
+    if not good:
+        raise Damaged(f"{path.name} does not match its digest")
+    return dict(body)

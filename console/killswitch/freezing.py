@@ -1,0 +1,256 @@
+"""Freeze and thaw, the hold, the heartbeat's and the lease's timers, the soft stop.
+
+What freezes acts first and is recorded when it can be; what thaws is recorded first, or it does not happen.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterable
+
+from console.domain.errors import Conflict, NotFound, NotRecorded
+from console.domain.guard import HOLD_S
+from console.killswitch.causes import Hold, boottime, set_frozen
+from console.killswitch.guard import Guard, monotonic
+from console.killswitch.receipts import new_kill_id
+from console.killswitch.registry import Held
+
+PLANNED_RESTART_S = 120.0
+LONGEST_LEASE_S = 3600.0
+
+
+class Freezing:
+    """Everything that stops agents without killing them. Freezing calls are quick; thawing ones belong on the clerk's thread."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self.heard_at = monotonic()
+        self._heartbeat_until = self.heard_at + guard.config.heartbeat_s
+        self.heartbeat_lost = False
+        self.lease_over = False
+
+    def restore(self) -> None:
+        """Brings every agent into the state its causes on disk ask for."""
+        guard = self._guard
+        for cause, is_on in (("heartbeat", True), ("lease", True), ("soft_stop", bool(guard.causes.soft_stop))):
+            if guard.causes.having(cause):
+                self.heartbeat_lost |= cause == "heartbeat"
+                self.lease_over |= cause == "lease"
+            if cause == "soft_stop" and is_on:
+                self.freeze(guard.known("all"), cause, "guard")
+        if guard.config.lease and guard.causes.lease_until is None:
+            guard.causes.lease_until = 0.0
+        with guard.lock:
+            for held in guard.registry.held.values():
+                self._apply(held)
+        self._tell_holds()
+
+    def freeze(self, agent_ids: Iterable[str], cause: str, by: str) -> dict[str, str]:
+        """Adds one cause to each agent and stops it; what each write said. Recorded afterwards."""
+        guard, answers = self._guard, {}
+        with guard.lock:
+            for agent_id in agent_ids:
+                held = guard.registry.held.get(agent_id)
+                if held is not None:
+                    guard.causes.add(agent_id, cause)
+                    answers[agent_id] = self._apply(held)
+        ids = sorted(answers)
+        guard.clerk.do(lambda: self._record_freeze(ids, cause, by))
+        return answers
+
+    def _record_freeze(self, ids: list[str], cause: str, by: str) -> None:
+        guard = self._guard
+        guard.record("freeze", guard.causes.save, lambda: guard.journal.append("freeze", agents=ids[:200], n=len(ids), cause=cause, by=by))
+
+    def thaw(self, agent_ids: Iterable[str], cause: str, by: str) -> list[str]:
+        """Takes one cause away, on disk first; those without any run again. NotRecorded when the disk refuses."""
+        guard = self._guard
+        ids = [i for i in agent_ids if cause in guard.causes.of(i)]
+        if not ids:
+            return []
+        try:
+            guard.journal.append("thaw", agents=ids[:200], n=len(ids), cause=cause, by=by)
+            with guard.lock:
+                before = {agent: set(causes) for agent, causes in guard.causes.by_agent.items()}
+                for agent_id in ids:
+                    guard.causes.remove(agent_id, cause)
+            try:
+                guard.causes.save()
+            except OSError:
+                with guard.lock:
+                    for agent_id in ids:
+                        if cause in before.get(agent_id, set()):
+                            guard.causes.add(agent_id, cause)
+                raise
+        except OSError as error:
+            guard.notices["thaw"] = f"A thaw was refused because it could not be recorded: {error.strerror or error}."
+            raise NotRecorded(guard.notices["thaw"], "Make room on the disk; the agents stay frozen until then.") from error
+        guard.notices.pop("thaw", None)
+        with guard.lock:
+            for agent_id in ids:
+                held = guard.registry.held.get(agent_id)
+                if held is not None:
+                    self._apply(held)
+        return ids
+
+    def _apply(self, held: Held) -> str:
+        """Frozen if there is any cause, else running. Waiting for an engine happens in a thread of its own."""
+        guard = self._guard
+        on = bool(guard.causes.of(held.entry.agent_id))
+        if held.entry.container_id and (held.container is None or not held.container.can_freeze):
+            threading.Thread(target=set_frozen, args=(held, on, guard.engine), name="engine-pause", daemon=True).start()
+            return "asked the engine"
+        return set_frozen(held, on, None)
+
+    # --- hold ---------------------------------------------------------------------------------------------------------
+
+    def hold(self, by: str) -> Hold:
+        """Freezes everything now; it is killed when the hold's time is over."""
+        ids = self._guard.known("all")
+        hold = Hold(f"h-{secrets.token_hex(4)}", new_kill_id(), by, ids, monotonic() + HOLD_S)
+        self._guard.causes.holds[hold.hold_id] = hold
+        self.freeze(ids, "hold", by)
+        return hold
+
+    def let_go(self, hold_id: str, by: str) -> list[str]:
+        """Thaws what this hold froze, and nothing that another hold still holds. NotFound when it is over (or killed)."""
+        holds = self._guard.causes.holds
+        hold = holds.get(hold_id)
+        if hold is None:
+            raise NotFound("There is no such hold: it was let go, or it ended in a kill.", "watchfloor status says which.")
+        was, hold.deadline = hold.deadline, None  # from here on it does not fire
+        others = {agent for other in holds.values() if other is not hold for agent in other.agents}
+        del holds[hold_id]
+        try:
+            return self.thaw([a for a in self._guard.causes.having("hold") if a not in others], "hold", by)
+        except NotRecorded:
+            holds[hold_id] = hold
+            hold.why = "letting go could not be recorded" if was is not None else hold.why
+            self._tell_holds()
+            raise
+        finally:
+            self._tell_holds()
+
+    def peer_vanished(self, hold_id: str) -> None:
+        """Everything stays frozen, and says so."""
+        hold = self._guard.causes.holds.get(hold_id)
+        if hold is not None and hold.deadline is not None:
+            hold.deadline, hold.why = None, "the one who held vanished"
+            self._guard.clerk.do(lambda: self._record_vanished(hold))
+            self._tell_holds()
+
+    def _record_vanished(self, hold: Hold) -> None:
+        guard = self._guard
+        guard.record("hold", guard.causes.save, lambda: guard.journal.append("hold_abandoned", hold_id=hold.hold_id, by=hold.by))
+
+    def _tell_holds(self) -> None:
+        guard = self._guard
+        for key in [k for k in guard.notices if k.startswith("hold-")]:
+            del guard.notices[key]
+        for hold in guard.causes.holds.values():
+            if hold.deadline is None:
+                guard.notices[f"hold-{hold.hold_id}"] = (
+                    f"Frozen by a hold that was neither let go nor finished ({hold.why}): let go of {hold.hold_id}, or kill."
+                )
+
+    def fire_holds(self) -> None:
+        """A hold whose time is over is a press on everything."""
+        for hold in list(self._guard.causes.holds.values()):
+            if hold.deadline is not None and monotonic() >= hold.deadline:
+                del self._guard.causes.holds[hold.hold_id]
+                self._guard.press("all", "Held until the end", hold.by, kill_id=hold.kill_id)
+
+    def next_hold(self) -> float | None:
+        """Seconds until a hold fires."""
+        deadlines = [h.deadline for h in list(self._guard.causes.holds.values()) if h.deadline is not None]
+        return max(0.0, min(deadlines) - monotonic()) if deadlines else None
+
+    # --- timers -------------------------------------------------------------------------------------------------------
+
+    def heartbeat(self, planned_restart_s: float | None = None) -> None:
+        """The supervisor lives (and, with a planned restart, will be away that long, 120 s at most)."""
+        self.heard_at = monotonic()
+        away = min(max(planned_restart_s or 0.0, 0.0), PLANNED_RESTART_S)
+        self._heartbeat_until = self.heard_at + max(self._guard.config.heartbeat_s, away)
+        if self.heartbeat_lost:
+            self.heartbeat_lost = False
+            self._guard.notices.pop("heartbeat", None)
+            self._guard.clerk.do(lambda: self._thaw_quietly("heartbeat"))
+
+    def lease(self, seconds: float | None) -> None:
+        """The remote channel was read well: agents may run that long. None ends leasing (journalled first)."""
+        guard = self._guard
+        if seconds is None:
+            try:
+                guard.journal.append("lease_off")
+            except OSError as error:
+                raise NotRecorded("Ending the lease could not be recorded.", "Make room on the disk.") from error
+            guard.causes.lease_until = None
+        else:
+            guard.causes.lease_until = boottime() + min(max(seconds, 0.0), LONGEST_LEASE_S)
+        guard.record("lease", guard.causes.save)
+        if self.lease_over and (guard.causes.lease_until is None or guard.causes.lease_until > boottime()):
+            self.lease_over = False
+            guard.notices.pop("lease", None)
+            self._thaw_quietly("lease")
+
+    def soft_stop(self, on: bool, why: str) -> None:
+        """Freeze, no launches, no egress (relays are killed), because the kill channel cannot be trusted."""
+        guard = self._guard
+        if on:
+            guard.causes.soft_stop = why[:300] or "soft stop"
+            self.freeze(guard.known("all"), "soft_stop", "supervisor")
+            if guard.tree is not None:
+                guard.tree.relays.kill()
+            return
+        was, guard.causes.soft_stop = guard.causes.soft_stop, ""
+        try:
+            self.thaw(guard.causes.having("soft_stop"), "soft_stop", "supervisor")
+            guard.causes.save()
+        except (NotRecorded, OSError):
+            guard.causes.soft_stop = was
+            raise
+
+    def _thaw_quietly(self, cause: str) -> None:
+        guard = self._guard
+        try:
+            self.thaw(guard.causes.having(cause), cause, "guard")
+        except NotRecorded:  # the notice is set; the next heartbeat or lease tries again
+            self.heartbeat_lost |= cause == "heartbeat"
+            self.lease_over |= cause == "lease"
+
+    def check_timers(self) -> None:
+        """Freezes when the supervisor's heartbeat or the remote channel's lease ran out."""
+        guard = self._guard
+        if not self.heartbeat_lost and monotonic() > self._heartbeat_until:
+            self.heartbeat_lost = True
+            guard.notices["heartbeat"] = "The supervisor is silent: its agents are frozen until it is back."
+            self.freeze(guard.known("all"), "heartbeat", "guard")
+        until = guard.causes.lease_until
+        if not self.lease_over and until is not None and boottime() > until:
+            self.lease_over = True
+            guard.notices["lease"] = "The lease of the remote kill channel ran out: agents are frozen until it is read well again."
+            self.freeze(guard.known("all"), "lease", "guard")
+
+    def lease_left(self) -> float | None:
+        until = self._guard.causes.lease_until
+        return None if until is None else round(max(0.0, until - boottime()), 3)
+
+    def why_nothing_starts(self) -> str:
+        """Empty when launches are allowed as far as freezing goes."""
+        if self._guard.causes.soft_stop:
+            return f"Soft stop: {self._guard.causes.soft_stop}."
+        if self._guard.causes.holds:
+            return "The panic control is being held, or a hold was never let go: nothing starts."
+        if self.heartbeat_lost:
+            return "The supervisor's heartbeat is missing: nothing starts."
+        left = self.lease_left()
+        return "There is no valid lease of the remote kill channel: nothing starts." if left == 0.0 else ""
+
+
+def check_cause(cause: str, allowed: tuple[str, ...]) -> str:
+    """A cause that this door may set or lift. Conflict otherwise."""
+    if cause not in allowed:
+        raise Conflict(f"Cause {cause[:30]!r} cannot be set or lifted here.", f"Use one of: {', '.join(allowed)}.")
+    return cause

@@ -1,0 +1,308 @@
+"""The guard: what it holds, how it takes over from a dead one, and the press.
+
+``press`` is called on the loop's thread and touches no disk, no engine and no other process's answer before SIGKILL is out.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.domain.errors import ConsoleError, Unavailable
+from console.domain.guard import HEARTBEAT_S
+from console.domain.kill import StepName, StepStatus
+from console.killswitch import processes
+from console.killswitch.aims import Aim, kill_running_container
+from console.killswitch.causes import Causes
+from console.killswitch.cgroups import Tree, find_mounts, make_tree
+from console.killswitch.durable import Damaged, Reserve
+from console.killswitch.engine_socket import Engine, Follower, Running
+from console.killswitch.journal import Journal
+from console.killswitch.latch import Latch
+from console.killswitch.peers import AgentPlaces
+from console.killswitch.reaper import Field, Kill, Order
+from console.killswitch.receipts import new_kill_id, read_receipt, write_receipt
+from console.killswitch.registry import Entry, Registry
+
+KILLS_KEPT = 50
+FAULTS = (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError, AssertionError, ConsoleError)
+"""What a bug or a broken machine raises. Named at the three doors that must stay open: a press, the loop, the clerk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the guard is started with."""
+
+    state_dir: Path
+    run_dir: Path
+    instance_id: str
+    engine_socket: Path | None = None
+    heartbeat_s: float = HEARTBEAT_S
+    lease: bool = False
+    """The remote channel is configured: without a valid lease nothing runs."""
+    supervisor_uid: int | None = None
+    orphan_s: float = 900.0
+    """Without supervisor, agent and latch for this many seconds the guard ends."""
+
+    @property
+    def guard_dir(self) -> Path:
+        return self.state_dir / "guard"
+
+
+class Clerk(threading.Thread):
+    """The one thread that waits for disks and engines, in order, so that the loop never does."""
+
+    def __init__(self) -> None:
+        super().__init__(name="clerk", daemon=True)
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+
+    def do(self, job: Callable[[], None]) -> None:
+        self._jobs.put(job)
+
+    def run(self) -> None:
+        while True:
+            job = self._jobs.get()
+            try:
+                job()
+            except FAULTS as fault:  # the thread must outlive any one job
+                note_fault("clerk", fault)
+
+
+class Guard:
+    """All that one instance's guard holds. Everything in memory is changed under ``lock``; nothing slow is done under it."""
+
+    def __init__(self, config: Config) -> None:
+        config.guard_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.config = config
+        self.lock = threading.RLock()
+        self.reserve = Reserve(config.guard_dir / "reserve")
+        self.latch = Latch(config.guard_dir, self.reserve)
+        self.registry = Registry(config.guard_dir, self.reserve)
+        self.causes = Causes(config.guard_dir / "causes.json", self.reserve)
+        self.clerk = Clerk()
+        self.mounts = find_mounts()
+        self.tree: Tree | None = None
+        self.tree_why = ""
+        self.engine = Engine(config.engine_socket, config.instance_id) if config.engine_socket else None
+        self.follower = Follower(self.engine, self.container_started) if self.engine else None
+        self.kills: dict[str, Kill] = {}
+        self.notices: dict[str, str] = {}
+        self.supervisor_pid = 0
+        self.unwritten: list[Kill] = []
+        """Kills whose receipt the disk refused so far."""
+
+    def take_over(self) -> None:
+        """Reads all that a former guard left, opens it, and finishes what it had begun."""
+        entries, damaged = self._read_registry()
+        self.journal = Journal(self.config.guard_dir, self.reserve)
+        self.latch.load(max(self.registry.generation, self.journal.generation))
+        try:
+            self.tree = make_tree(self.config.instance_id, self.mounts, self.registry.root)
+            self.registry.root = str(self.tree.root)
+        except Unavailable as error:
+            self.tree_why = str(error)
+        self.registry.restore(entries, self.tree)
+        self.registry.engine_socket = str(self.config.engine_socket or "")
+        if damaged and not self.latch.state.latched:
+            self.latch.press("registry-unreadable", damaged)
+        if self.latch.state.why:
+            self.notices["latch"] = self.latch.state.why
+        self._read_causes()
+        self.reserve.make()
+        self.record("state", self.latch.save, self.registry.save, self.causes.save)
+        self.clerk.start()
+
+    def _read_registry(self) -> tuple[tuple[Entry, ...], str]:
+        try:
+            return self.registry.load(), ""
+        except (Damaged, OSError) as error:
+            self.notices["registry"] = f"The registry could not be read ({error}): it reads as killed."
+            return (), self.notices["registry"]
+
+    def _read_causes(self) -> None:
+        try:
+            self.causes.load()
+        except (Damaged, OSError) as error:
+            self.notices["causes"] = f"The causes of freeze could not be read ({error}): every agent stays frozen until it is thawed."
+            for agent_id in self.registry.held:
+                self.causes.add(agent_id, "operator")
+
+    def finish_kills(self) -> None:
+        """A kill that a former guard began is carried to its end."""
+        state = self.latch.state
+        killed = {h.entry.killed for h in self.registry.held.values() if h.entry.killed and h.is_populated()}
+        if state.latched:
+            last = state.kills[-1] if state.kills else ""
+            done = read_receipt(self.config.guard_dir, last) if last and "unreadable" not in last else None
+            alive = any(h.is_populated() for h in self.registry.held.values()) or (
+                self.tree is not None and self.tree.agents.is_populated()
+            )
+            unfinished = last and "unreadable" not in last and (done is None or not done.complete)
+            if alive or unfinished:
+                self.press("all", "Finished after a restart of the guard", "guard", kill_id=last if unfinished else "")
+            return
+        for kill_id in killed:
+            ids = [h.entry.agent_id for h in self.registry.held.values() if h.entry.killed == kill_id]
+            self.press(ids, "Finished after a restart of the guard", "guard")
+
+    def press(self, scope: str | list[str], reason: str, by: str, order: str = "", kill_id: str = "", peer: int = 0) -> Kill:
+        """Kills: everything and latches ("all"), or the agents named. Never raises; returns after the first SIGKILL wave."""
+        with self.lock:
+            is_all = scope == "all"
+            ids = list(self.registry.held) if is_all else list(dict.fromkeys(scope))
+            kill_id = kill_id or new_kill_id()
+            kill = Kill(
+                Order(kill_id, "all" if is_all else ",".join(ids), reason[:500], by[:100], order[:200]),
+                self._field(peer),
+                [Aim(i, self.registry.held.get(i)) for i in ids],
+            )
+            if is_all and kill_id not in self.latch.state.kills:
+                self.registry.generation = self.latch.press(kill_id, reason).generation
+            self.registry.mark_killed(ids, kill_id)
+            kill.strike()
+            self.kills[kill_id] = kill
+            while len(self.kills) > KILLS_KEPT:
+                self.kills.pop(next(iter(self.kills)))
+        kill.note(StepName.REFUSE, StepStatus.OK, "Launches are refused." if is_all else "These agents start nothing any more.")
+        recorder = _start(lambda: self._record_press(kill), "press-record")
+        kill.on_zero = lambda: self._write_receipt(kill)
+        kill.on_done = lambda: self._finish(kill, recorder)
+        _start(kill.run, "kill")
+        return kill
+
+    def _field(self, peer: int) -> Field:
+        spared = [os.getpid(), self.supervisor_pid, peer]
+        return Field(
+            self.config.instance_id,
+            self.config.run_dir,
+            self.tree,
+            self.engine,
+            self.registry.containers_ever,
+            lambda: frozenset().union(*(processes.ancestors(pid) for pid in spared if pid > 1)),
+        )
+
+    def _record_press(self, kill: Kill) -> None:
+        problems = []
+        if kill.order.is_all:
+            problems += self.record("latch", self.latch.save)
+            if problems:
+                kill.note(StepName.LATCH, StepStatus.FAILED, f"Latched in memory only: {problems[0]}")
+            else:
+                kill.note(StepName.LATCH, StepStatus.OK, f"Generation {self.latch.state.generation}, on disk")
+        else:
+            kill.note(StepName.LATCH, StepStatus.SKIPPED, "Only the agents named: no latch.")
+        o = kill.order
+        words = {"kill_id": o.kill_id, "scope": o.scope[:4000], "reason": o.reason, "by": o.by, "order": o.remote_order}
+        generation = self.latch.state.generation
+        self.record("journal", lambda: self.journal.append("press", **words, generation=generation))
+        self.record("registry", self.registry.save)
+
+    def _finish(self, kill: Kill, recorder: threading.Thread | None) -> None:
+        if recorder is not None:
+            recorder.join(3.0)
+        if StepName.LATCH not in kill.steps:
+            kill.note(StepName.LATCH, StepStatus.UNKNOWN, "The disk has not answered yet.")
+        self._write_receipt(kill)
+
+    def retry_receipt(self, kill: Kill) -> None:
+        """The disk may have room again."""
+        self._write_receipt(kill)
+
+    def _write_receipt(self, kill: Kill) -> None:
+        problems = self.record("receipt", lambda: write_receipt(self.config.guard_dir, kill.receipt(), self.reserve))
+        if problems and kill not in self.unwritten:
+            self.unwritten.append(kill)
+
+    def record(self, what: str, *writes: Callable[[], object]) -> list[str]:
+        """Durable writes that stop nothing when they fail: the words of what failed, kept as a notice."""
+        problems = []
+        for write in writes:
+            try:
+                write()
+            except OSError as error:
+                problems.append(f"{what} not written: {error.strerror or error}")
+        if problems:
+            self.notices[f"disk-{what}"] = problems[0]
+        else:
+            self.notices.pop(f"disk-{what}", None)
+        return problems
+
+    def container_started(self, container: Running) -> None:
+        """The engine says that a container of ours runs: while killed, it does not stay."""
+        held = self.registry.held.get(container.agent_id)
+        if self.engine is None or not (self.latch.state.latched or (held is not None and held.entry.killed)):
+            return
+        if kill_running_container(self.engine, container.container_id, self.tree.mount if self.tree else None):
+            self.notices["came-back"] = f"Container {container.container_id[:12]} started after the kill and was killed again."
+
+    def strike_the_risen(self) -> None:
+        """Whatever shows up among the killed is struck again. Cheap enough for every quarter of a second."""
+        with self.lock:
+            latched, tree = self.latch.state.latched, self.tree
+            if latched and tree is not None and tree.agents.is_populated():
+                tree.agents.kill()
+            for held in self.registry.held.values():
+                if (latched or held.entry.killed) and held.is_populated():
+                    Aim(held.entry.agent_id, held).strike(tree.mount if tree else None, tree.agents.path if tree else None)
+                    self.notices["risen"] = f"Agent {held.entry.agent_id} had processes after its kill; they are struck until none is left."
+
+    def agent_places(self) -> AgentPlaces:
+        """Where a peer must not come from."""
+        with self.lock:
+            folders = [Path(f) for h in self.registry.held.values() for f in (h.entry.leaf, h.entry.container_leaf) if f]
+            namespaces = frozenset(h.entry.pid_namespace for h in self.registry.held.values() if h.entry.pid_namespace)
+        if self.tree is not None:
+            folders.append(self.tree.agents.path)
+        return AgentPlaces(self.mounts.v2, tuple(folders), namespaces)
+
+    def is_killing(self) -> bool:
+        return any(not kill.finished.is_set() for kill in list(self.kills.values()))
+
+    def known(self, scope: str | Iterable[str]) -> list[str]:
+        """Agent ids of a scope that are registered."""
+        with self.lock:
+            return list(self.registry.held) if scope == "all" else [i for i in scope if i in self.registry.held]
+
+    def caps(self) -> dict[str, str]:
+        """How it kills here, for the status."""
+        return {"cgroup": f"v2 {self.tree.root}" if self.tree else "", "why": self.tree_why}
+
+
+def _start(job: Callable[[], None], name: str) -> threading.Thread | None:
+    """In a thread; at once, here, where no thread can be had. Never raises."""
+
+    def safely() -> None:
+        try:
+            job()
+        except FAULTS as fault:
+            note_fault(name, fault)
+
+    try:
+        thread = threading.Thread(target=safely, name=name, daemon=True)
+        thread.start()
+    except RuntimeError:
+        safely()
+        return None
+    return thread
+
+
+def note_fault(where: str, fault: BaseException) -> None:
+    """For the log; the guard goes on."""
+    lines = traceback.format_exception(type(fault), fault, fault.__traceback__)
+    try:
+        sys.stderr.write(f"{where}: {''.join(lines)}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        pass  # a full disk must not stop the guard from stopping agents
+
+
+def monotonic() -> float:
+    """CLOCK_MONOTONIC: a suspend does not count."""
+    return time.monotonic()

@@ -1,0 +1,188 @@
+"""Tickets: an agent starts only in a leaf that the guard made and can kill, and only if no press came in between."""
+
+from __future__ import annotations
+
+import os
+import resource
+from dataclasses import replace
+from typing import Any
+
+from console.domain.agent import AGENT_ID, ControlLevel
+from console.domain.errors import Conflict, ConsoleError, Denied, Killed, NotFound, NotRecorded, Unavailable, UsageProblem
+from console.killswitch import processes
+from console.killswitch.causes import set_frozen
+from console.killswitch.cgroups import Leaf, Refused, container_folder
+from console.killswitch.engine_socket import CONTAINER_ID
+from console.killswitch.freezing import Freezing
+from console.killswitch.guard import Guard
+from console.killswitch.peers import is_among
+from console.killswitch.processes import Handle
+from console.killswitch.registry import Entry, Held
+
+SPARE_DESCRIPTORS = 64
+
+
+def spare_descriptors() -> int:
+    """How many more files this process may open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with os.scandir("/proc/self/fd") as entries:
+        return soft - sum(1 for _ in entries)
+
+
+class Launches:
+    """The supervisor's side of starting and ending agents. Runs on the clerk's thread."""
+
+    def __init__(self, guard: Guard, freezing: Freezing) -> None:
+        self._guard = guard
+        self._freezing = freezing
+
+    def _refuse_if_stopped(self) -> None:
+        self._guard.latch.obey_disk()
+        if self._guard.latch.state.latched:
+            raise Killed("The kill switch is latched: nothing starts.", "Rearm first (watchfloor rearm).")
+        why = self._freezing.why_nothing_starts()
+        if why:
+            raise Denied(why, "watchfloor status says what is missing.")
+
+    def ticket(
+        self, agent_id: str, kind: str, control_level: str, pids_max: int | None = None, memory_max: int | None = None
+    ) -> dict[str, Any]:
+        """A leaf for one agent. Raises Killed, Denied, Conflict, UsageProblem, Unavailable or NotRecorded."""
+        if not AGENT_ID.match(agent_id) or kind not in ("process", "container") or control_level not in set(ControlLevel):
+            raise UsageProblem("The ticket's agent id, kind or control level is not valid.", "Use a-z, 0-9 and -, process or container.")
+        guard = self._guard
+        self._refuse_if_stopped()
+        if agent_id in guard.registry.held:
+            raise Conflict(f"Agent {agent_id} is registered already.", "Use a new id, or forget the old one first.")
+        if spare_descriptors() < SPARE_DESCRIPTORS:
+            raise Unavailable(
+                "The guard has too few spare file descriptors to hold another agent.", "Raise its LimitNOFILE, or end agents."
+            )
+        leaf, limits = self._make_leaf(agent_id, pids_max, memory_max)
+        place, inode = (str(leaf.path), leaf.inode) if leaf else ("", 0)
+        with guard.lock:
+            generation = guard.latch.state.generation
+            guard.registry.held[agent_id] = Held(Entry(agent_id, kind, control_level, generation, place, inode, limits), leaf)
+            guard.registry.containers_ever |= kind == "container"
+        self._save_or_drop(agent_id)
+        self._refuse_if_changed(generation)
+        return {"leaf": place, "limit_leaves": list(limits), "generation": generation, "inode": inode}
+
+    def _make_leaf(self, agent_id: str, pids_max: int | None, memory_max: int | None) -> tuple[Leaf | None, tuple[str, ...]]:
+        tree = self._guard.tree
+        if tree is None:
+            return None, ()
+        try:
+            return tree.make_leaf(agent_id, pids_max, memory_max)
+        except OSError as error:
+            raise Unavailable(
+                f"No cgroup could be made for {agent_id}: {error.strerror}.", "watchfloor status says where the guard works."
+            ) from error
+
+    def _save_or_drop(self, agent_id: str) -> None:
+        guard = self._guard
+        try:
+            guard.registry.save()
+        except OSError as error:
+            with guard.lock:
+                guard.registry.retire(agent_id)
+            raise NotRecorded(
+                f"The guard's registry cannot be written: {error.strerror}.", "Make room on the disk; nothing starts until then."
+            ) from error
+
+    def _refuse_if_changed(self, generation: int) -> None:
+        self._refuse_if_stopped()
+        if generation != self._guard.latch.state.generation:
+            raise Killed("A press came in between: this launch is refused.", "Launch again once the switch is rearmed.")
+
+    def confirm(self, agent_id: str, generation: int, pid: int, start_ticks: int, container_id: str = "") -> dict[str, Any]:
+        """The process is in its leaf and waits at its gate. Raises Killed when a press won, or what is wrong with the process."""
+        guard = self._guard
+        with guard.lock:
+            held = guard.registry.held.get(agent_id)
+        if held is None:
+            raise NotFound(f"Agent {agent_id} has no ticket.", "Ask for one first.")
+        self._refuse_if_killed(held, generation)
+        try:
+            init = Handle(pid, start_ticks)
+        except OSError as error:
+            raise Denied(f"Process {pid} is not there as described.", "It ended, or its pid was reused: abort this launch.") from error
+        try:
+            entry, container = self._identify(held, init, container_id)
+        except ConsoleError:
+            init.close()
+            raise
+        with guard.lock:
+            self._refuse_if_killed(held, generation)
+            held.entry, held.init, held.container = entry, init, container
+            if guard.causes.of(agent_id):
+                set_frozen(held, True, None)
+        held.look()
+        try:
+            guard.registry.save()
+        except OSError as error:
+            raise NotRecorded(
+                f"The guard's registry cannot be written: {error.strerror}.", "Abort this launch; make room on the disk."
+            ) from error
+        self._refuse_if_killed(held, generation)
+        return {"pid_namespace": entry.pid_namespace, "container_cgroup": entry.container_leaf}
+
+    def _refuse_if_killed(self, held: Held, generation: int) -> None:
+        if held.entry.killed:
+            raise Killed("A press came in between: this launch is refused.", "Abort it.")
+        self._refuse_if_changed(generation)
+
+    def _identify(self, held: Held, init: Handle, container_id: str) -> tuple[Entry, Leaf | None]:
+        """Where the process lives, checked against the ticket."""
+        own = processes.pid_namespace("self")
+        namespace = init.namespace if init.namespace is not None and init.namespace != own else 0
+        entry = replace(held.entry, confirmed=True, pid=init.pid, start_ticks=init.start_ticks, pid_namespace=namespace)
+        mount = self._guard.mounts.v2
+        if entry.kind == "container":
+            return self._identify_container(entry, init.pid, container_id)
+        line = processes.cgroup_line(init.pid)
+        where = mount.locate(line) if mount and line is not None else None
+        if held.leaf is not None and not is_among(where, (held.leaf.path,)):
+            raise Denied(f"Process {init.pid} is not in the leaf of its ticket.", "Enter the leaf before confirming; abort this launch.")
+        return entry, None
+
+    def _identify_container(self, entry: Entry, pid: int, container_id: str) -> tuple[Entry, Leaf | None]:
+        if not CONTAINER_ID.match(container_id):
+            raise UsageProblem("The container's id is missing or not valid.", "Send the full id the engine gave.")
+        entry = replace(entry, container_id=container_id)
+        if self._guard.mounts.v2 is None:
+            return entry, None
+        try:
+            leaf = Leaf(container_folder(pid, container_id, self._guard.mounts.v2))
+            leaf.check(self._guard.mounts.v2)
+        except Refused as refusal:
+            if entry.pid_namespace:  # a v1-only engine: its PID namespace is killed through its init
+                return entry, None
+            raise Denied(refusal.what, "Abort this launch.") from refusal
+        except OSError as error:
+            raise Denied(f"The container's cgroup cannot be opened: {error.strerror}.", "Abort this launch.") from error
+        return replace(entry, container_leaf=str(leaf.path), container_inode=leaf.inode), leaf
+
+    def forget(self, agent_id: str) -> dict[str, Any]:
+        """The agent ended. Raises Conflict while anything of it is alive."""
+        guard = self._guard
+        with guard.lock:
+            held = guard.registry.held.get(agent_id)
+            if held is None:
+                return {"known": False}
+            if held.is_populated():
+                raise Conflict(f"Agent {agent_id} still has processes.", "Kill it first, or wait until it has ended.")
+            guard.registry.retire(agent_id)
+            guard.causes.by_agent.pop(agent_id, None)
+        guard.record("registry", guard.registry.save, guard.causes.save)
+        if not guard.is_killing():
+            guard.registry.sweep()
+        return {"known": True}
+
+    def procs(self, agent_id: str) -> dict[str, Any]:
+        """How many processes an agent has, and the first hundred."""
+        held = self._guard.registry.held.get(agent_id)
+        if held is None:
+            raise NotFound(f"Agent {agent_id} is not registered.", "watchfloor fleet lists them.")
+        pids = held.pids()
+        return {"count": len(pids), "pids": pids[:100]}

@@ -1,0 +1,139 @@
+"""Pressing from outside the guard: through it when it answers, without it, from the registry on disk, when it does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+from console.domain.errors import ConsoleError, Denied, TimedOut, Unreachable
+from console.domain.kill import Receipt, StepName, StepStatus, receipt_from_json
+from console.killswitch import processes
+from console.killswitch.aims import Aim
+from console.killswitch.cgroups import find_mounts, find_tree
+from console.killswitch.client import GuardClient
+from console.killswitch.durable import Damaged, Reserve
+from console.killswitch.engine_socket import Engine
+from console.killswitch.journal import Journal
+from console.killswitch.latch import Latch
+from console.killswitch.peers import inside_an_agent
+from console.killswitch.reaper import Field, Kill, Order
+from console.killswitch.receipts import new_kill_id, read_receipt, write_receipt
+from console.killswitch.registry import Entry, Registry
+
+
+def press_and_wait(
+    state_dir: Path, run_dir: Path, instance_id: str, scope: str | list[str], reason: str, by: str, timeout_s: float = 10.0
+) -> Receipt:
+    """Kills and waits for the local receipt. The guard has 0.3 s to answer; then the same work is done here.
+
+    Denied when this process is an agent's; TimedOut when the kill went out and its receipt did not come in time.
+    """
+    client = GuardClient(run_dir / "guard.sock", timeout_s=2.0)
+    try:
+        kill_id = client.press(scope, reason, by)
+    except (Unreachable, TimedOut):
+        client.close()
+        return press_without_guard(state_dir, run_dir, instance_id, scope, reason, by)
+    try:
+        return _wait(client, state_dir / "guard", kill_id, time.monotonic() + timeout_s)
+    except Unreachable:  # it died in the middle
+        return press_without_guard(state_dir, run_dir, instance_id, scope, reason, by)
+    finally:
+        client.close()
+
+
+def _wait(client: GuardClient, guard_dir: Path, kill_id: str, deadline: float) -> Receipt:
+    while time.monotonic() < deadline:
+        try:
+            is_done = bool(client.progress(kill_id)["done"])
+        except TimedOut:
+            is_done = False
+        if is_done:
+            receipt = read_receipt(guard_dir, kill_id)
+            if receipt is not None and receipt.complete:
+                return receipt
+            try:
+                return receipt_from_json(json.loads(client.receipt_text(kill_id)))
+            except (ValueError, KeyError, TypeError) as error:
+                raise ConsoleError("The guard's receipt cannot be read.", f"See {guard_dir}.") from error
+        time.sleep(0.02)
+    raise TimedOut(f"Kill {kill_id} went out; its receipt is not complete yet.", "watchfloor receipt list shows it when it is.")
+
+
+def press_without_guard(
+    state_dir: Path, run_dir: Path, instance_id: str, scope: str | list[str], reason: str, by: str, order: str = ""
+) -> Receipt:
+    """The guard's work by the guard's code, in this process. A press on everything leaves the latch on disk.
+
+    Raises Denied when this process is an agent's; whatever else goes wrong is in the receipt.
+    """
+    if inside_an_agent():
+        raise Denied("An agent has no say here.", "")
+    guard_dir = state_dir / "guard"
+    reserve = Reserve(guard_dir / "reserve")
+    registry, problems = Registry(guard_dir, reserve), []
+    try:
+        entries: tuple[Entry, ...] = registry.load()
+    except (Damaged, OSError) as error:
+        entries = ()
+        problems.append(f"The registry could not be read ({error}): only leaves found on disk and marked processes were killed.")
+    mounts = find_mounts()
+    tree = find_tree(instance_id, mounts, registry.root)
+    registry.restore(entries, tree)
+    ids = list(registry.held) if scope == "all" else list(dict.fromkeys(scope))
+    engine = Engine(Path(registry.engine_socket), instance_id) if registry.engine_socket else None
+    spared = (os.getpid(), os.getppid())
+    kill = Kill(
+        Order(new_kill_id(), "all" if scope == "all" else ",".join(ids), reason[:500], by[:100], order[:200]),
+        Field(
+            instance_id,
+            run_dir,
+            tree,
+            engine,
+            registry.containers_ever,
+            lambda: frozenset().union(*(processes.ancestors(pid) for pid in spared)),
+        ),
+        [Aim(i, registry.held.get(i)) for i in ids],
+    )
+    kill.excluded += problems
+    kill.strike()
+    kill.note(StepName.REFUSE, StepStatus.OK, "No guard runs, so no launch is confirmed.")
+    _record(kill, guard_dir, registry, reserve)
+    kill.on_zero = kill.on_done = lambda: _write(kill, guard_dir, reserve)
+    kill.run()
+    if registry.retired:
+        registry.sweep()
+    receipt = kill.receipt()
+    for held in registry.held.values():
+        held.close()
+    if tree is not None:
+        tree.close()
+    return receipt
+
+
+def _record(kill: Kill, guard_dir: Path, registry: Registry, reserve: Reserve) -> None:
+    """Latch and journal, as the guard does it; a full disk costs the record, never the kill."""
+    journal = Journal(guard_dir, reserve)
+    latch = Latch(guard_dir, reserve)
+    try:
+        guard_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if kill.order.is_all:
+            latch.load(max(registry.generation, journal.generation))
+            latch.press(kill.order.kill_id, kill.order.reason)
+            latch.save()
+            kill.note(StepName.LATCH, StepStatus.OK, f"Generation {latch.state.generation}, on disk; pressed without the guard")
+        else:
+            kill.note(StepName.LATCH, StepStatus.SKIPPED, "Only the agents named: no latch.")
+        words = {"kill_id": kill.order.kill_id, "scope": kill.order.scope[:4000], "reason": kill.order.reason, "by": kill.order.by}
+        journal.append("press", **words, generation=latch.state.generation, without_guard=True)
+    except OSError as error:
+        kill.note(StepName.LATCH, StepStatus.FAILED, f"Not on disk: {error.strerror or error}")
+
+
+def _write(kill: Kill, guard_dir: Path, reserve: Reserve) -> None:
+    try:
+        write_receipt(guard_dir, kill.receipt(), reserve)
+    except OSError as error:
+        kill.excluded.append(f"The receipt could not be written: {error.strerror or error}")

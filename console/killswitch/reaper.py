@@ -1,0 +1,351 @@
+"""A kill, from the first SIGKILL to the second look. The same code runs in the guard and without one.
+
+Order: (1) every cgroup and pidfd is struck, (2) the engine is told as well, in threads of its own, (3) zero is proven by the
+kernel or the strike is repeated every 50 ms, 5 s at most, (4) a second look at +500 ms hunts what came back or got away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
+from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor
+from console.killswitch import processes
+from console.killswitch.aims import Aim, kill_running_container
+from console.killswitch.cgroups import Leaf, Refused, Tree
+from console.killswitch.engine_socket import Engine, EngineSilent, Running
+from console.killswitch.peers import is_among
+from console.killswitch.registry import Entry, Held
+
+REPEAT_S = 0.05
+LAST_LOOK_S = 2.0
+ENGINE_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Who asked for what."""
+
+    kill_id: str
+    scope: str
+    """``all`` or a comma-separated list of agent ids."""
+    reason: str
+    by: str
+    remote_order: str = ""
+
+    @property
+    def is_all(self) -> bool:
+        return self.scope == "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What a kill works on."""
+
+    instance_id: str
+    run_dir: Path
+    tree: Tree | None
+    engine: Engine | None
+    containers_ever: bool
+    spared: Callable[[], frozenset[int]]
+    """Pids never signalled as strays: the guard, the supervisor, the presser and their ancestors."""
+
+
+@dataclass(slots=True)
+class Kill:
+    """One kill being carried out. ``strike`` then ``run``; neither raises."""
+
+    order: Order
+    field_: Field
+    aims: list[Aim]
+    on_zero: Callable[[], None] = lambda: None
+    on_done: Callable[[], None] = lambda: None
+    limit_s: float = KILL_LIMIT_S
+    t0: float = field(default_factory=time.monotonic)
+    pressed_at: float = field(default_factory=time.time)
+    steps: dict[StepName, Step] = field(default_factory=dict)
+    phase: str = "killing"
+    strays_left: list[Survivor] = field(default_factory=list)
+    excluded: list[str] = field(default_factory=list)
+    survivors: tuple[Survivor, ...] = ()
+    finished: threading.Event = field(default_factory=threading.Event)
+    _listed: list[Running] | None = None
+
+    def ms(self) -> float:
+        """Milliseconds since the press."""
+        return round((time.monotonic() - self.t0) * 1000, 3)
+
+    def note(self, name: StepName, status: StepStatus, detail: str) -> None:
+        """Decides a step; its time is that of the first look that decided it so."""
+        before = self.steps.get(name)
+        if before is not None and before.status is status:
+            self.steps[name] = Step(name, status, before.ms, detail)
+            return
+        self.steps[name] = Step(name, status, self.ms(), detail)
+
+    def strike(self) -> None:
+        """One recursive write kills every leaf of ours when everything is meant; then each container and pidfd."""
+        tree, covered = self.field_.tree, False
+        mount, below = (tree.mount, tree.agents.path) if tree else (None, None)
+        if tree is not None and self.order.is_all:
+            try:
+                tree.agents.check(tree.mount, tree.root)
+                covered = tree.agents.kill() == "sent"
+            except (Refused, OSError) as error:
+                self.excluded.append(f"The agents' cgroup was not struck as a whole: {error}")
+        for aim in self.aims:
+            aim.strike(mount, below, spare_leaf=covered)
+            if covered and aim.held is not None and aim.held.leaf is not None:
+                aim.writes["cgroup.kill on agents"] = "sent"
+
+    def run(self) -> None:
+        """Everything after the first wave."""
+        refused = sum(1 for a in self.aims for w in a.writes.values() if w.startswith(("refused", "failed")))
+        status = StepStatus.FAILED if refused else StepStatus.OK
+        self.note(
+            StepName.SIGNAL, status, f"{len(self.aims)} agents signalled" + (f", {refused} writes refused or failed" if refused else "")
+        )
+        self._tell_engine()
+        self._prove()
+        self.phase = "second_look"
+        self.on_zero()
+        time.sleep(max(0.0, self.t0 + SECOND_LOOK_S - time.monotonic()))
+        self._look_again()
+        self.phase = "done"
+        self.on_done()
+        self.finished.set()
+
+    def _prove(self) -> None:
+        deadline = self.t0 + self.limit_s
+        left = [aim for aim in self.aims if not aim.settle(self.ms())]
+        poll, by_fd = self._watch(left)
+        struck = time.monotonic()
+        while left and time.monotonic() < deadline:
+            ready = poll.poll(max(1.0, (struck + REPEAT_S - time.monotonic()) * 1000))
+            woken = [by_fd[fd][0] for fd, _ in ready]
+            done = {id(aim) for aim in (woken or left) if aim.settle(self.ms())}
+            for fd, _ in ready:
+                if not by_fd[fd][1]():  # a dead pidfd or a removed group would wake us for ever
+                    poll.unregister(fd)
+            left = [aim for aim in left if id(aim) not in done]
+            if time.monotonic() >= struck + REPEAT_S:
+                struck = time.monotonic()
+                self._strike_again(left)
+        for aim in left:
+            aim.give_up(self.ms())
+        self._judge_zero()
+
+    def _watch(self, aims: list[Aim]) -> tuple[select.poll, dict[int, tuple[Aim, Callable[[], bool]]]]:
+        """A poll that wakes for every target, and what each of its descriptors says: still alive?"""
+        poll, by_fd = select.poll(), {}
+        for aim in aims:
+            held = aim.held
+            for leaf in (held.leaf, held.container) if held is not None else ():
+                if leaf is not None and leaf.is_populated():
+                    poll.register(leaf.events_fd, select.POLLPRI)
+                    by_fd[leaf.events_fd] = (aim, leaf.is_populated)
+            if held is not None and held.init is not None and held.init.is_alive():
+                poll.register(held.init.fd, select.POLLIN)
+                by_fd[held.init.fd] = (aim, held.init.is_alive)
+        return poll, by_fd
+
+    def _strike_again(self, left: list[Aim]) -> None:
+        tree = self.field_.tree
+        for aim in left:
+            aim.strike(tree.mount if tree else None, tree.agents.path if tree else None)
+            if aim.is_pending_container and self._listed is not None:
+                aim.engine_says_gone = all(c.agent_id != aim.agent_id for c in self._listed)
+
+    def _judge_zero(self) -> None:
+        self.survivors = tuple(s for aim in self.aims for s in aim.survivors()) + tuple(self.strays_left)
+        unproven = [a for a in self.aims if a.outcome in (Outcome.NOT_PROVEN, Outcome.DYING)]
+        if unproven:
+            self.note(StepName.ZERO, StepStatus.FAILED, f"{len(unproven)} of {len(self.aims)} agents are not proven zero")
+        else:
+            best = sum(1 for a in self.aims if a.outcome is Outcome.BEST_EFFORT)
+            self.note(
+                StepName.ZERO, StepStatus.OK, f"{len(self.aims) - best} agents proven zero" + (f", {best} best effort" if best else "")
+            )
+
+    def _tell_engine(self) -> None:
+        """The engine's own kill, beside ours: it keeps a restart policy from bringing containers back. Nobody waits for it."""
+        engine = self.field_.engine
+        if engine is None:
+            return
+        queue = [aim for aim in self.aims if aim.container_id]
+
+        def work() -> None:
+            while queue:
+                try:
+                    aim = queue.pop()
+                except IndexError:
+                    return
+                aim.engine_answer = engine.kill(aim.container_id)
+
+        def ask() -> None:
+            with contextlib.suppress(EngineSilent):
+                self._listed = engine.running()
+
+        jobs: list[Callable[[], None]] = [work] * min(len(queue), ENGINE_THREADS)
+        if any(aim.is_pending_container for aim in self.aims):
+            jobs.append(ask)
+        for job in jobs:
+            with contextlib.suppress(RuntimeError):  # no thread to be had: the kernel's way does not need it
+                threading.Thread(target=job, name="engine-kill", daemon=True).start()
+
+    def _look_again(self) -> None:
+        """Populated again, containers that came back, marked processes outside our cgroups."""
+        words, unclear = [], False
+        again = [a for a in self.aims if a.outcome is Outcome.PROVEN_ZERO and a.held is not None and a.held.is_populated()]
+        for aim in again:
+            aim.outcome, aim.ms = Outcome.DYING, None
+        unknown = self._take_in_unknown()
+        if unknown:
+            words.append(f"{unknown} leaves that nobody had registered were populated, struck")
+        late = [a for a in self.aims if a.outcome in (Outcome.NOT_PROVEN, Outcome.DYING)]
+        for aim in late:
+            aim.outcome = Outcome.DYING
+        if again:
+            words.append(f"{len(again)} agents had processes again, struck again")
+        back, engine_silent = self._containers_back()
+        if back:
+            words.append(f"{back} containers had come back, killed again")
+        strays, left = self._hunt_strays()
+        if strays:
+            words.append(
+                f"{strays} stray processes found by their environment and killed" + (f", {left} of them still alive" if left else "")
+            )
+        if engine_silent:
+            unclear = self.field_.containers_ever
+            words.append("the engine did not answer" + (": containers that came back cannot be ruled out" if unclear else ""))
+        self._settle_again([*again, *late])
+        self._judge_zero()
+        failed = left or any(a.outcome is Outcome.NOT_PROVEN for a in self.aims)
+        status = StepStatus.FAILED if failed else StepStatus.UNKNOWN if unclear else StepStatus.OK
+        self.note(StepName.SECOND_LOOK, status, "; ".join(words) or "nothing had come back")
+
+    def _take_in_unknown(self) -> int:
+        """Leaves of ours that appeared without a ticket."""
+        tree = self.field_.tree
+        if tree is None or not self.order.is_all or not tree.agents.is_populated():
+            return 0
+        known = {a.held.entry.leaf for a in self.aims if a.held is not None}
+        count = 0
+        for agent_id, folder in tree.leaves_on_disk():
+            if str(folder) not in known:
+                with contextlib.suppress(OSError):
+                    leaf = Leaf(folder)
+                    self.aims.append(Aim(agent_id, Held(Entry(agent_id, "process", "managed", 0, str(folder), leaf.inode), leaf)))
+                    count += 1
+        return count
+
+    def _settle_again(self, aims: list[Aim]) -> None:
+        deadline = time.monotonic() + LAST_LOOK_S
+        left = [aim for aim in aims if not aim.settle(self.ms())]
+        while left and time.monotonic() < deadline:
+            self._strike_again(left)
+            time.sleep(REPEAT_S)
+            left = [aim for aim in left if not aim.settle(self.ms())]
+        for aim in left:
+            aim.give_up(self.ms())
+
+    def _in_scope(self, agent_id: str) -> bool:
+        return self.order.is_all or any(a.agent_id == agent_id for a in self.aims)
+
+    def _containers_back(self) -> tuple[int, bool]:
+        """(containers that were alive again, whether the engine was silent)."""
+        engine, tree = self.field_.engine, self.field_.tree
+        if engine is None:
+            return 0, False
+        count, deadline = 0, time.monotonic() + LAST_LOOK_S
+        try:
+            while listed := [c for c in engine.running() if self._in_scope(c.agent_id)]:
+                alive = [c for c in listed if kill_running_container(engine, c.container_id, tree.mount if tree else None)]
+                if not alive:
+                    break  # the engine's list is only late
+                count = max(count, len(alive))
+                if time.monotonic() > deadline:
+                    self._blame(alive)
+                    break
+                time.sleep(REPEAT_S)
+        except EngineSilent:
+            return count, True
+        return count, False
+
+    def _blame(self, alive: list[Running]) -> None:
+        for container in alive:
+            aim = self._aim_of(container.agent_id or container.container_id[:12])
+            aim.outcome, aim.why = Outcome.NOT_PROVEN, f"Container {container.container_id[:12]} keeps coming back."
+
+    def _aim_of(self, agent_id: str) -> Aim:
+        for aim in self.aims:
+            if aim.agent_id == agent_id:
+                return aim
+        self.aims.append(Aim(agent_id, None))
+        return self.aims[-1]
+
+    def _hunt_strays(self) -> tuple[int, int]:
+        """(marked processes found outside every place of ours and signalled, those still alive a second later)."""
+        handles: list[tuple[Aim, processes.Handle]] = []
+        spared = self.field_.spared()
+        for marked in processes.find_marked(self.field_.instance_id, self.field_.run_dir):
+            if marked.pid in spared or not self._in_scope(marked.agent_id) or self._is_at_home(marked.pid):
+                continue
+            try:
+                handle = processes.Handle(marked.pid, marked.start_ticks)
+            except OSError:
+                continue
+            aim = self._aim_of(marked.agent_id)
+            aim.strays.append(f"pid {marked.pid}: {processes.command_line(marked.pid)[:120]}: {handle.send(signal.SIGKILL)}")
+            handles.append((aim, handle))
+        deadline = time.monotonic() + 1.0
+        while any(h.is_alive() for _, h in handles) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        left = 0
+        for aim, handle in handles:
+            if handle.is_alive():
+                left += 1
+                aim.outcome, aim.why = Outcome.NOT_PROVEN, f"Stray process {handle.pid} is still alive."
+                words = (processes.state(handle.pid), processes.wait_channel(handle.pid), processes.command_line(handle.pid)[:200])
+                self.strays_left.append(Survivor(aim.agent_id, handle.pid, *words, "stray, found by its environment"))
+            elif aim.held is None and aim.outcome is Outcome.DYING:
+                aim.outcome, aim.ms, aim.why = Outcome.PROVEN_ZERO, self.ms(), "Known only by its stray process, which is dead."
+            handle.close()
+        return len(handles), left
+
+    def _is_at_home(self, pid: int) -> bool:
+        """In a cgroup that the kill has struck: proven, or not, by that cgroup."""
+        tree = self.field_.tree
+        line = processes.cgroup_line(pid)
+        where = tree.mount.locate(line) if tree and line is not None else None
+        folders = [tree.agents.path] if tree and self.order.is_all else []
+        folders += [leaf.path for a in self.aims if a.held for leaf in (a.held.leaf, a.held.container) if leaf is not None]
+        return is_among(where, folders)
+
+    def receipt(self) -> Receipt:
+        """The local part: ``complete`` once the second look is over (rotation, remote and evidence are the supervisor's)."""
+        targets = tuple(aim.target() for aim in self.aims)
+        proven = all(a.outcome in (Outcome.PROVEN_ZERO, Outcome.BEST_EFFORT) for a in self.aims)
+        return Receipt(
+            kill_id=self.order.kill_id,
+            instance_id=self.field_.instance_id,
+            scope=self.order.scope,
+            reason=self.order.reason,
+            by=self.order.by,
+            pressed_at=self.pressed_at,
+            order=self.order.remote_order,
+            verified_zero=proven and StepName.ZERO in self.steps,
+            survivors=self.survivors,
+            steps=tuple(self.steps[name] for name in StepName if name in self.steps),
+            targets=targets,
+            excluded=tuple(self.excluded),
+            ms_total=self.ms(),
+            complete=self.phase == "done",
+        )

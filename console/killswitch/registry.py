@@ -1,0 +1,202 @@
+"""The registry: every agent we were asked to be able to kill, on disk, and in memory with its files held open."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from console.domain.agent import AGENT_ID
+from console.killswitch import processes
+from console.killswitch.cgroups import Leaf, Refused, Tree
+from console.killswitch.durable import Damaged, Reserve, read_sealed, seal, write_whole
+from console.killswitch.processes import Handle
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is known of one agent across restarts of the guard."""
+
+    agent_id: str
+    kind: str
+    """``process`` or ``container``."""
+    control_level: str
+    generation: int
+    """Of the latch, when the ticket was given."""
+    leaf: str = ""
+    """Folder of its cgroup; empty where no cgroup can be used."""
+    inode: int = 0
+    limit_leaves: tuple[str, ...] = ()
+    confirmed: bool = False
+    pid: int = 0
+    """Of its sandbox's init, as this host sees it."""
+    start_ticks: int = 0
+    pid_namespace: int = 0
+    """Inode of its own PID namespace; 0 when it shares ours."""
+    container_id: str = ""
+    container_leaf: str = ""
+    container_inode: int = 0
+    killed: str = ""
+    """Id of the kill it was part of: nothing of it may run again."""
+
+
+@dataclass(slots=True)
+class Held:
+    """An agent in memory: its entry and what was opened in advance."""
+
+    entry: Entry
+    leaf: Leaf | None = None
+    container: Leaf | None = None
+    init: Handle | None = None
+    before: list[dict[str, object]] = field(default_factory=list)
+    """Its processes at the last look (at most 50)."""
+
+    def is_populated(self) -> bool:
+        """Whether anything of it may be alive."""
+        return any(leaf is not None and leaf.is_populated() for leaf in (self.leaf, self.container)) or (
+            self.init is not None and self.init.is_alive()
+        )
+
+    def pids(self) -> list[int]:
+        """Its processes, as this host sees them."""
+        found = [pid for leaf in (self.leaf, self.container) if leaf is not None for pid in leaf.pids()]
+        if not found and self.entry.pid_namespace and self.init is not None and self.init.is_alive():
+            found = processes.members(self.entry.pid_namespace)
+        if not found and self.init is not None and self.init.is_alive():
+            found = [self.init.pid]
+        return list(dict.fromkeys(found))
+
+    def look(self) -> None:
+        """Takes down what runs now, as the evidence of a later kill."""
+        known = {(p["pid"], p["start"]): p for p in self.before}
+        self.before = [known.get((pid, processes.start_ticks(pid))) or processes.describe(pid) for pid in self.pids()[:50]]
+
+    def close(self) -> None:
+        for part in (self.leaf, self.container, self.init):
+            if part is not None:
+                part.close()
+
+
+class Registry:
+    """All agents of the instance. Memory is changed under the guard's lock; ``save`` is not."""
+
+    def __init__(self, folder: Path, reserve: Reserve | None = None) -> None:
+        self.path = folder / "registry.json"
+        self._reserve = reserve
+        self.held: dict[str, Held] = {}
+        self.root = ""
+        """Of the cgroup tree."""
+        self.engine_socket = ""
+        self.generation = 0
+        """Highest generation of the latch seen: the latch's memory when its own file is lost."""
+        self.containers_ever = False
+        self.retired: list[Held] = []
+        """Forgotten ones, whose files are closed once no kill is using them."""
+
+    def load(self) -> tuple[Entry, ...]:
+        """What is on disk; Damaged or OSError when it cannot be read."""
+        body = read_sealed(self.path)
+        if body is None:
+            return ()
+        try:
+            self.root, self.engine_socket = str(body["root"]), str(body["engine_socket"])
+            self.generation, self.containers_ever = int(body["generation"]), bool(body["containers_ever"])
+            return tuple(_entry_from(raw) for raw in body["agents"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise Damaged("registry.json has the wrong shape") from error
+
+    def restore(self, entries: tuple[Entry, ...], tree: Tree | None) -> None:
+        """Opens what is still there, and takes in leaves that the registry does not know."""
+        for entry in entries:
+            self.held[entry.agent_id] = _open(entry)
+        known = {entry.leaf for entry in entries}
+        for agent_id, folder in tree.leaves_on_disk() if tree is not None else ():
+            if str(folder) not in known:
+                self._take_in(agent_id, folder)
+
+    def _take_in(self, agent_id: str, folder: Path) -> None:
+        key, number = agent_id, 2
+        while key in self.held:
+            key, number = f"{agent_id[:58]}-{number}", number + 1
+        try:
+            leaf = Leaf(folder)
+        except OSError:
+            return  # it was removed while we looked
+        entry = Entry(key, "process", "managed", self.generation, str(folder), leaf.inode, confirmed=True)
+        self.held[key] = Held(entry, leaf)
+
+    def save(self) -> None:
+        """Memory to disk; OSError when it is not durable."""
+        body = {
+            "root": self.root,
+            "engine_socket": self.engine_socket,
+            "generation": self.generation,
+            "containers_ever": self.containers_ever,
+            "agents": [asdict(held.entry) for held in list(self.held.values())],
+        }
+        write_whole(self.path, seal(body), self._reserve)
+
+    def mark_killed(self, agent_ids: list[str], kill_id: str) -> None:
+        """Nothing of these runs again."""
+        for agent_id in agent_ids:
+            held = self.held.get(agent_id)
+            if held is not None:
+                held.entry = replace(held.entry, killed=kill_id)
+
+    def retire(self, agent_id: str) -> Held | None:
+        """Takes an agent out; its files stay open until ``sweep``."""
+        held = self.held.pop(agent_id, None)
+        if held is not None:
+            self.retired.append(held)
+        return held
+
+    def sweep(self) -> None:
+        """Closes and removes what was retired. Only while no kill runs."""
+        still = []
+        for held in self.retired:
+            held.close()
+            folders = [f for f in (held.entry.leaf, *held.entry.limit_leaves) if f]
+            if not all(_remove(Path(folder)) for folder in folders):
+                still.append(held)  # an unreaped zombie keeps its v1 group busy: tried again later
+        self.retired = still[-1000:]
+
+
+def _open(entry: Entry) -> Held:
+    held = Held(entry)
+    held.leaf = _open_leaf(entry.leaf, entry.inode)
+    held.container = _open_leaf(entry.container_leaf, entry.container_inode)
+    if entry.pid:
+        try:
+            held.init = Handle(entry.pid, entry.start_ticks)
+        except OSError:
+            pass  # it has ended
+    return held
+
+
+def _open_leaf(path: str, inode: int) -> Leaf | None:
+    if not path:
+        return None
+    try:
+        return Leaf(Path(path), inode)
+    except (OSError, Refused):
+        return None  # removed, or another one of the same name: not ours
+
+
+def _remove(folder: Path) -> bool:
+    """Bottom up; True when it is gone."""
+    try:
+        below = [Path(entry) for entry in folder.iterdir() if entry.is_dir() and not entry.is_symlink()]
+        if all(_remove(sub) for sub in below):
+            folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return not folder.exists()
+
+
+def _entry_from(raw: dict[str, Any]) -> Entry:
+    entry = Entry(**{f.name: raw[f.name] for f in fields(Entry) if f.name in raw})
+    if not AGENT_ID.match(entry.agent_id) or entry.kind not in ("process", "container"):
+        raise ValueError("agent id or kind")
+    return replace(entry, limit_leaves=tuple(str(f) for f in entry.limit_leaves))

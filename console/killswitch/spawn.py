@@ -1,0 +1,75 @@
+"""Starts the guard as a detached process: it survives the supervisor, the console and the terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import console
+from console.domain.errors import ConsoleError, TimedOut, Unavailable, Unreachable
+from console.domain.guard import HEARTBEAT_S
+from console.killswitch.client import GuardClient
+
+START_S = 15.0
+_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "HOME", "TMPDIR")
+
+
+def start_guard(
+    state_dir: Path,
+    run_dir: Path,
+    instance_id: str,
+    *,
+    engine_socket: Path | None = None,
+    heartbeat_s: float = HEARTBEAT_S,
+    lease: bool = False,
+    supervisor_uid: int | None = None,
+    orphan_s: float | None = None,
+    timeout_s: float = START_S,
+) -> int:
+    """Pid of the instance's guard, started now if none answers. Returns once both sockets answer.
+
+    Raises Unavailable when it cannot start, with the last line it said; TimedOut when it is not ready in time.
+    """
+    running = guard_pid(run_dir)
+    if running is not None:
+        return running
+    command = [sys.executable, "-P", "-s", "-m", "console.killswitch", "--detach", f"--instance={instance_id}"]
+    command += [f"--state-dir={state_dir}", f"--run-dir={run_dir}", f"--heartbeat-s={heartbeat_s}"]
+    command += [f"--engine-socket={engine_socket}"] if engine_socket else []
+    command += ["--lease"] if lease else []
+    command += [f"--supervisor-uid={supervisor_uid}"] if supervisor_uid is not None else []
+    command += [f"--orphan-s={orphan_s}"] if orphan_s is not None else []
+    env = {k: os.environ[k] for k in _ENVIRONMENT if k in os.environ}
+    env["PYTHONPATH"] = str(Path(next(iter(console.__path__))).parent)
+    try:
+        done = subprocess.run(command, env=env, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise TimedOut("The guard is not ready yet.", f"See {state_dir / 'guard' / 'guard.log'}.") from error
+    words = done.stdout.split()
+    if done.returncode == 0 and len(words) == 2 and words[0] == b"ready":
+        return int(words[1])
+    running = guard_pid(run_dir)  # another start was faster
+    if running is not None:
+        return running
+    said = done.stderr.decode(errors="replace").strip().splitlines() or _last_words(state_dir / "guard" / "guard.log")
+    raise Unavailable(f"The guard cannot start: {said[-1] if said else 'it gave no reason'}.", f"See {state_dir / 'guard' / 'guard.log'}.")
+
+
+def guard_pid(run_dir: Path) -> int | None:
+    """Pid of the guard that answers, or None."""
+    client = GuardClient(run_dir / "guard.sock", timeout_s=2.0)
+    try:
+        return int(client.status()["pid"])
+    except (ConsoleError, Unreachable, KeyError, ValueError):
+        return None
+    finally:
+        client.close()
+
+
+def _last_words(log: Path) -> list[str]:
+    try:
+        return log.read_text(errors="replace")[-2000:].strip().splitlines()
+    except OSError:
+        return []
