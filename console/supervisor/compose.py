@@ -8,6 +8,7 @@ import os
 import socket
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from console.audit.log import AuditLog
 from console.credentials.keyring_store import Store
@@ -81,9 +82,19 @@ class Supervisor:
         places, options = self.places, self.options
         scribe = Scribe(self.ledger, self.audit, lambda text: self.parts.notice(text, "red"))
         store = Store(places.instance_id, places.keys_dir, backend="auto" if places.is_default else "file")
+        guard = GuardClient(places.guard_supervisor_sock)
+        self.guard_status = guard.call("status")
         tokens = Tokens(store)
         tokens.ensure()
-        egress = Egress(places.egress_dir, places.run_dir, self._egress_seen, netns=_path(options.egress.netns), hosts=options.egress.hosts)
+        egress = Egress(
+            places.egress_dir,
+            places.run_dir,
+            self._egress_seen,
+            on_relay_death=self._relay_died,
+            netns=_path(options.egress.netns),
+            hosts=options.egress.hosts,
+            relay_cgroup=_relays(self.guard_status),
+        )
         remote = None
         if options.remote.bucket:
             remote = RemoteDesk(
@@ -94,7 +105,7 @@ class Supervisor:
             options=options,
             core=self.core,
             scribe=scribe,
-            guard=GuardClient(places.guard_supervisor_sock, fallback=places.guard_sock),
+            guard=guard,
             egress=egress,
             sandboxes=sandboxes_of(places.state_dir, places.run_dir, options),
             rollback=RollbackStore(places.rollback_dir, places.workspaces_dir),
@@ -110,6 +121,16 @@ class Supervisor:
         loop = self.core.loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._egress_show, record)
+
+    def _relay_died(self, agent_id: str) -> None:
+        """From a thread of egress: the sandbox has no network until its portal is attached again (fail closed)."""
+        if self.core.loop is not None and not self.core.loop.is_closed():
+            asyncio.run_coroutine_threadsafe(self.launcher.reconnect(agent_id), self.core.loop)
+
+    def end_guard(self) -> None:
+        """The embedded pair ends together; refused by the guard while anything needs it."""
+        with suppress(ConsoleError):
+            self.parts.guard.call("quit")
 
     def _egress_show(self, record: EgressRecord) -> None:
         view = egress_view(record, self.desk.name_of(record.agent_id))
@@ -139,7 +160,7 @@ class Supervisor:
 
     async def _restore(self) -> None:
         """1. guard's word on the latch, 2. ledger's agents, 3. who still lives, 4. unfinished receipts. A tombstone restores nothing."""
-        status = await asyncio.to_thread(self.parts.guard.call, "status")
+        status = self.guard_status
         agents = tuple(self.ledger.agents(include_ended=True, limit=5000))
         killed = bool(status.get("latched"))
         alive = set()
@@ -200,7 +221,7 @@ class Supervisor:
         remote = self.parts.remote
         if remote is None:
             return
-        left = float(self.follower.guard_status.get("lease_left_s") or 0.0)
+        left = float(self.guard_status.get("lease_left_s") or 0.0)
         remote.start(RemoteEffects(self.parts, self.stop), left)
 
     def _close(self) -> None:
@@ -218,6 +239,12 @@ class Supervisor:
 
 def _path(text: str) -> Path | None:
     return Path(text) if text else None
+
+
+def _relays(status: dict[str, Any]) -> Path | None:
+    """Where relays live, so that the guard can cut them by killing their cgroup; None without cgroups."""
+    root = str((status.get("caps") or {}).get("cgroup", "")).removeprefix("v2 ")
+    return Path(root) / "relays" if root else None
 
 
 def _leaves(parts: Parts, agent_id: str) -> list[str]:

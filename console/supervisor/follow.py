@@ -11,6 +11,7 @@ from console.api import messages as m
 from console.domain import event as e
 from console.domain.agent import AgentId, ControlLevel, SandboxKind, SourceReport
 from console.domain.errors import ConsoleError
+from console.supervisor.canary import fly_canary
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
 from console.supervisor.revive import revive_guard
@@ -145,8 +146,8 @@ class Follower:
         while True:
             if not self._parts.core.state.killed and not self._parts.core.state.soft_stop:
                 try:
-                    answer = await asyncio.to_thread(self._parts.guard.call, "canary")
-                    self._canary = (time.time(), bool(answer.get("ok")), str(answer.get("words", "")))
+                    proven, words = await asyncio.to_thread(fly_canary, self._parts)
+                    self._canary = (time.time(), proven, words)
                 except ConsoleError as error:
                     self._canary = (time.time(), False, str(error))
             await asyncio.sleep(CANARY_S)

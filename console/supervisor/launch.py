@@ -222,6 +222,20 @@ class Launcher:
             return False, f"the engine did not disconnect it: {error}"
         return True, ""
 
+    async def reconnect(self, agent_id: str) -> None:
+        """A relay died: its portal is opened again, if the agent still may use it."""
+        agent = self._parts.core.state.agents.get(AgentId(agent_id))
+        running = self.running.get(AgentId(agent_id))
+        stopped = self._parts.core.state.killed or self._parts.core.state.soft_stop
+        if agent is None or running is None or not agent.state.is_live or stopped or agent.network_mode is not NetworkMode.PROXIED:
+            return
+        try:
+            note = await self._attach(agent.agent_id, running.prepared)
+        except (ConsoleError, OSError) as error:
+            note = f"its portal could not be opened again: {error}"
+        if note:
+            self._parts.notice(f"{agent_id}: {note}")
+
     async def leave(self, agent_id: AgentId) -> None:
         """Lets go of what an ended agent held: portal, socket, leaf, sandbox."""
         running = self.running.pop(agent_id, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from console.killswitch.spawn import start_guard
 from console.settings.options import Options
 from console.settings.places import Places
@@ -14,7 +16,8 @@ def ensure_guard(places: Places, options: Options) -> int:
         places.state_dir,
         places.run_dir,
         places.instance_id,
-        engine_socket=options.engine(),
+        engine_socket=Path(options.engine()),
+        lease=bool(options.remote.bucket) and options.remote.lease == "stop",
         heartbeat_s=options.heartbeat_s,
     )
 

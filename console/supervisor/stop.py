@@ -16,9 +16,11 @@ from pathlib import Path
 
 from console.domain import event as e
 from console.domain.agent import AgentId
-from console.domain.errors import ConsoleError, TimedOut
-from console.domain.kill import Receipt, Step, StepName, StepStatus, receipt_from_json
+from console.domain.errors import ConsoleError, TimedOut, Unreachable
+from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, receipt_from_json
+from console.killswitch.press import press_without_guard
 from console.settings.durable import replace_file
+from console.supervisor.canary import BY as CANARY
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
 from console.supervisor.rotate import rotate_step
@@ -45,7 +47,15 @@ class StopDesk:
     async def press(self, ids: list[AgentId] | None, reason: str, by: str, order: str = "") -> str:
         """Presses the guard (None: everything, latched); returns the kill id once the first SIGKILL wave went out."""
         scope: str | list[str] = "all" if ids is None else [str(i) for i in ids]
-        kill_id = await asyncio.to_thread(self._parts.guard.press, scope, reason, by, order)
+        try:
+            kill_id = await asyncio.to_thread(self._parts.guard.press, scope, reason, by, order)
+        except (Unreachable, TimedOut):
+            # No answer within 300 ms counts as a dead guard: the same work from the registry, by the same code.
+            places = self._parts.places
+            local = await asyncio.to_thread(
+                press_without_guard, places.state_dir, places.run_dir, places.instance_id, scope, reason, by, order
+            )
+            kill_id = local.kill_id
         self.began(kill_id, ids, reason, by, order)
         return kill_id
 
@@ -96,6 +106,8 @@ class StopDesk:
         receipt = _read(self._guard_file(kill_id))
         if receipt is None:
             self._parts.notice(f"the guard's receipt {kill_id} is not readable", "red")
+            return
+        if receipt.by == CANARY:
             return
         ids = None if receipt.scope == "all" else [AgentId(i) for i in receipt.scope.split(",")]
         self.began(kill_id, ids, receipt.reason, receipt.by, receipt.order)
@@ -286,7 +298,9 @@ def _merged(local: Receipt, steps: dict[StepName, Step], *, complete: bool) -> R
         have.get(name, Step(name, StepStatus.UNKNOWN, None, "not done yet" if not complete else "nothing is known")) for name in StepName
     )
     last = max((s.ms for s in ordered if s.ms is not None), default=local.ms_total)
-    return replace(local, steps=ordered, complete=complete, ms_total=max(local.ms_total, last))
+    # A canary of the armed light that flew at that moment is nobody's agent; one that is not proven dead stays in the list.
+    targets = tuple(t for t in local.targets if t.outcome is not Outcome.PROVEN_ZERO or not t.agent_id.startswith(f"{CANARY}-"))
+    return replace(local, steps=ordered, targets=targets, complete=complete, ms_total=max(local.ms_total, last))
 
 
 def _read(path: Path) -> Receipt | None:

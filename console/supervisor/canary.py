@@ -1,0 +1,54 @@
+"""The armed light by doing: a canary process in a leaf of its own is killed by the guard and proven gone."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from console.domain.errors import ConsoleError
+from console.supervisor.parts import Parts
+
+BY = "canary"
+LIMIT_S = 6.0
+
+
+def fly_canary(parts: Parts) -> tuple[bool, str]:
+    """(proven, words). Blocks; leaves nothing behind. It takes the same ticket, leaf and kill as any agent."""
+    agent_id = f"canary-{secrets.token_hex(4)}"
+    guard = parts.guard
+    ticket = guard.call("ticket", agent_id=agent_id, kind="process", control_level="managed")
+    bird = subprocess.Popen(["/bin/sleep", "30"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        if ticket.get("leaf"):
+            Path(str(ticket["leaf"]), "cgroup.procs").write_text(str(bird.pid))
+        ticks = int(Path(f"/proc/{bird.pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
+        guard.call("confirm", agent_id=agent_id, generation=ticket["generation"], pid=bird.pid, start_ticks=ticks)
+        began = time.monotonic()
+        kill_id = str(guard.call("halt", scope=[agent_id], reason="canary of the armed light", by=BY)["kill_id"])
+        with suppress(subprocess.TimeoutExpired):
+            bird.wait(LIMIT_S)
+        ms = (time.monotonic() - began) * 1000
+        return _judge(parts, kill_id, ms)
+    except (OSError, ValueError) as error:
+        return False, f"the canary could not be flown: {error}"
+    finally:
+        bird.kill()  # our own child, by its pid, if the guard did not
+        bird.wait()
+        with suppress(ConsoleError):
+            guard.call("forget", agent_id=agent_id)
+
+
+def _judge(parts: Parts, kill_id: str, ms: float) -> tuple[bool, str]:
+    until = time.monotonic() + LIMIT_S
+    while time.monotonic() < until:
+        seen = parts.guard.call("progress", kill_id=kill_id)
+        if seen.get("done"):
+            with suppress(OSError):
+                (parts.places.guard_dir / "receipts" / f"{kill_id}.json").unlink()
+            proven = seen.get("proven") == 1 and seen.get("total") == 1
+            return proven, f"canary dead in {ms:.0f} ms" if proven else "the canary's end was NOT proven"
+        time.sleep(0.1)
+    return False, "the guard did not finish the canary's kill"
