@@ -1,0 +1,107 @@
+"""``watchfloor panic``: presses the guard at once (or does its work from the registry), then sees the later steps through.
+
+Until the press is out nothing heavy is imported: no HTTP, no pydantic.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from console.cli import out, receipts
+from console.cli.options import Json, StateDir, existing_places, operator, verb_app
+from console.cli.plain import plain
+from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut, UsageProblem
+from console.domain.kill import Receipt, Step, StepName, StepStatus, exit_code
+from console.killswitch.press import press_and_wait, press_without_guard
+from console.settings.places import Places
+
+if TYPE_CHECKING:
+    from console.api.client import ApiClient
+
+FINISH_S = 20.0
+"""How long to wait for rotation, remote write and evidence."""
+REASON_BYTES = 2500
+_LOOK_S = 0.1
+
+
+def panic(
+    reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; recorded, and written to the remote order.")],
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Kill everything at once and print the receipt. Exit: 0 proven, 7 a later step is open, 8 best effort, 9 NOT proven."""
+    if not reason.strip() or len(reason) > 500:
+        raise UsageProblem("A reason has 1 to 500 characters.", 'For example: watchfloor panic --reason "agents write to production"')
+    places = existing_places(state_dir)
+    # 1. The kill itself: guard first, without it from the registry, by the same code.
+    local = pressed(places, fitting(reason), operator())
+    if not as_json:
+        out.note(f"killed: {receipts.headline(local)}")
+    # 2. What takes a supervisor: rotation, remote write, evidence.
+    receipt = finished(places, local)
+    receipts.show_receipt(receipt, as_json=as_json)
+    return int(exit_code(receipt))
+
+
+app = verb_app(panic)
+
+
+def fitting(reason: str) -> str:
+    """The reason cut so that it fits into one line to the guard whatever its letters are (4 KiB, JSON escapes up to 12 bytes each)."""
+    while len(json.dumps(reason)) > REASON_BYTES:
+        reason = reason[: len(reason) * 9 // 10]
+    return reason
+
+
+def pressed(places: Places, reason: str, by: str) -> Receipt:
+    """The kill and its local proof. A guard that refuses for any reason but identity, or is too slow to prove, does not end it."""
+    spot = (places.state_dir, places.run_dir, places.instance_id)
+    try:
+        return press_and_wait(*spot, "all", reason, by)
+    except Denied:
+        raise
+    except ConsoleError as error:
+        out.note(f"the guard did not do it ({plain(error.what, 200)}); doing its work here")
+        return press_without_guard(*spot, "all", reason, by)
+
+
+def finished(places: Places, local: Receipt, wait_s: float = FINISH_S) -> Receipt:
+    """The receipt as the supervisor completed it within ``wait_s``; otherwise what is known, the rest ``unknown``."""
+    from console.api.client import ApiClient  # after the press; see the module's docstring
+    from console.cli.embedded import answers, start_supervisor
+
+    deadline = time.monotonic() + wait_s
+    best = local
+    try:
+        if not answers(places, timeout_s=2):
+            start_supervisor(places, ready_s=wait_s / 2)
+        with ApiClient(places, timeout_s=2) as client:
+            while time.monotonic() < deadline:
+                best = _seen_by_supervisor(client, best)
+                if best.complete:
+                    return best
+                time.sleep(_LOOK_S)
+        why = f"not finished within {wait_s:g} s"
+    except ConsoleError as error:
+        why = error.what
+    return with_unknown(best, why)
+
+
+def _seen_by_supervisor(client: ApiClient, known: Receipt) -> Receipt:
+    """The supervisor's receipt of the same kill; what was known when it has none yet, or is too slow to say."""
+    try:
+        return client.receipt(known.kill_id)
+    except (NotFound, TimedOut):
+        return known
+
+
+def with_unknown(receipt: Receipt, why: str) -> Receipt:
+    """The receipt with every step that nobody carried out marked ``unknown``."""
+    there = {s.name for s in receipt.steps}
+    missing = tuple(Step(name, StepStatus.UNKNOWN, None, why) for name in StepName if name not in there)
+    return replace(receipt, steps=receipt.steps + missing, complete=False)

@@ -1,0 +1,149 @@
+"""``watchfloor status | rearm``: can this host be stopped, by which paths, how fast; and the way back after a kill."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from console.api.client import ApiClient
+from console.api.messages import KillSwitchView, StatusView
+from console.cli import out
+from console.cli.link import connect
+from console.cli.options import Json, Reason, StateDir, existing_places, verb_app
+from console.cli.plain import plain
+from console.domain.errors import ConsoleError, ExitCode
+from console.killswitch.client import GuardClient
+from console.settings.places import Places
+
+_PATH_STYLES = {"proven": "green", "in_doubt": "yellow", "not_configured": "dim", "unavailable": "bold red"}
+
+
+def status(state_dir: StateDir = None, as_json: Json = False) -> int:
+    """Can this host be stopped, by which paths, how fast. Works without a supervisor; exit 6 when no guard answers."""
+    places = existing_places(state_dir)
+    guard, guard_why = _guard(places)
+    supervisor, switch, supervisor_why = _supervisor(places)
+    if as_json:
+        out.emit(
+            {
+                "state_dir": str(places.state_dir),
+                "instance": places.instance_id,
+                "state": _state(guard, switch),
+                "guard": guard,
+                "guard_error": guard_why,
+                "supervisor": None if supervisor is None else supervisor.model_dump(),
+                "supervisor_error": supervisor_why,
+                "kill_switch": None if switch is None else switch.model_dump(exclude={"receipts"}),
+            }
+        )
+    else:
+        _print_status(places, guard, guard_why, supervisor, switch, supervisor_why)
+    return int(ExitCode.DONE if guard is not None else ExitCode.UNREACHABLE)
+
+
+def rearm(
+    reason: Reason,
+    kill_id: Annotated[str, typer.Option("--kill-id", metavar="KILL", help="The kill it releases; without: whatever is latched.")] = "",
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Release a local kill; nothing is restored. Refused, with why, while a remote order is latched."""
+    with connect(state_dir) as client:
+        seen = client.rearm(reason, kill_id)
+    if as_json:
+        out.emit(seen.model_dump(exclude={"schema_version", "receipts"}))
+    else:
+        out.say(f"{_state_words(seen.state)}. Agents may be started again; nothing was restored.")
+    return int(ExitCode.FAILURE if seen.killed else ExitCode.DONE)
+
+
+APPS = {"status": verb_app(status), "rearm": verb_app(rearm)}
+
+
+def _guard(places: Places) -> tuple[dict[str, Any] | None, str]:
+    """The guard's own status, or why it does not answer."""
+    guard = GuardClient(places.guard_sock, timeout_s=2)
+    try:
+        return guard.status(), ""
+    except ConsoleError as error:
+        return None, error.what
+    finally:
+        guard.close()
+
+
+def _supervisor(places: Places) -> tuple[StatusView | None, KillSwitchView | None, str]:
+    try:
+        with ApiClient(places, timeout_s=5) as client:
+            return client.status(), client.kill_switch(), ""
+    except ConsoleError as error:
+        return None, None, str(error)
+
+
+def _state(guard: dict[str, Any] | None, switch: KillSwitchView | None) -> str:
+    """Unknown is never green: without a guard nothing is ``armed``."""
+    if guard is None:
+        return "killed" if switch is not None and switch.killed else "in_doubt"
+    if guard.get("latched"):
+        return "killing" if switch is not None and switch.state == "killing" else "killed"
+    return switch.state if switch is not None else "armed"
+
+
+def _state_words(state: str) -> str:
+    return {
+        "armed": "ARMED: this host can be stopped",
+        "in_doubt": "IN DOUBT: not every way to stop this host is proven",
+        "killing": "KILLING",
+        "killed": "KILLED: nothing starts until rearm",
+    }.get(state, plain(state))
+
+
+def _print_status(
+    places: Places,
+    guard: dict[str, Any] | None,
+    guard_why: str,
+    supervisor: StatusView | None,
+    switch: KillSwitchView | None,
+    supervisor_why: str,
+) -> None:
+    state = _state(guard, switch)
+    out.show(out.words(_state_words(state), {"armed": "bold green", "in_doubt": "bold yellow"}.get(state, "bold red")))
+    out.say(f"state directory {places.state_dir}, instance {places.instance_id}")
+    if guard is None:
+        out.say(f"guard: does not answer ({plain(guard_why, 300)}); panic works from the registry")
+    else:
+        caps = guard.get("caps") or {}
+        how = caps.get("cgroup") or f"no cgroup, because {caps.get('why', 'unknown')}"
+        out.say(f"guard: pid {guard.get('pid')}, {guard.get('agents')} agents, {plain(how, 200)}")
+        for words in guard.get("notices") or ():
+            out.say(f"guard notice: {plain(words, 300)}")
+    if supervisor is None:
+        out.say(f"supervisor: {plain(supervisor_why, 400)}")
+    else:
+        out.say(f"supervisor: pid {supervisor.pid}, {supervisor.mode} mode{_detail(supervisor.mode_note)}")
+        for words in (*supervisor.notices, *(f"stand-in: {s}" for s in supervisor.stand_ins)):
+            out.say(f"  {plain(words, 300)}")
+    if switch is not None:
+        _print_switch(switch)
+
+
+def _detail(words: str) -> str:
+    return f" ({plain(words, 300)})" if words else ""
+
+
+def _print_switch(switch: KillSwitchView) -> None:
+    if switch.killed:
+        out.say(f"killed by {plain(switch.by)}: {plain(switch.reason, 600)} ({plain(switch.kill_id)})")
+    if switch.soft_stop:
+        out.say(f"soft stop: {plain(switch.soft_stop, 300)}")
+    for order in switch.remote_latched:
+        out.say(f"remote order latched: {plain(order)}")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("WAY TO STOP", "STATE", "WORST", "DETAIL"):
+        table.add_column(name, overflow="fold")
+    for path in switch.paths:
+        worst = "-" if path.worst_s is None else f"{path.worst_s:g} s"
+        state = out.words(path.state.replace("_", " "), _PATH_STYLES[path.state])
+        table.add_row(out.words(path.name), state, worst, out.words(path.detail, limit=300))
+    out.show(table)
