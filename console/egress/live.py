@@ -1,0 +1,128 @@
+"""The live configuration: written atomically, then believed only when Envoy's own counters say that it was taken."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import replace
+
+from console.domain.errors import ConsoleError, Unavailable
+from console.domain.network import Allowlist
+from console.egress.admin import Admin, Taken
+from console.egress.config import clusters, listeners, route_config
+from console.egress.files import Files
+from console.egress.parts import Slot, Surroundings
+
+CONFIRM_S = 20.0
+_POLL_S = 0.005
+
+
+class Refused(ConsoleError):
+    """Envoy did not take a configuration; the one before it is live."""
+
+
+class LiveConfig:
+    """What Envoy runs now: the list and one slot per sandbox. Not thread-safe: the service holds a lock."""
+
+    def __init__(self, files: Files, admin: Admin) -> None:
+        self._files, self._admin = files, admin
+        self.allowlist = Allowlist()
+        self.around = Surroundings()
+        self.slots: dict[str, Slot] = {}
+        self._revision = 0
+        self._next_slot = 1
+
+    def put(self, allowlist: Allowlist, around: Surroundings) -> None:
+        """Makes a list the live one in every sandbox. Raises Refused or Unavailable; then the old files are back."""
+        old, old_around = self.allowlist, self.around
+        marks = self._marks()
+        self.allowlist, self.around = allowlist, around
+        version = self._write()
+        try:
+            self._confirm(version, marks)
+        except ConsoleError:
+            self.allowlist, self.around = old, old_around
+            back = self._write()
+            with contextlib.suppress(ConsoleError):  # the reason of the refusal is what the person needs
+                self._confirm(back, self._marks())
+            raise
+
+    def add(self, agent_id: str) -> Slot:
+        """A listener, a gate, routes and clusters for one more sandbox. Raises Refused or Unavailable; then it is not there."""
+        marks = self._marks()
+        slot = Slot(f"s{self._next_slot}", agent_id)
+        self._next_slot += 1
+        self.slots[agent_id] = slot
+        try:
+            self._confirm(self._write(), marks)
+        except ConsoleError:
+            self.remove(agent_id)
+            raise
+        return slot
+
+    def remove(self, agent_id: str) -> None:
+        """Takes a sandbox out; Envoy closes its listener and everything behind it (no drain)."""
+        slot = self.slots.pop(agent_id, None)
+        if slot is not None:
+            self._write()
+            self._files.remove_routes(slot)
+
+    def _write(self) -> str:
+        """All files of the present state, listeners last: they name clusters and routes."""
+        self._revision += 1
+        version = f"{self.allowlist.version}.{self._revision}"
+        slots = list(self.slots.values())
+        self._files.write_clusters(version, [c for s in slots for c in clusters(s, self.around)])
+        for slot in slots:
+            self._files.write_routes(version, slot, route_config(slot, self.allowlist, self.around))
+        self._files.write_listeners(version, [x for s in slots for x in listeners(s, self.allowlist, self.around)])
+        return version
+
+    def _marks(self) -> tuple[dict[str, Taken], int]:
+        try:
+            return self._admin.taken(), self._files.envoy_log_size()
+        except OSError as error:
+            raise Unavailable(
+                "Envoy does not answer, so the change was not made.", "Look at its health; it is restarted by itself."
+            ) from error
+
+    def _confirm(self, version: str, marks: tuple[dict[str, Taken], int]) -> None:
+        before, log_size = marks
+        wanted = {"lds", "cds"} | {s.name for s in self.slots.values()}
+        until = time.monotonic() + CONFIRM_S
+        waiting: set[str] = wanted
+        while time.monotonic() < until:
+            try:
+                now = self._admin.taken()
+            except OSError:  # restarting: it reads the new files, or the time is over
+                now = {}
+            refused = sorted(k for k in wanted if k in now and now[k].refused > before.get(k, Taken()).refused)
+            if refused:
+                raise Refused(
+                    f"Envoy refused the configuration ({', '.join(refused)}): {self._words(log_size)}", "The list before it stays live."
+                )
+            waiting = {k for k in wanted if k not in now or now[k].version != version}
+            if not waiting:
+                return
+            time.sleep(_POLL_S)
+        raise Refused(
+            f"Envoy did not confirm the configuration in {CONFIRM_S:.0f} s ({len(waiting)} parts missing).",
+            "The list before it stays live.",
+        )
+
+    def _words(self, log_size: int) -> str:
+        with contextlib.suppress(OSError, ValueError):
+            if words := self._admin.refusals():
+                return words[0][:1000]
+        return self._files.envoy_words(log_size) or "it gave no reason"
+
+
+def shrank(old: Allowlist, new: Allowlist) -> bool:
+    """Whether anything that was reachable may not be any more: only pure additions keep connections."""
+    kept = {_effect(new, i) for i in range(len(new.entries))}
+    return any(_effect(old, i) not in kept for i in range(len(old.entries)))
+
+
+def _effect(allowlist: Allowlist, at: int) -> object:
+    """What an entry does, without its paperwork."""
+    return replace(allowlist.entries[at], entry_id="", reason="", owner="", review_by="")

@@ -1,0 +1,211 @@
+"""Egress: the one door of this room. A list becomes what every proxied sandbox reaches; a sandbox gets its port, or loses it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from console.domain.agent import AGENT_ID
+from console.domain.errors import Conflict, ConsoleError, Unavailable, UsageProblem
+from console.domain.network import Allowlist, AllowlistEntry, EgressRecord
+from console.egress.access_log import AccessLog
+from console.egress.addresses import host_addresses
+from console.egress.answers import Applied, Availability, Validation
+from console.egress.children import identities
+from console.egress.config import whole
+from console.egress.envoy_process import EnvoyProcess
+from console.egress.files import Files
+from console.egress.live import LiveConfig, shrank
+from console.egress.parts import Slot, Surroundings
+from console.egress.relays import Relays
+from console.egress.resolver_process import ResolverProcess, policy, system_servers
+
+
+def _nobody_asked(agent_id: str) -> None:
+    """A relay's death nobody wants to hear of."""
+
+
+class Egress:
+    """Runs Envoy, its name server and one relay per sandbox. Every method may be called from any thread and blocks.
+
+    ``hosts`` answers names without asking anyone; ``resolver`` is the name server to ask instead of the system's; ``netns`` is the
+    network namespace Envoy lives in (None: ours). ``on_relay_death(agent_id)``: a relay died, so its sandbox has no network until
+    ``attach`` is called again.
+    """
+
+    def __init__(
+        self,
+        dir: Path,
+        run_dir: Path,
+        on_record: Callable[[EgressRecord], None],
+        *,
+        on_relay_death: Callable[[str], None] = _nobody_asked,
+        hosts: Mapping[str, Sequence[str]] | None = None,
+        resolver: tuple[str, int] | None = None,
+        netns: Path | None = None,
+        relay_cgroup: Path | None = None,
+    ) -> None:
+        del run_dir  # the sockets lie in the egress folder, reached by relative paths: no length limit, one folder to guard
+        envoy, relay = identities()
+        self._files = Files(dir, envoy)
+        self._envoy = EnvoyProcess(self._files, envoy, netns)
+        self._resolver = ResolverProcess(relay, netns)
+        self._live = LiveConfig(self._files, self._envoy.admin)
+        self._log = AccessLog(self._files.access_log, on_record, lambda: self._live.allowlist, self._envoy.admin.reopen_logs)
+        self._relays = Relays(relay, dir, relay_cgroup, self._forget, on_relay_death)
+        self._hosts = dict(hosts or {})
+        self._servers = [resolver] if resolver else ([] if netns else system_servers())
+        self._config_lock = threading.RLock()
+        self._started = False
+
+    def available(self) -> Availability:
+        """Whether PROXIED can be enforced here, and by which Envoy."""
+        return self._envoy.available()
+
+    def start(self) -> None:
+        """Starts name server, Envoy and log with an empty list. Raises Unavailable with what is missing."""
+        can = self.available()
+        if not can.ok:
+            raise Unavailable(f"Envoy is {can.reason}.", can.remedy)
+        with self._config_lock:
+            if self._started:
+                return
+            self._started = True
+            try:
+                self._files.prepare()
+                self._resolver.start(self._policy(()))
+                self._live.around = self._surroundings()
+                self._log.start()
+                if not self._envoy.start():
+                    raise Unavailable(f"Envoy does not start: {self._envoy.health()[1]}", "watchfloor doctor looks at what is missing.")
+            except (OSError, ConsoleError) as error:
+                self.stop()
+                if isinstance(error, ConsoleError):
+                    raise
+                raise Unavailable(f"The proxy cannot be set up: {error}.", "Mend the state directory's permissions.") from error
+
+    def stop(self) -> None:
+        """Cuts every sandbox and ends every process of this room."""
+        self._relays.close_all()
+        with self._config_lock:
+            self._envoy.stop()
+            self._resolver.stop()
+            self._log.stop()
+            self._live.slots.clear()
+            self._started = False
+
+    def validate(self, allowlist: Allowlist) -> Validation:
+        """Asks the real Envoy (``--mode validate``). Nothing changes."""
+        try:
+            for entry in allowlist.entries:
+                entry.check()
+        except UsageProblem as problem:
+            return Validation(False, str(problem), 0.0)
+        if not (can := self.available()).ok:
+            return Validation(False, f"Envoy is {can.reason}. {can.remedy}", 0.0)
+        return self._envoy.validate(whole([Slot("s0", "validation")], allowlist, self._surroundings()))
+
+    def apply(self, allowlist: Allowlist) -> Applied:
+        """Makes a list the live one. ``ok`` only when Envoy confirmed it for every sandbox; else the old one is live, with Envoy's words.
+
+        When anything was taken away, every connection of every sandbox is cut.
+        """
+        began = time.monotonic()
+        with self._config_lock:
+            old = self._live.allowlist
+            said = self.validate(allowlist)
+            words = said.words
+            if said.ok:
+                words = self._put(old, allowlist)
+            sandboxes = len(self._live.slots)
+            if words:
+                return Applied(old.version, (time.monotonic() - began) * 1000, 0, False, words)
+        cut = self._relays.cut_all() if shrank(old, allowlist) else 0
+        ms = (time.monotonic() - began) * 1000
+        ended = f", {cut} connections cut" if cut else ""
+        return Applied(allowlist.version, ms, sandboxes, True, f"Live in {sandboxes} sandboxes after {ms:.0f} ms{ended}.")
+
+    def _put(self, old: Allowlist, new: Allowlist) -> str:
+        """Why it did not work, or empty."""
+        if not self._started:
+            return "Envoy was not started."
+        self._resolver.set(self._policy((*old.entries, *new.entries)))
+        live = old
+        try:
+            self._live.put(new, self._surroundings())
+            live = new
+        except (ConsoleError, OSError) as error:
+            return str(error)
+        finally:
+            self._resolver.set(self._policy(live.entries))
+        return ""
+
+    def attach(self, agent_id: str, pid: int, start_ticks: int, userns: bool) -> None:
+        """Gives a loopback-only sandbox its proxy on 127.0.0.1:3128. Call it before the agent runs.
+
+        Raises Conflict (attached already, not loopback-only, port taken, another process), Unavailable, Refused; then it has no network.
+        """
+        if not AGENT_ID.match(agent_id):
+            raise UsageProblem(f"{agent_id[:80]!r} is not an agent id.", "watchfloor fleet lists the ids.")
+        with self._config_lock:
+            if agent_id in self._relays:
+                raise Conflict(f"{agent_id} is attached already.", "Detach it first.")
+            if not self._started:
+                raise Unavailable("Envoy was not started.", "Start the proxy first.")
+            slot = self._live.slots.get(agent_id) or self._live.add(agent_id)
+            try:
+                self._relays.open(agent_id, f"sock/{slot.name}.sock", pid, start_ticks, userns)
+            except (ConsoleError, OSError):
+                self._live.remove(agent_id)
+                raise
+
+    def revoke(self, agent_id: str) -> int:
+        """Cuts every connection of one sandbox, which stays attached; how many."""
+        return self._relays.cut(agent_id)
+
+    def detach(self, agent_id: str) -> int:
+        """Takes the network away: port closed, every connection reset before this returns; how many. Not attached: nothing to do."""
+        cut = self._relays.close(agent_id)
+        self._forget(agent_id)
+        return cut
+
+    def attached(self) -> list[str]:
+        """The agents that have a proxy now."""
+        return self._relays.names()
+
+    def relay_pids(self) -> dict[str, int]:
+        """The relay process of each attached agent."""
+        return self._relays.pids()
+
+    def config_text(self) -> str:
+        """The generated configuration as Envoy would read it in one file; with no sandbox, as it would be for one."""
+        with self._config_lock:
+            slots = list(self._live.slots.values()) or [Slot("s0", "example")]
+            return json.dumps(whole(slots, self._live.allowlist, self._live.around), indent=2)
+
+    def health(self) -> tuple[str, str]:
+        """(healthy | starting | failed | unavailable, why)."""
+        if not (can := self.available()).ok:
+            return "unavailable", can.reason
+        if not self._started:
+            return "starting", "not started"
+        state, detail = self._envoy.health()
+        if state == "healthy" and self._resolver.pid is None:
+            return "failed", "the name server of the proxy does not run; it is restarted"
+        if state == "healthy" and not self._log.following:
+            return "failed", "the access log is not being read"
+        unreadable = f"; {self._log.unreadable} unreadable log lines" if self._log.unreadable else ""
+        return state, detail + unreadable
+
+    def _policy(self, entries: Sequence[AllowlistEntry]) -> dict[str, object]:
+        return policy(entries, self._hosts, self._servers, host_addresses())
+
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(host_addresses(), self._resolver.address)
+
+    def _forget(self, agent_id: str) -> None:
+        with self._config_lock:
+            self._live.remove(agent_id)
