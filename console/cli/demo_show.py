@@ -1,0 +1,95 @@
+"""What the demo prints: where to look, the live tree, and which promises held."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from console.api.messages import FleetView
+from console.cli import out
+from console.cli.demo_checks import Promise, Verdict
+from console.cli.fleet import in_tree_order, network_words
+
+_STATES = {
+    "running": "green",
+    "frozen": "blue",
+    "halted": "yellow",
+    "over_budget": "yellow",
+    "alive_after_kill": "bold red",
+    "failed": "red",
+}
+_VERDICTS = {Verdict.HELD: ("held", "green"), Verdict.NOT_HELD: ("NOT HELD", "bold red"), Verdict.NOT_SHOWN: ("not shown", "yellow")}
+
+
+def commands(first: Path, other: Path | None) -> list[str]:
+    """The exact commands with which another terminal looks at the demo."""
+    at = f"--state-dir {shlex.quote(str(first))}"
+    lines = [
+        f"watchfloor {at}",
+        f"watchfloor fleet {at}",
+        f"watchfloor status {at}",
+        f"watchfloor allowlist list {at}",
+        f"watchfloor panic {at} --reason 'I tried it'",
+        f"watchfloor audit verify {at}",
+    ]
+    if other is not None:
+        lines.append(f"watchfloor fleet --state-dir {shlex.quote(str(other))}")
+    return lines
+
+
+def fleet_table(fleet: FleetView) -> RenderableType:
+    """The trees, and a line of totals."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("AGENT", "CONTROL", "NETWORK"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("COST", justify="right", no_wrap=True)
+    table.add_column("STATE", overflow="fold", min_width=8)
+    table.add_column("LAST ACTION", overflow="ellipsis", no_wrap=True)
+    for guide, agent in in_tree_order(fleet.agents):
+        reason = f": {agent.state_reason}" if agent.state_reason else ""
+        table.add_row(
+            Text(guide, "dim") + out.words(agent.name, limit=40),
+            out.words(agent.control_level, limit=20),
+            out.words(network_words(agent), "" if agent.network_enforced else "yellow", 30),
+            f"${agent.cost_usd:.2f}",
+            out.words(agent.state.replace("_", " ") + reason, _STATES.get(agent.state, "dim"), 80),
+            out.words(agent.last_action, "dim", 70),
+        )
+    live = sum(1 for agent in fleet.agents if agent.ended_at is None)
+    totals = f"{len(fleet.agents)} agents, {live} not ended, ${fleet.spend_today_usd:.2f} spent, ${fleet.burn_usd_per_h:.2f} an hour"
+    return Group(table, Text("KILLED" if fleet.killed else totals, "bold red" if fleet.killed else "dim"))
+
+
+def watch(look: Callable[[], FleetView], seconds: float) -> None:
+    """The live tree for so long: redrawn in place on a terminal, else printed a few times."""
+    deadline = time.monotonic() + seconds
+    if sys.stdout is not None and sys.stdout.isatty():
+        terminal = Console(markup=False, highlight=False, emoji=False)
+        with Live(console=terminal, auto_refresh=False, transient=True) as live:
+            while time.monotonic() < deadline:
+                live.update(fleet_table(look()), refresh=True)
+                time.sleep(0.5)
+    pause = max(4.0, seconds / 3)
+    while (left := deadline - time.monotonic()) > 0:
+        out.show(fleet_table(look()), Text(""))
+        time.sleep(min(pause, left))
+
+
+def promises(found: list[Promise]) -> None:
+    """One line each."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("", no_wrap=True)
+    table.add_column("PROMISE", overflow="fold")
+    table.add_column("SEEN", overflow="fold")
+    for promise in found:
+        word, style = _VERDICTS[promise.verdict]
+        table.add_row(Text(word, style), Text(promise.claim), out.words(promise.words, "dim", 300))
+    out.show(table)

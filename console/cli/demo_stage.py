@@ -1,0 +1,242 @@
+"""The demo's stage: two hosts, their stand-ins and their fleets; set up, looked at, pressed, and taken down."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import console.integrations
+from console.api.messages import AuditVerdict, EgressView, FleetView, LaunchBody
+from console.cli import demo_checks, demo_fleet, demo_web, demo_witness, out
+from console.cli.demo_checks import AfterPress, BeforePress, Promise, Verdict
+from console.cli.demo_hosts import Host, engine_socket_here, host_environment, make_host, make_keys
+from console.cli.demo_standins import BUCKET_WORDS, WEB_WORDS, Bucket, WebHosts, start_bucket, start_web_hosts
+from console.domain.errors import ConsoleError, Unavailable
+from console.domain.kill import Receipt, receipt_from_json
+
+ENVOY_S = 60.0
+OTHER_S = 60.0
+"""How long the other host may take: its poll, its kill, its receipt."""
+_MODES: dict[str, Literal["FULL", "PROXIED", "NONE"]] = {"box-full": "FULL", "box-proxied": "PROXIED", "box-none": "NONE"}
+T = TypeVar("T")
+
+
+class Stage:
+    """Everything the demo started; ``end`` may be called at any point and ends what there is."""
+
+    first: Host
+
+    def __init__(self, folder: Path, agents: int, lasts_s: float) -> None:
+        self._folder, self._agents, self._lasts_s = folder, agents, lasts_s
+        self._engine = engine_socket_here()
+        self._bucket: Bucket | None = None
+        self._web: WebHosts | None = None
+        self._hosts: list[Host] = []
+        self._no_network = self._no_remote = ""
+        self._boxes: dict[str, str] = {}
+        self.other: Host | None = None
+
+    # --- set up
+
+    def set_up(self) -> None:
+        """Stand-ins, hosts, keys, allowlist, fleets. Raises ConsoleError when the first host cannot run."""
+        self._start_stand_ins()
+        self._start_hosts()
+        toys = self._copy_toys()
+        self._allow()
+        with self.first.client as client:
+            roots = []
+            for tree, sensitivity in demo_fleet.trees(self._agents):
+                roots.append(client.launch(demo_fleet.root_launch(tree, sensitivity, toys, self._lasts_s)).id)
+                out.note(f"launched {tree.name} ({sensitivity}): {tree.count()} agents")
+            self._launch_boxes(roots)
+        if self.other is not None:
+            with self.other.client as client:
+                client.launch(demo_fleet.other_host_launch(toys, self._lasts_s))
+
+    def _start_stand_ins(self) -> None:
+        try:
+            self._bucket = start_bucket(self._folder / "bucket.log")
+            out.note(f"stand-in, {BUCKET_WORDS} ({self._bucket.endpoint})")
+        except ConsoleError as error:
+            self._no_remote = str(error)
+            out.note(str(error))
+        try:
+            self._web = start_web_hosts(self._folder / "web.log")
+            out.note(f"stand-in, {WEB_WORDS} ({', '.join(demo_web.HOSTS)})")
+        except Unavailable as error:
+            self._no_network = str(error)
+            out.note(str(error))
+
+    def _start_hosts(self) -> None:
+        endpoint = self._bucket.endpoint if self._bucket else ""
+        name = self._bucket.name if self._bucket else ""
+        words = ([BUCKET_WORDS] if self._bucket else []) + ([WEB_WORDS] if self._web else [])
+        netns = self._web.netns if self._web else ""
+        hosts = demo_web.HOSTS if self._web else {}
+        self.first = make_host(
+            "demo-a", self._folder / "a", self._engine, endpoint=endpoint, bucket=name, netns=netns, hosts=hosts, stand_ins=words
+        )
+        self._hosts.append(self.first)
+        if self._bucket is not None:
+            words = [BUCKET_WORDS]
+            self.other = make_host("demo-b", self._folder / "b", self._engine, endpoint=endpoint, bucket=name, hosts={}, stand_ins=words)
+            self._hosts.append(self.other)
+            make_keys(self.first, [self.other])
+        for host in self._hosts:
+            host.start()
+            out.note(f"supervisor and guard of {host.name} run")
+            if self._bucket is not None:  # nothing starts before the first good signed read of the kill file
+                host.wait_armed(30)
+
+    def _copy_toys(self) -> Path:
+        """The toys where agents under another user id can read them, wherever Watchfloor is installed."""
+        toys = self._folder / "toys"
+        shutil.copytree(Path(console.integrations.__file__).parent, toys, ignore=shutil.ignore_patterns("__pycache__"))
+        for path in (toys, *toys.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        return toys
+
+    def _allow(self) -> None:
+        """The allowlist's one entry, taken by the real Envoy; or why PROXIED reaches nothing here."""
+        envoy = self.first.status().engines.get("envoy", "")
+        with self.first.client as client:
+            if envoy:
+                self._no_network = self._no_network or f"Envoy is {envoy}"
+            elif not _wait(lambda: client.allowlist().envoy == "healthy", ENVOY_S):
+                self._no_network = self._no_network or f"Envoy is not healthy: {client.allowlist().envoy_detail}"
+            if self._no_network:
+                out.note(self._no_network)
+                return
+            out.note(client.add_entry(demo_fleet.allowlist_entry()).words)
+
+    def _launch_boxes(self, roots: list[str]) -> None:
+        engines = self.first.status().engines
+        sandbox: Literal["docker", "bubblewrap"] = "docker" if not engines.get("docker", "missing") else "bubblewrap"
+        if sandbox == "bubblewrap":
+            out.note(f"docker is {engines.get('docker', 'not there')}; bubblewrap is used instead")
+        with self.first.client as client:
+            for (name, mode), root in zip(_MODES.items(), roots, strict=True):
+                try:
+                    body = demo_fleet.box_launch(name, mode, sandbox, root, self._lasts_s)
+                    self._boxes[name] = client.launch(body).id
+                    out.note(f"launched {name} in {sandbox}, network {mode}")
+                except ConsoleError as error:
+                    self._boxes[name] = f"{sandbox}: {error}"
+                    out.note(f"{name} was not started: {error}")
+
+    # --- look and press
+
+    def fleet(self) -> FleetView:
+        """The first host's agents."""
+        with self.first.client as client:
+            return client.fleet()
+
+    def before_press(self, wait_s: float) -> list[Promise]:
+        """Judged again and again until all held or the time is over: a slow machine is no broken promise."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            found = demo_checks.before_press(self._seen())
+            if all(p.verdict is not Verdict.NOT_HELD for p in found) or time.monotonic() > deadline:
+                return found
+            time.sleep(1)
+
+    def _seen(self) -> BeforePress:
+        with self.first.client as client:
+            refused = client.audit(q="launch.refused").rows
+            egress: list[EgressView] = client.egress(limit=1000).egress
+            return BeforePress(
+                fleet=client.fleet(),
+                egress=egress,
+                arrived=self._web.arrived() if self._web else None,
+                no_network=self._no_network,
+                boxes=self._boxes,
+                rollback=len(client.rollback().records),
+                refused_depth=any("Depth 4" in row.what for row in refused),
+            )
+
+    def press(self) -> Receipt | None:
+        """``watchfloor panic`` as anybody would run it; its receipt, or None."""
+        command = [sys.executable, "-m", "console", "panic", "--json", "--reason", "demo"]
+        told = subprocess.run(
+            [*command, "--state-dir", str(self.first.places.state_dir)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env=host_environment(),
+            timeout=120,
+            check=False,
+        )
+        out.note(f"exit code {told.returncode}")
+        try:
+            return receipt_from_json(json.loads(told.stdout))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def after_press(self, receipt: Receipt | None) -> tuple[list[Promise], Receipt | None]:
+        """What came of it, and the other host's receipt."""
+        left = demo_witness.settled(self.first.places.instance_id, self._engine, 5)
+        obeyed, other_left = self._other_receipt() if self.other else (None, [])
+        audit: AuditVerdict | None = None
+        with suppress(ConsoleError), self.first.client as client:
+            audit = client.verify_audit()
+        seen = AfterPress(
+            receipt=receipt,
+            left_running=left,
+            other=obeyed,
+            other_left=other_left,
+            remote=self._no_remote,
+            restart_refused=self._launch_once_more(),
+            audit=audit,
+        )
+        return demo_checks.after_press(seen), obeyed
+
+    def _launch_once_more(self) -> str:
+        try:
+            with self.first.client as client:
+                client.launch(LaunchBody(argv=["true"], name="too-late"))
+        except ConsoleError as error:
+            return error.what
+        return ""
+
+    def _other_receipt(self) -> tuple[Receipt | None, list[str]]:
+        assert self.other is not None  # asked only then
+        with self.other.client as client:
+
+            def obeyed() -> Receipt | None:
+                with suppress(ConsoleError):
+                    for row in client.receipts().receipts:
+                        receipt = client.receipt(row.kill_id)
+                        if receipt.order and receipt.complete:
+                            return receipt
+                return None
+
+            receipt = _wait(obeyed, OTHER_S)
+        return receipt or None, demo_witness.settled(self.other.places.instance_id, self._engine, 5)
+
+    # --- the end
+
+    def end(self) -> list[str]:
+        """Ends everything in the reverse order; what could not be ended or removed."""
+        left: list[str] = []
+        for host in reversed(self._hosts):
+            left += host.stop()
+        self._hosts.clear()
+        for part in (self._web, self._bucket):
+            if part is not None:
+                part.stop()
+        return left
+
+
+def _wait(look: Callable[[], T], wait_s: float) -> T:
+    """The first true answer, or the last one when the time is over."""
+    deadline = time.monotonic() + wait_s
+    while not (answer := look()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return answer

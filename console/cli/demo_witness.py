@@ -1,0 +1,139 @@
+"""The demo's own eyes and broom: what the kernel and the engine still hold of an instance, without asking Watchfloor; its removal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import docker
+import requests
+
+from console.cli.plain import plain
+
+LABEL = "io.watchfloor.instance"
+_ENGINE_FAULTS = (docker.errors.DockerException, requests.RequestException, OSError)
+
+
+def agent_processes(instance_id: str) -> list[int]:
+    """Every process whose cgroup is one of the instance's agents' (cgroups(7): inherited by every child, whatever it does)."""
+    return [int(f.name) for f in Path("/proc").iterdir() if f.name.isdecimal() and is_agents(int(f.name), instance_id)]
+
+
+def is_agents(pid: int, instance_id: str) -> bool:
+    """Whether a living process is in the cgroup of one of the instance's agents."""
+    mark = f"/watchfloor-{instance_id}/"
+    folder = Path("/proc") / str(pid)
+    try:
+        lines = (folder / "cgroup").read_text().splitlines()
+        alive = (folder / "stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except (OSError, IndexError):
+        return False
+    # v2 "0::/watchfloor-ID/agents/LEAF", v1 "4:pids:/watchfloor-ID/LEAF"; control and relays are not agents.
+    return alive and any(mark in line and f"{mark}control" not in line and f"{mark}relays" not in line for line in lines)
+
+
+def is_guard(pid: int, instance_id: str) -> bool:
+    """Whether the process is the instance's guard."""
+    try:
+        words = (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"console.killswitch" in words and instance_id.encode() in words
+
+
+def containers(instance_id: str, engine_socket: str, *, every: bool = False) -> list[str]:
+    """Ids of the instance's containers: those that run, or every one. Without an engine there are none."""
+    try:
+        with contextlib.closing(docker.DockerClient(base_url=f"unix://{engine_socket}", timeout=20)) as client:
+            listed = client.api.containers(all=every, filters={"label": f"{LABEL}={instance_id}"})
+            return [str(row["Id"]) for row in listed]
+    except _ENGINE_FAULTS:
+        return []
+
+
+def still_running(instance_id: str, engine_socket: str) -> list[str]:
+    """Both, as words."""
+    left = [f"process {pid} ({_name(pid)})" for pid in agent_processes(instance_id)]
+    return left + [f"container {container[:12]}" for container in containers(instance_id, engine_socket)]
+
+
+def settled(instance_id: str, engine_socket: str, wait_s: float) -> list[str]:
+    """``still_running`` once nothing is, or when the time is over."""
+    deadline = time.monotonic() + wait_s
+    while (left := still_running(instance_id, engine_socket)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return left
+
+
+def _name(pid: int) -> str:
+    try:
+        return plain((Path("/proc") / str(pid) / "comm").read_text().strip(), 20)
+    except OSError:
+        return "gone"
+
+
+def end_process(pid: int, is_it: Callable[[int], bool], wait_s: float = 10.0) -> str:
+    """SIGTERM, then SIGKILL, through a pidfd, if ``is_it`` still says so once the pidfd is open; empty, or what stayed."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return ""
+    try:
+        if not is_it(pid):
+            return ""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            signal.pidfd_send_signal(handle, number)
+            if select.select([handle], [], [], wait_s)[0]:
+                return ""
+    except OSError:
+        return ""
+    finally:
+        os.close(handle)
+    return f"process {pid}"
+
+
+def remove_containers(instance_id: str, engine_socket: str) -> list[str]:
+    """Removes what the instance left in the engine; what stayed."""
+    for container in containers(instance_id, engine_socket, every=True):
+        with contextlib.suppress(*_ENGINE_FAULTS), contextlib.closing(docker.DockerClient(base_url=f"unix://{engine_socket}")) as client:
+            client.api.remove_container(container, force=True)
+    return [f"container {c[:12]}" for c in containers(instance_id, engine_socket, every=True)]
+
+
+def remove_cgroups(instance_id: str, wait_s: float = 5.0) -> list[str]:
+    """Removes the instance's empty cgroups in every hierarchy; what stayed."""
+    deadline = time.monotonic() + wait_s
+    tops = [top for mount in _mounts() for top in _tops(mount, f"watchfloor-{instance_id}")]
+    while True:
+        for top in tops:
+            for folder, _, _ in os.walk(top, topdown=False):
+                with contextlib.suppress(OSError):  # EBUSY while a process in it is still being reaped
+                    Path(folder).rmdir()
+        left = [str(top) for top in tops if top.exists()]
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.1)
+
+
+def _mounts() -> list[Path]:
+    """Every cgroup hierarchy (proc(5), mountinfo: the type follows the separator)."""
+    found = []
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        if after.split(" ", 1)[0] in ("cgroup", "cgroup2"):
+            found.append(Path(before.split(" ")[4]))
+    return found
+
+
+def _tops(mount: Path, name: str) -> list[Path]:
+    """At the mount's root, and below the cgroups we are in ourselves (delegation)."""
+    places = {mount / name}
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        own = Path(line.split(":", 2)[2].lstrip("/"))
+        places |= {mount / parent / name for parent in (own, *own.parents)}
+    return [place for place in places if place.is_dir()]
