@@ -8,15 +8,16 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from console.api.client import ApiClient
+from console.cli.options import seek_places
 from console.domain.errors import Unreachable, UsageProblem
-from console.settings.places import choose_state_dir, find_places
+from console.settings.places import choose_state_dir
 
 B = TypeVar("B", bound=BaseModel)
 
 
 def connect(state_dir: str | None, timeout_s: float = 10) -> ApiClient:
     """A client of the instance. Raises Unreachable when there is none; the first request tells whether it answers."""
-    places = find_places(state_dir, create=False)
+    places = seek_places(state_dir)
     if places is None:
         folder, _ = choose_state_dir(state_dir)
         raise Unreachable(

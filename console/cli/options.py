@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from console.domain.errors import NotFound
+from console.domain.errors import ConsoleError, NotFound
 from console.settings.places import Places, choose_state_dir, find_places
 
 StateDir = Annotated[
@@ -31,9 +31,17 @@ def verb_app(function: Callable[..., int]) -> typer.Typer:
     return app
 
 
+def seek_places(state_dir: str | None) -> Places | None:
+    """The places of an instance, or None when there is none yet. Makes nothing. Raises ConsoleError on what cannot be a state directory."""
+    folder, _ = choose_state_dir(state_dir)
+    if folder.exists() and not folder.is_dir():
+        raise ConsoleError(f"The state directory {folder} cannot be used: it is not a folder.", "Name a folder with --state-dir.")
+    return find_places(state_dir, create=False)
+
+
 def existing_places(state_dir: str | None) -> Places:
     """The places of an instance that exists. Raises NotFound."""
-    places = find_places(state_dir, create=False)
+    places = seek_places(state_dir)
     if places is None:
         folder, _ = choose_state_dir(state_dir)
         raise NotFound(f"There is no instance in {folder}; nothing was ever started there.", "Name another folder with --state-dir.")

@@ -1,0 +1,42 @@
+"""The command line in-process: a verb, its exit code, what it printed, against canned answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.cli import out
+from console.cli.main import main
+from console.settings.places import Places, find_places
+from tests.fakes.canned_api import CannedApi, canned_api
+from tests.fakes.verbs import Said, Watchfloor
+
+
+@pytest.fixture
+def places(state_dir: Path) -> Places:
+    found = find_places(str(state_dir), create=True)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def api(places: Places) -> Iterator[CannedApi]:
+    with canned_api(places) as canned:
+        yield canned
+
+
+@pytest.fixture
+def watchfloor(state_dir: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Watchfloor:
+    """``watchfloor("fleet", "--json")`` on the test's own state directory."""
+    monkeypatch.setenv("WATCHFLOOR_STATE_DIR", str(state_dir))
+    monkeypatch.setattr(out._Gone, "stdout", False)
+
+    def call(*argv: str) -> Said:
+        capfd.readouterr()
+        code = main(list(argv))
+        seen = capfd.readouterr()
+        return Said(code, seen.out, seen.err)
+
+    return call

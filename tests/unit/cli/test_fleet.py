@@ -1,0 +1,78 @@
+"""The tree as people and programs see it."""
+
+from __future__ import annotations
+
+from console.api.messages import AgentView
+from console.cli.fleet import in_tree_order, network_words
+from tests.fakes.canned_api import CannedApi
+from tests.fakes.verbs import Watchfloor
+
+HOSTILE = "\x1b]0;owned\x07\u202e[bold]x[/bold]" + "y" * 100_000
+
+
+def agent(id_: str, parent: str | None = None, **more: object) -> dict[str, object]:
+    return {"id": id_, "parent_id": parent, "depth": 2 if parent else 1, "name": id_, **more}
+
+
+def views(*agents: dict[str, object]) -> list[AgentView]:
+    return [AgentView.model_validate(a) for a in agents]
+
+
+def test_children_stand_below_their_parents() -> None:
+    rows = in_tree_order(views(agent("b1", "b"), agent("a"), agent("b"), agent("b2", "b"), agent("b1x", "b1")))
+    assert [(guide, a.id) for guide, a in rows] == [("", "a"), ("", "b"), ("├─ ", "b1"), ("│  └─ ", "b1x"), ("└─ ", "b2")]
+
+
+def test_an_orphan_and_a_loop_are_shown_once_each() -> None:
+    rows = in_tree_order(views(agent("o", "gone"), agent("x", "y"), agent("y", "x"), agent("s", "s")))
+    assert sorted(a.id for _, a in rows) == ["o", "s", "x", "y"]
+
+
+def test_a_very_deep_chain_is_shown() -> None:
+    chain = [agent("a0"), *(agent(f"a{n}", f"a{n - 1}") for n in range(1, 200))]
+    assert len(in_tree_order(views(*chain))) == 200
+
+
+def test_what_is_not_enforced_is_full_whatever_was_asked(watchfloor: Watchfloor, api: CannedApi) -> None:
+    api.say(
+        "GET /api/fleet",
+        {"agents": [agent("a", network_mode="NONE", network_enforced=False), agent("b", network_mode="NONE", network_enforced=True)]},
+    )
+    assert network_words(AgentView(id="a", network_mode="NONE")) == "FULL, not enforced"
+    said = watchfloor("fleet", "--json")
+    assert [a["network_mode"] for a in said.json["agents"]] == ["FULL", "NONE"]
+    assert "FULL, not enforced" in watchfloor("fleet").out
+
+
+def test_json_has_the_documented_keys(watchfloor: Watchfloor, api: CannedApi) -> None:
+    api.say("GET /api/fleet", {"killed": True, "agents": [agent("a", cost_usd=1.5)]})
+    data = watchfloor("fleet", "--json").json
+    assert data["killed"] is True and data["schema_version"] == 1
+    wanted = (
+        "id parent_id depth name session control_level network_mode sensitivity state cost_usd usage limits pids container_id started_at"
+    )
+    assert set(wanted.split()) <= set(data["agents"][0])
+
+
+def test_hostile_names_are_harmless_and_short(watchfloor: Watchfloor, api: CannedApi) -> None:
+    api.say("GET /api/fleet", {"killed": True, "kill_reason": HOSTILE, "agents": [agent("a", state_reason=HOSTILE) | {"name": HOSTILE}]})
+    said = watchfloor("fleet")
+    assert said.code == 0
+    assert "\x1b" not in said.out and "\u202e" not in said.out and "\x07" not in said.out
+    assert "[bold]" in said.out.replace("\n", "") and len(said.out) < 5000
+
+
+def test_the_row_says_what_counts(watchfloor: Watchfloor, api: CannedApi) -> None:
+    row = agent(
+        "a", control_level="managed", cost_usd=2.5, usage={"cost_usd": 2.5}, limits={"cost_usd": 5.0}, state="frozen", causes=["operator"]
+    )
+    row |= {"tree_limits": {"tokens": 100}, "tree_usage": {"tokens": 7}}
+    api.say("GET /api/fleet", {"agents": [row], "spend_today_usd": 2.5})
+    text = watchfloor("fleet").out
+    for words in ("managed", "$2.50", "2.5/5 $", "7/100 tok tree", "frozen (operator)", "1 agents, 1 not ended, spent today $2.50"):
+        assert words in text
+
+
+def test_killed_comes_first(watchfloor: Watchfloor, api: CannedApi) -> None:
+    api.say("GET /api/fleet", {"killed": True, "kill_reason": "why"})
+    assert watchfloor("fleet").out.startswith("KILLED: why. Nothing starts until rearm.")

@@ -1,0 +1,151 @@
+"""The door: every outcome is words and a documented exit code, never a traceback."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import console.__main__
+from console.cli import later, out
+from console.cli import main as door
+from console.domain.errors import ConsoleError, ExitCode
+from tests.fakes.canned_api import CannedApi
+from tests.fakes.verbs import Watchfloor
+
+
+def test_the_version_is_printed(watchfloor: Watchfloor) -> None:
+    assert watchfloor("--version").out == f"watchfloor {console.__version__}\n"
+
+
+def test_help_lists_every_verb_and_none_of_a_later_version(watchfloor: Watchfloor) -> None:
+    said = watchfloor("--help")
+    listed = {line.split()[0] for line in said.out.split("Commands:")[1].splitlines() if line.strip()}
+    assert said.code == 0
+    assert listed == set(door.VERBS)
+    assert not listed & set(later.VERBS)
+
+
+@pytest.mark.parametrize("verb", sorted(door.VERBS))
+def test_every_verb_explains_itself(watchfloor: Watchfloor, verb: str) -> None:
+    said = watchfloor(verb, "--help")
+    assert said.code == 0 and "Usage: watchfloor " + verb in said.out
+    assert "--state-dir" in said.out or "Commands:" in said.out
+
+
+@pytest.mark.parametrize("verb", sorted(later.VERBS))
+def test_a_verb_of_a_later_version_says_why_it_is_not_there(watchfloor: Watchfloor, verb: str) -> None:
+    said = watchfloor(verb, "--what", "ever", "else")
+    assert said.code == (2 if verb == "hook" else 1)
+    assert f"{verb} is not available in this version, because" in said.err
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(
+    "argv", [("nosuch",), ("fleet", "--nosuch"), ("kill",), ("rearm",), ("allowlist", "add"), ("panic",), ("freeze", "a", "b")]
+)
+def test_wrong_usage_is_2_with_words(watchfloor: Watchfloor, argv: tuple[str, ...]) -> None:
+    said = watchfloor(*argv)
+    assert said.code == 2 and said.err.startswith("error: ") and "--help" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_an_argument_that_is_not_text_is_refused_and_shown_harmless(watchfloor: Watchfloor) -> None:
+    said = watchfloor("kill", "\x1b[31m\udcff")
+    assert said.code == 2 and "Argument 2 (\\e[31m\\udcff) is not valid UTF-8" in said.err
+
+
+def test_hostile_arguments_are_shown_harmless(watchfloor: Watchfloor) -> None:
+    for argv in (("\x1b[2J",), ("fleet", "\u202e"), ("kill", "\x07" * 500)):
+        said = watchfloor(*argv)
+        assert said.code in (2, 3, 6) and "\x1b" not in said.err and "\u202e" not in said.err and "\x07" not in said.err
+
+
+def test_without_a_supervisor_every_other_verb_says_how_to_start_one(watchfloor: Watchfloor, state_dir: Path) -> None:
+    for argv in (
+        ("fleet",),
+        ("kill", "a"),
+        ("freeze", "a"),
+        ("rearm", "--reason", "r"),
+        ("allowlist", "list"),
+        ("rollback", "list"),
+        ("receipt", "list"),
+    ):
+        said = watchfloor(*argv)
+        assert said.code == 6, argv
+        assert f"No supervisor runs for {state_dir}" in said.err and "watchfloor supervisor --state-dir" in said.err
+        assert list(state_dir.iterdir()) == []  # looking makes nothing
+
+
+def test_with_json_an_error_is_json_too(watchfloor: Watchfloor) -> None:
+    said = watchfloor("fleet", "--json")
+    assert said.json == {
+        "schema_version": 1,
+        "error": said.json["error"],
+        "remedy": said.json["remedy"],
+        "exit_code": 6,
+    }
+    assert "No supervisor runs" in said.json["error"] and said.code == 6
+
+
+def test_json_behind_two_dashes_is_the_agents_own(watchfloor: Watchfloor) -> None:
+    assert watchfloor("run", "--limit", "x", "--", "a", "--json").out == ""
+
+
+def test_the_folder_may_be_named_before_the_verb(watchfloor: Watchfloor, tmp_path: Path) -> None:
+    said = watchfloor("--state-dir", str(tmp_path / "elsewhere"), "fleet")
+    assert said.code == 6 and str(tmp_path / "elsewhere") in said.err
+
+
+def test_a_folder_that_is_a_file_is_an_error_with_words(watchfloor: Watchfloor, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for argv in (("fleet",), ("status",), ("panic", "--reason", "r"), ("audit", "verify"), ("run", "--", "true")):
+        said = watchfloor("--state-dir", str(tmp_path / "file"), *argv)
+        assert said.code == 1 and "cannot be used" in said.err and "Traceback" not in said.err
+
+
+def test_ctrl_c_is_130(watchfloor: Watchfloor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: list[str]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(out, "check_arguments", interrupt)
+    assert watchfloor("fleet").code == 130
+
+
+def test_a_mistake_of_ours_is_a_failure_without_a_traceback(watchfloor: Watchfloor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: list[str]) -> None:
+        raise RuntimeError("oops \x1b[31m")
+
+    monkeypatch.setattr(out, "check_arguments", broken)
+    said = watchfloor("fleet")
+    assert said.code == 1 and "RuntimeError: oops \\e[31m" in said.err and "Traceback" not in said.err
+    monkeypatch.setenv(door.TRACEBACK_VARIABLE, "1")
+    assert "Traceback" in watchfloor("fleet").err
+
+
+def test_an_error_of_the_system_has_words(watchfloor: Watchfloor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: list[str]) -> None:
+        raise OSError(28, "No space left on device", "/x")
+
+    monkeypatch.setattr(out, "check_arguments", full)
+    said = watchfloor("fleet")
+    assert said.code == 1 and "No space left on device (/x)" in said.err
+
+
+def test_the_module_ends_with_the_verbs_code(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["watchfloor", "nosuch"])
+    with pytest.raises(SystemExit) as caught:
+        console.__main__.main()
+    assert caught.value.code == 2
+    assert "nosuch" in capsys.readouterr().err
+
+
+def test_the_supervisors_own_exit_code_is_kept(watchfloor: Watchfloor, api: CannedApi) -> None:
+    api.refuse("GET /api/fleet", 503, "Killed.", "Rearm.", exit_code=4)
+    said = watchfloor("fleet")
+    assert (said.code, said.err) == (4, "error: Killed.\n  Rearm.\n")
+
+
+def test_no_error_can_pass_as_done() -> None:
+    assert ConsoleError("x").exit_code is ExitCode.FAILURE

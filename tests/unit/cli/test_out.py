@@ -1,0 +1,76 @@
+"""Printing: a reader that goes away changes nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import console
+from console.cli import out
+from console.domain.errors import ConsoleError
+
+ROOT = Path(console.__file__).resolve().parent.parent
+
+
+def program(body: str, stdout: int) -> subprocess.CompletedProcess[bytes]:
+    code = f"from console.cli import out\n{body}"
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE, check=False)
+
+
+def test_json_is_ascii_and_has_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    out.emit({"name": "\x1b\u202eä", "odd": Path("/x")})
+    text = capsys.readouterr().out
+    assert text.isascii() and "\x1b" not in text
+    assert json.loads(text) == {"schema_version": 1, "name": "\x1b\u202eä", "odd": "/x"}
+
+
+def test_an_error_is_harmless_and_bounded(capsys: pytest.CaptureFixture[str]) -> None:
+    out.complain(ConsoleError("\x1b" * 100_000, "\u202e"))
+    text = capsys.readouterr().err
+    assert "\x1b" not in text and "\u202e" not in text and len(text) < 5000
+
+
+def test_markup_and_emoji_stay_text(capsys: pytest.CaptureFixture[str]) -> None:
+    out.show(out.words("[red]x[/red] :smile: 123"))
+    assert capsys.readouterr().out == "[red]x[/red] :smile: 123\n"
+
+
+def test_a_broken_pipe_is_noticed_and_does_not_end_the_verb() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = program("out.say('x'); out.say('y'); raise SystemExit(9 if out.gone() else 0)", stdout=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (9, b"")
+
+
+def test_a_full_disk_behind_stdout_does_not_change_the_exit_code() -> None:
+    with open("/dev/full", "wb") as full:
+        done = program("out.say('x'); raise SystemExit(7)", stdout=full.fileno())
+    assert (done.returncode, done.stderr) == (7, b"")
+
+
+def test_closed_descriptors_are_no_error() -> None:
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            "exec \"$0\" -c \"from console.cli import out; out.say('x'); out.note('y'); raise SystemExit(3)\" >&- 2>&-",
+            sys.executable,
+        ],
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 3
+
+
+def test_a_stream_that_cannot_say_it_says_it_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, "ascii"))
+    out.say("ä└")
+    assert raw.getvalue() == b"\\xe4\\u2514\n"

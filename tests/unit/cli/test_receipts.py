@@ -1,0 +1,77 @@
+"""The words of a receipt: unknown is never green, best effort never proven."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from console.cli.receipts import evidence_words, headline, in_order, show_receipt
+from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target
+
+STEPS = tuple(Step(n, StepStatus.OK, 610.0 if n is StepName.ZERO else 1200.0) for n in StepName)
+HOSTILE = "\x1b[2J\u202e[red]"
+
+
+def receipt(*outcomes: Outcome, **changes: object) -> Receipt:
+    targets = tuple(Target(f"a{n}", "managed", o, 10.0, {}) for n, o in enumerate(outcomes))
+    good = all(o is Outcome.PROVEN_ZERO or o is Outcome.BEST_EFFORT for o in outcomes)
+    made = Receipt(
+        "k1", "00000000", "all", "why", "who", 1.0, verified_zero=good, steps=STEPS, targets=targets, ms_total=1300.0, complete=True
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def test_the_headline_counts_and_times_the_proof() -> None:
+    assert headline(receipt(*[Outcome.PROVEN_ZERO] * 214)) == "214 of 214 proven zero in 0.61 s"
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (receipt(), "nothing was running: 0 of 0"),
+        (receipt(Outcome.PROVEN_ZERO, Outcome.BEST_EFFORT), "1 of 2 proven zero in 0.61 s; 1 best effort (no proof is possible)"),
+        (receipt(Outcome.PROVEN_ZERO, Outcome.DYING), "NOT PROVEN: 1 of 2 may still run; 1 of 2 proven zero in 0.61 s"),
+        (receipt(Outcome.PROVEN_ZERO, verified_zero=False), "NOT PROVEN; 1 of 1 proven zero in 0.61 s"),
+        (receipt(Outcome.PROVEN_ZERO, complete=False), "1 of 1 proven zero in 0.61 s; later steps are not known yet"),
+        (
+            receipt(Outcome.PROVEN_ZERO, steps=(*STEPS[:-2], Step(StepName.REMOTE, StepStatus.FAILED, 1.0))),
+            "1 of 1 proven zero in 0.61 s; step remote: not done",
+        ),
+    ],
+)
+def test_the_headline_never_says_more_than_is_proven(made: Receipt, words: str) -> None:
+    assert headline(made) == words
+
+
+def test_targets_that_are_not_proven_come_first() -> None:
+    made = receipt(Outcome.PROVEN_ZERO, Outcome.BEST_EFFORT, Outcome.DYING, Outcome.NOT_PROVEN)
+    assert [t.outcome for t in in_order(made.targets)] == [Outcome.NOT_PROVEN, Outcome.DYING, Outcome.BEST_EFFORT, Outcome.PROVEN_ZERO]
+
+
+def test_evidence_in_a_line() -> None:
+    target = Target("a", "managed", Outcome.PROVEN_ZERO, 1.0, {"pids_before": [{}, {}], "populated": 0, "cgroup": "/x", "why": ""})
+    assert evidence_words(target) == "2 processes before, populated 0, cgroup /x"
+
+
+def test_a_hostile_receipt_is_printed_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+    made = receipt(
+        Outcome.DYING,
+        reason=HOSTILE,
+        by=HOSTILE,
+        order=HOSTILE,
+        survivors=(Survivor(HOSTILE, 7, "D", HOSTILE, HOSTILE, HOSTILE * 1000),),
+        excluded=(HOSTILE,),
+        steps=(Step(StepName.ZERO, StepStatus.FAILED, None, HOSTILE),),
+        targets=(Target(HOSTILE, HOSTILE, Outcome.DYING, None, {"why": HOSTILE}),),
+    )
+    show_receipt(made, as_json=False)
+    text = capsys.readouterr().out
+    assert "\x1b" not in text and "\u202e" not in text
+    assert "NOT PROVEN" in text.splitlines()[0] and "Still alive" in text and "[red]" in text
+
+
+def test_many_targets_are_counted_and_none_of_the_bad_is_hidden(capsys: pytest.CaptureFixture[str]) -> None:
+    show_receipt(receipt(*[Outcome.PROVEN_ZERO] * 500, Outcome.DYING), as_json=False)
+    text = capsys.readouterr().out
+    assert "dying" in text and "and 441 more (--json lists all)" in text
