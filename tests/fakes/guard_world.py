@@ -1,0 +1,173 @@
+"""A real guard of its own instance, real processes to kill, and an oracle that does not look where the guard looks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from console.killswitch import processes
+from console.killswitch.cgroups import find_mounts, find_tree
+from console.killswitch.client import GuardClient
+from console.killswitch.registry import _remove
+from console.killswitch.spawn import start_guard
+
+WAIT_S = 30.0
+SLEEP = ("/bin/sleep", "600")
+
+HOSTILE_TREE = r"""
+import os, signal, sys, time, ctypes
+signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.signal(signal.SIGHUP, signal.SIG_IGN)
+N = int(sys.argv[1])
+SLEEPER = "import signal,time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
+def sleeper(name="agent", env=None):
+    os.execve(sys.executable, [name, "-S", "-c", SLEEPER], os.environ if env is None else env)
+for i in range(N):
+    kind = i % 4
+    if os.fork() == 0:
+        if kind == 1: os.setsid()
+        if kind >= 2:                      # double fork: an orphan of PID 1, in a session of its own
+            if os.fork(): os._exit(0)
+            os.setsid()
+        sleeper("[kworker/u9:3]", {}) if kind == 3 else sleeper()
+for _ in range(2):                         # rabbits: fork, the parent ends, a new session each time
+    if os.fork() == 0:
+        while True:
+            if os.fork(): os._exit(0)
+            os.setsid(); time.sleep(0.003)
+while True:
+    try: os.wait()
+    except ChildProcessError: time.sleep(1)
+"""
+ENTER = """import os,sys
+for f in sys.argv[1].split('|'): open(f+'/cgroup.procs','w').write('0')
+os.execvpe(sys.argv[2],sys.argv[2:],os.environ)"""
+FORK_BOMB = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n"
+
+
+class GuardWorld:
+    """One instance. ``close`` ends what it started and removes its cgroups."""
+
+    def __init__(self, state_dir: Path, **options: Any) -> None:
+        self.state = state_dir
+        self.run = state_dir / "run"
+        self.instance = secrets.token_hex(4)
+        self.options = options
+        self.pid = 0
+        self._started: list[subprocess.Popen[bytes]] = []
+        self.pidns: list[int] = []
+
+    def start(self, **options: Any) -> GuardWorld:
+        self.pid = start_guard(self.state, self.run, self.instance, **{**self.options, **options})
+        self.supervisor = GuardClient(self.run / "guard-supervisor.sock", timeout_s=WAIT_S)
+        self.operator = GuardClient(self.run / "guard.sock", timeout_s=WAIT_S)
+        return self
+
+    def agent(self, agent_id: str, *argv: str, pids_max: int | None = None, confirm: bool = True, **popen: Any) -> subprocess.Popen[bytes]:
+        """A process launched as a supervisor launches it: ticket, enter the leaf, confirm."""
+        ticket = self.supervisor.ticket(agent_id, "process", "managed", pids_max=pids_max)
+        process = self.spawn_in(ticket, *(argv or SLEEP), **popen)
+        if confirm:
+            self.supervisor.confirm(agent_id, ticket["generation"], process.pid, ticks(process.pid))
+        return process
+
+    def spawn_in(self, ticket: dict[str, Any], *argv: str, **popen: Any) -> subprocess.Popen[bytes]:
+        folders = [ticket["leaf"], *ticket["limit_leaves"]]
+        return self.popen(sys.executable, "-S", "-c", ENTER, "|".join(f for f in folders if f), *argv, **popen)
+
+    def popen(self, *argv: str, **popen: Any) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, **popen)
+        self._started.append(process)
+        if ENTER in argv:
+            until(lambda: "execvpe" not in (processes.command_line(process.pid) or "execvpe"), "it entered its leaf")
+        return process
+
+    def python(self, agent_id: str, code: str, *args: str, **more: Any) -> subprocess.Popen[bytes]:
+        return self.agent(agent_id, sys.executable, "-S", "-c", code, *args, **more)
+
+    def oracle(self, agent_id: str) -> list[int]:
+        """Members of the agent's group in the *pids* hierarchy of cgroup v1, which the guard never reads."""
+        found: list[int] = []
+        for folder in Path(f"/sys/fs/cgroup/pids/watchfloor-{self.instance}").glob(f"{agent_id}-*"):
+            with contextlib.suppress(OSError):
+                found += [int(p) for p in (folder / "cgroup.procs").read_text().split()]
+        return [pid for pid in found if processes.is_alive(pid)]
+
+    def receipt(self, kill_id: str) -> dict[str, Any]:
+        import json
+
+        until(lambda: self.operator.progress(kill_id)["done"], "the kill is done")
+        return dict(json.loads((self.state / "guard" / "receipts" / f"{kill_id}.json").read_text()))
+
+    def kill_guard(self) -> None:
+        """SIGKILL, as a crash would be."""
+        end(self.pid)
+        self.supervisor.close()
+        self.operator.close()
+
+    def close(self) -> None:
+        for process in self._started:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        with contextlib.suppress(OSError):
+            tree = find_tree(self.instance, find_mounts())
+            if tree is not None:
+                until(lambda: tree.agents.kill() and not tree.agents.is_populated(), "the agents are gone")
+                tree.close()
+        for process in self._started:
+            process.wait(WAIT_S)
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
+        if self.pid:
+            with contextlib.suppress(ProcessLookupError):
+                self.kill_guard()
+        name = f"watchfloor-{self.instance}"
+        mounts = find_mounts()
+        for mount in (mounts.v2, mounts.v1.get("pids")):
+            if mount is not None and (mount.point / name).exists():
+                until(lambda m=mount: _remove(m.point / name), f"{name} is removed")  # type: ignore[misc]
+
+
+def ticks(pid: int) -> int:
+    found = processes.start_ticks(pid)
+    assert found is not None
+    return found
+
+
+def end(pid: int, number: int = signal.SIGKILL) -> None:
+    """Through a pidfd, and waits until it is gone. ProcessLookupError when it was already."""
+    fd = os.pidfd_open(pid)
+    try:
+        signal.pidfd_send_signal(fd, number)
+        if number == signal.SIGKILL:
+            until(lambda: not processes.is_alive(pid), f"process {pid} ended")
+    finally:
+        os.close(fd)
+
+
+def until(is_so: Callable[[], object], what: str, seconds: float = WAIT_S) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, f"not in time: {what}"
+        time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def decoys(count: int = 5) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Processes that no kill may touch."""
+    made = [subprocess.Popen(SLEEP, start_new_session=bool(i % 2)) for i in range(count)]
+    try:
+        yield made
+        assert all(p.poll() is None for p in made), "a bystander was killed"
+    finally:
+        for process in made:
+            process.kill()
+            process.wait()

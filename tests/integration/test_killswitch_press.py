@@ -1,0 +1,310 @@
+"""The press on the real kernel: hostile trees end at zero, bystanders live, nothing that is stopped or broken can delay it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.domain.errors import Conflict, ConsoleError, Denied, Killed, NotFound
+from console.domain.kill import Outcome, StepName, StepStatus, exit_code, receipt_from_json
+from console.killswitch import processes
+from console.killswitch.client import GuardClient
+from console.killswitch.press import press_and_wait, press_without_guard
+from tests.fakes.guard_world import FORK_BOMB, HOSTILE_TREE, GuardWorld, decoys, end, ticks, until
+
+
+@pytest.fixture
+def world(state_dir: Path) -> Iterator[GuardWorld]:
+    made = GuardWorld(state_dir)
+    try:
+        yield made.start()
+    finally:
+        made.close()
+
+
+def press(world: GuardWorld, scope: str | list[str] = "all") -> dict[str, object]:
+    receipt = press_and_wait(world.state, world.run, world.instance, scope, "test", "tester", timeout_s=30)
+    return receipt.as_json()
+
+
+def test_hostile_trees_end_proven_and_bystanders_live(world: GuardWorld) -> None:
+    with decoys() as others:
+        for n in range(3):
+            world.python(f"hostile-{n}", HOSTILE_TREE, "24", pids_max=200)
+        world.python("bomb", FORK_BOMB, pids_max=150)
+        until(lambda: len(world.oracle("bomb")) > 100, "the bomb has grown")
+        until(lambda: all(len(world.oracle(f"hostile-{n}")) > 24 for n in range(3)), "the trees have grown")
+        receipt = press_and_wait(world.state, world.run, world.instance, "all", "test", "tester", timeout_s=30)
+        assert receipt.verified_zero and receipt.complete and not receipt.survivors, receipt
+        assert {t.outcome for t in receipt.targets} == {Outcome.PROVEN_ZERO}
+        assert [world.oracle(a) for a in ("hostile-0", "hostile-1", "hostile-2", "bomb")] == [[], [], [], []]
+        assert exit_code(receipt) == 0
+        assert all(p.poll() is None for p in others)
+    steps = {s.name: s.status for s in receipt.steps}
+    assert steps == dict.fromkeys((StepName.LATCH, StepName.REFUSE, StepName.SIGNAL, StepName.ZERO, StepName.SECOND_LOOK), StepStatus.OK)
+
+
+def test_receipt_on_disk_names_what_was_killed(world: GuardWorld) -> None:
+    world.agent("one", confirm=True)
+    time.sleep(1.3)
+    kill_id = world.operator.press("all", "why", "who", "12:abc")
+    saved = receipt_from_json(world.receipt(kill_id))
+    target = saved.targets[0]
+    assert (saved.reason, saved.by, saved.order, saved.scope, saved.instance_id) == ("why", "who", "12:abc", "all", world.instance)
+    assert target.evidence["populated"] == 0 and target.evidence["pids_before"][0]["cmdline"] == "/bin/sleep 600"
+    assert target.evidence["inode"] > 0 and world.instance in target.evidence["cgroup"]
+    assert (world.state / "guard" / "receipts" / f"{kill_id}.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_list_kills_only_those_and_leaves_no_latch(world: GuardWorld) -> None:
+    first, second = world.agent("first"), world.agent("second")
+    receipt = press_and_wait(world.state, world.run, world.instance, ["first"], "one only", "tester")
+    assert receipt.verified_zero and [t.agent_id for t in receipt.targets] == ["first"]
+    assert first.wait(5) == -signal.SIGKILL and second.poll() is None
+    status = world.operator.status()
+    assert not status["latched"] and status["generation"] == 0
+    with pytest.raises(Killed):
+        world.supervisor.confirm("first", 0, second.pid, ticks(second.pid))
+    world.supervisor.forget("first")
+    world.agent("third")
+
+
+def test_an_unknown_agent_is_never_green(world: GuardWorld) -> None:
+    receipt = press_and_wait(world.state, world.run, world.instance, ["nobody"], "x", "tester", timeout_s=20)
+    assert not receipt.verified_zero and receipt.targets[0].outcome is Outcome.NOT_PROVEN
+    assert exit_code(receipt) == 9
+
+
+def test_nothing_starts_while_latched_and_unlatch_needs_everything(world: GuardWorld) -> None:
+    press(world)
+    with pytest.raises(Killed):
+        world.supervisor.ticket("late", "process", "managed")
+    press(world)
+    status = world.operator.status()
+    assert status["generation"] == 2 and len(status["kills"]) == 2
+    with pytest.raises(Conflict):
+        world.supervisor.unlatch(1, status["kills"])
+    with pytest.raises(Conflict):
+        world.supervisor.unlatch(2, status["kills"][:1])
+    with pytest.raises(ConsoleError):
+        world.operator.unlatch(2, status["kills"])  # guard.sock has no such operation
+    world.supervisor.unlatch(2, status["kills"], "owner")
+    assert not world.operator.status()["latched"]
+    world.agent("after")
+
+
+def test_a_press_between_ticket_and_confirmation_wins(world: GuardWorld) -> None:
+    ticket = world.supervisor.ticket("racer", "process", "managed")
+    press(world)
+    process = world.popen("/bin/sleep", "600")
+    Path(ticket["leaf"], "cgroup.procs").write_text(str(process.pid))  # it enters its leaf only now
+    with pytest.raises(Killed):
+        world.supervisor.confirm("racer", ticket["generation"], process.pid, ticks(process.pid))
+    assert process.wait(5) == -signal.SIGKILL  # whatever rises among the killed is struck
+
+
+def test_press_races_with_launches_and_nothing_starts_after_it(world: GuardWorld) -> None:
+    started: list[tuple[float, str]] = []
+    stop = threading.Event()
+
+    def launch(n: int) -> None:
+        client = GuardClient(world.run / "guard-supervisor.sock")
+        for i in range(1000):
+            if stop.is_set():
+                break
+            try:
+                ticket = client.ticket(f"r{n}-{i}", "process", "managed")
+                process = subprocess.Popen(["/bin/sleep", "600"])
+                Path(ticket["leaf"], "cgroup.procs").write_text(str(process.pid))
+                try:
+                    client.confirm(f"r{n}-{i}", ticket["generation"], process.pid, ticks(process.pid))
+                    started.append((time.monotonic(), ticket["leaf"]))
+                except Killed:
+                    process.kill()
+                reap.append(process)
+            except Killed:
+                break
+        client.close()
+
+    reap: list[subprocess.Popen[bytes]] = []
+    threads = [threading.Thread(target=launch, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    until(lambda: len(started) >= 8, "some have started")
+    kill_id = world.operator.press("all", "race", "tester")
+    answered = time.monotonic()
+    receipt = world.receipt(kill_id)
+    stop.set()
+    for thread in threads:
+        thread.join(20)
+    for process in reap:
+        assert process.wait(10) == -signal.SIGKILL
+    assert receipt["verified_zero"] and not receipt["survivors"]
+    late = [leaf for at, leaf in started if at > answered + 0.5]
+    assert not late, "a launch was confirmed after the press"
+
+
+def test_kills_while_its_starter_is_stopped(state_dir: Path) -> None:
+    """The supervisor (here: whoever started the guard and the agents) hangs: SIGSTOP."""
+    world = GuardWorld(state_dir)
+    code = (
+        "import sys,time\nfrom pathlib import Path\nfrom console.killswitch.spawn import start_guard\n"
+        "print(start_guard(*map(Path, sys.argv[1:3]), sys.argv[3]), flush=True)\ntime.sleep(600)"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    parent = world.popen(sys.executable, "-c", code, str(world.state), str(world.run), world.instance, stdout=subprocess.PIPE, env=env)
+    try:
+        assert parent.stdout is not None and int(parent.stdout.readline()) > 0
+        world.start()
+        agent = world.agent("held")
+        end(parent.pid, signal.SIGSTOP)
+        receipt = press_and_wait(world.state, world.run, world.instance, "all", "hung", "tester")
+        assert receipt.verified_zero and agent.wait(5) == -signal.SIGKILL
+        end(parent.pid, signal.SIGKILL)
+        assert world.operator.status()["latched"]  # and it outlives its starter
+    finally:
+        world.close()
+
+
+def test_a_dead_guard_is_done_without(world: GuardWorld) -> None:
+    with decoys(2):
+        agents = [world.agent(f"left-{n}") for n in range(3)]
+        world.python("tree", HOSTILE_TREE, "12", pids_max=100)
+        world.kill_guard()
+        receipt = press_and_wait(world.state, world.run, world.instance, "all", "guard is dead", "tester")
+        assert receipt.verified_zero and len(receipt.targets) == 4 and all(a.wait(5) == -signal.SIGKILL for a in agents)
+        assert world.oracle("tree") == []
+    world.start()
+    status = world.operator.status()
+    assert status["latched"] and receipt.kill_id in status["kills"]
+
+
+def test_a_stopped_guard_is_done_without_and_obeys_the_latch_on_disk(world: GuardWorld) -> None:
+    agent = world.agent("held")
+    end(world.pid, signal.SIGSTOP)
+    receipt = press_and_wait(world.state, world.run, world.instance, "all", "guard hangs", "tester")
+    assert receipt.verified_zero and agent.wait(5) == -signal.SIGKILL
+    end(world.pid, signal.SIGCONT)
+    until(lambda: world.operator.status()["latched"], "the guard obeys the disk")
+    with pytest.raises(Killed):
+        world.supervisor.ticket("late", "process", "managed")
+
+
+def test_press_without_guard_takes_a_list_too(world: GuardWorld) -> None:
+    first, second = world.agent("first"), world.agent("second")
+    world.kill_guard()
+    receipt = press_without_guard(world.state, world.run, world.instance, ["second"], "one", "tester")
+    assert receipt.verified_zero and first.poll() is None and second.wait(5) == -signal.SIGKILL
+    world.start()
+    assert not world.operator.status()["latched"]
+
+
+def test_sigusr1_presses_everything(world: GuardWorld) -> None:
+    agent = world.agent("one")
+    end(world.pid, signal.SIGUSR1)
+    assert agent.wait(10) == -signal.SIGKILL
+    until(lambda: world.operator.status()["latched"], "latched")
+
+
+def test_an_agent_may_ask_for_nothing(world: GuardWorld) -> None:
+    code = (
+        "import socket,sys,json\n"
+        "for name,op in (('guard.sock','press'),('guard.sock','status'),('guard.sock','hold'),('guard-supervisor.sock','heartbeat')):\n"
+        "    s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]+'/'+name)\n"
+        "    s.sendall(json.dumps({'op':op,'scope':'all','reason':'','by':'agent'}).encode()+b'\\n')\n"
+        "    print(s.recv(4096).decode().strip(), flush=True)\n"
+        "import time; time.sleep(600)\n"
+    )
+    bystander = world.agent("bystander")
+    agent = world.python("rogue", code, str(world.run), stdout=subprocess.PIPE)
+    assert agent.stdout is not None
+    answers = [json.loads(agent.stdout.readline()) for _ in range(4)]
+    assert [a["ok"] for a in answers] == [False] * 4 and {a["kind"] for a in answers} == {"Denied"}
+    assert bystander.poll() is None and not world.operator.status()["latched"]
+    assert any("refused" in n for n in world.operator.status()["notices"])
+
+
+def test_a_peer_in_another_pid_namespace_may_press_but_not_thaw(world: GuardWorld) -> None:
+    world.agent("one")
+    world.operator.freeze("all")
+    code = (
+        "import socket,sys,json\n"
+        "s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]+'/guard.sock')\n"
+        "for op in ('thaw','press'):\n"
+        "    s.sendall(json.dumps({'op':op,'scope':'all','reason':'','by':'x'}).encode()+b'\\n')\n"
+        "    print(s.recv(4096).decode().strip(), flush=True)\n"
+    )
+    stranger = world.popen("/usr/bin/unshare", "--pid", "--fork", sys.executable, "-S", "-c", code, str(world.run), stdout=subprocess.PIPE)
+    assert stranger.stdout is not None
+    thaw, pressed = (json.loads(stranger.stdout.readline()) for _ in range(2))
+    assert not thaw["ok"] and thaw["kind"] == "Denied" and pressed["ok"]
+
+
+def test_the_operators_socket_has_no_supervisors_operation(world: GuardWorld) -> None:
+    for op in ("ticket", "confirm", "heartbeat", "lease", "soft_stop", "unlatch", "halt", "forget", "quit"):
+        with pytest.raises(ConsoleError):
+            world.operator.call(op)
+
+
+def test_a_process_outside_its_leaf_is_not_confirmed(world: GuardWorld) -> None:
+    ticket = world.supervisor.ticket("outside", "process", "managed")
+    process = world.popen("/bin/sleep", "600")
+    with pytest.raises(Denied):
+        world.supervisor.confirm("outside", ticket["generation"], process.pid, ticks(process.pid))
+    with pytest.raises(Denied):
+        world.supervisor.confirm("outside", ticket["generation"], process.pid, ticks(process.pid) + 1)
+    with pytest.raises(NotFound):
+        world.supervisor.confirm("ghost", 0, process.pid, ticks(process.pid))
+
+
+def test_a_stray_that_left_its_leaf_is_hunted_by_its_marks(world: GuardWorld) -> None:
+    env = {**os.environ, "WATCHFLOOR_AGENT_ID": "escapee", "WATCHFLOOR_INSTANCE": world.instance}
+    foreign = {**env, "WATCHFLOOR_INSTANCE": "00000000"}
+    world.agent("escapee", env=env)
+    stray = world.popen("/bin/sleep", "600", env=env)  # a root agent can write itself into another cgroup
+    other = world.popen("/bin/sleep", "600", env=foreign)
+    receipt = press_and_wait(world.state, world.run, world.instance, "all", "stray", "tester")
+    assert stray.wait(5) == -signal.SIGKILL and other.poll() is None
+    assert receipt.verified_zero and str(stray.pid) in json.dumps(receipt.targets[0].evidence["strays"])
+
+
+def test_not_proven_is_said_with_pid_state_and_place(world: GuardWorld) -> None:
+    """A task frozen by a v1 freezer ignores SIGKILL until it is thawed: a survivor on demand."""
+    freezer = Path(f"/sys/fs/cgroup/freezer/watchfloor-{world.instance}")
+    freezer.mkdir()
+    try:
+        agent = world.agent("stuck")
+        (freezer / "cgroup.procs").write_text(str(agent.pid))
+        (freezer / "freezer.state").write_text("FROZEN")
+        receipt = press_and_wait(world.state, world.run, world.instance, "all", "stuck", "tester", timeout_s=30)
+        assert not receipt.verified_zero and exit_code(receipt) == 9
+        assert [(s.agent_id, s.pid, s.state) for s in receipt.survivors] == [("stuck", agent.pid, "D")]
+        assert receipt.targets[0].outcome is Outcome.NOT_PROVEN and receipt.survivors[0].wchan not in ("", None)
+        (freezer / "freezer.state").write_text("THAWED")
+        assert agent.wait(10) == -signal.SIGKILL
+    finally:
+        (freezer / "freezer.state").write_text("THAWED")
+        until(lambda: not (freezer / "cgroup.procs").read_text().split(), "it has died")
+        freezer.rmdir()
+
+
+def test_forget_refuses_while_alive_and_removes_the_leaf(world: GuardWorld) -> None:
+    agent = world.agent("one", pids_max=50)
+    leaf = Path(f"/sys/fs/cgroup/unified/watchfloor-{world.instance}/agents")
+    assert world.supervisor.call("procs", agent_id="one")["pids"] == [agent.pid]
+    with pytest.raises(Conflict):
+        world.supervisor.forget("one")
+    agent.kill()
+    agent.wait()
+    world.supervisor.forget("one")
+    until(lambda: not list(leaf.glob("one-*")), "the leaf is removed")
+    assert processes.is_alive(world.pid)
