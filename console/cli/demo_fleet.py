@@ -50,8 +50,11 @@ class Toy:
         return 1 + sum(child.count() for child in self.children)
 
 
-def trees(agents: int) -> list[tuple[Toy, Literal["PUBLIC", "CONFIDENTIAL", "SECRET"]]]:
-    """The three trees, depth 3, filled up with workers to about ``agents`` in all (the boxed ones included)."""
+Level = Literal["PUBLIC", "CONFIDENTIAL", "SECRET"]
+
+
+def trees(agents: int) -> list[tuple[Toy, Level]]:
+    """The three trees, depth 3, filled up with workers to about ``agents`` in all (boxed ones included); more trees when they are full."""
     reach = tuple(word for url in URLS for word in ("--url", url))
     probe = (*reach, "--direct", DIRECT)
     research = Toy(
@@ -73,31 +76,36 @@ def trees(agents: int) -> list[tuple[Toy, Literal["PUBLIC", "CONFIDENTIAL", "SEC
     )
     support = Toy(ROOTS[1], "planner", children=[Toy("ticket-reader", "planner", children=[Toy(REACHER, "reacher", probe)])])
     audit = Toy(ROOTS[2], "planner", children=[Toy("sampler", "planner", children=[Toy("prober", "reacher", probe)])])
-    found = [research, support, audit]
-    _fill(found, agents - len(BOXES) - sum(tree.count() for tree in found) + 1)  # never-born is not one of them
-    return [(research, "PUBLIC"), (support, "CONFIDENTIAL"), (audit, "SECRET")]
+    found: list[tuple[Toy, Level]] = [(research, "PUBLIC"), (support, "CONFIDENTIAL"), (audit, "SECRET")]
+    missing = agents - len(BOXES) - sum(tree.count() for tree, _ in found) + 1  # never-born is not one of them
+    missing -= _fill([tree for tree, _ in found], missing, "worker", MAX_CHILDREN - 1)
+    while missing > 0:
+        tree = Toy(f"extra-{len(found) - 2}", "planner", ("--step", "2"))
+        missing -= 1 + _fill([tree], missing - 1, f"{tree.name}-worker", MAX_CHILDREN)
+        found.append((tree, "PUBLIC"))
+    return found
 
 
-def _fill(roots: list[Toy], missing: int) -> None:
-    """Workers below the roots and below those workers, never more than MAX_CHILDREN each; one place per root stays for its box."""
-    layer, room = roots, MAX_CHILDREN - 1
-    number = 0
-    for _ in range(2):
+def _fill(roots: list[Toy], missing: int, name: str, room: int) -> int:
+    """Workers below the roots (``room`` children each: a box may be one too) and below those workers; how many."""
+    layer, number = roots, 0
+    for most in (room, MAX_CHILDREN):
         born: list[Toy] = []
         for parent in cycle(layer):
-            if number >= missing or all(len(p.children) >= room for p in layer):
+            if number >= missing or all(len(p.children) >= most for p in layer):
                 break
-            if len(parent.children) < room:
+            if len(parent.children) < most:
                 number += 1
-                worker = Toy(f"worker-{number}", "planner", ("--step", "2"))
+                worker = Toy(f"{name}-{number}", "planner", ("--step", "2"))
                 parent.children.append(worker)
                 born.append(worker)
-        layer, room = born, MAX_CHILDREN
+        layer = born
         if not layer:
-            return
+            break
+    return number
 
 
-def root_launch(tree: Toy, sensitivity: Literal["PUBLIC", "CONFIDENTIAL", "SECRET"], toys: Path, seconds: float) -> LaunchBody:
+def root_launch(tree: Toy, sensitivity: Level, toys: Path, seconds: float) -> LaunchBody:
     """A tree's root, with a budget for the whole tree."""
     return LaunchBody(
         argv=tree.argv(str(toys), seconds),

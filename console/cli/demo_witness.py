@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
+import json
 import os
 import select
 import signal
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-
-import docker
-import requests
+from urllib.parse import quote
 
 from console.cli.plain import plain
 
 LABEL = "io.watchfloor.instance"
-_ENGINE_FAULTS = (docker.errors.DockerException, requests.RequestException, OSError)
 
 
 def agent_processes(instance_id: str) -> list[int]:
@@ -30,11 +30,18 @@ def is_agents(pid: int, instance_id: str) -> bool:
     folder = Path("/proc") / str(pid)
     try:
         lines = (folder / "cgroup").read_text().splitlines()
-        alive = (folder / "stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except (OSError, IndexError):
+    except OSError:
         return False
     # v2 "0::/watchfloor-ID/agents/LEAF", v1 "4:pids:/watchfloor-ID/LEAF"; control and relays are not agents.
-    return alive and any(mark in line and f"{mark}control" not in line and f"{mark}relays" not in line for line in lines)
+    return alive(pid) and any(mark in line and f"{mark}control" not in line and f"{mark}relays" not in line for line in lines)
+
+
+def alive(pid: int) -> bool:
+    """Whether there is such a process and it is no zombie."""
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except (OSError, IndexError):
+        return False
 
 
 def is_guard(pid: int, instance_id: str) -> bool:
@@ -48,12 +55,23 @@ def is_guard(pid: int, instance_id: str) -> bool:
 
 def containers(instance_id: str, engine_socket: str, *, every: bool = False) -> list[str]:
     """Ids of the instance's containers: those that run, or every one. Without an engine there are none."""
+    filters = quote(json.dumps({"label": [f"{LABEL}={instance_id}"]}))
     try:
-        with contextlib.closing(docker.DockerClient(base_url=f"unix://{engine_socket}", timeout=20)) as client:
-            listed = client.api.containers(all=every, filters={"label": f"{LABEL}={instance_id}"})
-            return [str(row["Id"]) for row in listed]
-    except _ENGINE_FAULTS:
+        rows = json.loads(_engine("GET", f"/containers/json?all={int(every)}&filters={filters}", engine_socket))
+        return [str(row["Id"]) for row in rows]
+    except (OSError, http.client.HTTPException, ValueError, TypeError, KeyError):
         return []
+
+
+def _engine(method: str, path: str, engine_socket: str) -> bytes:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(20)
+        sock.connect(engine_socket)
+        connection = http.client.HTTPConnection("localhost")
+        connection.sock = sock
+        connection.request(method, path)
+        with connection.getresponse() as answer:
+            return answer.read()
 
 
 def still_running(instance_id: str, engine_socket: str) -> list[str]:
@@ -100,15 +118,15 @@ def end_process(pid: int, is_it: Callable[[int], bool], wait_s: float = 10.0) ->
 def remove_containers(instance_id: str, engine_socket: str) -> list[str]:
     """Removes what the instance left in the engine; what stayed."""
     for container in containers(instance_id, engine_socket, every=True):
-        with contextlib.suppress(*_ENGINE_FAULTS), contextlib.closing(docker.DockerClient(base_url=f"unix://{engine_socket}")) as client:
-            client.api.remove_container(container, force=True)
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            _engine("DELETE", f"/containers/{container}?force=1", engine_socket)
     return [f"container {c[:12]}" for c in containers(instance_id, engine_socket, every=True)]
 
 
 def remove_cgroups(instance_id: str, wait_s: float = 5.0) -> list[str]:
     """Removes the instance's empty cgroups in every hierarchy; what stayed."""
     deadline = time.monotonic() + wait_s
-    tops = [top for mount in _mounts() for top in _tops(mount, f"watchfloor-{instance_id}")]
+    tops = [top for mount in cgroup_mounts() for top in _tops(mount, f"watchfloor-{instance_id}")]
     while True:
         for top in tops:
             for folder, _, _ in os.walk(top, topdown=False):
@@ -120,7 +138,7 @@ def remove_cgroups(instance_id: str, wait_s: float = 5.0) -> list[str]:
         time.sleep(0.1)
 
 
-def _mounts() -> list[Path]:
+def cgroup_mounts() -> list[Path]:
     """Every cgroup hierarchy (proc(5), mountinfo: the type follows the separator)."""
     found = []
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
