@@ -83,9 +83,9 @@ class _CheckedProtocol(H11Protocol):
 
         async def named(scope: Scope, receive: Any, send: Any) -> None:
             scope["watchfloor.uid"] = uid
-            await inner(scope, receive, send)  # type: ignore[arg-type]
+            await inner(scope, receive, send)
 
-        self.app = named  # type: ignore[assignment]
+        self.app = named
 
 
 def bounded(app: App) -> App:

@@ -14,7 +14,7 @@ from console.audit.log import AuditLog
 from console.credentials.keyring_store import Store
 from console.credentials.tokens import Tokens
 from console.domain import event as e
-from console.domain.agent import Agent, SandboxKind
+from console.domain.agent import Agent
 from console.domain.command import Record
 from console.domain.errors import ConsoleError
 from console.domain.network import Allowlist, EgressRecord, NetworkMode, Sensitivity, mode_for, stricter_mode
@@ -24,17 +24,9 @@ from console.enforcement.state import EngineState, SpawnLimits
 from console.killswitch.client import GuardClient
 from console.ledger.store import Ledger
 from console.rollback.store import RollbackStore
-from console.sandbox.bubblewrap import Bubblewrap
-from console.sandbox.docker import DockerSandbox
-from console.sandbox.gvisor import Gvisor
-from console.sandbox.interface import Sandbox
-from console.sandbox.managed import Managed
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
-from console.sources.claude_code import ClaudeCodeSource
-from console.sources.codex import CodexSource
-from console.sources.docker import DockerSource
-from console.sources.interface import Source
+from console.supervisor.adapters import sandboxes_of, sources_of
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.asgi import Door
 from console.supervisor.core import Core, now
@@ -76,6 +68,7 @@ class Supervisor:
         self.runner = Runner(self.parts, self.launcher, self.stop, self.network)
         self.core.run = self.runner.run
         self.follower = Follower(self.parts, self.stop)
+        self.launcher.look_at_guard = self.follower.look_at_guard
         self.desk = Desk(self.parts, self.launcher, self.stop, self.network, self.follower)
 
     def _parts(self) -> Parts:
@@ -107,11 +100,11 @@ class Supervisor:
             scribe=scribe,
             guard=guard,
             egress=egress,
-            sandboxes=sandboxes_of(places.state_dir, places.run_dir, options),
+            sandboxes=sandboxes_of(options),
             rollback=RollbackStore(places.rollback_dir, places.workspaces_dir),
             keyring=store,
             tokens=tokens,
-            sources=_sources(places, options),
+            sources=sources_of(places, options),
             remote=remote,
         )
 
@@ -143,6 +136,7 @@ class Supervisor:
         door = Door(self.places.operator_sock, OperatorRoutes(self.desk).app(), self._accepts, mode=0o600)
         await door.open()
         self.follower.start()
+        self.runner.task(self.runner.look_after())
         envoy = asyncio.create_task(self._start_egress())
         self._start_remote()
         self.parts.scribe.record(Record("supervisor", "supervisor.started", f"pid {os.getpid()}, guard pid {self.guard_pid}"))
@@ -150,6 +144,8 @@ class Supervisor:
             await self.desk.end.wait()
         finally:
             self.follower.stop()
+            for task in list(self.runner.tasks):
+                task.cancel()
             envoy.cancel()
             await door.close()
             await self.doors.close_all()
@@ -231,6 +227,7 @@ class Supervisor:
             self.parts.egress.stop()
         self.parts.scribe.record(Record("supervisor", "supervisor.ended", f"pid {os.getpid()}"))
         self.parts.scribe.close()
+        self.parts.rollback.close()
         self.audit.close()
         self.ledger.close()
         with suppress(ConsoleError):
@@ -253,22 +250,3 @@ def _leaves(parts: Parts, agent_id: str) -> list[str]:
     except ConsoleError:
         return []
     return [str(answer["leaf"])] if answer.get("leaf") else []
-
-
-def sandboxes_of(state_dir: Path, run_dir: Path, options: Options) -> dict[SandboxKind, Sandbox]:
-    """Every way of holding an agent, whether or not this host has it."""
-    return {
-        SandboxKind.NONE: Managed(),
-        SandboxKind.BUBBLEWRAP: Bubblewrap(),
-        SandboxKind.DOCKER: DockerSandbox(options.engine(), state_dir / "images", run_dir),
-        SandboxKind.GVISOR: Gvisor(),
-    }
-
-
-def _sources(places: Places, options: Options) -> tuple[Source, ...]:
-    """Discovery: the operator's own home for the default instance, else only a root that was named (DESIGN.md, Instances)."""
-    if not places.is_default and not options.discover_root:
-        return ()
-    root = Path(options.discover_root) if options.discover_root else None
-    confined: tuple[Source, ...] = (ClaudeCodeSource(root), CodexSource(root))
-    return (*confined, DockerSource(options.engine(), places.instance_id)) if places.is_default else confined

@@ -137,6 +137,7 @@ class Follower:
     async def _hosts(self) -> None:
         remote = self._parts.remote
         while remote is not None:
+            await asyncio.to_thread(remote.reload_keys)
             if self._parts.core.state.killed and remote.generation:
                 await asyncio.to_thread(remote.look_at_hosts)
             await asyncio.sleep(2.0)
@@ -187,7 +188,7 @@ class Follower:
         facts = [(str(k), str(v)[:60]) for k, v in list(engine.items())[:4]]
         return m.PathView(
             name="engine",
-            state="proven" if engine.get("ok") else "in_doubt",
+            state="proven" if engine.get("state") == "ok" else "in_doubt",
             detail="cgroup first, then the engine",
             checked_at=self.guard_at,
             worst_s=5.0,

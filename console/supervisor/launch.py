@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from console.domain import command as c
 from console.domain import event as e
@@ -15,7 +17,7 @@ from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity, 
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.network import NetworkMode
 from console.sandbox.environment import scrub
-from console.sandbox.interface import LaunchSpec, Prepared, Sandbox, Ticket
+from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.core import now
@@ -35,6 +37,10 @@ class Running:
     pidfd: int | None = None
 
 
+async def _nothing() -> None:
+    """Until compose says how to look at the guard."""
+
+
 class Launcher:
     """Starts agents and lets go of them; on the event loop's thread, blocking work in threads."""
 
@@ -42,6 +48,7 @@ class Launcher:
         self._parts, self._doors = parts, doors
         self.running: dict[AgentId, Running] = {}
         self._gate = asyncio.Semaphore(8)
+        self.look_at_guard: Callable[[], Awaitable[None]] = _nothing
 
     async def start(self, command: c.StartAgent) -> None:
         """Carries out StartAgent; every way it can break ends with nothing of it running."""
@@ -96,7 +103,7 @@ class Launcher:
     async def _confirm_and_go(self, agent: Agent, sandbox: Sandbox, prepared: Prepared, ticket: Ticket) -> None:
         parts = self._parts
         # 5. The guard holds it, by kernel identity; a press in between wins.
-        fields: dict[str, object] = {"container_id": prepared.container_id} if prepared.container_id else {}
+        fields: dict[str, Any] = {"container_id": prepared.container_id} if prepared.container_id else {}
         await asyncio.to_thread(
             parts.guard.call,
             "confirm",
@@ -137,13 +144,13 @@ class Launcher:
         workspace = await asyncio.to_thread(open_workspace, parts.places.workspaces_dir, agent.context_id, uid, gid)
         sock = await self._doors.open(agent.agent_id, uid if root else None)
         toys = Path(__file__).resolve().parent.parent / "integrations"
-        contained = agent.sandbox is not SandboxKind.NONE
+        boxed = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)  # its files are an image's, so ours are bound in
         own = {
             "WATCHFLOOR_AGENT_ID": agent.agent_id,
             "WATCHFLOOR_INSTANCE": parts.places.instance_id,
             "WATCHFLOOR_AGENT_SOCKET": str(sock),
             "WATCHFLOOR_WORKSPACE": str(workspace),
-            "WATCHFLOOR_TOYS": TOYS_IN_BOX if contained else str(toys),
+            "WATCHFLOOR_TOYS": TOYS_IN_BOX if boxed else str(toys),
             "AGENT_AUTH_TOKEN": parts.tokens.issue("agent-service", agent.agent_id, 900, agent_id=agent.agent_id),
         }
         if agent.network_mode is NetworkMode.PROXIED:
@@ -163,7 +170,7 @@ class Launcher:
             pids_max=parts.options.agents.pids_max,
             memory_max_bytes=parts.options.agents.memory_max_mib * 1024 * 1024,
             labels={"io.watchfloor.instance": parts.places.instance_id, "io.watchfloor.agent": agent.agent_id},
-            extra_binds=((toys, TOYS_IN_BOX),) if contained else (),
+            extra_binds={SandboxKind.NONE: (), SandboxKind.BUBBLEWRAP: ((toys, str(toys)),)}.get(agent.sandbox, ((toys, TOYS_IN_BOX),)),
         )
 
     def watch(self, agent_id: AgentId) -> None:
@@ -192,8 +199,23 @@ class Launcher:
         running = self.running.get(agent_id)
         if running is None:
             return
-        code = await asyncio.to_thread(running.sandbox.wait, running.prepared, 10.0)
+        try:
+            code = await asyncio.to_thread(running.sandbox.wait, running.prepared, 10.0)
+        except ConsoleError:
+            code = None  # something of it still runs: the guard's leaf says so too, and forget will refuse
+        if code in (None, KILLED_EXIT_CODE):
+            await self._was_it_a_kill(agent_id)
         self._parts.core.post(e.AgentExited(*now(), agent_id, code))
+
+    async def _was_it_a_kill(self, agent_id: AgentId) -> None:
+        """A press made on the guard itself is learnt before the exit is taken for the agent's own doing."""
+        state = self._parts.core.state
+        for _ in range(15):
+            with suppress(ConsoleError):
+                await self.look_at_guard()
+            if agent_id in state.killing or agent_id in state.halting or agent_id not in state.live:
+                return
+            await asyncio.sleep(0.1)
 
     def reattach(self, agent: Agent) -> None:
         """After a restart: holds a living agent again. Raises ConsoleError or OSError when it is gone."""

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from console.credentials.keyring_store import Store
-from console.domain.errors import Conflict, ConsoleError, NotFound, UsageProblem
+from console.domain.errors import Conflict, ConsoleError, UsageProblem
 from console.egress.service import Egress
 from console.killswitch.cgroups import find_mounts
-from console.remotekill.document import KillOrder, Order, baseline_document, parse, release_document
-from console.remotekill.keys import KeysShown, init_keys, load_keys, load_signers, rotate_keys, show_keys
+from console.remotekill.document import baseline_document
+from console.remotekill.keys import KeysShown, init_keys, load_keys, load_signers, rotate_keys, show_keys, take_epoch
+from console.remotekill.release import Review, make_release, review
 from console.remotekill.state_file import load_state
-from console.remotekill.store import RemoteStore, now_text, order_at
+from console.remotekill.store import RemoteStore, now_text
 from console.settings.options import Options, load_options
 from console.settings.places import Places, find_places
-from console.supervisor.compose import sandboxes_of
+from console.supervisor.adapters import sandboxes_of
 
 
 def oneshot(what: str, rest: list[str]) -> int:
@@ -92,7 +93,12 @@ def _baseline(places: Places, options: Options) -> str:
     store = _store(options)
     signers = load_signers(places.keys_dir)
     body = baseline_document(
-        fleet=options.remote.fleet, epoch=1, reason="baseline", actor=f"uid {os.geteuid()}", issued_at=now_text(), signers=signers
+        fleet=options.remote.fleet,
+        epoch=take_epoch(places.keys_dir),
+        reason="baseline",
+        actor=f"uid {os.geteuid()}",
+        issued_at=now_text(),
+        signers=signers,
     )
     written = store.write_baseline(body, 0)
     store.close()
@@ -107,49 +113,32 @@ def _release(places: Places | None, given: argparse.Namespace) -> int:
     assert places is not None
     options = load_options(places.settings_file)
     keys, signers, store = load_keys(places.keys_dir), load_signers(places.keys_dir), _store(options)
-    # 1. What lies there now is what is reviewed and released: generation and content hash.
-    seen = store.read()
-    order = order_at(seen)
-    if seen.body is None or order is None:
-        raise NotFound(f"There is no readable kill file: {seen.fault or seen.junk or 'it is missing'}.", "Try again; nothing was changed.")
-    content = parse(seen.body, keys)
-    if not isinstance(content, KillOrder):
-        raise Conflict("The file is not a kill: there is nothing to release.", "watchfloor rearm releases a local kill.")
-    _reviewed(given, order, content)
-    # 2. Every kill that a host may have latched.
-    logged, trouble = store.kill_log()
+    # 1. What lies there now is what is reviewed and released: generation and content hash, and every earlier kill since the last release.
     state, _ = load_state(places.state_dir / "remote-state.json")
-    orders = [*dict.fromkeys([order, *state.latched, *(entry.order for entry in logged if entry.kind == "kill")])]
-    body = release_document(
-        fleet=keys.fleet,
-        epoch=max(state.epoch, 1, *_logged_epochs(logged)) + 1,
-        reason=given.reason,
-        actor=f"uid {os.geteuid()}",
-        issued_at=now_text(),
-        releases=orders,
-        signers=signers,
-    )
+    reviewed = review(store, keys, [str(order) for order in state.latched])
+    _reviewed(given, reviewed)
+    # 2. Signed with a number above every one that was ever used.
+    epoch = take_epoch(places.keys_dir, [state.epoch])
+    body = make_release(reviewed, keys, signers, epoch=epoch, reason=given.reason, actor=f"uid {os.geteuid()}")
     # 3. Written over exactly that generation: a kill that lands in between makes it fail.
-    written = store.write_release(body, seen.generation)
+    written = store.write_release(body, reviewed.generation)
     store.close()
     if not written.ok:
         raise ConsoleError(f"The release was not written: {written.detail}.", "Review the file again.")
-    words = [f"released {order[:40]}: {written.detail}", "Each host stays killed locally until: watchfloor rearm --reason ..."]
-    _print(given, {"released": [str(o) for o in orders], "generation": written.generation, "trouble": trouble}, words)
+    orders = [str(order) for order in reviewed.orders]
+    words = [f"released {order[:40]}" for order in orders]
+    words += [written.detail, "Each host stays killed locally until: watchfloor rearm --reason ..."]
+    _print(given, {"released": orders, "generation": written.generation, "epoch": epoch, "trouble": reviewed.trouble}, words)
     return 0
 
 
-def _logged_epochs(logged: list[Any]) -> list[int]:
-    """Releases and baselines written so far each raised the epoch by one at least."""
-    return [sum(entry.kind != "kill" for entry in logged)]
-
-
-def _reviewed(given: argparse.Namespace, order: Order, content: KillOrder) -> None:
+def _reviewed(given: argparse.Namespace, seen: Review) -> None:
+    order = seen.order
     if given.order and given.order != str(order):
         raise Conflict(f"The kill file is {order} now, not what you reviewed.", "Look again.")
     if given.order:
         return
-    print(f"Kill file {order}\n  reason: {content.reason!r}\n  actor: {content.actor!r}")
+    print(f"Kill file {order}\n  reason: {ascii(seen.reason)}\n  actor: {ascii(seen.actor)}")
     if given.yes:
         raise UsageProblem("--yes needs --order.", "Name the order that you reviewed.")
     try:
@@ -164,7 +153,7 @@ def _doctor(places: Places | None, given: argparse.Namespace) -> int:
     options = load_options(places.settings_file) if places is not None else Options()
     rows: list[tuple[str, str]] = []
     scratch = Path(places.state_dir) if places is not None else Path("/nonexistent")
-    for kind, sandbox in sandboxes_of(scratch, scratch / "run", options).items():
+    for kind, sandbox in sandboxes_of(options).items():
         ready = sandbox.available()
         name = "managed" if kind.value == "none" else kind.value
         rows.append((name, "available" if ready.ok else f"not available, because {ready.reason}. {ready.remedy}"))

@@ -13,10 +13,11 @@ from console.domain.errors import ConsoleError, NotFound
 from console.domain.guard import LEASE_S
 from console.domain.kill import Receipt
 from console.remotekill.document import KeySet, kill_document
-from console.remotekill.keys import load_keys, load_signers
+from console.remotekill.keys import PUBLIC_FILE, load_keys, load_signers
 from console.remotekill.machine import Effect, Mode
 from console.remotekill.poller import Poller
-from console.remotekill.store import RemoteStore, RemoteWrite, now_text
+from console.remotekill.store import RemoteStore, now_text
+from console.remotekill.writing import RemoteWrite
 from console.settings.options import RemoteOptions
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ class RemoteDesk:
         self.store = RemoteStore(options.bucket, options.key, options.endpoint or None)
         self._state_file = state_file
         self.poller: Poller | None = None
+        self._keys_seen = 0
         self.hosts: list[m.HostView] = []
         self.generation = 0
         """The kill generation whose receipts are watched; 0: none."""
@@ -43,6 +45,17 @@ class RemoteDesk:
             self.store, self._state_file, self.keys, on_effect, period_s=self.options.poll_s, lease_s=lease, lease_left_s=lease_left_s
         )
         self.poller.start()
+
+    def reload_keys(self) -> None:
+        """Takes over a changed public key set (``watchfloor keys``), so that no restart is needed."""
+        try:
+            changed = (self._keys_dir / PUBLIC_FILE).stat().st_mtime_ns
+        except OSError:
+            return
+        if changed != self._keys_seen and self.poller is not None:
+            self._keys_seen = changed
+            self.keys = _keys(self._keys_dir, self.options.fleet)
+            self.poller.use_keys(self.keys)
 
     def stop(self) -> None:
         """Ends poller and connections; nothing is lifted."""

@@ -21,6 +21,7 @@ from console.supervisor.parts import Parts
 from console.supervisor.stop import StopDesk
 
 log = logging.getLogger(__name__)
+LOOK_AFTER_S = 120.0
 
 
 class Runner:
@@ -29,6 +30,8 @@ class Runner:
     def __init__(self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk) -> None:
         self._parts, self._launcher, self._stop, self._network = parts, launcher, stop, network
         self.tasks: set[asyncio.Task[None]] = set()
+        self.unseen_after: dict[str, float] = {}
+        """Rollback records whose action was allowed but not seen on disk yet, with the moment of the allow."""
 
     def run(self, command: c.Command) -> None:
         """One command; returns at once."""
@@ -105,9 +108,24 @@ class Runner:
             decision = Decision(Verdict.DENY, "rollback record", f"no snapshot, no action: {error}")
             self._answer(command.agent_id, command.request_id, decision)
             return
+        self.unseen_after[record.record_id] = time.monotonic()
         parts.core.hub.publish("rollback", {"record_id": record.record_id, "state": record.state.value})
         parts.core.settle_answer(command.request_id, replace(command.decision, rollback_id=record.record_id))
         parts.scribe.event(command.agent_id, time.time(), "permission", f"allowed {what}")
+
+    async def look_after(self) -> None:
+        """Reads what allowed actions left on disk, so that a restore can tell it from a later change. Forever."""
+        while True:
+            await asyncio.sleep(0.5)
+            for record_id, at in list(self.unseen_after.items()):
+                try:
+                    seen = (await asyncio.to_thread(self._parts.rollback.note_after, record_id)).after_known
+                except ConsoleError as error:
+                    log.warning("what %s left could not be read: %s", record_id, error)
+                    seen = False
+                if seen or time.monotonic() - at > LOOK_AFTER_S:
+                    del self.unseen_after[record_id]
+                    self._parts.core.hub.publish("rollback", {"record_id": record_id, "state": "seen" if seen else "unknown"})
 
     def _judge_url(self, command: c.JudgeUrl) -> None:
         url = urlsplit(command.url)

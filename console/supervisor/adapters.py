@@ -1,0 +1,37 @@
+"""Adapters by kind: every way of holding an agent, every source of sightings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from console.domain.agent import SandboxKind
+from console.sandbox.bubblewrap import Bubblewrap
+from console.sandbox.docker import Docker
+from console.sandbox.gvisor import Gvisor
+from console.sandbox.interface import Sandbox
+from console.sandbox.managed import Managed
+from console.settings.options import Options
+from console.settings.places import Places
+from console.sources.claude_code import ClaudeCodeSource
+from console.sources.codex import CodexSource
+from console.sources.docker import DockerSource
+from console.sources.interface import Source
+
+
+def sandboxes_of(options: Options) -> dict[SandboxKind, Sandbox]:
+    """Every way of holding an agent, whether or not this host has it."""
+    return {
+        SandboxKind.NONE: Managed(),
+        SandboxKind.BUBBLEWRAP: Bubblewrap(),
+        SandboxKind.DOCKER: Docker(options.engine()),
+        SandboxKind.GVISOR: Gvisor(),
+    }
+
+
+def sources_of(places: Places, options: Options) -> tuple[Source, ...]:
+    """Discovery: the operator's own home for the default instance, else only a root that was named (DESIGN.md, Instances)."""
+    if not places.is_default and not options.discover_root:
+        return ()
+    root = Path(options.discover_root) if options.discover_root else None
+    confined: tuple[Source, ...] = (ClaudeCodeSource(root), CodexSource(root))
+    return (*confined, DockerSource(options.engine(), places.instance_id)) if places.is_default else confined
