@@ -23,13 +23,14 @@ Index = QModelIndex | QPersistentModelIndex
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column; ``width`` 0 takes what is left, ``hide_below`` hides it in a view narrower than that."""
+    """One column; ``width`` 0 takes its ``share`` of what is left, ``hide_below`` hides it in a view narrower than that."""
 
     key: str
     title: str
     width: int = 0
     right: bool = False
     hide_below: int = 0
+    share: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class RowModel(QAbstractTableModel):
         super().__init__(parent)
         self.columns = tuple(columns)
         self.rows: list[Any] = []
+        self.row_height = ROW
         self._words = words
 
     def replace(self, rows: list[Any]) -> None:
@@ -95,6 +97,8 @@ class RowModel(QAbstractTableModel):
             return None
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return self.words(index.row(), index.column())
+        if role == Qt.ItemDataRole.SizeHintRole:
+            return QSize(10, self.row_height)
         if role == Qt.ItemDataRole.ToolTipRole:
             return tooltip(self.words(index.row(), index.column()))
         return None
@@ -152,6 +156,8 @@ class RowView(QTreeView):
     """Enter or double click on a row."""
     sort_asked = Signal(str)
     """A column title was clicked: its key."""
+    fold_asked = Signal(object, bool)
+    """Left (False) or Right (True) on a row."""
     pressed_at = Signal(object, QPointF)
     """A row was clicked, with the position inside the view."""
 
@@ -162,6 +168,7 @@ class RowView(QTreeView):
         self.setObjectName("rows")
         self._model, self._paint, self._key, self._row_height = model, paint, key, row_height
         self._quiet = False
+        model.row_height = row_height
         self._title_row = RowHeader(model.columns, self)
         self.setHeader(self._title_row)
         self.setModel(model)
@@ -221,11 +228,11 @@ class RowView(QTreeView):
         width = self.viewport().width()
         shown = [not c.hide_below or width >= c.hide_below for c in self._model.columns]
         fixed = sum(c.width for c, s in zip(self._model.columns, shown, strict=True) if s)
-        loose = sum(1 for c, s in zip(self._model.columns, shown, strict=True) if s and not c.width)
+        shares = sum(c.share for c, s in zip(self._model.columns, shown, strict=True) if s and not c.width)
         for number, column in enumerate(self._model.columns):
             self.setColumnHidden(number, not shown[number])
             if shown[number]:
-                self._title_row.resizeSection(number, column.width or max(40, (width - fixed) // max(1, loose)))
+                self._title_row.resizeSection(number, column.width or max(40, (width - fixed) * column.share // max(1, shares)))
 
     def currentChanged(self, current: Index, previous: Index) -> None:
         super().currentChanged(current, previous)
@@ -235,6 +242,9 @@ class RowView(QTreeView):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.current() is not None:
             self.opened.emit(self.current())
+            return
+        if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self.current() is not None:
+            self.fold_asked.emit(self.current(), event.key() == Qt.Key.Key_Right)
             return
         if event.text().isprintable() and event.text():
             event.ignore()  # letters are the page's keys, not a search in the list
@@ -250,9 +260,6 @@ class RowView(QTreeView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._lay_columns()
-
-    def indexRowSizeHint(self, index: Index) -> int:
-        return self._row_height
 
     def drawRow(self, painter: QPainter, options: QStyleOptionViewItem, index: Index) -> None:
         number = index.row()

@@ -1,0 +1,27 @@
+"""``python -m console.gui [--state-dir D] [--page P] [--theme dark|light|system]``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from console.domain.errors import ConsoleError
+from console.gui import app
+from console.gui.pages.registry import PAGES
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Opens the console; 1 when it cannot, with why and what to do on stderr."""
+    parser = argparse.ArgumentParser(prog="watchfloor", description="Open the console.")
+    parser.add_argument("--state-dir", default=None)
+    parser.add_argument("--page", default="fleet", choices=[kind.spec.name for kind in PAGES])
+    parser.add_argument("--theme", default="system", choices=("dark", "light", "system"))
+    given = parser.parse_args(arguments)
+    try:
+        return app.run(given.state_dir, given.page, given.theme)
+    except ConsoleError as error:
+        return app.door(("watchfloor",), error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""Starting the console: display, theme, fonts, window, and the one door where errors become words."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtWidgets import QApplication
+
+from console.domain.errors import ConsoleError, ExitCode
+from console.gui.notices import Notices
+from console.gui.theme import fonts, style
+from console.gui.theme.tokens import DARK, LIGHT, ink
+from console.gui.window.main import Window
+from console.settings.places import find_places
+
+_FONTS = "watchfloorFonts"
+_NEEDS_NO_DISPLAY = ("offscreen", "minimal", "vnc", "linuxfb", "eglfs", "minimalegl")
+
+
+def check_display(environment: dict[str, str]) -> None:
+    """Raises ConsoleError when there is no display: Qt would abort the process instead of saying so."""
+    platform = environment.get("QT_QPA_PLATFORM", "").split(":")[0]
+    if platform in _NEEDS_NO_DISPLAY or sys.platform != "linux":
+        return
+    if not environment.get("DISPLAY") and not environment.get("WAYLAND_DISPLAY"):
+        raise ConsoleError(
+            "There is no display to open the console on.",
+            "Run it in a desktop session, or use the command line: watchfloor fleet, watchfloor status, watchfloor panic.",
+        )
+
+
+def make_application(theme: style.Choice) -> QApplication:
+    """The application with fonts and theme; ConsoleError when there is no display or a font is missing."""
+    check_display(dict(os.environ))
+    running = QApplication.instance()
+    app = running if isinstance(running, QApplication) else QApplication(["watchfloor"])
+    QCoreApplication.setApplicationName("Watchfloor")
+    app.setDesktopFileName("watchfloor")
+    if not app.property(_FONTS):
+        fonts.load_fonts()
+        app.setProperty(_FONTS, True)
+    style.apply(app, style.chosen(theme, app))
+    return app
+
+
+def open_window(state_dir: str | None, page: str, notices: Notices) -> Window:
+    """A window on the instance of ``state_dir``, showing ``page``, talking already."""
+    places = find_places(state_dir, create=False)
+    if places is None:
+        notices.say("amber", "There is no instance here yet.", "Start one: watchfloor supervisor, or watchfloor run -- COMMAND")
+    window = Window(places, notices)
+    window.start(page)
+    return window
+
+
+def switch_theme(app: QApplication) -> None:
+    """Dark to light and back, live."""
+    style.apply(app, LIGHT if ink().is_dark else DARK)
+
+
+def run(state_dir: str | None, page: str, theme: style.Choice) -> int:
+    """Opens the console and returns its exit code."""
+    app = make_application(theme)
+    notices = Notices()
+    notices.catch_slot_errors()
+    window = open_window(state_dir, page, notices)
+    window.theme_asked.connect(lambda: switch_theme(app))
+    if theme == "system":
+        app.styleHints().colorSchemeChanged.connect(lambda scheme: _follow(app, scheme))
+    window.show()
+    return app.exec()
+
+
+def _follow(app: QApplication, scheme: Qt.ColorScheme) -> None:
+    style.apply(app, LIGHT if scheme is Qt.ColorScheme.Light else DARK)
+
+
+def door(work: Sequence[str], error: ConsoleError) -> int:
+    """Prints an error with its remedy; returns its exit code."""
+    print(f"{' '.join(work)}: {error.what}", file=sys.stderr)
+    if error.remedy:
+        print(error.remedy, file=sys.stderr)
+    return int(error.exit_code) or int(ExitCode.FAILURE)

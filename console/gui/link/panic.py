@@ -1,0 +1,71 @@
+"""Carries the panic control's orders out: through the guard's socket, or without it by a process of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QProcess, Signal
+
+from console.domain.errors import ConsoleError
+from console.gui.link.guard import GuardLink
+
+NO_START = -1
+
+
+class GuardPort(QObject):
+    """``finished`` tells how a kill without the guard ended: the documented exit code (-1: it did not start) and what it printed."""
+
+    finished = Signal(int, str)
+    refused = Signal(object)
+    """A ConsoleError: the guard answered, and said no."""
+
+    def __init__(self, guard: GuardLink, state_dir: Path | None, by: str, reason: str, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._guard, self._state_dir, self._by, self._reason = guard, state_dir, by, reason
+        self._process: QProcess | None = None
+
+    def hold(self, done: Callable[[str | None], None]) -> None:
+        """Freezes everything; the guard kills after the hold unless it is let go."""
+        self._guard.call("hold", by=self._by).then(lambda answer: done(str(answer.get("hold_id", "")) or None)).failed(
+            lambda _e: done(None)
+        )
+
+    def let_go(self, hold_id: str) -> None:
+        """Thaws what the hold froze."""
+        self._guard.call("let_go", hold_id=hold_id).failed(self.refused.emit)
+
+    def press(self) -> None:
+        """Kills everything now."""
+        self._guard.call("press", scope="all", reason=self._reason, by=self._by).failed(self._press_failed)
+
+    def without_guard(self) -> None:
+        """``python -m console panic``: asks the guard once more, then kills from the registry on disk."""
+        if self._process is not None:
+            return
+        process = QProcess(self)
+        self._process = process
+        process.setProgram(sys.executable)
+        arguments = ["-m", "console", "panic", "--reason", self._reason, "--by", self._by]
+        process.setArguments(arguments + (["--state-dir", str(self._state_dir)] if self._state_dir else []))
+        process.finished.connect(lambda code, _status: self._ended(int(code)))
+        process.errorOccurred.connect(self._process_failed)
+        process.start()
+
+    def _process_failed(self, error: QProcess.ProcessError) -> None:
+        if error is QProcess.ProcessError.FailedToStart:
+            self._ended(NO_START)
+
+    def _ended(self, code: int) -> None:
+        process, self._process = self._process, None
+        words = ""
+        if process is not None:
+            words = (bytes(process.readAllStandardOutput().data()) + bytes(process.readAllStandardError().data())).decode(
+                "utf-8", "replace"
+            )
+            process.deleteLater()
+        self.finished.emit(code, words)
+
+    def _press_failed(self, error: ConsoleError) -> None:
+        self.without_guard()

@@ -1,0 +1,1 @@
+"""The fleet: every agent tree, live."""

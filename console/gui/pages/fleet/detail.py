@@ -1,0 +1,207 @@
+"""The pane beside the fleet: one agent's budget, cost, network, last events, and what can be done to it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from console.api.messages import AgentDetailView, AgentView, EgressView
+from console.gui.models.fleet import Fleet, Row
+from console.gui.pages.fleet.words import gauges, network_chip, state_words
+from console.gui.theme import fonts
+from console.gui.theme.tokens import DETAIL, DETAIL_FOOT, ink
+from console.gui.widgets.buttons import Button
+from console.gui.widgets.facts import Chips, ChipSpec, CostChart, Fact, Facts, GaugeLine, Rule
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import clock, plural
+
+_ICONS = {"warn": "warning", "danger": "alert"}
+_SHOWN_EVENTS = 8
+_SHOWN_HOSTS = 6
+
+
+class DetailPane(QWidget):
+    """``asked`` carries an action id of the fleet page."""
+
+    asked = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedWidth(DETAIL)
+        self.agent_id = ""
+        self._gauges: list[GaugeLine] = []
+        column = QVBoxLayout(self)
+        column.setContentsMargins(1, 0, 0, 0)
+        column.setSpacing(0)
+        scroll = QScrollArea(self)
+        scroll.setWidgetResizable(True)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        inner = QWidget(scroll)
+        self._column = QVBoxLayout(inner)
+        self._column.setContentsMargins(19, 13, 20, 12)
+        self._column.setSpacing(0)
+        scroll.setWidget(inner)
+        column.addWidget(scroll, 1)
+        self._build_head()
+        self._build_body()
+        column.addLayout(self._build_foot())
+
+    def _build_head(self) -> None:
+        self._crumb = Text("", 11, fonts.REGULAR, "text2")
+        self._name = Text("", 17, fonts.SEMIBOLD)
+        self._chips = Chips()
+        self._id = Text("", 11, fonts.REGULAR, "text3", mono=True)
+        self._why = Text("", 12, fonts.REGULAR, "text2", wrap=True)
+        self._note = Text("", 12, fonts.REGULAR, "warn", wrap=True, mark="triangle")
+        for part, room in ((self._crumb, 4), (self._name, 6), (self._chips, 7), (self._id, 0), (self._why, 0), (self._note, 0)):
+            self._column.addWidget(part)
+            self._column.addSpacing(room)
+
+    def _build_body(self) -> None:
+        self._budget_title = self._section("Budget")
+        self._no_caps = Text("No limit is set for this agent or its tree.", 12, fonts.REGULAR, "text2")
+        self._column.addWidget(self._no_caps)
+        self._budget = QVBoxLayout()
+        self._budget.setSpacing(4)
+        self._column.addLayout(self._budget)
+        self._section("Cost per minute")
+        self._chart = CostChart()
+        self._column.addWidget(self._chart)
+        self._section("Network")
+        self._hosts = Facts(22)
+        self._no_hosts = Text("Nothing asked for yet.", 12, fonts.REGULAR, "text2")
+        self._column.addWidget(self._hosts)
+        self._column.addWidget(self._no_hosts)
+        self._section("Recent")
+        self._events = Facts(22, split=74)
+        self._column.addWidget(self._events)
+        self._column.addStretch(1)
+
+    def _section(self, title: str) -> Text:
+        self._column.addWidget(Rule(9))
+        text = Text(title, 13, fonts.SEMIBOLD)
+        self._column.addWidget(text)
+        self._column.addSpacing(5)
+        return text
+
+    def _build_foot(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setContentsMargins(19, 12, 20, 12)
+        row.setSpacing(8)
+        self.pause = Button("Pause", "pause", parent=self)
+        self.stop = Button("Stop tree", "stop", "danger", parent=self)
+        self.isolate = Button("Isolate", "ban", parent=self)
+        for button, action in ((self.pause, "fleet.pause"), (self.stop, "fleet.stop-tree"), (self.isolate, "fleet.isolate")):
+            button.clicked.connect(lambda _on=False, name=action: self.asked.emit(name))
+            row.addWidget(button, 1)
+        return row
+
+    def show_row(self, row: Row, fleet: Fleet) -> None:
+        """What the list knows; the rest comes with ``show_detail``."""
+        view = row.view
+        if view.id != self.agent_id:
+            self.agent_id = view.id
+            self._chart.say([])
+            self._hosts.say([])
+            self._events.say([])
+            self._no_hosts.show()
+        self._crumb.setText(_crumbs(row, fleet))
+        self._name.setText(row.name)
+        word, _, role = state_words(view)
+        state = ChipSpec(word, _ICONS.get(role, ""), role if role in _ICONS else "plain")
+        self._chips.say([state, network_chip(view, long=True), ChipSpec(f"Depth {view.depth} of 3")])
+        self._id.setText(
+            " · ".join(p for p in (view.control_level, view.id, f"pid {view.pid}" if view.pid else "", view.container_id[:12]) if p)
+        )
+        self._why.setText(_why(view))
+        self._why.setVisible(bool(_why(view)))
+        note = _doubts(view)
+        self._note.setText(note)
+        self._note.setVisible(bool(note))
+        self._show_gauges(view)
+
+    def show_detail(self, detail: AgentDetailView) -> None:
+        """Chart, hosts and events of the agent that is shown; another's is ignored."""
+        if detail.agent.id != self.agent_id:
+            return
+        self._chart.say(detail.cost_per_minute)
+        hosts = _hosts(detail.egress)
+        self._hosts.say(hosts[:_SHOWN_HOSTS])
+        self._no_hosts.setVisible(not hosts)
+        latest = sorted(detail.events, key=lambda event: -event.at)[:_SHOWN_EVENTS]
+        self._events.say([Fact(clock(e.at), e.text, mono=True, left_role="text3", right_role="text") for e in latest])
+
+    def allow(self, can: dict[str, str], *, frozen: bool) -> None:
+        """``can``: action id -> why not, or empty."""
+        self.pause.set_face("Resume" if frozen else "Pause", "play" if frozen else "pause")
+        self.pause.allow(can.get("fleet.pause", ""))
+        self.stop.allow(can.get("fleet.stop-tree", ""))
+        self.isolate.allow(can.get("fleet.isolate", ""))
+
+    def _show_gauges(self, view: AgentView) -> None:
+        lines = gauges(view)
+        while len(self._gauges) < len(lines):
+            gauge = GaugeLine()
+            self._gauges.append(gauge)
+            self._budget.addWidget(gauge)
+        for number, gauge in enumerate(self._gauges):
+            gauge.setVisible(number < len(lines))
+            if number < len(lines):
+                gauge.say(*lines[number])
+        self._no_caps.setVisible(not lines)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.bg1))
+        painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
+        painter.fillRect(QRectF(0, self.height() - DETAIL_FOOT, self.width(), 1), QColor(colours.line))
+        painter.end()
+
+
+def _crumbs(row: Row, fleet: Fleet) -> str:
+    names: list[str] = []
+    at = fleet.rows.get(row.view.parent_id or "")
+    while at is not None and len(names) < 4:
+        names.append(at.name)
+        at = fleet.rows.get(at.view.parent_id or "")
+    return "  ›  ".join([*reversed(names), ""]) if names else "root agent"
+
+
+def _why(view: AgentView) -> str:
+    if view.causes:
+        return f"Frozen by: {', '.join(view.causes)}. {view.state_reason}".strip()
+    return view.state_reason
+
+
+def _doubts(view: AgentView) -> str:
+    """What cannot be promised of this agent, in words; empty when all holds."""
+    doubts = []
+    if view.control_level == "observed":
+        doubts.append("Only observed: stopping it is best effort, never proven.")
+    if not view.network_enforced and view.network_mode != "FULL":
+        doubts.append(f"{view.network_mode} was asked for, but nothing enforces it here.")
+    return " ".join([*doubts, view.network_note if doubts else ""]).strip()
+
+
+def _hosts(egress: list[EgressView]) -> list[Fact]:
+    """One line for each host: blocked ones first."""
+    seen: dict[str, tuple[int, int]] = {}
+    for record in egress:
+        good, bad = seen.get(record.host, (0, 0))
+        seen[record.host] = (good + record.allowed, bad + (not record.allowed))
+    lines = []
+    for host, (good, bad) in sorted(seen.items(), key=lambda item: -item[1][1]):
+        if bad:
+            words = f"blocked {bad}×" + (f", allowed {good}×" if good else "")
+            lines.append(Fact(host, words, "ban", "danger", right_role="danger", mono=True))
+        else:
+            lines.append(Fact(host, "allowed" if good == 1 else f"allowed {good}×", "check", mono=True))
+    return lines
+
+
+def tree_sentence(rows: list[Row]) -> str:
+    """``refund-drafter and 3 agents below it``."""
+    return rows[0].name if len(rows) == 1 else f"{rows[0].name} and {plural(len(rows) - 1, 'agent')} below it"

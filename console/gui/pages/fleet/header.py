@@ -1,0 +1,103 @@
+"""The head of the fleet page: title, counts by state, spend today, burn rate."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QWidget
+
+from console.gui.models.fleet import Fleet
+from console.gui.theme import fonts
+from console.gui.theme.tokens import PAGE_HEADER, ink
+from console.gui.widgets.marks import draw_mark, draw_sparkline, draw_text
+from console.gui.widgets.words import usd
+
+_Stat = tuple[str, int, str, str, str]
+"""word, number, shape, shape colour, number colour"""
+HISTORY = 24
+
+
+class FleetHeader(QWidget):
+    """Counts stay quiet; what is wrong has a shape, a colour and a word."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(PAGE_HEADER)
+        self._stats: list[_Stat] = []
+        self._spend = self._burn = 0.0
+        self._history: list[float] = []
+
+    def take(self, fleet: Fleet) -> None:
+        """Reads the fleet again."""
+        self._stats = _stats(fleet)
+        self._spend, self._burn = fleet.spend_today_usd, fleet.burn_usd_per_h
+        self.setAccessibleName(", ".join(f"{word} {number}" for word, number, *_ in self._stats))
+        self.update()
+
+    def sample(self, slices: list[float]) -> None:
+        """Spend of all agents in slices of time, oldest first, for the line under the burn rate."""
+        self._history = slices[-HISTORY:]
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.bg0))
+        painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.line))
+        draw_text(painter, QRectF(16, 12, 300, 24), "Fleet", fonts.ui(17, fonts.SEMIBOLD), colours.text)
+        wide = self.width() >= 640
+        limit = self.width() - (320 if wide else 16)
+        x = 16.0
+        for word, number, shape, role, number_role in self._stats:
+            words = fonts.metrics(fonts.ui(12)).horizontalAdvance(word)
+            figure = fonts.metrics(fonts.ui(18, fonts.MEDIUM)).horizontalAdvance(f"{number:,}")
+            if x + words + figure + 30 > limit:
+                break
+            draw_mark(painter, shape, QRectF(x + 1, 64, 9, 9), getattr(colours, role))
+            draw_text(painter, QRectF(x + 17, 58, words + 2, 20), word, fonts.ui(12), colours.text)
+            draw_text(
+                painter,
+                QRectF(x + 25 + words, 56, figure + 4, 24),
+                f"{number:,}",
+                fonts.ui(18, fonts.MEDIUM),
+                getattr(colours, number_role),
+            )
+            x += words + figure + 53
+        if wide:
+            self._paint_money(painter)
+        painter.end()
+
+    def _paint_money(self, painter: QPainter) -> None:
+        colours = ink()
+        spend, burn = self.width() - 316.0, self.width() - 144.0
+        draw_text(painter, QRectF(spend, 14, 140, 18), "Spend today", fonts.ui(12), colours.text2)
+        draw_text(painter, QRectF(spend, 33, 160, 24), usd(self._spend), fonts.ui(18, fonts.SEMIBOLD), colours.text)
+        draw_text(painter, QRectF(spend, 58, 140, 18), "no cap for the day", fonts.ui(11), colours.text3)
+        draw_text(painter, QRectF(burn, 14, 130, 18), "Burn rate", fonts.ui(12), colours.text2)
+        draw_text(painter, QRectF(burn, 33, 130, 24), f"{usd(self._burn)}/h", fonts.ui(18, fonts.SEMIBOLD), colours.text)
+        fill = QColor(colours.bar)
+        fill.setAlphaF(0.2)
+        draw_sparkline(painter, QRectF(burn, 62, 128, 18), self._history, colours.bar, fill.name(QColor.NameFormat.HexArgb))
+
+
+def _stats(fleet: Fleet) -> list[_Stat]:
+    states = fleet.states()
+    killed = states.get("killed", 0)
+    alive = states.get("alive_after_kill", 0)
+    if fleet.killed or alive:
+        out: list[_Stat] = [("Killed", killed, "cross", "text2", "text")]
+        if alive:
+            out.append(("Still alive", alive, "pause", "warn", "warn"))
+    else:
+        out = [
+            ("Running", states.get("running", 0) + states.get("starting", 0), "dot", "ok", "text"),
+            ("Waiting", states.get("waiting", 0), "ring", "text2", "text"),
+        ]
+    for state, word, shape, role in (
+        ("frozen", "Frozen", "pause", "text2"),
+        ("needs_ok", "Needs OK", "triangle", "warn"),
+        ("over_budget", "Over budget", "diamond", "danger"),
+        ("lost", "Lost", "triangle", "warn"),
+    ):
+        if states.get(state):
+            out.append((word, states[state], shape, role, role if role != "text2" else "text"))
+    return out

@@ -1,0 +1,149 @@
+"""How one row of the fleet is painted and what its cells say."""
+
+from __future__ import annotations
+
+import math
+from time import time
+
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QColor, QPen
+
+from console.gui.models.fleet import Row
+from console.gui.pages.fleet.words import network_chip, state_words
+from console.gui.theme import fonts
+from console.gui.theme.icons import icon_pixmap
+from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_mark, draw_sparkline, draw_text, share_colours
+from console.gui.widgets.rows import Canvas, Column
+from console.gui.widgets.words import span, usd
+
+COLUMNS = (
+    Column("agent", "Agent", share=4),
+    Column("state", "State", 104),
+    Column("depth", "Depth", 50),
+    Column("network", "Network", 104),
+    Column("budget", "Budget", 168),
+    Column("burn", "Burn 5 min", 82, hide_below=640),
+    Column("runtime", "Runtime", 76, hide_below=720),
+    Column("action", "Last action", share=3),
+)
+INDENT = 18
+_QUIET = ("killed", "ended", "halted")
+MAX_INDENT = 6
+"""Deeper rows are drawn at this level, so that a hostile depth cannot push the name away."""
+
+
+def cell_words(row: Row, key: str) -> str:
+    """What a cell says to a tooltip, a screen reader and the clipboard."""
+    view = row.view
+    match key:
+        case "agent":
+            return f"{row.name} ({view.id}), {view.control_level}"
+        case "state":
+            return f"{state_words(view)[0]}. {view.state_reason}" if view.state_reason else state_words(view)[0]
+        case "depth":
+            return f"Depth {view.depth} of 3"
+        case "network":
+            return f"{network_chip(view, long=True).text}. {view.network_note}".strip(" .")
+        case "budget":
+            return f"{_percent(view.budget_share)} of the nearest limit, {usd(view.cost_usd)}"
+        case "burn":
+            return f"{usd(view.burn_usd_per_h)}/h"
+        case "runtime":
+            return runtime(row)
+    return row.action
+
+
+def runtime(row: Row) -> str:
+    """Since its start, or from start to end."""
+    return span((row.view.ended_at or time()) - row.view.started_at)
+
+
+def chevron_box(row: Row, y: float) -> QRectF:
+    """Where a click folds or unfolds."""
+    return QRectF(10 + INDENT * min(row.indent, MAX_INDENT), y, 20, 30)
+
+
+def paint_row(canvas: Canvas, row: Row) -> None:
+    """The whole row."""
+    quiet = row.view.state in _QUIET
+    alive = row.view.state == "alive_after_kill"
+    _paint_name(canvas, row, quiet, alive)
+    _paint_state(canvas, row, quiet)
+    _paint_depth(canvas, row)
+    _paint_network(canvas, row, quiet)
+    _paint_budget(canvas, row, quiet)
+    if "burn" in canvas.cells:
+        box = canvas.cells["burn"].adjusted(0, 8, -8, -8)
+        hot = row.view.state == "over_budget"
+        fill = QColor(canvas.ink.danger if hot else canvas.ink.bar)
+        fill.setAlphaF(0.2)
+        draw_sparkline(
+            canvas.painter, box, row.view.burn, canvas.ink.danger if hot else canvas.ink.bar, fill.name(QColor.NameFormat.HexArgb)
+        )
+    canvas.text("runtime", runtime(row), "text3" if quiet else "text")
+    canvas.text("action", row.action, "warn" if row.view.state == "needs_ok" else "text2")
+
+
+def _paint_name(canvas: Canvas, row: Row, quiet: bool, alive: bool) -> None:
+    cell = canvas.cells["agent"]
+    level = min(row.indent, MAX_INDENT)
+    painter = canvas.painter
+    painter.setPen(QPen(QColor(canvas.ink.line2), 1))
+    for at in range(level):
+        x = cell.x() + 8.5 + INDENT * at
+        painter.drawLine(QPointF(x, canvas.box.y()), QPointF(x, canvas.box.bottom() - 1))
+    left = cell.x() + INDENT * level
+    if row.kids:
+        name = "down" if row.is_open else "right"
+        painter.drawPixmap(QPointF(left, cell.y() + 9), icon_pixmap(name, canvas.ink.text2, 12))
+    role = "text3" if quiet and not canvas.selected else "text2" if quiet else "text"
+    weight = fonts.SEMIBOLD if alive else fonts.MEDIUM if not level else fonts.REGULAR
+    box = QRectF(left + 18, cell.y(), max(0, cell.right() - left - 18), cell.height())
+    draw_text(painter, box, row.name, fonts.ui(12, weight), getattr(canvas.ink, role))
+
+
+def _paint_state(canvas: Canvas, row: Row, quiet: bool) -> None:
+    word, shape, role = state_words(row.view)
+    cell = canvas.cells["state"]
+    draw_mark(canvas.painter, shape, QRectF(cell.x() + 2, cell.center().y() - 4, 9, 9), getattr(canvas.ink, role))
+    strong = role in ("warn", "danger")
+    colour = getattr(canvas.ink, role) if strong else canvas.ink.text2 if quiet else canvas.ink.text
+    draw_text(canvas.painter, cell.adjusted(19, 0, 8, 0), word, fonts.ui(12, fonts.SEMIBOLD if strong else fonts.REGULAR), colour)
+
+
+def _paint_depth(canvas: Canvas, row: Row) -> None:
+    cell = canvas.cells["depth"]
+    for at in range(3):
+        colour = canvas.ink.text2 if at < row.view.depth else canvas.ink.track
+        canvas.painter.fillRect(QRectF(cell.x() + 2 + at * 6, cell.center().y() - 4, 4, 9), QColor(colour))
+    draw_text(canvas.painter, cell.adjusted(27, 0, 6, 0), str(row.view.depth), fonts.ui(12), canvas.ink.text2)
+
+
+def _paint_network(canvas: Canvas, row: Row, quiet: bool) -> None:
+    chip = network_chip(row.view)
+    cell = canvas.cells["network"]
+    if chip.text == "None" or quiet:
+        canvas.painter.drawPixmap(QPointF(cell.x() + 7, cell.y() + 8), icon_pixmap("ban", canvas.ink.text2, 12))
+        draw_text(canvas.painter, cell.adjusted(23, 0, 0, 0), "None", fonts.ui(11, fonts.MEDIUM), canvas.ink.text2)
+        return
+    width = min(chip_width(chip.text, True), cell.width())
+    draw_chip(canvas.painter, QRectF(cell.x(), cell.y() + 4.5, width, 20), chip.text, chip.icon, chip.kind, canvas.ink)
+
+
+def _paint_budget(canvas: Canvas, row: Row, quiet: bool) -> None:
+    cell = canvas.cells["budget"]
+    share = row.view.budget_share
+    draw_gauge(canvas.painter, QRectF(cell.x(), cell.center().y() - 3, 60, 6), share, canvas.ink)
+    _, colour = share_colours(share, canvas.ink)
+    if share < 0.75:
+        colour = canvas.ink.text
+    draw_text(canvas.painter, QRectF(cell.x() + 60, cell.y(), 41, cell.height()), _percent(share), fonts.ui(12), colour, right=True)
+    money = canvas.ink.text2 if quiet else canvas.ink.text
+    weight = fonts.SEMIBOLD if row.view.state == "alive_after_kill" else fonts.MEDIUM
+    draw_text(
+        canvas.painter, QRectF(cell.x() + 98, cell.y(), 60, cell.height()), usd(row.view.cost_usd), fonts.ui(12, weight), money, right=True
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{min(share, 99.99) * 100:.0f}%" if math.isfinite(share) else "?"

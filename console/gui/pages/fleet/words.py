@@ -1,0 +1,84 @@
+"""What states, modes and limits of an agent are called, and the shape that goes with each."""
+
+from __future__ import annotations
+
+import math
+
+from console.api.messages import AgentView
+from console.gui.models.fleet import view_mode
+from console.gui.widgets.facts import ChipSpec
+from console.gui.widgets.words import count, long_span, usd
+
+STATES: dict[str, tuple[str, str, str]] = {
+    "starting": ("Starting", "ring", "ok"),
+    "running": ("Running", "dot", "ok"),
+    "waiting": ("Waiting", "ring", "text2"),
+    "needs_ok": ("Needs OK", "triangle", "warn"),
+    "frozen": ("Frozen", "pause", "text2"),
+    "over_budget": ("Over budget", "diamond", "danger"),
+    "halted": ("Halted", "cross", "text2"),
+    "killed": ("Killed", "cross", "text2"),
+    "alive_after_kill": ("Still alive", "pause", "warn"),
+    "ended": ("Done", "check", "text2"),
+    "failed": ("Failed", "cross", "warn"),
+    "lost": ("Lost", "triangle", "warn"),
+}
+"""state -> (word, shape, colour); a state this console does not know is amber."""
+UNKNOWN = ("Unknown", "triangle", "warn")
+LIMITS: dict[str, str] = {
+    "cost_usd": "Cost",
+    "tokens": "Tokens",
+    "wall_s": "Wall time",
+    "tool_calls": "Tool calls",
+    "iterations": "Iterations",
+}
+
+
+def state_words(view: AgentView) -> tuple[str, str, str]:
+    """(word, shape, colour) of an agent's state."""
+    return STATES.get(view.state, UNKNOWN)
+
+
+def network_chip(view: AgentView, *, long: bool = False) -> ChipSpec:
+    """FULL is amber; a mode that is not enforced is FULL, and says so where there is room."""
+    mode = view_mode(view)
+    if mode == "FULL":
+        words = "FULL, not enforced" if long and view.network_mode != "FULL" else "FULL"
+        return ChipSpec(words, "full", "warn")
+    if mode == "PROXIED":
+        return ChipSpec("Proxied", "proxied")
+    return ChipSpec("No network" if long else "None", "ban")
+
+
+def amount(limit: str, value: float) -> str:
+    """A used or allowed amount in its unit."""
+    if not math.isfinite(value):
+        return "?"
+    if limit == "cost_usd":
+        return usd(value)
+    return long_span(value) if limit == "wall_s" else count(value)
+
+
+def gauges(view: AgentView) -> list[tuple[str, str, str, float, str]]:
+    """(title, used, of cap, share, note) of every limit of the agent and of its tree that has a cap."""
+    lines = []
+    for words, usage, limits in (("", view.usage, view.limits), (", tree", view.tree_usage, view.tree_limits)):
+        for name, title in LIMITS.items():
+            cap = limits.get(name)
+            if cap is None:
+                continue
+            used = usage.get(name, 0.0)
+            share = used / cap if cap > 0 else 1.0
+            lines.append((f"{title}{words}", amount(name, used), f"of {amount(name, cap)}", share, _note(view, name, used, cap)))
+    return lines
+
+
+def _note(view: AgentView, name: str, used: float, cap: float) -> str:
+    left = cap - used
+    if not math.isfinite(left):
+        return "not known"
+    if left <= 0:
+        return "at the cap"
+    if name == "cost_usd" and view.burn_usd_per_h > 0:
+        return f"reaches the cap in about {long_span(left / view.burn_usd_per_h * 3600)} at {usd(view.burn_usd_per_h)}/h"
+    return f"{amount(name, left)} left"

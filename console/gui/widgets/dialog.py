@@ -1,0 +1,57 @@
+"""Dialogs: a title, plain paragraphs, what the caller adds, and buttons of which the harmless one is the default."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
+
+from console.domain.errors import ConsoleError
+from console.gui.theme import fonts
+from console.gui.widgets.buttons import Button
+from console.gui.widgets.text import Text
+
+
+class Dialog(QDialog):
+    """``body`` takes the caller's widgets. The main button's ``clicked`` is the caller's; Esc and Cancel close."""
+
+    def __init__(self, title: str, main: str, kind: str, parent: QWidget, *, width: int = 480) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(title)
+        self.setModal(True)
+        self.setFixedWidth(width)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(24, 20, 24, 18)
+        column.setSpacing(12)
+        self.title = Text(title, 17, fonts.SEMIBOLD, wrap=True)
+        column.addWidget(self.title)
+        self.body = QVBoxLayout()
+        self.body.setSpacing(8)
+        column.addLayout(self.body)
+        self.problem = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
+        self.problem.hide()
+        column.addWidget(self.problem)
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addStretch(1)
+        self.cancel = Button("Cancel", keys="Esc", parent=self)
+        self.cancel.clicked.connect(self.reject)
+        self.main = Button(main, kind=kind, parent=self)
+        row.addWidget(self.cancel)
+        row.addWidget(self.main)
+        column.addSpacing(4)
+        column.addLayout(row)
+        self.cancel.setFocus()
+
+    def paragraph(self, words: str, role: str = "text2", mark: str = "") -> Text:
+        """Adds a paragraph to the body."""
+        text = Text(words, 13, fonts.REGULAR, role, wrap=True, mark=mark)
+        self.body.addWidget(text)
+        return text
+
+    def refused(self, error: ConsoleError) -> None:
+        """Shows why it was refused, in the refuser's words, and lets the person try again."""
+        self.problem.setText(f"{error.what} {error.remedy}".strip())
+        self.problem.show()
+        self.main.setEnabled(True)
+        self.adjustSize()

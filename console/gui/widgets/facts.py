@@ -1,0 +1,270 @@
+"""Small painted pieces of panes and cards: chips, lines of facts, gauges with words, a chart, rules and cards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QFrame, QSizePolicy, QVBoxLayout, QWidget
+
+from console.gui.theme import fonts
+from console.gui.theme.tokens import ink
+from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_mark, draw_text, share_colours
+from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.words import usd
+
+
+@dataclass(frozen=True, slots=True)
+class ChipSpec:
+    """kind: plain, warn, danger, ok, accent."""
+
+    text: str
+    icon: str = ""
+    kind: str = "plain"
+
+
+class Chips(QWidget):
+    """A row of chips, 22 high; what does not fit is left out and stays in the accessible name."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._chips: tuple[ChipSpec, ...] = ()
+        self.setFixedHeight(22)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+
+    def say(self, chips: Sequence[ChipSpec]) -> None:
+        self._chips = tuple(ChipSpec(safe_text(c.text, 40), c.icon, c.kind) for c in chips)
+        self.setAccessibleName(", ".join(c.text for c in self._chips))
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(sum(chip_width(c.text, bool(c.icon), 22) + 6 for c in self._chips), 22)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(20, 22)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        x = 0.0
+        for chip in self._chips:
+            width = chip_width(chip.text, bool(chip.icon), 22)
+            if x + width > self.width() and x:
+                break
+            draw_chip(painter, QRectF(x, 0, min(width, self.width() - x), 22), chip.text, chip.icon, chip.kind, ink())
+            x += width + 6
+        painter.end()
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One line: a mark and words at the left, words at the right; roles name colours of the theme."""
+
+    left: str
+    right: str = ""
+    mark: str = ""
+    mark_role: str = "text2"
+    left_role: str = "text"
+    right_role: str = "text2"
+    mono: bool = False
+    right_mono: bool = False
+
+
+class Facts(QWidget):
+    """Lines of facts, all the same height. ``split`` fixes where the second column begins, left-aligned; else it ends at the right."""
+
+    def __init__(self, height: int = 22, *, split: int = 0, ruled: bool = False, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._height, self._split, self._ruled = height, split, ruled
+        self._facts: tuple[Fact, ...] = ()
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        self.setFixedHeight(0)
+
+    def say(self, facts: Sequence[Fact]) -> None:
+        new = tuple(facts)
+        if new == self._facts:
+            return
+        self._facts = new
+        self.setFixedHeight(len(new) * self._height)
+        self.setAccessibleName("; ".join(f"{safe_text(f.left)} {safe_text(f.right)}".strip() for f in new))
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        for number, fact in enumerate(self._facts):
+            box = QRectF(0, number * self._height, self.width(), self._height)
+            if self._ruled:
+                painter.fillRect(QRectF(0, box.y(), box.width(), 1), QColor(colours.line))
+            x = 0.0
+            if fact.mark:
+                draw_mark(painter, fact.mark, QRectF(1, box.center().y() - 5, 10, 10), getattr(colours, fact.mark_role))
+                x = 21.0
+            right_face = fonts.mono(11) if fact.right_mono else fonts.ui(12, fonts.MEDIUM if fact.right_role != "text2" else fonts.REGULAR)
+            right = safe_text(fact.right)
+            left_face = fonts.mono(12) if fact.mono else fonts.ui(12)
+            if self._split:
+                draw_text(
+                    painter,
+                    QRectF(x, box.y(), self._split - x - 6, self._height),
+                    safe_text(fact.left),
+                    left_face,
+                    getattr(colours, fact.left_role),
+                )
+                draw_text(
+                    painter,
+                    QRectF(self._split, box.y(), self.width() - self._split, self._height),
+                    right,
+                    right_face,
+                    getattr(colours, fact.right_role),
+                )
+                continue
+            width = min(fonts.metrics(right_face).horizontalAdvance(right) + 2, self.width() * 0.65)
+            draw_text(
+                painter,
+                QRectF(x, box.y(), self.width() - x - width - 8, self._height),
+                safe_text(fact.left),
+                left_face,
+                getattr(colours, fact.left_role),
+            )
+            draw_text(
+                painter,
+                QRectF(self.width() - width, box.y(), width, self._height),
+                right,
+                right_face,
+                getattr(colours, fact.right_role),
+                right=True,
+            )
+        painter.end()
+
+
+class GaugeLine(QWidget):
+    """A limit: title and value over a bar with ticks, a line below. 54 high."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._title = self._value = self._of = self._note = ""
+        self._share = 0.0
+        self.setFixedHeight(54)
+
+    def say(self, title: str, value: str, of: str, share: float, note: str) -> None:
+        self._title, self._value, self._of, self._share, self._note = title, value, of, share, safe_text(note)
+        self.setAccessibleName(f"{title}: {value} {of}, {self._percent()} used. {self._note}")
+        self.update()
+
+    def _percent(self) -> str:
+        return f"{self._share * 100:.0f}%" if math.isfinite(self._share) else "?"
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        width = self.width()
+        of = fonts.metrics(fonts.ui(12)).horizontalAdvance(self._of)
+        draw_text(painter, QRectF(0, 0, width * 0.5, 18), self._title, fonts.ui(12), colours.text2)
+        draw_text(painter, QRectF(width - of - 2, 0, of + 2, 18), self._of, fonts.ui(12), colours.text2, right=True)
+        draw_text(painter, QRectF(0, 0, width - of - 8, 18), self._value, fonts.ui(13, fonts.SEMIBOLD), colours.text, right=True)
+        draw_gauge(painter, QRectF(0, 22, width, 8), self._share, colours)
+        _, colour = share_colours(self._share, colours)
+        draw_text(painter, QRectF(0, 33, width - 50, 16), self._note, fonts.ui(11), colours.text2)
+        draw_text(painter, QRectF(width - 50, 33, 50, 16), self._percent(), fonts.ui(12, fonts.MEDIUM), colour, right=True)
+        painter.end()
+
+
+class CostChart(QWidget):
+    """Cost per minute over the last hour, in the painter: no chart library."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._values: list[float] = []
+        self.setFixedHeight(108)
+
+    def say(self, values: Sequence[float]) -> None:
+        """USD a minute, oldest first."""
+        self._values = [v if math.isfinite(v) and v > 0 else 0.0 for v in values][-240:]
+        top = max(self._values, default=0.0)
+        self.setAccessibleName(f"Cost per minute, highest {usd(top)}, last {usd(self._values[-1] if self._values else 0)}")
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        top = _round_up(max(self._values, default=0.0))
+        box = QRectF(34, 8, self.width() - 36, 78)
+        for part in (0.0, 0.5, 1.0):
+            y = box.bottom() - part * box.height()
+            painter.fillRect(QRectF(box.x(), y, box.width(), 1), QColor(colours.line2 if part == 0 else colours.line))
+            words = f"${top * part:.2f}" if part == 1.0 else f"{top * part:.2f}" if part else "0"
+            draw_text(painter, QRectF(0, y - 8, 29, 16), words, fonts.ui(10), colours.text3, right=True)
+        draw_text(
+            painter,
+            QRectF(box.x(), 90, 80, 16),
+            f"−{len(self._values)} min" if self._values else "no cost yet",
+            fonts.ui(10),
+            colours.text3,
+        )
+        draw_text(painter, QRectF(box.right() - 60, 90, 60, 16), "now", fonts.ui(10), colours.text3, right=True)
+        if len(self._values) > 1:
+            step = box.width() / (len(self._values) - 1)
+            points = [QPointF(box.x() + i * step, box.bottom() - v / top * box.height()) for i, v in enumerate(self._values)]
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            fill = QColor(colours.accent)
+            fill.setAlphaF(0.14)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(fill)
+            painter.drawPolygon(QPolygonF([QPointF(box.x(), box.bottom()), *points, QPointF(box.right(), box.bottom())]))
+            painter.setPen(QPen(QColor(colours.accent), 1.5))
+            painter.drawPolyline(points)
+        painter.end()
+
+
+def _round_up(value: float) -> float:
+    """The next of 1, 2, 5 times a power of ten; 0.01 at least."""
+    if value <= 0.01:
+        return 0.01
+    power = float(10.0 ** math.floor(math.log10(value)))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= value * 0.999)
+
+
+class Rule(QWidget):
+    """A line across, with room above and below."""
+
+    def __init__(self, room: int = 10, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(2 * room + 1)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(QRectF(0, self.height() // 2, self.width(), 1), QColor(ink().line))
+        painter.end()
+
+
+class Card(QFrame):
+    """A box with round corners; ``kind`` warn gives it the amber edge and ground."""
+
+    def __init__(self, kind: str = "plain", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._kind = kind
+        self.column = QVBoxLayout(self)
+        self.column.setContentsMargins(14, 10, 14, 10)
+        self.column.setSpacing(0)
+
+    def set_kind(self, kind: str) -> None:
+        self._kind = kind
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        edge, fill = {
+            "warn": (colours.warn, colours.warnbg),
+            "accent": (colours.accent, colours.bg2),
+            "danger": (colours.danger, colours.dangerbg),
+        }.get(self._kind, (colours.line2, colours.bg2))
+        painter.setPen(QPen(QColor(edge), 1))
+        painter.setBrush(QColor(fill))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
+        painter.end()

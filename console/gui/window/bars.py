@@ -1,0 +1,210 @@
+"""Top bar, notice strip and status bar."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QWidget
+
+from console.gui.notices import Notice
+from console.gui.theme import fonts
+from console.gui.theme.icons import icon_pixmap
+from console.gui.theme.tokens import STATUS_BAR, TOP_BAR, ink
+from console.gui.widgets.armed import ArmedLight
+from console.gui.widgets.buttons import Button, paint_key
+from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.plate import PanicPlate
+from console.gui.widgets.safe_text import safe_text, tooltip
+
+
+class Brand(QWidget):
+    """Mark, name and host; the host is what makes two consoles different."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._host = ""
+        self.setFixedSize(136, 44)
+
+    def say(self, host: str) -> None:
+        self._host = safe_text(host, 40)
+        self.setAccessibleName(f"Watchfloor on {self._host}")
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.drawPixmap(0, 8, icon_pixmap("logo", colours.accent, 28))
+        draw_text(painter, QRectF(38, 3, 98, 20), "Watchfloor", fonts.ui(15, fonts.SEMIBOLD), colours.text)
+        draw_text(painter, QRectF(38, 24, 98, 16), self._host, fonts.ui(11), colours.text2)
+        painter.end()
+
+
+class SearchButton(QAbstractButton):
+    """Looks like a field, opens the command palette."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(36)
+        self.setMaximumWidth(420)
+        self.setMinimumWidth(150)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName("Find an agent or command, Ctrl K")
+        self.setCursor(Qt.CursorShape.IBeamCursor)
+
+    def sizeHint(self) -> QSize:
+        return QSize(420, 36)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(QColor(colours.accent if self.hasFocus() else colours.line2), 1))
+        painter.setBrush(QColor(colours.bg2))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
+        painter.drawPixmap(12, 10, icon_pixmap("search", colours.text3, 16))
+        draw_text(painter, QRectF(34, 0, self.width() - 100, 36), "Find an agent or command", fonts.ui(13), colours.text2)
+        paint_key(painter, self.width() - 9, 36, "Ctrl K", colours)
+        painter.end()
+
+
+class TopBar(QWidget):
+    """Name, search, armed light, panic plate."""
+
+    def __init__(self, plate: PanicPlate, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(TOP_BAR)
+        self.brand = Brand(self)
+        self.search = SearchButton(self)
+        self.light = ArmedLight(self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 0, 13, 0)
+        row.setSpacing(0)
+        row.addWidget(self.brand)
+        self._gap = row
+        row.addSpacing(68)
+        row.addWidget(self.search, 3)
+        row.addSpacing(21)
+        row.addWidget(self.light, 2)
+        row.addStretch(1)
+        row.addSpacing(12)
+        row.addWidget(plate)
+
+    def set_narrow(self, narrow: bool) -> None:
+        """The rail is narrower than the navigation, so the search moves left."""
+        item = self._gap.itemAt(1)
+        spacer = item.spacerItem() if item is not None else None
+        if spacer is not None:
+            spacer.changeSize(0 if narrow else 68, 1)
+        self.search.setMaximumWidth(300 if narrow else 420)
+        self._gap.invalidate()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(ink().bg1))
+        painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(ink().line))
+        painter.end()
+
+
+class NoticeStrip(QWidget):
+    """One notice at a time, amber or red with a shape; info is quiet. It stays until closed, info goes by itself."""
+
+    receipt_asked = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._notice: Notice | None = None
+        self.setFixedHeight(36)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 4, 10, 4)
+        row.addStretch(1)
+        self._receipt = Button("Open receipt", small=True, parent=self)
+        self._receipt.clicked.connect(lambda: self.receipt_asked.emit(self._notice.receipt if self._notice else ""))
+        self._close = Button("Dismiss", small=True, parent=self)
+        self._close.clicked.connect(self.dismiss)
+        row.addWidget(self._receipt)
+        row.addWidget(self._close)
+        self.hide()
+
+    @property
+    def notice(self) -> Notice | None:
+        """What is shown."""
+        return self._notice
+
+    def show_notice(self, notice: Notice) -> None:
+        """Shows it in place of the one before."""
+        self._notice = notice
+        self._receipt.setVisible(bool(notice.receipt))
+        words = f"{notice.text} {notice.remedy}".strip()
+        self.setAccessibleName(words)
+        self.setToolTip(tooltip(words))
+        self.show()
+        self.update()
+
+    def dismiss(self) -> None:
+        """Hides it."""
+        self._notice = None
+        self.hide()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._notice is None:
+            return
+        colours = ink()
+        kind = {"amber": "warn", "red": "danger"}.get(self._notice.level, "")
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(getattr(colours, kind + "bg") if kind else colours.bg3))
+        painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.line2))
+        colour = getattr(colours, kind) if kind else colours.text2
+        shape = {"warn": "triangle", "danger": "diamond"}.get(kind, "check")
+        draw_mark(painter, shape, QRectF(18, 13, 10, 10), colour)
+        face = fonts.ui(13, fonts.MEDIUM)
+        room = self._close.x() - (self._receipt.width() + 8 if self._notice.receipt else 0) - 44
+        width = min(fonts.metrics(face).horizontalAdvance(self._notice.text) + 4, room)
+        draw_text(painter, QRectF(38, 0, width, 35), self._notice.text, face, colours.text)
+        if room - width > 60:
+            draw_text(painter, QRectF(46 + width, 0, room - width - 10, 35), self._notice.remedy, fonts.ui(12), colours.text2)
+        painter.end()
+
+
+class StatusBar(QWidget):
+    """This page's keys at the left, the audit seal at the right."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(STATUS_BAR)
+        self._keys: tuple[tuple[str, str], ...] = ()
+        self._seal, self._bad = "", False
+
+    def show_keys(self, keys: tuple[tuple[str, str], ...]) -> None:
+        self._keys = keys
+        self.setAccessibleName(", ".join(f"{cap}: {words}" for cap, words in keys))
+        self.update()
+
+    def show_seal(self, words: str, bad: bool) -> None:
+        """``bad``: the chain is broken or was not checked."""
+        self._seal, self._bad = safe_text(words), bad
+        self.update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.bg1))
+        painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(colours.line))
+        face = fonts.ui(11)
+        seal = fonts.metrics(face).horizontalAdvance(self._seal) + (18 if self._bad else 4)
+        x = 16.0
+        for cap, words in self._keys:
+            width = fonts.metrics(fonts.ui(11, fonts.MEDIUM)).horizontalAdvance(cap) + 12
+            text = fonts.metrics(face).horizontalAdvance(words)
+            if x + width + text > self.width() - seal - 40:
+                break
+            paint_key(painter, int(x + width), self.height(), cap, colours)
+            draw_text(painter, QRectF(x + width + 7, 0, text + 4, self.height()), words, face, colours.text2)
+            x += width + text + 24
+        box = QRectF(self.width() - seal - 16, 0, seal, self.height())
+        if self._bad:
+            draw_mark(painter, "triangle", QRectF(box.x(), 9, 10, 10), colours.warn)
+        draw_text(painter, box, self._seal, face, colours.warn if self._bad else colours.text2, right=True)
+        painter.end()

@@ -1,0 +1,261 @@
+"""The window: builds the parts, leads from page to page, and gives every key its action."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import time
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from console.api.messages import Delta
+from console.gui.actions import ActionSpec, Risk
+from console.gui.link.events import Events
+from console.gui.link.guard import GuardLink
+from console.gui.link.http import Link
+from console.gui.link.panic import GuardPort
+from console.gui.models.fleet import Fleet
+from console.gui.models.switch import Switch
+from console.gui.notices import Notices
+from console.gui.pages.interface import Desk, Page
+from console.gui.pages.registry import PAGES
+from console.gui.requests import Requests
+from console.gui.theme.tokens import NARROW
+from console.gui.widgets.banner import KillBanner
+from console.gui.widgets.panic import PanicMachine
+from console.gui.widgets.plate import PanicPlate
+from console.gui.window.bars import NoticeStrip, StatusBar, TopBar
+from console.gui.window.nav import Nav
+from console.gui.window.palette import Found, KeySheet, Palette
+from console.gui.window.state import Frame, StateView
+from console.gui.window.sync import Sync
+from console.settings.places import Places
+
+EVERYWHERE = (
+    ActionSpec("console.find", "Find an agent or command", "Ctrl+K"),
+    ActionSpec("console.keys", "Show all keys", "?", "all keys"),
+    ActionSpec("console.panic", "Lift the guard of the panic control (then hold Space)", "Ctrl+Shift+Backspace", risk=Risk.DESTRUCTIVE),
+    ActionSpec("console.theme", "Switch between dark and light", "Ctrl+T", risk=Risk.NONE),
+    ActionSpec("console.dismiss", "Dismiss the notice", "Ctrl+D"),
+    ActionSpec("console.reload", "Read everything again", "F5"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wires:
+    """The connections of one console."""
+
+    link: Link
+    events: Events
+    guard: GuardLink
+
+
+def wire(places: Places | None) -> Wires:
+    """Connections to the instance of ``places``; None: there is none, and every request says so."""
+    link = Link(places.operator_sock if places else None)
+    return Wires(link, Events(link), GuardLink(places.guard_sock if places else None))
+
+
+class Window(QWidget):
+    """``theme_asked`` is emitted for a live switch of the theme."""
+
+    theme_asked = Signal()
+
+    def __init__(self, places: Places | None, notices: Notices, pages: Sequence[type[Page]] = PAGES) -> None:
+        super().__init__()
+        self.setObjectName("ground")
+        self.setWindowTitle("Watchfloor")
+        self.resize(1440, 900)
+        self.setMinimumSize(800, 560)
+        self.wires = wire(places)
+        self.notices = notices
+        self.fleet, self.switch = Fleet(), Switch()
+        requests = Requests(self.wires.link)
+        self.sync = Sync(requests, self.wires.events, self.wires.guard, self.fleet, self.switch, notices, time)
+        self.port = GuardPort(self.wires.guard, places.state_dir if places else None, "console", "panic from the console", self)
+        self.machine = PanicMachine(self.port, self)
+        self.desk = Desk(requests, notices, self.fleet, self.switch, self.goto, time, self.sync.read_all)
+        self.pages: dict[str, Page] = {kind.spec.name: kind(self.desk, self) for kind in pages}
+        self.page: Page | None = None
+        self._build(places)
+        frame = Frame(
+            self.top,
+            self.banner,
+            self.strip,
+            self.nav,
+            self.status,
+            self.plate,
+            self.machine,
+            self.port,
+            self.wires.guard,
+            self.switch,
+            notices,
+            self.sync,
+            self.goto,
+        )
+        self.state = StateView(frame, self)
+        self._shortcuts: list[tuple[str, QShortcut]] = []
+        self._make_shortcuts()
+        self._connect()
+
+    def _build(self, places: Places | None) -> None:
+        self.plate = PanicPlate(self.machine, self)
+        self.top = TopBar(self.plate, self)
+        self.banner = KillBanner(self)
+        self.strip = NoticeStrip(self)
+        self.nav = Nav([p.spec for p in self.pages.values() if p.spec.group], self)
+        self.stack = QStackedWidget(self)
+        for page in self.pages.values():
+            self.stack.addWidget(page)
+        self.status = StatusBar(self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        body = QHBoxLayout()
+        body.setSpacing(0)
+        body.addWidget(self.nav)
+        body.addWidget(self.stack, 1)
+        for part in (self.top, self.banner, self.strip):
+            column.addWidget(part)
+        column.addLayout(body, 1)
+        column.addWidget(self.status)
+
+    def _connect(self) -> None:
+        self.nav.chosen.connect(lambda name: self.goto(name, ""))
+        self.top.search.clicked.connect(lambda: self.do("console.find"))
+        self.sync.delta.connect(self._hand_on)
+        self.sync.resynced.connect(self._resync_pages)
+        self.sync.changed.connect(self._models_changed)
+        for page in self.pages.values():
+            page.badge_changed.connect(
+                lambda page=page: self.nav.items[page.spec.name].show_badge(page.badge()) if page.spec.group else None
+            )
+        self._clock = QTimer(self)
+        self._clock.setInterval(1000)
+        self._clock.timeout.connect(self._second)
+        self._clock.start()
+
+    def start(self, page: str = "fleet") -> None:
+        """Shows ``page`` and begins to talk to supervisor and guard."""
+        self.goto(page if page in self.pages else "fleet", "")
+        for notice in self.notices.all:
+            self.strip.show_notice(notice)
+        self.sync.start()
+
+    def goto(self, name: str, argument: str) -> None:
+        """Brings a page to the front; an unknown name is ignored."""
+        page = self.pages.get(name)
+        if page is None:
+            return
+        if self.page is not None and self.page is not page:
+            self.page.on_hide()
+        self.page = page
+        self.stack.setCurrentWidget(page)
+        self.nav.select(name)
+        self._enable_shortcuts()
+        page.on_show(argument)
+        self._show_keys()
+
+    def verbs(self) -> list[ActionSpec]:
+        """What the palette offers now: pages to go to, this page's actions, and what works everywhere."""
+        places = [
+            ActionSpec(f"go.{p.spec.name}", f"Go to {p.spec.title}", f"Ctrl+{number}")
+            for number, p in enumerate((p for p in self.pages.values() if p.spec.group), 1)
+        ]
+        return [*(self.page.verbs if self.page else ()), *places, *EVERYWHERE]
+
+    def why_not(self, action_id: str) -> str:
+        """Empty when the action can be done now."""
+        if action_id == "console.dismiss":
+            return "" if self.strip.notice else "There is no notice."
+        if self.page is not None and any(a.id == action_id for a in self.page.verbs):
+            return self.page.why_not(action_id)
+        return ""
+
+    def do(self, action_id: str) -> None:
+        """Carries an action out, from key, palette or button."""
+        if action_id.startswith("go."):
+            self.goto(action_id.removeprefix("go."), "")
+        elif action_id == "console.find":
+            Palette(self.verbs(), self.why_not, self.fleet, self._found, self).open()
+        elif action_id == "console.keys":
+            groups: list[tuple[str, Sequence[ActionSpec]]] = [("Everywhere", self.verbs()[len(self.page.verbs) if self.page else 0 :])]
+            groups += [(p.spec.title, p.verbs) for p in self.pages.values() if p.verbs]
+            KeySheet(groups, self).open()
+        elif action_id == "console.panic":
+            self.plate.setFocus()
+            self.machine.arm()
+        elif action_id == "console.theme":
+            self.theme_asked.emit()
+        elif action_id == "console.dismiss":
+            self.strip.dismiss()
+        elif action_id == "console.reload":
+            self.sync.read_all()
+        elif self.page is not None:
+            self._do_on_page(self.page, action_id)
+
+    def _do_on_page(self, page: Page, action_id: str) -> None:
+        why_not = page.why_not(action_id)
+        if why_not:
+            self.notices.say("info", why_not)
+        else:
+            page.do(action_id)
+            self._show_keys()
+
+    def _found(self, found: Found) -> None:
+        if found.agent_id:
+            self.goto("fleet", found.agent_id)
+        else:
+            self.do(found.verb)
+
+    def _make_shortcuts(self) -> None:
+        specs = [(a, "") for a in self.verbs()] + [(a, p.spec.name) for p in self.pages.values() for a in p.verbs]
+        for spec, page in specs:
+            if spec.key:
+                shortcut = QShortcut(QKeySequence(spec.key), self)
+                shortcut.setContext(Qt.ShortcutContext.WindowShortcut)
+                shortcut.setAutoRepeat(False)
+                shortcut.activated.connect(lambda name=spec.id: self.do(name))
+                self._shortcuts.append((page, shortcut))
+
+    def _enable_shortcuts(self) -> None:
+        front = self.page.spec.name if self.page else ""
+        for page, shortcut in self._shortcuts:
+            shortcut.setEnabled(not page or page == front)
+
+    def _show_keys(self) -> None:
+        if self.page is not None:
+            self.status.show_keys((*self.page.keys(), ("?", "all keys")))
+
+    def _hand_on(self, delta: Delta) -> None:
+        for page in self.pages.values():
+            page.handle(delta)
+
+    def _resync_pages(self) -> None:
+        for page in self.pages.values():
+            page.resync()
+
+    def _models_changed(self) -> None:
+        self.state.refresh()
+        if self.page is not None:
+            self.page.on_models()
+        for name, item in self.nav.items.items():
+            item.show_badge(self.pages[name].badge())
+
+    def _second(self) -> None:
+        self.state.refresh()
+        if self.page is not None:
+            self.page.on_tick(time())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        narrow = self.width() < NARROW
+        self.nav.set_rail(narrow)
+        self.top.set_narrow(narrow)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self._clock.stop()
+        self.sync.stop()
+        super().closeEvent(event)

@@ -1,0 +1,173 @@
+"""What the frame of the window says of the instance: armed light, banner, plate, notices, seal, person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import time
+
+from PySide6.QtCore import QObject, QTimer
+
+from console.domain.errors import ConsoleError
+from console.domain.kill import StepName
+from console.gui.link.guard import GuardLink
+from console.gui.link.panic import GuardPort
+from console.gui.models.switch import STEP_TITLES, Switch, step_of
+from console.gui.notices import Notice, Notices
+from console.gui.widgets.banner import BannerStep, KillBanner
+from console.gui.widgets.panic import PanicMachine, PanicState
+from console.gui.widgets.plate import PanicPlate
+from console.gui.widgets.words import age, clock, long_span, plural, took
+from console.gui.window.bars import NoticeStrip, StatusBar, TopBar
+from console.gui.window.nav import Nav
+from console.gui.window.sync import Sync
+
+_INFO_MS = 6_000
+_SETTLED = 30.0
+"""Seconds after the press from which the banner is small, even if a late step never ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The parts of the window this speaks to, and what it reads."""
+
+    top: TopBar
+    banner: KillBanner
+    strip: NoticeStrip
+    nav: Nav
+    status: StatusBar
+    plate: PanicPlate
+    machine: PanicMachine
+    port: GuardPort
+    guard: GuardLink
+    switch: Switch
+    notices: Notices
+    sync: Sync
+    goto: Callable[[str, str], None]
+
+
+class StateView(QObject):
+    """Reads the models and tells the widgets of the frame; holds no state of its own."""
+
+    def __init__(self, window: Frame, parent: QObject) -> None:
+        super().__init__(parent)
+        self._window = window
+        self._fade = QTimer(self)
+        self._fade.setSingleShot(True)
+        self._fade.timeout.connect(self._fade_info)
+        window.notices.said.connect(self._said)
+        window.strip.receipt_asked.connect(lambda kill_id: window.goto("receipt", kill_id))
+        window.banner.opened.connect(self._open_receipt)
+        window.sync.kill_began.connect(lambda kill_id: window.goto("receipt", kill_id))
+        window.machine.changed.connect(self._hurry)
+        window.port.finished.connect(self._ended_without_guard)
+        window.port.refused.connect(window.notices.fail)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Everything anew; cheap, and called at every change and every second."""
+        window, switch, now = self._window, self._window.switch, time()
+        window.machine.set_guard(switch.guard.alive)
+        window.machine.set_kill(switch.is_killing, switch.is_killed)
+        guard = switch.guard
+        window.plate.show_counts(guard.agents or switch.agents_live, guard.proven, guard.total)
+        self._light(switch, now)
+        self._banner(switch, now)
+        status = switch.status
+        window.top.brand.say(status.host if status else "no supervisor")
+        window.nav.person.say(status.operator if status else "", f"{status.mode} mode" if status else "not connected")
+        self._seal(switch, now)
+
+    def _light(self, switch: Switch, now: float) -> None:
+        state, words = switch.light(now)
+        verified = switch.verified_at()
+        if state == "armed":
+            words = f"Armed · stop verified {age(verified, now)}" if verified else "Armed · stop not verified yet"
+        elif state == "killed" and switch.view is not None and switch.view.since:
+            words = f"Killed · latched {clock(switch.view.since)}"
+        fresh = f"Updated {max(0.0, now - switch.heard_at):.1f} s ago" if switch.heard_at else "Never heard"
+        ms = self._window.guard.last_ms
+        path = f"panic path {ms:.1f} ms" if switch.guard.alive and ms is not None else "guard silent; a press kills by itself"
+        if state == "killed":
+            path = "nothing starts until rearm"
+        self._window.top.light.show_light("in_doubt" if state == "armed" and not verified else state, words, f"{fresh} · {path}")
+
+    def _banner(self, switch: Switch, now: float) -> None:
+        banner = self._window.banner
+        receipt, guard = switch.receipt, switch.guard
+        if not switch.is_killed and not switch.is_killing:
+            banner.clear()
+            return
+        since = switch.view.since if switch.view and switch.view.since else receipt.pressed_at if receipt else None
+        by = receipt.by if receipt else switch.view.by if switch.view else ""
+        settled = bool(receipt and receipt.complete) or (since is not None and now - since > _SETTLED)
+        if settled and not switch.is_killing:
+            scope = "Everything" if not receipt or receipt.scope == "all" else "Part"
+            when = f" · {clock(since)}" if since else ""
+            line = f"{scope} · {by}{when} · launches are refused · survives a restart"
+            banner.show_latched(line, f"{long_span(now - since)} since the press" if since else "")
+            return
+        elapsed = f"{guard.ms / 1000:.2f} s" if guard.ms else "…"
+        line = " · ".join(p for p in ("All agents", by, clock(since) if since else "") if p)
+        banner.show_killing("Kill active", line, self._steps(switch), elapsed)
+
+    def _steps(self, switch: Switch) -> tuple[BannerStep, ...]:
+        steps, running = [], True
+        for name in StepName:
+            step = step_of(switch.receipt, name)
+            if step is not None:
+                steps.append(BannerStep(STEP_TITLES[name], step.detail or took(step.ms), step.status.value))
+                continue
+            detail = f"{switch.guard.proven} of {switch.guard.total}" if name is StepName.ZERO and switch.guard.total else ""
+            steps.append(BannerStep(STEP_TITLES[name], detail, "running" if running else "waiting"))
+            running = False
+        return tuple(steps)
+
+    def _seal(self, switch: Switch, now: float) -> None:
+        status = switch.status
+        if status is None:
+            self._window.status.show_seal("Audit not known", True)
+            return
+        records = plural(status.audit_records, "record")
+        if status.audit_whole is None:
+            self._window.status.show_seal(f"Audit log {records} · chain not checked", True)
+        elif not status.audit_whole:
+            self._window.status.show_seal(f"Audit log {records} · chain BROKEN", True)
+        else:
+            self._window.status.show_seal(f"Audit log {records} · chain whole, {age(status.audit_checked_at, now)}", False)
+
+    def _hurry(self) -> None:
+        """While something is held or dying the guard is asked ten times a second."""
+        busy = self._window.machine.state in (PanicState.HOLDING, PanicState.KILLING)
+        if busy:
+            self._window.guard.poll_every(100)
+
+    def _said(self, notice: Notice) -> None:
+        shown = self._window.strip.notice
+        if notice.level == "info" and shown is not None and shown.level != "info":
+            return  # a hint never covers a warning
+        self._window.strip.show_notice(notice)
+        self._fade.start(_INFO_MS)
+
+    def _fade_info(self) -> None:
+        shown = self._window.strip.notice
+        if shown is not None and shown.level == "info":
+            self._window.strip.dismiss()
+
+    def _open_receipt(self) -> None:
+        switch = self._window.switch
+        kill_id = switch.receipt.kill_id if switch.receipt else switch.guard.kill_id
+        self._window.goto("receipt", kill_id)
+
+    def _ended_without_guard(self, code: int, words: str) -> None:
+        """The documented exit codes of ``panic``: 0, 7 and 8 mean zero was proven for all that can be proven."""
+        if code in (0, 7, 8):
+            note = {0: "", 7: " A later step failed or is unknown.", 8: " Best-effort targets are not counted."}[code]
+            self._window.notices.say("amber", f"Killed without the guard: zero proven.{note}", "Start a supervisor to see the receipt.")
+        else:
+            last = words.strip().splitlines()[-1:] or ["no output"]
+            self._window.machine.gave_up("NOT killed" if code not in (5, 9) else "not proven")
+            error = ConsoleError(
+                f"The kill without the guard did not prove zero (exit {code}): {last[0]}", "Run: watchfloor panic --reason REASON"
+            )
+            self._window.notices.say("red", error.what, error.remedy)

@@ -1,0 +1,319 @@
+"""A stand-in for supervisor and guard on unix sockets: the messages of console/api/messages.py over generated fleets.
+
+``FakeHouse(places)`` in a ``with`` block runs in a thread; ``python -m tests.fakes.operator_server --state-dir D`` is a process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from console.api import messages as m
+from console.domain.kill import Receipt
+from console.settings.places import Places, find_places, make_run_dir
+from tests.fakes import gui_fixture as fixture
+from tests.fakes.guard_socket import FakeGuard
+
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+def make_fleet(name: str, now: float) -> list[m.AgentView]:
+    """``mockup``, ``hostile``, or a number of agents."""
+    if name == "mockup":
+        return fixture.mockup_agents(now)
+    if name == "hostile":
+        return fixture.hostile_agents(now)
+    return fixture.many_agents(int(name), now)
+
+
+def say(view: BaseModel, status: int = 200) -> Response:
+    return Response(view.model_dump_json(), status, media_type="application/json")
+
+
+def refuse(status: int, error: str, remedy: str = "") -> Response:
+    return say(m.ErrorView(error=error, remedy=remedy), status)
+
+
+class FakeSupervisor:
+    """State and routes. Tests read ``log`` (what was asked) and set the fields."""
+
+    def __init__(self, agents: list[m.AgentView], guard: FakeGuard) -> None:
+        self.agents = {a.id: a for a in agents}
+        self.guard = guard
+        guard.desk = self
+        self.status = fixture.status(time.time())
+        self.switch = fixture.kill_switch(time.time())
+        self.receipts: dict[str, Receipt] = {
+            row.kill_id: fixture.receipt(fixture.mockup_agents(), proven=row.exit_code != 9, now=row.pressed_at + 124, kill_id=row.kill_id)
+            for row in self.switch.receipts
+        }
+        self.log: list[tuple[str, str, dict[str, Any]]] = []
+        self.seq = 0
+        self.kept: list[tuple[int, str, str]] = []
+        self.listeners: set[asyncio.Queue[tuple[int, str, str]]] = set()
+        self.refuse_rearm = ""
+        self.extra_routes: list[Route] = []
+
+    def tell(self, kind: str, data: dict[str, Any]) -> None:
+        """One delta to everybody (call it on the server's loop)."""
+        self.seq += 1
+        message = (self.seq, kind, json.dumps(data))
+        self.kept = [*self.kept[-499:], message]
+        for queue in self.listeners:
+            queue.put_nowait(message)
+
+    def upsert(self, *agents: m.AgentView) -> None:
+        for agent in agents:
+            self.agents[agent.id] = agent
+        data = {"upsert": [a.model_dump(mode="json") for a in agents], "remove": [], "spend_today_usd": 412.8, "burn_usd_per_h": 38.2}
+        self.tell("agents", data)
+
+    def live(self) -> int:
+        """Agents a press would meet."""
+        return sum(1 for a in self.agents.values() if a.state != "ended")
+
+    def killing(self, kill_id: str) -> None:
+        """What the supervisor tells while the guard kills."""
+        self.switch = self.switch.model_copy(update={"state": "killing", "killed": True, "kill_id": kill_id})
+        self.tell("kill", {"state": "killing"})
+
+    def below(self, agent_id: str) -> list[str]:
+        out = [agent_id]
+        for at in out:
+            out.extend(a.id for a in self.agents.values() if a.parent_id == at and a.id not in out)
+        return out
+
+    def routes(self) -> list[Route]:
+        routes: list[tuple[str, str, Answer]] = [
+            ("GET", "/api/status", self._status),
+            ("GET", "/api/fleet", self._fleet),
+            ("GET", "/api/agents/{id}", self._agent),
+            ("POST", "/api/agents", self._launch),
+            ("POST", "/api/agents/{id}/{verb}", self._act),
+            ("GET", "/api/kill-switch", self._switch),
+            ("POST", "/api/kill-switch", self._rearm),
+            ("GET", "/api/receipts", self._receipts),
+            ("GET", "/api/receipts/{id}", self._receipt),
+            ("GET", "/api/events", self._events),
+        ]
+        return [*self.extra_routes, *(Route(path, answer, methods=[verb]) for verb, path, answer in routes)]
+
+    async def _status(self, request: Request) -> Response:
+        return say(self.status)
+
+    async def _fleet(self, request: Request) -> Response:
+        agents = list(self.agents.values())
+        view = fixture.fleet(agents, self.seq) if agents else m.FleetView(seq=self.seq)
+        return say(view.model_copy(update={"killed": self.switch.killed}))
+
+    async def _agent(self, request: Request) -> Response:
+        agent = self.agents.get(request.path_params["id"])
+        return say(fixture.detail(agent, time.time())) if agent else refuse(404, "No such agent.", "watchfloor fleet lists the ids.")
+
+    async def _launch(self, request: Request) -> Response:
+        body = m.LaunchBody.model_validate_json(await request.body())
+        self.log.append(("launch", "", body.model_dump()))
+        return say(m.LaunchedView(id="new-1", control_level="managed", network_mode="PROXIED", network_enforced=True))
+
+    async def _act(self, request: Request) -> Response:
+        agent_id, verb = request.path_params["id"], request.path_params["verb"]
+        body = m.ActBody.model_validate_json(await request.body())
+        self.log.append((verb, agent_id, body.model_dump()))
+        if agent_id not in self.agents:
+            return refuse(404, "No such agent.")
+        ids = self.below(agent_id) if body.tree else [agent_id]
+        changed = {"freeze": {"state": "frozen"}, "thaw": {"state": "running"}, "kill": {"state": "killed"}}.get(
+            verb, {"network_mode": "NONE"}
+        )
+        self.upsert(*(self.agents[i].model_copy(update=changed) for i in ids))
+        if verb == "kill":
+            made = fixture.receipt([self.agents[i] for i in ids], proven=True, now=time.time() + 124, kill_id=f"k-{len(self.receipts):04d}")
+            self.receipts[made.kill_id] = made
+            return JSONResponse(made.as_json())
+        return say(m.ActView(agents=ids))
+
+    async def _switch(self, request: Request) -> Response:
+        return say(self.switch)
+
+    async def _rearm(self, request: Request) -> Response:
+        body = m.KillSwitchBody.model_validate_json(await request.body())
+        self.log.append((body.action, body.kill_id, body.model_dump()))
+        if self.refuse_rearm:
+            return refuse(409, self.refuse_rearm, "Release it first: watchfloor release")
+        if body.kill_id != self.switch.kill_id:
+            return refuse(409, f"{body.kill_id!r} is not the latched kill.", "Type the id the banner shows.")
+        self.guard.latched, self.guard.kill = False, None
+        self.switch = self.switch.model_copy(update={"state": "armed", "killed": False, "kill_id": ""})
+        self.tell("kill", {"state": "armed"})
+        return say(self.switch)
+
+    async def _receipts(self, request: Request) -> Response:
+        return say(m.ReceiptsView(receipts=self.switch.receipts))
+
+    async def _receipt(self, request: Request) -> Response:
+        found = self.receipts.get(request.path_params["id"])
+        return JSONResponse(found.as_json()) if found else refuse(404, "No such receipt.")
+
+    async def _events(self, request: Request) -> Response:
+        asked = request.headers.get("last-event-id", "")
+        return StreamingResponse(self._stream(int(asked) if asked.isdigit() else self.seq), media_type="text/event-stream")
+
+    async def _stream(self, after: int) -> AsyncIterator[str]:
+        queue: asyncio.Queue[tuple[int, str, str]] = asyncio.Queue()
+        self.listeners.add(queue)
+        try:
+            yield ": hello\n\n"
+            if after > self.seq or (self.kept and after < self.kept[0][0] - 1):
+                yield f"id: {self.seq}\nevent: resync\ndata: {{}}\n\n"
+            else:
+                for seq, kind, data in [k for k in self.kept if k[0] > after]:
+                    yield f"id: {seq}\nevent: {kind}\ndata: {data}\n\n"
+            while True:
+                seq, kind, data = await queue.get()
+                yield f"id: {seq}\nevent: {kind}\ndata: {data}\n\n"
+        finally:
+            self.listeners.discard(queue)
+
+    def killed(self, kill_id: str, proven: bool) -> None:
+        """What the supervisor tells after the guard killed everything."""
+        made = fixture.receipt(list(self.agents.values()), proven=proven, now=time.time() + 124, kill_id=kill_id)
+        self.receipts[kill_id] = made
+        now = time.time()
+        update = {"state": "killed", "killed": True, "kill_id": kill_id, "reason": made.reason, "by": "operator", "since": now}
+        self.switch = self.switch.model_copy(update=update)
+        outcome = {t.agent_id: t.outcome.value for t in made.targets}
+        self.upsert(
+            *(
+                a.model_copy(update={"state": "killed" if outcome[a.id] == "proven_zero" else "alive_after_kill", "network_mode": "NONE"})
+                for a in list(self.agents.values())
+                if a.state != "ended"
+            )
+        )
+        self.tell("kill", {"state": "killed", "receipt": made.as_json()})
+
+
+class FakeHouse:
+    """Supervisor and guard on the sockets of ``places``, in a thread of their own."""
+
+    def __init__(self, places: Places, fleet: str = "mockup", *, with_guard: bool = True, guard: FakeGuard | None = None) -> None:
+        make_run_dir(places)
+        self.places = places
+        self.guard = guard or FakeGuard()
+        self.supervisor = FakeSupervisor(make_fleet(fleet, time.time()), self.guard)
+        self._with_guard = with_guard
+        self._server: uvicorn.Server | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._ready = threading.Event()
+        self.rate = 0
+        """Agent updates a second that the house makes up by itself."""
+
+    def __enter__(self) -> FakeHouse:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        self._ready.clear()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self.run()), name="fake-house", daemon=True)
+        self._thread.start()
+        assert self._ready.wait(20), "the fake house did not start"
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.should_exit = True
+            self._server.force_exit = True
+        if self._thread is not None:
+            self._thread.join(20)
+            assert not self._thread.is_alive()
+            self._thread = None
+
+    def on_loop(self, work: Callable[[], None]) -> None:
+        """Runs ``work`` on the server's loop and waits for it."""
+        assert self._loop is not None
+        done = threading.Event()
+
+        def run() -> None:
+            work()
+            done.set()
+
+        self._loop.call_soon_threadsafe(run)
+        assert done.wait(10)
+
+    async def run(self) -> None:
+        """Serves until ``stop`` (or a signal)."""
+        self._loop = asyncio.get_running_loop()
+        self.places.operator_sock.unlink(missing_ok=True)
+        self.places.guard_sock.unlink(missing_ok=True)
+        app = Starlette(routes=self.supervisor.routes())
+        config = uvicorn.Config(app, uds=str(self.places.operator_sock), log_level="critical", lifespan="off", timeout_graceful_shutdown=0)
+        self._server = uvicorn.Server(config)
+        self._server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]
+        guard = await asyncio.start_unix_server(self.guard.serve, str(self.places.guard_sock)) if self._with_guard else None
+        pulse = asyncio.create_task(self._pulse())
+        ready = asyncio.create_task(self._tell_ready(self._server))
+        try:
+            await self._server.serve()
+        finally:
+            pulse.cancel()
+            ready.cancel()
+            if guard is not None:
+                guard.close()
+            self.places.guard_sock.unlink(missing_ok=True)
+            self.places.operator_sock.unlink(missing_ok=True)
+
+    async def _tell_ready(self, server: uvicorn.Server) -> None:
+        while not server.started:
+            await asyncio.sleep(0.01)
+        self._ready.set()
+
+    async def _pulse(self) -> None:
+        at = 0
+        while True:
+            await asyncio.sleep(0.05)
+            ids = list(self.supervisor.agents)
+            for _ in range(int(self.rate * 0.05) if ids else 0):
+                agent = self.supervisor.agents[ids[at % len(ids)]]
+                at += 1
+                self.supervisor.upsert(agent.model_copy(update={"cost_usd": agent.cost_usd + 0.01, "last_action": f"step {at}"}))
+
+
+def main() -> None:
+    """A process, for screenshots and trying things by hand; ends with Ctrl C or SIGTERM."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--state-dir", required=True)
+    parser.add_argument("--fleet", default="mockup")
+    parser.add_argument("--rate", type=int, default=0)
+    parser.add_argument("--killed", choices=("proven", "not-proven"), default=None)
+    args = parser.parse_args()
+    Path(args.state_dir).mkdir(parents=True, exist_ok=True)
+    places = find_places(args.state_dir, create=True)
+    assert places is not None
+    house = FakeHouse(places, args.fleet, guard=FakeGuard(proven=args.killed != "not-proven"))
+    house.rate = args.rate
+    house.start()
+    if args.killed:
+        house.on_loop(house.guard.press_now)
+    print("ready", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
