@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.api.client import ApiClient
@@ -37,7 +37,6 @@ class Host:
     places: Places
     engine_socket: str
     child: subprocess.Popen[bytes] | None = None
-    guard_pids: set[int] = field(default_factory=set)
 
     @property
     def client(self) -> ApiClient:
@@ -45,12 +44,9 @@ class Host:
         return ApiClient(self.places, timeout_s=20)
 
     def status(self) -> StatusView:
-        """Its status; remembers the guard, which outlives the supervisor."""
+        """Its status."""
         with self.client as client:
-            status = client.status()
-        if status.guard_pid:
-            self.guard_pids.add(status.guard_pid)
-        return status
+            return client.status()
 
     def start(self) -> None:
         """Starts the supervisor (and it the guard) and waits until it answers. Raises ConsoleError."""
@@ -84,8 +80,7 @@ class Host:
     def stop(self) -> list[str]:
         """Ends agents, supervisor and guard, and removes what they held; what could not be removed."""
         # 1. The agents, while somebody is there who can.
-        with suppress(ConsoleError, OSError):
-            self.status()
+        with suppress(ConsoleError, OSError, subprocess.TimeoutExpired):
             if demo_witness.still_running(self.places.instance_id, self.engine_socket):
                 self._press()
         # 2. The supervisor, in order; then by force.
@@ -95,7 +90,7 @@ class Host:
             self._end_child(self.child)
         # 3. The guard: it outlives its supervisor on purpose.
         instance = self.places.instance_id
-        left = [demo_witness.end_process(pid, lambda p: demo_witness.is_guard(p, instance)) for pid in self.guard_pids]
+        left = [demo_witness.end_process(pid, lambda p: demo_witness.is_guard(p, instance)) for pid in demo_witness.guards(instance)]
         # 4. What a failed kill would have left, and empty shells.
         left += [demo_witness.end_process(p, lambda p: demo_witness.is_agents(p, instance)) for p in demo_witness.agent_processes(instance)]
         left += demo_witness.remove_containers(instance, self.engine_socket)

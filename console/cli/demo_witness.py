@@ -50,7 +50,12 @@ def is_guard(pid: int, instance_id: str) -> bool:
         words = (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return b"console.killswitch" in words and instance_id.encode() in words
+    return b"console.killswitch" in words and f"--instance={instance_id}".encode() in words
+
+
+def guards(instance_id: str) -> list[int]:
+    """The instance's guard, if it runs: the kernel's lock lets there be one."""
+    return [int(f.name) for f in Path("/proc").iterdir() if f.name.isdecimal() and is_guard(int(f.name), instance_id)]
 
 
 def containers(instance_id: str, engine_socket: str, *, every: bool = False) -> list[str]:
