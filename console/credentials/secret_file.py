@@ -45,11 +45,14 @@ class SecretFile:
             return {}
         except OSError as error:
             raise self._unusable(f"cannot be read: {error.strerror}") from error
-        with os.fdopen(descriptor, "rb") as file:
-            seen = os.fstat(file.fileno())
+        try:
+            seen = os.fstat(descriptor)
             if not stat.S_ISREG(seen.st_mode) or stat.S_IMODE(seen.st_mode) & 0o077 or seen.st_uid != os.geteuid():
                 raise self._unusable("is open to others, or belongs to somebody else")
-            raw = file.read(_LIMIT + 1)
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                raw = file.read(_LIMIT + 1)
+        finally:
+            os.close(descriptor)
         try:
             values = json.loads(raw)
         except (ValueError, RecursionError) as error:

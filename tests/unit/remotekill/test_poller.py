@@ -1,0 +1,339 @@
+"""The poller with a store and a clock in hand: what is told, in which order, and what is durable by then."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.domain.errors import Unreachable
+from console.remotekill import poller as module
+from console.remotekill.document import order_of
+from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Mode, Released, SoftStop
+from console.remotekill.poller import FULL_READ_EVERY, Poller
+from console.remotekill.state_file import load_state, save_state
+from console.remotekill.store import RemoteRead
+
+EMERGENCY = b'{"killed":true,"reason":"emergency"}'
+KILL = order_of(50, EMERGENCY)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Shelf:
+    """A store that serves what lies on it and takes ``takes_s`` of the clock's seconds."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.next = RemoteRead(missing=True)
+        self.known: list[int] = []
+        self.takes_s = 0.0
+
+    def put(self, generation: int, body: bytes) -> None:
+        self.next = RemoteRead(generation, body)
+
+    def read(self, known_generation: int = 0) -> RemoteRead:
+        self.known.append(known_generation)
+        self.clock.now += self.takes_s
+        if known_generation and known_generation == self.next.generation:
+            return RemoteRead(known_generation, unchanged=True)
+        return self.next
+
+
+class Host:
+    """One host under test."""
+
+    def __init__(self, fleet: Any, folder: Path, **options: Any) -> None:
+        self.clock = Clock()
+        self.shelf = Shelf(self.clock)
+        self.file = folder / "remote.json"
+        self.took: list[Effect] = []
+        self.on_disk: list[Mode] = []
+        self.refusing = False
+        self.poller = Poller(self.shelf, self.file, fleet.keys(), self.take, clock=self.clock, **options)
+
+    def take(self, effect: Effect) -> None:
+        if self.refusing:
+            raise Unreachable("The guard did not answer.")
+        self.took.append(effect)
+        self.on_disk.append(load_state(self.file)[0].mode)
+
+    def poll(self) -> list[Effect]:
+        before = len(self.took)
+        self.poller.poll_once()
+        return self.took[before:]
+
+    def arm(self, fleet: Any) -> None:
+        self.shelf.put(10, fleet.baseline(1, "k1"))
+        self.poll()
+        assert self.poller.status().mode is Mode.ARMED
+
+
+@pytest.fixture
+def host(fleet: Any, tmp_path: Path) -> Host:
+    return Host(fleet, tmp_path)
+
+
+def kinds(effects: list[Effect]) -> list[type]:
+    return [type(e) for e in effects]
+
+
+def test_one_good_read_lifts_and_renews_after_it_is_on_disk(fleet: Any, host: Host) -> None:
+    host.shelf.put(10, fleet.baseline(1, "k1"))
+    assert kinds(host.poll()) == [LiftSoftStop, LeaseRenewed]
+    assert host.on_disk == [Mode.ARMED, Mode.ARMED]
+    status = host.poller.status()
+    assert (status.mode, status.epoch, status.generation, status.good_age_s) == (Mode.ARMED, 1, 10, 0.0)
+
+
+def test_a_kill_is_told_before_it_is_on_disk(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.shelf.put(50, EMERGENCY)
+    assert host.poll() == [Latch(KILL, "emergency")]
+    assert host.on_disk[-1] is Mode.ARMED, "act, then persist"
+    assert load_state(host.file)[0].latched == (KILL,)
+
+
+def test_the_lease_counts_from_the_request(fleet: Any, host: Host) -> None:
+    host.shelf.takes_s = 4.0
+    host.shelf.put(10, fleet.baseline(1, "k1"))
+    assert LeaseRenewed(56.0) in host.poll()
+    assert host.poller.status().lease_left_s == 56.0
+
+
+def test_unchanged_is_asked_for_only_when_armed_and_every_30th_poll_reads_all(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    for _ in range(2 * FULL_READ_EVERY):
+        host.poll()
+    assert host.shelf.known[0] == 0
+    whole = [n for n, known in enumerate(host.shelf.known) if known == 0]
+    assert whole == [0, FULL_READ_EVERY, 2 * FULL_READ_EVERY]
+    host.shelf.put(50, EMERGENCY)
+    host.poll()
+    host.shelf.known.clear()
+    host.poll()
+    host.poll()
+    assert host.shelf.known == [0, 0], "while killed nothing is taken as unchanged"
+
+
+def test_an_untrusted_document_is_never_taken_as_unchanged(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.shelf.put(11, b"junk")
+    assert kinds(host.poll()) == [SoftStop, Alarm]
+    host.poll()
+    assert host.shelf.known[-1] == 0
+    assert host.poller.status().mode is Mode.SOFT and not host.poller.status().good
+
+
+@pytest.mark.parametrize("seen", [RemoteRead(missing=True), RemoteRead(9, junk="it is larger than 65536 bytes"), RemoteRead(9, b"")])
+def test_missing_or_junk_stops_softly_at_once_and_one_good_read_lifts(fleet: Any, host: Host, seen: RemoteRead) -> None:
+    host.arm(fleet)
+    host.shelf.next = seen
+    assert kinds(host.poll()) == [SoftStop, Alarm]
+    host.shelf.put(10, fleet.baseline(1, "k1"))
+    assert kinds(host.poll()) == [LiftSoftStop, LeaseRenewed]
+
+
+def test_an_outage_warns_once_and_stops_softly_when_the_lease_is_over(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.shelf.next = RemoteRead(fault="HTTP 503")
+    told: list[Effect] = []
+    for _ in range(12):
+        host.clock.now += 10
+        told += host.poll()
+    assert kinds(told) == [Alarm, SoftStop, Alarm]
+    assert host.poller.status().lease_left_s == 0
+    host.shelf.put(10, fleet.baseline(1, "k1"))
+    assert kinds(host.poll()) == [LiftSoftStop, LeaseRenewed]
+
+
+def test_an_older_epoch_renews_nothing(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.shelf.put(11, fleet.baseline(5, "k1"))
+    host.poll()
+    host.shelf.put(12, fleet.baseline(2, "k1"))
+    told: list[Effect] = []
+    for _ in range(7):
+        host.clock.now += 10
+        told += host.poll()
+    assert LeaseRenewed not in kinds(told) and kinds(told)[0] is Alarm and SoftStop in kinds(told)
+    assert host.poller.status().epoch == 5
+
+
+def test_status_ages_by_itself_while_a_fetch_hangs(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    hang, began = threading.Event(), threading.Event()
+
+    def read(known_generation: int = 0) -> RemoteRead:
+        began.set()
+        hang.wait(20)
+        return RemoteRead(fault="no answer in time")
+
+    host.shelf.read = read  # type: ignore[method-assign]
+    thread = threading.Thread(target=host.poller.poll_once)
+    thread.start()
+    try:
+        assert began.wait(5)
+        host.clock.now += 61
+        status = host.poller.status()
+        assert status.fetching_s == 61 and status.mode is Mode.SOFT and status.lease_left_s == 0 and not status.good
+    finally:
+        hang.set()
+        thread.join()
+
+
+def test_what_the_guard_did_not_take_is_told_again(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.refusing = True
+    host.shelf.put(50, EMERGENCY)
+    assert host.poll() == []
+    assert "not taken" in host.poller.status().detail and not host.poller.status().good
+    host.refusing = False
+    assert host.poll() == [Latch(KILL, "emergency")]
+
+
+def test_a_release_that_cannot_be_saved_does_not_happen(fleet: Any, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.arm(fleet)
+    host.shelf.put(50, EMERGENCY)
+    host.poll()
+    full = OSError(28, "No space left on device")
+
+    def refuse(*_: object) -> None:
+        raise full
+
+    monkeypatch.setattr(module, "save_state", refuse)
+    host.shelf.put(60, fleet.release(2, [KILL], "k1"))
+    assert kinds(host.poll()) == [Alarm]
+    assert host.poller.status().mode is Mode.KILLED and "No space" in host.poller.status().detail
+    monkeypatch.undo()
+    assert kinds(host.poll()) == [Released, LiftSoftStop, LeaseRenewed]
+    assert load_state(host.file)[0].mode is Mode.ARMED
+
+
+def test_a_kill_that_cannot_be_saved_happens_and_is_saved_later(fleet: Any, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.arm(fleet)
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "save_state", refuse)
+    host.shelf.put(50, EMERGENCY)
+    assert kinds(host.poll()) == [Latch, Alarm]
+    assert load_state(host.file)[0].latched == ()
+    monkeypatch.undo()
+    host.poll()
+    assert load_state(host.file)[0].latched == (KILL,)
+
+
+def test_a_raised_epoch_that_cannot_be_saved_renews_nothing(fleet: Any, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.arm(fleet)
+
+    def refuse(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(module, "save_state", refuse)
+    host.shelf.put(11, fleet.baseline(2, "k1"))
+    assert kinds(host.poll()) == [Alarm]
+    assert host.poller.status().epoch == 1
+
+
+# --- restarts: the thread itself --------------------------------------------------------------------------------------
+
+
+def run(host: Host, until: Any, seconds: float = 10) -> None:
+    host.poller.start()
+    try:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not until():
+            time.sleep(0.005)
+        assert until(), host.took
+    finally:
+        host.poller.stop()
+    assert not host.poller.status().running
+
+
+def seed(folder: Path, fleet: Any, kill: bool = False) -> None:
+    first = Host(fleet, folder)
+    first.arm(fleet)
+    if kill:
+        first.shelf.put(50, EMERGENCY)
+        first.poll()
+
+
+def test_a_new_host_stops_softly_until_one_good_read(fleet: Any, tmp_path: Path) -> None:
+    host = Host(fleet, tmp_path, period_s=0.05)
+    host.shelf.put(10, fleet.baseline(1, "k1"))
+    run(host, lambda: LeaseRenewed in kinds(host.took))
+    assert kinds(host.took)[:4] == [Alarm, SoftStop, LiftSoftStop, LeaseRenewed]
+
+
+def test_a_restart_without_a_lease_is_a_fresh_start(fleet: Any, tmp_path: Path) -> None:
+    seed(tmp_path, fleet)
+    host = Host(fleet, tmp_path, period_s=0.05)
+    host.shelf.next = RemoteRead(fault="HTTP 503")
+    run(host, lambda: len(host.shelf.known) > 3)
+    assert kinds(host.took) == [SoftStop, Alarm] and set(host.shelf.known) == {0}
+
+
+def test_a_restart_under_a_valid_lease_is_not(fleet: Any, tmp_path: Path) -> None:
+    seed(tmp_path, fleet)
+    host = Host(fleet, tmp_path, period_s=0.05, lease_left_s=30.0)
+    host.shelf.put(10, fleet.baseline(1, "k1"))
+    run(host, lambda: LeaseRenewed in kinds(host.took))
+    assert SoftStop not in kinds(host.took)
+
+
+def test_a_lost_state_is_a_fresh_start_even_under_a_lease(fleet: Any, tmp_path: Path) -> None:
+    host = Host(fleet, tmp_path, period_s=0.05, lease_left_s=30.0)
+    host.shelf.next = RemoteRead(fault="HTTP 503")
+    run(host, lambda: len(host.shelf.known) > 2)
+    assert SoftStop in kinds(host.took)
+
+
+def test_a_restart_while_killed_latches_again_before_any_poll(fleet: Any, tmp_path: Path) -> None:
+    seed(tmp_path, fleet, kill=True)
+    host = Host(fleet, tmp_path, period_s=0.05, lease_left_s=30.0)
+    host.shelf.put(10, fleet.baseline(1, "k1"))  # the old baseline put back over the kill
+    run(host, lambda: len(host.shelf.known) > 3)
+    assert kinds(host.took)[0] is Latch and not {LiftSoftStop, LeaseRenewed, Released} & set(kinds(host.took))
+    assert load_state(host.file)[0].latched == (KILL,)
+
+
+def test_a_release_that_was_saved_but_not_told_is_told_after_the_restart(fleet: Any, tmp_path: Path) -> None:
+    seed(tmp_path, fleet, kill=True)
+    state = load_state(tmp_path / "remote.json")[0]
+    save_state(tmp_path / "remote.json", type(state)(soft=False, epoch=2, released=(KILL,)))
+    host = Host(fleet, tmp_path, period_s=0.05)
+    run(host, lambda: bool(host.took))
+    assert host.took[0] == Released((KILL,), remembered=True)
+
+
+def test_polls_are_never_further_apart_than_the_period(fleet: Any, tmp_path: Path) -> None:
+    host = Host(fleet, tmp_path, period_s=0.2)
+    host.shelf.put(10, fleet.baseline(1, "k1"))
+    times: list[float] = []
+    serve = host.shelf.read
+
+    def read(known_generation: int = 0) -> RemoteRead:
+        times.append(time.monotonic())
+        return serve(known_generation)
+
+    host.shelf.read = read  # type: ignore[method-assign]
+    run(host, lambda: len(times) > 12)
+    gaps = sorted(b - a for a, b in zip(times, times[1:], strict=False))
+    assert gaps[len(gaps) // 2] <= 0.25 and gaps[0] >= 0.08
+
+
+def test_new_keys_count_from_the_next_poll(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.poller.use_keys(type(fleet)().keys())
+    assert kinds(host.poll()) == [SoftStop, Alarm], "the document is read whole and judged by the new keys"
