@@ -19,6 +19,7 @@ from console.domain.network import NetworkMode
 # execve(2): one string is at most 32 pages; ours must also fit beside the others.
 MAX_STRING = 131_071
 MAX_TOTAL = 1_000_000
+OUTPUT_BYTES = 16 * 1024 * 1024
 PREPARE_S = 30.0
 """Longest wait in seconds for a sandbox to be built."""
 KILLED_EXIT_CODE = 137
@@ -51,7 +52,7 @@ class LaunchSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
     extra_binds: tuple[tuple[Path, str], ...] = ()
     """(source, path inside), read-only."""
-    output_max_bytes: int = 16 * 1024 * 1024
+    output_max_bytes: int = OUTPUT_BYTES
 
     def check(self) -> None:
         """Raises UsageProblem when the agent cannot be started as asked."""

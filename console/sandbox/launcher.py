@@ -88,7 +88,7 @@ def start(spec: LaunchSpec, ticket: Ticket, plan: Plan) -> Launched:
         )
         pipes.close(*numbers)
         deadline = time.monotonic() + PREPARE_S
-        _send(pipes.spec[1], json.dumps(shim_spec(spec, ticket, plan)).encode(), deadline)
+        send(pipes.spec[1], json.dumps(shim_spec(spec, ticket, plan)).encode(), deadline)
         pipes.close(pipes.spec[1])
         launched = _await_ready(pipes, ticket, deadline)
         pipes.keep(launched.status, launched.gate)
@@ -253,7 +253,7 @@ def _read_line(fd: int, buffer: bytes, deadline: float | None) -> tuple[bytes, b
     return line, rest
 
 
-def _send(fd: int, data: bytes, deadline: float) -> None:
+def send(fd: int, data: bytes, deadline: float) -> None:
     """Writes all of it without ever blocking past the deadline."""
     os.set_blocking(fd, False)
     poll = select.poll()

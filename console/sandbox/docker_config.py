@@ -1,0 +1,76 @@
+"""A container's whole configuration as data (Engine API, ContainerCreate): the hardened set of which no part is optional."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from console.domain.errors import UsageProblem
+from console.domain.network import NetworkMode
+from console.sandbox import launcher
+from console.sandbox.interface import LaunchSpec
+
+INSTANCE_LABEL, AGENT_LABEL, OUTPUT_LABEL = "io.watchfloor.instance", "io.watchfloor.agent", "io.watchfloor.output"
+CONTROL = "/.watchfloor"
+TMP_BYTES = 256 * 1024 * 1024
+SHM_BYTES = 64 * 1024 * 1024
+DEFAULT_PIDS, DEFAULT_MEMORY = 256, 1024**3
+LOG_SIZE = "64m"
+_ENGINE_SOCKETS = ("docker.sock", "containerd.sock", "podman.sock", "crio.sock")
+
+
+def container_config(spec: LaunchSpec, image: str, control: Path) -> dict[str, Any]:
+    """The body of ``POST /containers/create``. Raises UsageProblem without an instance label or with an engine's socket bound in."""
+    labels = {**spec.labels, AGENT_LABEL: str(spec.agent_id), OUTPUT_LABEL: str(spec.output)}
+    if not labels.get(INSTANCE_LABEL):
+        raise UsageProblem("A container needs its instance's label: the guard finds it by that.", f"Set {INSTANCE_LABEL}.")
+    return {
+        "Image": image,
+        "User": f"{spec.uid}:{spec.gid}",
+        "Hostname": "sandbox",
+        "Entrypoint": ["/usr/bin/python3", "-I", "-S", "-X", "utf8", f"{CONTROL}/init.py"],
+        "Cmd": [],
+        "Env": [],
+        "WorkingDir": "/",
+        "Labels": labels,
+        "OpenStdin": False,
+        "Tty": False,
+        "HostConfig": _host_config(spec, control),
+    }
+
+
+def _host_config(spec: LaunchSpec, control: Path) -> dict[str, Any]:
+    memory = spec.memory_max_bytes or DEFAULT_MEMORY
+    is_full = spec.network_mode is NetworkMode.FULL
+    return {
+        # FULL is the engine's default bridge: the resolver of user-defined networks outlives a disconnect (findings, portal 3).
+        "NetworkMode": "bridge" if is_full else "none",
+        "Dns": [] if is_full else ["127.0.0.1"],
+        "ReadonlyRootfs": True,
+        "Privileged": False,
+        "CapDrop": ["ALL"],
+        "SecurityOpt": ["no-new-privileges:true"],
+        "PidsLimit": spec.pids_max or DEFAULT_PIDS,
+        "Memory": memory,
+        "MemorySwap": memory,
+        "OomScoreAdj": 500,
+        "IpcMode": "private",
+        "ShmSize": SHM_BYTES,
+        "Tmpfs": {"/tmp": f"rw,noexec,nosuid,nodev,size={TMP_BYTES},mode=1777"},  # noqa: S108 - the container's own
+        "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0},
+        "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
+        "LogConfig": {"Type": "json-file", "Config": {"max-size": LOG_SIZE, "max-file": "1"}},
+        "PublishAllPorts": False,
+        "Mounts": _mounts(spec, control),
+    }
+
+
+def _mounts(spec: LaunchSpec, control: Path) -> list[dict[str, Any]]:
+    wanted = [*launcher.keeps(spec), (str(control), CONTROL, True)]
+    for source, _, _ in wanted:
+        if Path(source).name in _ENGINE_SOCKETS:
+            raise UsageProblem(f"{source} is an engine's socket: whoever has it is root here.", "Remove that bind.")
+    return [
+        {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only, "BindOptions": {"Propagation": "rprivate"}}
+        for source, target, read_only in wanted
+    ]
