@@ -178,7 +178,7 @@ class Desk:
             "best_effort": outcomes.count(Outcome.BEST_EFFORT),
             "total": len(outcomes),
             "ms": zero.ms if zero is not None else kill.ms(),
-            "done": kill.phase == "done",
+            "done": kill.is_done,
         }
 
     def _receipt(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
@@ -258,7 +258,7 @@ class Desk:
             raise UsageProblem("Field 'kills' must list the kills that are released.", "Read them from the status.")
         generation = whole(message, "generation")
         guard.latch.obey_disk()
-        if guard.is_killing():
+        if any(not kill.is_done for kill in list(guard.kills.values())):
             raise Conflict("A kill is still being carried out.", "Wait until it is done.")
         with guard.lock:
             guard.latch.check_release(generation, [str(k) for k in kills])

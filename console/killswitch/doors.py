@@ -148,9 +148,7 @@ class Doors:
         guard = self._guard
         if guard.latch.obey_disk():
             guard.notices["latch"] = "Latched by a press that was made without the guard."
-        for kill in list(guard.unwritten):
-            guard.unwritten.remove(kill)
-            guard.retry_receipt(kill)
+        guard.write_what_is_owed()
         guard.reserve.make()
         if not guard.is_killing():
             guard.registry.sweep()

@@ -32,6 +32,7 @@ from console.killswitch.receipts import new_kill_id, read_receipt, write_receipt
 from console.killswitch.registry import Entry, Registry
 
 KILLS_KEPT = 50
+MOST_OWED = 500
 FAULTS = (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError, AssertionError, ConsoleError)
 """What a bug or a broken machine raises. Named at the three doors that must stay open: a press, the loop, the clerk."""
 
@@ -95,8 +96,8 @@ class Guard:
         self.kills: dict[str, Kill] = {}
         self.notices: dict[str, str] = {}
         self.supervisor_pid = 0
-        self.unwritten: list[Kill] = []
-        """Kills whose receipt the disk refused so far."""
+        self.owed: list[tuple[str, Callable[[], object]]] = []
+        """What the disk refused so far: tried again every second."""
 
     def take_over(self) -> None:
         """Reads all that a former guard left, opens it, and finishes what it had begun."""
@@ -211,28 +212,30 @@ class Guard:
             kill.note(StepName.LATCH, StepStatus.UNKNOWN, "The disk has not answered yet.")
         self._write_receipt(kill)
 
-    def retry_receipt(self, kill: Kill) -> None:
-        """The disk may have room again."""
-        self._write_receipt(kill)
-
     def _write_receipt(self, kill: Kill) -> None:
-        problems = self.record("receipt", lambda: write_receipt(self.config.guard_dir, kill.receipt(), self.reserve))
-        if problems and kill not in self.unwritten:
-            self.unwritten.append(kill)
+        self.record("receipt", lambda: write_receipt(self.config.guard_dir, kill.receipt(), self.reserve))
 
     def record(self, what: str, *writes: Callable[[], object]) -> list[str]:
-        """Durable writes that stop nothing when they fail: the words of what failed, kept as a notice."""
+        """Durable writes that stop nothing when they fail: the words of what failed, kept as a notice, and tried again."""
         problems = []
         for write in writes:
             try:
                 write()
             except OSError as error:
                 problems.append(f"{what} not written: {error.strerror or error}")
+                if (what, write) not in self.owed and len(self.owed) < MOST_OWED:
+                    self.owed.append((what, write))
         if problems:
             self.notices[f"disk-{what}"] = problems[0]
-        else:
+        elif all(owed != what for owed, _ in self.owed):
             self.notices.pop(f"disk-{what}", None)
         return problems
+
+    def write_what_is_owed(self) -> None:
+        """The disk may have room again."""
+        owed, self.owed = self.owed, []
+        for what, write in owed:
+            self.record(what, write)
 
     def container_started(self, container: Running) -> None:
         """The engine says that a container of ours runs: while killed, it does not stay."""

@@ -27,6 +27,7 @@ from console.killswitch.registry import Entry, Held
 REPEAT_S = 0.05
 LAST_LOOK_S = 2.0
 ENGINE_THREADS = 8
+DISK_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,16 @@ class Kill:
     survivors: tuple[Survivor, ...] = ()
     finished: threading.Event = field(default_factory=threading.Event)
     _listed: list[Running] | None = None
+    _done_at: float = 0.0
 
     def ms(self) -> float:
         """Milliseconds since the press."""
         return round((time.monotonic() - self.t0) * 1000, 3)
+
+    @property
+    def is_done(self) -> bool:
+        """Nothing more is looked for, and the receipt is on disk (a disk that hangs is waited for 2 s)."""
+        return self.finished.is_set() or (self.phase == "done" and time.monotonic() - self._done_at > DISK_S)
 
     def note(self, name: StepName, status: StepStatus, detail: str) -> None:
         """Decides a step; its time is that of the first look that decided it so."""
@@ -119,6 +126,7 @@ class Kill:
         time.sleep(max(0.0, self.t0 + SECOND_LOOK_S - time.monotonic()))
         self._look_again()
         self.phase = "done"
+        self._done_at = time.monotonic()
         self.on_done()
         self.finished.set()
 

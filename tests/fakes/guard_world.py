@@ -61,13 +61,14 @@ class GuardWorld:
         self.instance = secrets.token_hex(4)
         self.options = options
         self.pid = 0
-        self._started: list[subprocess.Popen[bytes]] = []
-        self.pidns: list[int] = []
-
-    def start(self, **options: Any) -> GuardWorld:
-        self.pid = start_guard(self.state, self.run, self.instance, **{**self.options, **options})
         self.supervisor = GuardClient(self.run / "guard-supervisor.sock", timeout_s=WAIT_S)
         self.operator = GuardClient(self.run / "guard.sock", timeout_s=WAIT_S)
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, **options: Any) -> GuardWorld:
+        self.supervisor.close()
+        self.operator.close()
+        self.pid = start_guard(self.state, self.run, self.instance, **{**self.options, **options})
         return self
 
     def agent(self, agent_id: str, *argv: str, pids_max: int | None = None, confirm: bool = True, **popen: Any) -> subprocess.Popen[bytes]:
@@ -128,7 +129,9 @@ class GuardWorld:
                     pipe.close()
         if self.pid:
             with contextlib.suppress(ProcessLookupError):
-                self.kill_guard()
+                end(self.pid)
+        self.supervisor.close()
+        self.operator.close()
         name = f"watchfloor-{self.instance}"
         mounts = find_mounts()
         for mount in (mounts.v2, mounts.v1.get("pids")):
