@@ -7,6 +7,8 @@ from enum import Enum
 
 from console.api import messages as m
 from console.cli import demo_fleet, demo_web
+from console.cli.fleet import network_words
+from console.domain import kill
 from console.domain.errors import ExitCode
 from console.domain.kill import Receipt
 
@@ -110,8 +112,10 @@ def _boxes(seen: BeforePress) -> list[Promise]:
         if agent is None:
             found.append(Promise(claim, Verdict.NOT_SHOWN, answer))
             continue
-        right = agent.network_mode == name.removeprefix("box-").upper() and agent.network_enforced and agent.control_level == "contained"
-        words = f"{agent.sandbox}, {agent.control_level}, {agent.network_mode}{'' if agent.network_enforced else ', not enforced'}"
+        mode = name.removeprefix("box-").upper()
+        right = agent.network_mode == mode and agent.control_level == "contained" and agent.state in ("running", "waiting")
+        right = right and (agent.network_enforced or mode == "FULL")  # FULL holds nobody back: there is nothing to enforce
+        words = f"{agent.sandbox}, {agent.control_level}, {network_words(agent)}, {agent.state} {agent.state_reason}".strip()
         found.append(_judge(claim, right, words, words))
     return found
 
@@ -155,11 +159,12 @@ def _other(seen: AfterPress) -> Promise:
 
 
 def exit_code(promises: list[Promise], receipt: Receipt | None) -> ExitCode:
-    """9 without proof of zero, 1 when another promise did not hold, 7 when something could not be shown here, else 0."""
-    if receipt is None or not receipt.verified_zero:
-        return ExitCode.NOT_PROVEN
+    """9 without proof of zero, 1 when another promise did not hold, the kill's own code, 7 when something could not be shown, else 0."""
+    killed = ExitCode.NOT_PROVEN if receipt is None else kill.exit_code(receipt)
+    if killed is ExitCode.NOT_PROVEN:
+        return killed
     if any(p.verdict is Verdict.NOT_HELD for p in promises):
         return ExitCode.FAILURE
-    if any(p.verdict is Verdict.NOT_SHOWN for p in promises):
+    if killed is ExitCode.DONE and any(p.verdict is Verdict.NOT_SHOWN for p in promises):
         return ExitCode.LATER_STEP
-    return ExitCode.DONE
+    return killed

@@ -11,8 +11,6 @@ from typing import Any, Literal
 from console.api.messages import AllowlistEntryBody, LaunchBody
 from console.cli import demo_web
 
-TOYS_IN_BOX = "/opt/watchfloor-toys"
-"""Where a sandbox shows the toys."""
 MAX_CHILDREN = 6
 SPENDER, ESCAPER, WRITER, REACHER, TOO_DEEP = "deep-reader", "stray", "report-writer", "docs-reader", "fact-checker"
 ROOTS = ("market-research", "support-desk", "records-audit")
@@ -122,7 +120,8 @@ def box_launch(
     args = () if mode == "FULL" else tuple(word for url in URLS for word in ("--url", url)) + ("--direct", DIRECT)
     toy = Toy(name, "planner" if mode == "FULL" else "reacher", args)
     return LaunchBody(
-        argv=toy.argv(TOYS_IN_BOX, seconds),
+        # Only the sandbox knows where it shows the toys.
+        argv=["sh", "-c", f'exec python3 "$WATCHFLOOR_TOYS/toys/{toy.toy}.py" "$@"', name, *toy.words(seconds)],
         name=name,
         parent_id=parent_id,
         sandbox=sandbox,

@@ -54,7 +54,8 @@ def fleet_table(fleet: FleetView) -> RenderableType:
     table.add_column("STATE", overflow="fold", min_width=8)
     table.add_column("LAST ACTION", overflow="ellipsis", no_wrap=True)
     for guide, agent in in_tree_order(fleet.agents):
-        reason = f": {agent.state_reason}" if agent.state_reason else ""
+        reason = agent.state_reason.removeprefix(f"{agent.state}: ")
+        reason = f": {reason}" if reason else ""
         table.add_row(
             Text(guide, "dim") + out.words(agent.name, limit=40),
             out.words(agent.control_level, limit=20),

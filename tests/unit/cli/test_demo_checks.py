@@ -82,6 +82,7 @@ def test_all_holds_when_all_was_seen() -> None:
         {"fleet": changed("box-none", network_mode="PROXIED")},
         {"fleet": changed("box-none", network_enforced=False)},
         {"fleet": changed("box-full", control_level="managed")},
+        {"fleet": changed("box-full", state="failed")},
         {"egress": []},
         {"egress": [egress(demo_web.ALLOWED, True, 200)]},
         {"egress": [egress(demo_web.ALLOWED, True, 503), egress(demo_web.FORBIDDEN, False, 403)]},
@@ -117,6 +118,11 @@ def test_after_the_press_each_claim_fails_on_its_own(changes: dict[str, Any]) ->
     assert verdicts(demo_checks.after_press(replace(AFTER, **changes))).count(Verdict.NOT_HELD) == 1
 
 
+def test_full_needs_no_enforcement() -> None:
+    seen = replace(BEFORE, fleet=changed("box-full", network_enforced=False))
+    assert set(verdicts(demo_checks.before_press(seen))) == {Verdict.HELD}
+
+
 def test_what_could_not_be_shown_is_said_and_not_held() -> None:
     no_network = demo_checks.before_press(replace(BEFORE, no_network="Envoy is not available, because x", arrived=None))
     assert verdicts(no_network).count(Verdict.NOT_SHOWN) == 1
@@ -131,5 +137,9 @@ def test_the_exit_code_names_the_worst() -> None:
     assert demo_checks.exit_code([held], RECEIPT) is ExitCode.DONE
     assert demo_checks.exit_code([held, not_shown], RECEIPT) is ExitCode.LATER_STEP
     assert demo_checks.exit_code([held, not_shown, not_held], RECEIPT) is ExitCode.FAILURE
+    open_step = replace(RECEIPT, complete=False)
+    assert demo_checks.exit_code([held], open_step) is ExitCode.LATER_STEP
+    best_effort = replace(RECEIPT, targets=(TARGET, Target("o", "observed", Outcome.BEST_EFFORT, None)))
+    assert demo_checks.exit_code([held, not_shown], best_effort) is ExitCode.BEST_EFFORT
     assert demo_checks.exit_code([not_held], None) is ExitCode.NOT_PROVEN
     assert demo_checks.exit_code([held], replace(RECEIPT, verified_zero=False)) is ExitCode.NOT_PROVEN

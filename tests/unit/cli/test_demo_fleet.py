@@ -57,7 +57,7 @@ def test_launches_are_bodies_the_supervisor_takes() -> None:
         assert sum(len(word) for word in body.argv) < 100_000
     box = box_launch("box-none", "NONE", "docker", "a-1", 60)
     assert (box.parent_id, box.sandbox, box.network_mode) == ("a-1", "docker", "NONE")
-    assert box.argv[1] == "/opt/watchfloor-toys/toys/reacher.py"
+    assert "$WATCHFLOOR_TOYS/toys/reacher.py" in box.argv[2]
 
 
 def test_the_allowlist_entry_is_acceptable_and_covers_the_one_host_only() -> None:
