@@ -78,8 +78,12 @@ class Session:
             time.sleep(0.05)
 
     def _marked(self) -> set[str]:
-        wanted = f"{SESSION_VARIABLE}={self.mark}".encode()
-        return {_words(pid) for pid in _pids() if pid != os.getpid() and wanted in _read(f"/proc/{pid}/environ")} - {""}
+        return {_words(pid) for pid in _pids() if pid != os.getpid() and self._is_ours(pid)} - {""}
+
+    def _is_ours(self, pid: int) -> bool:
+        """By the mark it inherited; programs that scrub their environment (the guard) still name a folder of ours."""
+        environment, folder = _read(f"/proc/{pid}/environ"), os.fsencode(self.folder) + b"/"
+        return f"{SESSION_VARIABLE}={self.mark}".encode() in environment or folder in environment or folder in _read(f"/proc/{pid}/cmdline")
 
     def _mounts(self) -> set[str]:
         points = [line.split(" ", 6)[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
@@ -93,10 +97,9 @@ class Session:
             return False
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_SH)
-        mark = f"{SESSION_VARIABLE}={self.mark}".encode()
         for pid in _pids():
             words = _read(f"/proc/{pid}/cmdline")
-            if (b"console" in words or b"watchfloor" in words) and mark not in _read(f"/proc/{pid}/environ") and pid != os.getpid():
+            if (b"console" in words or b"watchfloor" in words) and pid != os.getpid() and not self._is_ours(pid):
                 return False
         return True
 

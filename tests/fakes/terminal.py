@@ -1,0 +1,127 @@
+"""An operator's terminal: the real command line as a process, on an instance of the test's own, and its clean end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import console
+from console.api.client import ApiClient
+from console.cli import demo_witness
+from console.domain.errors import ConsoleError
+from console.settings.places import Places, find_places
+from tests.fakes.verbs import Said
+
+ROOT = Path(console.__file__).resolve().parent.parent
+PATIENCE_S = 90.0
+
+
+class Terminal:
+    """``terminal("fleet", "--json")``; everything it started is remembered by pid and ended by pid."""
+
+    def __init__(self, state_dir: Path, engine: Path | None = None) -> None:
+        found = find_places(str(state_dir), create=True)
+        assert found is not None
+        self.places: Places = found
+        self.engine = str(engine or "/nonexistent/docker.sock")
+        self.environment = {
+            **os.environ,
+            "WATCHFLOOR_STATE_DIR": str(state_dir),
+            "DOCKER_HOST": f"unix://{self.engine}",
+            "PYTHONPATH": str(ROOT),
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
+        }
+        self.supervisors: set[int] = set()
+        self.guards: set[int] = set()
+
+    def __call__(self, *argv: str | bytes, timeout_s: float = PATIENCE_S, input_: str | None = None, **environment: str) -> Said:
+        done = subprocess.run(
+            [sys.executable, "-m", "console", *argv],
+            env=self.environment | environment,
+            cwd=self.places.state_dir,
+            input=input_,
+            stdin=subprocess.DEVNULL if input_ is None else None,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+        self.look()
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def started(self, *argv: str) -> subprocess.Popen[bytes]:
+        """A verb that goes on; the caller ends it."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "console", *argv],
+            env=self.environment,
+            cwd=self.places.state_dir,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def look(self) -> None:
+        """Remembers who runs this instance now."""
+        with suppress(ConsoleError), ApiClient(self.places, 2) as client:
+            self.supervisors.add(client.status().pid)
+        self.guards |= set(demo_witness.guards(self.places.instance_id))
+
+    def run(self, *argv: str, options: tuple[str, ...] = ()) -> str:
+        """Starts an agent; its id."""
+        said = self("run", *options, "--", *argv)
+        assert said.code == 0, said
+        return said.out.strip()
+
+    def agent(self, agent_id: str) -> dict[str, Any]:
+        """Its row in ``fleet --json``."""
+        [row] = [a for a in self("fleet", "--json").json["agents"] if a["id"] == agent_id]
+        return dict(row)
+
+    def processes(self) -> list[int]:
+        """What the kernel says lives in this instance's agents."""
+        return demo_witness.agent_processes(self.places.instance_id)
+
+    def end(self) -> list[str]:
+        """Ends agents, supervisor and guard; what could not be ended or removed."""
+        self.look()
+        instance = self.places.instance_id
+        left = [demo_witness.end_process(pid, _is_supervisor) for pid in self.supervisors]
+        left += [demo_witness.end_process(pid, lambda p: demo_witness.is_guard(p, instance)) for pid in self.guards]
+        left += [demo_witness.end_process(pid, lambda p: demo_witness.is_agents(p, instance)) for pid in self.processes()]
+        if self.engine:
+            left += demo_witness.remove_containers(instance, self.engine)
+        left += demo_witness.remove_cgroups(instance)
+        return [words for words in left if words]
+
+
+def _is_supervisor(pid: int) -> bool:
+    with suppress(OSError):
+        return b"console.supervisor" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
+def until(true: Callable[[], bool], seconds: float = 20.0) -> bool:
+    """Whether it became true in time."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@contextmanager
+def open_terminal(state_dir: Path, engine: Path | None = None) -> Iterator[Terminal]:
+    """A terminal whose instance is ended and gone when the block ends."""
+    terminal = Terminal(state_dir, engine)
+    try:
+        yield terminal
+    finally:
+        left = terminal.end()
+    assert not left, f"left behind: {left}"
