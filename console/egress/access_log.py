@@ -80,6 +80,8 @@ def _verdict(line: dict[str, Any], gate: dict[str, Any] | None, allowlist: Allow
             return code, False, f"not a request Envoy accepts: {details}"
         judged = judge_request(allowlist, method, authority, path)
         return code, False, "not in the allowlist when it was asked for" if judged.allowed else judged.reason
+    if code in (400, 403) and details != "via_upstream":
+        return code, False, f"{entry}: not a request Envoy accepts: {details}"
     if method != "CONNECT" or code != 200:
         return code, True, entry
     if gate is None:
@@ -93,7 +95,7 @@ def _gate_verdict(gate: dict[str, Any], entry: str, authority: str) -> tuple[int
     if gate.get("flags") == "NR":
         return 403, False, f"{entry}: not TLS inside the tunnel"
     if not end.startswith("rbac_access_denied"):
-        return 200, True, entry
+        return (200 if gate.get("to") else 503), True, entry
     if name.lower() != authority.rsplit(":", 1)[0].lower():
         return 403, False, f"{entry}: the TLS server name {name!r} is not the host of the tunnel"
     return 403, False, f"{entry}: the name leads to a private, own or metadata address it may not reach"

@@ -43,6 +43,7 @@ def route_config(slot: Slot, allowlist: Allowlist, around: Surroundings) -> Json
         "name": slot.name,
         "virtual_hosts": [*hosts, last],
         "validate_clusters": False,
+        "request_headers_to_remove": ["x-envoy-original-dst-host"],
     }
 
 
@@ -221,19 +222,23 @@ def clusters(slot: Slot, around: Surroundings) -> list[Json]:
 
 def _local_replies() -> Json:
     """What an agent reads when it is refused. The text is its own request back, as JSON, so nothing in it can be forged markup."""
-    needed = {
-        "method": "%REQ(:METHOD)%",
-        "host": "%REQ(:AUTHORITY)%",
-        "path": "%REQ(:PATH)%",
+    needed = {"method": "%REQ(:METHOD)%", "host": "%REQ(:AUTHORITY)%", "path": "%REQ(:PATH)%"}
+
+    def reply(details: str, body: Json) -> Json:
+        expression = f"response.code == 403 && response.code_details.startsWith('{details}')"
+        match = typed("cel", "envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter", {"expression": expression})
+        return {"filter": {"extension_filter": match}, "body_format_override": {"json_format": body}}
+
+    address = {
+        "error": "Destination not in allowlist",
+        "why": "the name leads to a private, own or metadata address that its entry does not name",
+        "rule_needed": needed | {"private_networks": "the network of that address"},
     }
-
-    def reply(route_filter: Json, error: str, why: str) -> Json:
-        body = {"error": error, "why": why, "rule_needed": needed}
-        return {"filter": route_filter, "body_format_override": {"json_format": body}}
-
-    refused = {"status_code_filter": {"comparison": {"op": "EQ", "value": {"default_value": 403, "runtime_key": "watchfloor.refused"}}}}
     return {
-        "mappers": [reply(refused, "Destination not in allowlist", "%RESPONSE_CODE_DETAILS%")],
+        "mappers": [
+            reply("rbac_access_denied", address),
+            reply("direct_response", {"error": "Destination not in allowlist", "rule_needed": needed}),
+        ]
     }
 
 

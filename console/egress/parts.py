@@ -61,6 +61,9 @@ def dns_cache(slot: Slot, around: Surroundings) -> Json:
         "host_ttl": "60s",
         "max_hosts": 1024,
         "dns_query_timeout": "5s",
+        # An edit may change what a name is allowed to lead to, and a name server may come back: soon asked again.
+        "dns_min_refresh_rate": "1s",
+        "dns_failure_refresh_rate": {"base_interval": "1s", "max_interval": "2s"},
         "typed_dns_resolver_config": typed(
             "envoy.network.dns_resolver.cares", "envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig", cares
         ),

@@ -21,7 +21,7 @@ from typing import Any
 A, AAAA = 1, 28  # RFC 1035 section 3.2.2, RFC 3596
 NOWHERE = {A: bytes([240, 0, 0, 1]), AAAA: bytes.fromhex("0100" + "00" * 13 + "01")}  # RFC 1112 class E; RFC 6666 discard prefix
 TRUNCATED, REFUSED, NO_NAME, FAILED = 0x0200, 5, 3, 2
-TTL_MIN_S, TTL_MAX_S, TTL_OWN_S = 5, 300, 5
+TTL_MIN_S, TTL_MAX_S, TTL_OWN_S, TTL_NOWHERE_S = 5, 300, 5, 1
 ASK_S = 2.0
 ANSWERS_MAX = 16
 
@@ -198,7 +198,7 @@ def permitted(policy: Policy, named: Any, kind: int, found: list[tuple[int, byte
     chosen = public[:ANSWERS_MAX] or good[:1]
     if chosen or not found:
         return chosen
-    return [(TTL_MIN_S, NOWHERE[kind])]
+    return [(TTL_NOWHERE_S, NOWHERE[kind])]
 
 
 class Server:

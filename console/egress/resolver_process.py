@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import select
 import subprocess
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from console.domain.network import AllowlistEntry
 from console.egress.addresses import GLOBAL, NEVER, PRIVATE
 from console.egress.children import Identity, KeptProcess, launch
 
-_READY_S = 10.0
+_READY_S, _TELL_S = 10.0, 2.0
 
 
 def system_servers(resolv_conf: Path = Path("/etc/resolv.conf")) -> list[tuple[str, int]]:
@@ -104,6 +105,7 @@ class ResolverProcess:
         try:
             process.stdin.write(self._line)
             process.stdin.flush()
-            return process.stdout.readline() == b"ok\n"
+            answered, _, _ = select.select([process.stdout], [], [], _TELL_S)
+            return bool(answered) and process.stdout.readline() == b"ok\n"
         except (OSError, ValueError):
             return False

@@ -13,7 +13,7 @@ from console.domain.errors import UsageProblem
 from console.domain.network import Allowlist, Judgement
 from console.egress.parts import TLS_PORT
 
-_AUTHORITY = re.compile(r"^([a-z0-9*_.-]{1,253})(?::([0-9]{1,5}))?\Z")
+_AUTHORITY = re.compile(r"^([a-z0-9*_.-]{1,253})(?::([1-9][0-9]{0,4}))?\Z")
 _UNRESERVED = re.compile(r"%(2[de]|3[0-9]|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])", re.IGNORECASE)
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})|%00")
 _ESCAPED_SLASH = re.compile(r"%(2f|5c)", re.IGNORECASE)
@@ -28,11 +28,11 @@ def judge_url(allowlist: Allowlist, method: str, url: str) -> Judgement:
         raise UsageProblem(f"{url[:200]!r} is not a URL.", "Write for example https://api.example.com/v1.") from error
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise UsageProblem(f"{url[:200]!r} is not an http or https URL.", "Write for example https://api.example.com/v1.")
+    netloc = parts.netloc.rpartition("@")[2]  # who one is goes into a header, not to the proxy
     if parts.scheme == "https":
-        host = parts.netloc if port is not None else f"{parts.netloc}:{TLS_PORT}"
-        return judge_request(allowlist, "CONNECT", host, "")
+        return judge_request(allowlist, "CONNECT", netloc if port is not None else f"{netloc}:{TLS_PORT}", "")
     query = f"?{parts.query}" if parts.query else ""
-    return judge_request(allowlist, method.upper(), parts.netloc, (parts.path or "/") + query)
+    return judge_request(allowlist, method.upper(), netloc, (parts.path or "/") + query)
 
 
 def judge_request(allowlist: Allowlist, method: str, authority: str, path: str) -> Judgement:

@@ -25,6 +25,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "other.test": ("11.0.0.1",),
     "a.wild.test": ("11.0.0.1",),
     "b.wild.test": ("11.0.0.1",),
+    "x.a.wild.test": ("11.0.0.1",),
     "wild.test": ("11.0.0.1",),
     "xwild.test": ("11.0.0.1",),
     "good.test.evil.test": ("11.0.0.1",),
