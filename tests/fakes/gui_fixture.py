@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 from console.api.messages import (
@@ -186,8 +185,8 @@ def hostile_agents(now: float = NOW) -> list[AgentView]:
             control_level="observed",
             state="running",
             state_reason=name,
-            cost_usd=math.nan if at == 3 else 1.0,
-            budget_share=math.inf if at == 4 else 0.2,
+            cost_usd=1e300 if at == 3 else 1.0,
+            budget_share=1e12 if at == 4 else 0.2,
             last_action=name,
             cwd=name,
             network_note=name,
@@ -260,9 +259,9 @@ def kill_switch(now: float = NOW) -> KillSwitchView:
     receipts = [
         ("k-0038", 18_131, "all", "drill", True, 214, 214, 0, 610.0, 0),
         ("k-0037", 73_390, "infra-janitor,snapshot-pruner", "operator", True, 9, 9, 0, 180.0, 0),
-        ("k-0036", 140_064, "all", "operator", False, 213, 214, 3, 5000.0, 9),
+        ("k-0036", 140_064, "all", "operator", False, 213, 217, 3, 5000.0, 9),
         ("k-0035", 182_451, "refund-drafter", "budget", True, 2, 2, 0, 90.0, 0),
-        ("k-0034", 277_331, "all", "auditor", True, 198, 198, 1, 580.0, 8),
+        ("k-0034", 277_331, "all", "auditor", True, 198, 199, 1, 580.0, 8),
         ("k-0033", 340_571, "data-sync", "operator", True, 11, 11, 0, 220.0, 7),
     ]
     return KillSwitchView(

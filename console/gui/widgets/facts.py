@@ -102,6 +102,7 @@ class Facts(QWidget):
             x = 0.0
             if fact.mark:
                 draw_mark(painter, fact.mark, QRectF(1, box.center().y() - 5, 10, 10), getattr(colours, fact.mark_role))
+            if fact.mark or fact.left_role in ("warn", "danger"):
                 x = 21.0
             right_face = fonts.mono(11) if fact.right_mono else fonts.ui(12, fonts.MEDIUM if fact.right_role != "text2" else fonts.REGULAR)
             right = safe_text(fact.right)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QWidget
 
 from console.gui.notices import Notice
@@ -184,8 +184,20 @@ class StatusBar(QWidget):
         self._seal, self._bad = safe_text(words), bad
         self.update()
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        event.accept()
+    def _fitting(self, room: float) -> list[tuple[str, str]]:
+        """The keys there is room for; the last one, which leads to all others, always."""
+
+        def width(key: tuple[str, str]) -> float:
+            cap, words = (fonts.metrics(fonts.ui(11, fonts.MEDIUM)).horizontalAdvance(part) for part in key)
+            return cap + words + 43
+
+        kept, left = list(self._keys[-1:]), room - sum(width(key) for key in self._keys[-1:])
+        for key in self._keys[:-1]:
+            left -= width(key)
+            if left < 0:
+                break
+            kept.insert(len(kept) - 1, key)
+        return kept
 
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = ink()
@@ -195,11 +207,9 @@ class StatusBar(QWidget):
         face = fonts.ui(11)
         seal = fonts.metrics(face).horizontalAdvance(self._seal) + (18 if self._bad else 4)
         x = 16.0
-        for cap, words in self._keys:
+        for cap, words in self._fitting(self.width() - seal - 40):
             width = fonts.metrics(fonts.ui(11, fonts.MEDIUM)).horizontalAdvance(cap) + 12
             text = fonts.metrics(face).horizontalAdvance(words)
-            if x + width + text > self.width() - seal - 40:
-                break
             paint_key(painter, int(x + width), self.height(), cap, colours)
             draw_text(painter, QRectF(x + width + 7, 0, text + 4, self.height()), words, face, colours.text2)
             x += width + text + 24

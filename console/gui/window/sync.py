@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from console.api.messages import AgentView, Delta, FleetView, KillSwitchView, StatusView
+from console.domain.errors import ConsoleError, Unreachable
 from console.domain.kill import Receipt, receipt_from_json
 from console.gui.link.events import Events
 from console.gui.link.guard import GuardLink
@@ -96,10 +97,12 @@ class Sync(QObject):
     def _read_fleet(self) -> None:
         if self._held_back is None:
             self._held_back = []
-            self._requests.fleet.fleet().then(self._fleet_came).failed(lambda _error: self._fleet_failed())
+            self._requests.fleet.fleet().then(self._fleet_came).failed(self._fleet_failed)
 
-    def _fleet_failed(self) -> None:
+    def _fleet_failed(self, error: ConsoleError) -> None:
         self._held_back = None
+        if not isinstance(error, Unreachable):  # that nobody answers is what the armed light says
+            self._notices.fail(error)
         self._dirty = True
 
     def _fleet_came(self, view: FleetView) -> None:

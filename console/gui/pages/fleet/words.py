@@ -80,5 +80,5 @@ def _note(view: AgentView, name: str, used: float, cap: float) -> str:
     if left <= 0:
         return "at the cap"
     if name == "cost_usd" and view.burn_usd_per_h > 0:
-        return f"reaches the cap in about {long_span(left / view.burn_usd_per_h * 3600)} at {usd(view.burn_usd_per_h)}/h"
+        return f"cap in about {long_span(left / view.burn_usd_per_h * 3600)} at {usd(view.burn_usd_per_h)}/h"
     return f"{amount(name, left)} left"

@@ -1,0 +1,216 @@
+"""The kill switch page: state, paths, what a press will do now, the ladder, earlier kills, hosts."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from console.gui.actions import ActionSpec, Risk
+from console.gui.models.switch import Switch
+from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.pages.kill_switch.cards import PathCard, PressTable, SwitchHead
+from console.gui.pages.kill_switch.ladder import Ladder, titled
+from console.gui.pages.kill_switch.lists import HOSTS, RECEIPTS, host_words, paint_host, paint_receipt, receipt_words
+from console.gui.pages.kill_switch.rearm import RearmDialog
+from console.gui.pages.kill_switch.words import result_words
+from console.gui.theme import fonts
+from console.gui.theme.tokens import NARROW, ROW
+from console.gui.widgets.buttons import Button
+from console.gui.widgets.facts import Card
+from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import day_clock, plural, took
+
+_SHOWN = 6
+
+
+class KillSwitchPage(Page):
+    """Shows and asks; the kill itself has only the panic plate."""
+
+    spec = PageSpec("kill-switch", "Kill switch", "kill", "Emergency")
+    verbs = (
+        ActionSpec(
+            "switch.freeze", "Freeze everything…", "F", "freeze…", Risk.REVERSIBLE, "Every agent stops running until it is resumed."
+        ),
+        ActionSpec("switch.thaw", "Resume everything the operator froze", "W", "resume", Risk.REVERSIBLE),
+        ActionSpec("switch.isolate", "Isolate everything…", "I", "isolate…", Risk.REVERSIBLE, "No agent reaches the network any more."),
+        ActionSpec("switch.receipt", "Open the selected receipt", "", "receipt", cap="Enter"),
+        ActionSpec("switch.rearm", "Rearm…", "R", "rearm…", Risk.DESTRUCTIVE, "Agents can start again."),
+        ActionSpec("switch.panic", "Panic: lift the guard", "", "panic", Risk.DESTRUCTIVE, cap="Ctrl Shift ⌫"),
+    )
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self.head = SwitchHead(self)
+        self.rearm = Button("Rearm…", "lock", "danger", keys="R", parent=self)
+        self.rearm.clicked.connect(lambda: self.do("switch.rearm"))
+        self.cards = {name: PathCard(self) for name in ("local", "engine", "remote", "secrets")}
+        self.press = PressTable(self)
+        self.receipts = RowModel(RECEIPTS, receipt_words, self)
+        self.receipt_view = RowView(self.receipts, paint_receipt, lambda row: str(row.kill_id), self)
+        self.receipt_view.setAccessibleName("Earlier kills")
+        self.hosts = RowModel(HOSTS, host_words, self)
+        self.host_view = RowView(self.hosts, paint_host, lambda row: str(row.host), self)
+        self.host_view.setAccessibleName("Other hosts")
+        self.ladder = Ladder(desk, self)
+        self._build()
+        self.receipt_view.opened.connect(lambda _row: self.do("switch.receipt"))
+
+    def _build(self) -> None:
+        scroll = QScrollArea(self)
+        scroll.setWidgetResizable(True)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(scroll)
+        inner = QWidget(scroll)
+        scroll.setWidget(inner)
+        column = QVBoxLayout(inner)
+        column.setContentsMargins(16, 14, 16, 12)
+        column.setSpacing(12)
+        top = QHBoxLayout()
+        top.addWidget(self.head, 1)
+        top.addWidget(self.rearm)
+        column.addLayout(top)
+        self._paths = QGridLayout()
+        self._paths.setSpacing(12)
+        column.addLayout(self._paths)
+        self._mode = Text("", 12, fonts.REGULAR, "warn", wrap=True, mark="triangle")
+        column.addWidget(self._mode)
+        self._middle = QGridLayout()
+        self._middle.setSpacing(12)
+        column.addLayout(self._middle)
+        self._parts = [self._press_card(), self.ladder, self._list_card("Last receipts", self.receipt_view), self._hosts_card()]
+        column.addStretch(1)
+        self._arrange(wide=True)
+
+    def _press_card(self) -> Card:
+        card = Card(parent=self)
+        self._press_total = Text("", 12, fonts.REGULAR, "text2", right=True)
+        self._press_then = Text("", 12, fonts.REGULAR, "text2")
+        card.column.addLayout(titled("What a press will do now", self._press_total))
+        card.column.addSpacing(6)
+        card.column.addWidget(self.press)
+        card.column.addSpacing(6)
+        card.column.addWidget(self._press_then)
+        card.column.addStretch(1)
+        return card
+
+    def _list_card(self, title: str, view: RowView) -> Card:
+        card = Card(parent=self)
+        card.column.setContentsMargins(1, 10, 1, 6)
+        line = titled(title, Text("", 12))
+        line.setContentsMargins(14, 0, 14, 0)
+        card.column.addLayout(line)
+        card.column.addSpacing(4)
+        view.setFixedHeight(ROW * (_SHOWN + 1) + 2)
+        card.column.addWidget(view)
+        return card
+
+    def _hosts_card(self) -> Card:
+        card = self._list_card("Hosts", self.host_view)
+        self._no_hosts = Text("No remote kill is configured: this console speaks for this host alone.", 12, fonts.REGULAR, "text2")
+        self._no_hosts.setContentsMargins(14, 0, 0, 0)
+        card.column.addWidget(self._no_hosts)
+        card.column.addStretch(1)
+        return card
+
+    def _arrange(self, *, wide: bool) -> None:
+        across = 4 if wide else 2
+        for number, card in enumerate(self.cards.values()):
+            self._paths.addWidget(card, number // across, number % across)
+        for number, part in enumerate(self._parts):
+            self._middle.addWidget(part, number // 2 if wide else number, number % 2 if wide else 0)
+
+    # --- what the window tells -----------------------------------------------------------------------------------
+
+    def on_show(self, argument: str = "") -> None:
+        self.on_models()
+        self.receipt_view.setFocus()
+
+    def on_models(self) -> None:
+        switch, now = self.desk.switch, self.desk.clock()
+        view = switch.view
+        self._show_head(switch, now)
+        self.rearm.setVisible(switch.is_killed)
+        self.rearm.allow(self.why_not("switch.rearm"))
+        self.ladder.allow()
+        note = (view.mode_note if view else "") or (switch.status.mode_note if switch.status else "")
+        self._mode.setText(note)
+        self._mode.setVisible(bool(note))
+        if view is None:
+            return
+        for path in view.paths:
+            if path.name in self.cards:
+                self.cards[path.name].say(path, now)
+        self.press.say(view.press)
+        self._press_total.setText(self.press.total())
+        observed = view.press.get("observed", {}).get("agents", 0)
+        then = "Launches stay refused until rearm; the latch survives a restart"
+        self._press_then.setText(f"{then}; {plural(observed, 'observed agent')} only best effort" if observed else then)
+        if [r.kill_id for r in self.receipts.rows] != [r.kill_id for r in view.receipts] or self.receipts.rows != view.receipts:
+            self.receipt_view.show_rows(list(view.receipts))
+        doubtful = sorted(view.hosts, key=lambda host: bool(host.acknowledged and host.verified_zero))
+        self.host_view.show_rows(list(doubtful))
+        self._no_hosts.setVisible(not view.hosts)
+        self.host_view.setVisible(bool(view.hosts))
+
+    def _show_head(self, switch: Switch, now: float) -> None:
+        light, words = switch.light(now)
+        view = switch.view
+        word = {"armed": "Armed", "killing": "Killing", "killed": "Killed", "in_doubt": "In doubt"}.get(light, "Not known")
+        line = words
+        if light == "armed":
+            worst = f", in {view.worst_s:.1f} s at worst" if view and view.worst_s is not None else ""
+            line = f"Every agent this host controls can be stopped now{worst}"
+        elif light == "killed" and view is not None:
+            line = f"Latched by {view.by or 'somebody'}: “{view.reason}”. Nothing starts until rearm."
+        last = view.receipts[0] if view and view.receipts else None
+        fine = (
+            f"Last press: {day_clock(last.pressed_at)}, {result_words(last)[0]}, {took(last.ms_total)}"
+            if last
+            else "No kill was ever pressed here"
+        )
+        hosts = view.hosts if view else []
+        silent = sum(1 for host in hosts if not host.acknowledged)
+        self.head.say(light, word, line, fine, f"{silent} of {plural(len(hosts), 'host')} unknown" if silent else "")
+
+    def on_tick(self, now: float) -> None:
+        self.on_models()
+
+    def badge(self) -> Badge | None:
+        switch = self.desk.switch
+        if switch.is_killed:
+            return Badge("latched", "danger", "alert")
+        state, _ = switch.light(self.desk.clock())
+        return Badge("in doubt", "warn", "warning") if state in ("in_doubt", "unknown") else None
+
+    def is_ready(self) -> bool:
+        return self.desk.switch.view is not None
+
+    # --- actions -----------------------------------------------------------------------------------------------------
+
+    def why_not(self, action_id: str) -> str:
+        switch = self.desk.switch
+        if action_id == "switch.rearm":
+            return "" if switch.is_killed else "Nothing is latched."
+        if action_id in ("switch.freeze", "switch.thaw", "switch.isolate"):
+            return self.ladder.why_not()
+        if action_id == "switch.receipt" and self.receipt_view.current() is None:
+            return "No receipt is selected."
+        return ""
+
+    def do(self, action_id: str) -> None:
+        if action_id == "switch.rearm":
+            RearmDialog(self.desk, self._latched_id(), self.window()).open()
+        elif action_id == "switch.receipt":
+            self.desk.goto("receipt", self.receipt_view.current().kill_id)
+        elif action_id in ("switch.freeze", "switch.thaw", "switch.isolate"):
+            self.ladder.do(action_id)
+
+    def _latched_id(self) -> str:
+        switch = self.desk.switch
+        return (switch.view.kill_id if switch.view else "") or switch.guard.kill_id
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange(wide=self.window().width() >= NARROW)

@@ -1,0 +1,152 @@
+"""The headline and the timeline of the eight steps. Green needs a verified zero; anything else is amber as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QWidget
+
+from console.domain.kill import Outcome, Receipt, StepName, StepStatus
+from console.gui.models.switch import STEP_TITLES, GuardState, counts, is_proven, step_of, zero_ms
+from console.gui.theme import fonts
+from console.gui.theme.tokens import ink
+from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.words import plural, took
+
+_MARKS = {StepStatus.OK: "check", StepStatus.FAILED: "triangle", StepStatus.UNKNOWN: "triangle", StepStatus.SKIPPED: "triangle"}
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """kind: proven, doubt or running."""
+
+    kind: str
+    text: str
+    line: str
+
+
+def headline(receipt: Receipt | None, guard: GuardState) -> Headline:
+    """About this host only."""
+    if receipt is None:
+        text = f"{guard.proven} of {guard.total} proven zero so far" if guard.total else "Waiting for the receipt"
+        return Headline("running", text, "SIGKILL is out; the proof is being read")
+    proven, provable, best = counts(receipt)
+    reason = f"This host · reason “{receipt.reason}” · by {receipt.by}"
+    effort = f" · {plural(best, 'observed agent')} best effort, not counted" if best else ""
+    if is_proven(receipt):
+        ms = zero_ms(receipt)
+        tail = f" in {took(ms)}" if ms is not None else ""
+        return Headline("proven", f"{proven} of {provable} proven zero{tail}", reason + effort)
+    if step_of(receipt, StepName.ZERO) is None and not receipt.complete:
+        return Headline("running", f"{proven} of {provable} proven zero so far", reason + effort)
+    ms = zero_ms(receipt)
+    tail = f" in {took(ms)}" if ms is not None else ""
+    return Headline("doubt", f"{provable - proven} not proven · {proven} of {provable} proven zero{tail}", reason + effort)
+
+
+def open_points(receipt: Receipt | None) -> list[str]:
+    """What is open: agents with pid and state, failed and unknown steps."""
+    if receipt is None:
+        return []
+    points = [f"{s.agent_id}: pid {s.pid}, state {s.state}{', ' + s.wchan if s.wchan else ''}" for s in receipt.survivors]
+    known = {s.agent_id for s in receipt.survivors}
+    points += [
+        f"{t.agent_id}: {t.outcome.value.replace('_', ' ')}"
+        for t in receipt.targets
+        if t.outcome in (Outcome.NOT_PROVEN, Outcome.DYING) and t.agent_id not in known
+    ]
+    points += [
+        f"step {STEP_TITLES[s.name]}: {s.status.value} · {s.detail}"
+        for s in receipt.steps
+        if s.status in (StepStatus.FAILED, StepStatus.UNKNOWN)
+    ]
+    return points
+
+
+class ReceiptHead(QWidget):
+    """Crumb, ring, headline 22, one line."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(92)
+        self._crumb = ""
+        self.headline = Headline("running", "Waiting for the receipt", "")
+
+    def say(self, kill_id: str, head: Headline) -> None:
+        self._crumb, self.headline = f"Kill switch  ›  Receipts  ›  {safe_text(kill_id, 60)}", head
+        self.setAccessibleName(f"{head.text}. {safe_text(head.line)}")
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        draw_text(painter, QRectF(0, 8, self.width(), 16), self._crumb, fonts.ui(11), colours.text2)
+        role = {"proven": "ok", "doubt": "warn"}.get(self.headline.kind, "text2")
+        colour = getattr(colours, role)
+        painter.setPen(QPen(QColor(colour), 2))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        middle = QPointF(15, 50)
+        painter.drawEllipse(middle, 13.5, 13.5)
+        shape = {"proven": "check", "doubt": "triangle"}.get(self.headline.kind, "pause")
+        draw_mark(painter, shape, QRectF(middle.x() - 6, middle.y() - 6.5, 12, 11), colour)
+        text = colours.warn if self.headline.kind == "doubt" else colours.text
+        draw_text(painter, QRectF(42, 36, self.width() - 42, 28), self.headline.text, fonts.ui(22, fonts.SEMIBOLD), text)
+        draw_text(painter, QRectF(42, 65, self.width() - 42, 18), safe_text(self.headline.line, 300), fonts.ui(12), colours.text2)
+        painter.end()
+
+
+class Timeline(QWidget):
+    """Eight steps, each with its result and the time since the press; a step not judged yet is a plain ring."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(70)
+        self._receipt: Receipt | None = None
+
+    def say(self, receipt: Receipt | None) -> None:
+        self._receipt = receipt
+        words = []
+        for name in StepName:
+            step = step_of(receipt, name)
+            words.append(f"{STEP_TITLES[name]}: {step.status.value if step else 'not yet'}")
+        self.setAccessibleName("; ".join(words))
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(colours.line))
+        painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.line))
+        width = (self.width() - 32) / len(StepName)
+        for number, name in enumerate(StepName):
+            x = 16 + number * width
+            step = step_of(self._receipt, name)
+            amber = step is not None and step.status is not StepStatus.OK
+            colour = colours.warn if amber else colours.text2 if step else colours.line2
+            painter.setPen(QPen(QColor(colour), 1.6))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawEllipse(QPointF(x + 12, 35), 10.5, 10.5)
+            if step is not None:
+                draw_mark(painter, _MARKS[step.status], QRectF(x + 7.5, 30, 9, 9), colour)
+            box = QRectF(x + 29, 0, width - 33, 18)
+            draw_text(
+                painter, box.translated(0, 8), STEP_TITLES[name], fonts.ui(12, fonts.SEMIBOLD), colours.text if step else colours.text3
+            )
+            words = step.detail or step.status.value if step else "not yet"
+            if step is not None and step.status is not StepStatus.OK and step.status.value not in words:
+                words = f"{step.status.value}: {words}" if step.detail else step.status.value
+            draw_text(
+                painter,
+                box.translated(0, 26),
+                safe_text(words),
+                fonts.ui(12, fonts.MEDIUM if amber else fonts.REGULAR),
+                colours.warn if amber else colours.text2,
+            )
+            if step is not None and step.ms is not None:
+                draw_text(painter, box.translated(0, 44), f"+{took(step.ms)}", fonts.mono(11), colours.text3)
+        painter.end()

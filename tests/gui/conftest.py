@@ -1,0 +1,72 @@
+"""Offscreen windows on a stand-in supervisor and guard."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+os.environ["QT_QPA_PLATFORM"] = "offscreen"
+os.environ["QT_SCALE_FACTOR"] = "1"
+
+from PySide6.QtWidgets import QApplication  # noqa: E402 - after the platform is chosen
+from pytestqt.qtbot import QtBot  # noqa: E402
+
+from console.gui import app as console_app  # noqa: E402
+from console.gui.notices import Notices  # noqa: E402
+from console.gui.window.main import Window  # noqa: E402
+from console.settings.places import Places, find_places  # noqa: E402
+from tests.fakes.operator_server import FakeHouse  # noqa: E402
+
+Opener = Callable[..., Window]
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    found = find_places(str(tmp_path / "s"), create=True)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def make_house(places: Places) -> Iterator[Callable[..., FakeHouse]]:
+    """Starts stand-ins; they end with the test."""
+    houses: list[FakeHouse] = []
+
+    def make(fleet: str = "mockup", **more: object) -> FakeHouse:
+        house = FakeHouse(places, fleet, **more)  # type: ignore[arg-type]
+        house.start()
+        houses.append(house)
+        return house
+
+    yield make
+    for house in houses:
+        house.stop()
+
+
+@pytest.fixture
+def open_window(qtbot: QtBot, places: Places) -> Iterator[Opener]:
+    """Opens windows that have read their fleet; closes them and their sockets."""
+    console_app.make_application("dark")
+    windows: list[Window] = []
+
+    def make(page: str = "fleet", size: tuple[int, int] = (1440, 900), *, wait: bool = True) -> Window:
+        window = Window(places, Notices())
+        window.resize(*size)
+        window.start(page)
+        window.show()
+        qtbot.addWidget(window)
+        windows.append(window)
+        if wait:
+            qtbot.waitUntil(lambda: window.fleet.loaded and window.switch.view is not None and window.switch.guard.alive, timeout=15_000)
+            qtbot.waitUntil(lambda: window.page is not None and window.page.is_ready(), timeout=15_000)
+        return window
+
+    yield make
+    for window in windows:
+        window.close()
+    running = QApplication.instance()
+    assert isinstance(running, QApplication)
+    running.processEvents()

@@ -1,0 +1,89 @@
+"""Renders pages in their states; with WATCHFLOOR_LOOK=folder the pictures are kept to be looked at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from console.gui.theme import style
+from console.gui.theme.tokens import DARK, LIGHT
+from console.gui.widgets.panic import PanicState
+from console.gui.window.main import Window
+from tests.fakes.guard_socket import FakeGuard
+from tests.fakes.operator_server import FakeHouse
+
+KEEP = os.environ.get("WATCHFLOOR_LOOK", "")
+
+
+def picture(window: Window, name: str, qtbot: QtBot) -> bytes:
+    qtbot.wait(150)
+    grabbed = window.grab()
+    assert grabbed.width() == window.width()
+    if KEEP:
+        grabbed.save(str(Path(KEEP) / f"{name}.png"))
+    colours = {grabbed.toImage().pixel(x, y) for x in range(0, grabbed.width(), 37) for y in range(0, grabbed.height(), 29)}
+    assert len(colours) > 6, "an empty picture"
+    return name.encode()
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1024, 700)], ids=["wide", "narrow"])
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("page", ["fleet", "kill-switch", "receipt"])
+def test_pages_render(
+    page: str, theme: str, size: tuple[int, int], make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    make_house()
+    window = open_window(page if page != "receipt" else "fleet", size)
+    if page == "receipt":
+        window.goto("receipt", "k-0036")
+        qtbot.waitUntil(lambda: window.page is not None and window.page.is_ready(), timeout=10_000)
+    running = QApplication.instance()
+    assert isinstance(running, QApplication)
+    style.apply(running, DARK if theme == "dark" else LIGHT)
+    picture(window, f"{page}-{theme}-{size[0]}", qtbot)
+    style.apply(running, DARK)
+
+
+@pytest.mark.parametrize("proven", [True, False], ids=["proven", "not-proven"])
+def test_a_kill_is_seen(proven: bool, make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot) -> None:
+    house = make_house(guard=FakeGuard(kill_s=1.2, proven=proven))
+    window = open_window("fleet")
+    window.machine.arm()
+    picture(window, f"kill-{proven}-0-armed", qtbot)
+    window.machine.press_down()
+    qtbot.wait(400)
+    picture(window, f"kill-{proven}-1-holding", qtbot)
+    qtbot.waitUntil(lambda: window.machine.state is PanicState.KILLING and window.switch.guard.proven > 20, timeout=5_000)
+    window.goto("fleet", "")
+    picture(window, f"kill-{proven}-2-killing", qtbot)
+    qtbot.waitUntil(lambda: window.switch.receipt is not None and window.switch.receipt.complete, timeout=10_000)
+    qtbot.waitUntil(lambda: window.machine.state is PanicState.KILLED, timeout=10_000)
+    window.goto("fleet", "")
+    picture(window, f"kill-{proven}-3-killed-fleet", qtbot)
+    window.goto("receipt", "")
+    picture(window, f"kill-{proven}-4-receipt", qtbot)
+    window.goto("kill-switch", "")
+    picture(window, f"kill-{proven}-5-switch", qtbot)
+    assert [op["op"] for op in house.guard.ops if op["op"] not in ("status",)] == ["hold"]
+
+
+@pytest.mark.parametrize("fleet", ["0", "hostile", "1"])
+def test_odd_fleets_render(fleet: str, make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot) -> None:
+    make_house(fleet)
+    picture(open_window("fleet"), f"odd-{fleet}", qtbot)
+    picture(open_window("fleet", (1024, 700)), f"odd-{fleet}-narrow", qtbot)
+
+
+def test_nobody_answers(open_window: Callable[..., Window], qtbot: QtBot) -> None:
+    window = open_window("fleet", wait=False)
+    qtbot.wait(800)
+    picture(window, "silent", qtbot)
+    window.goto("kill-switch", "")
+    picture(window, "silent-switch", qtbot)
+    light, words = window.switch.light(0)
+    assert light == "unknown" and "No supervisor" in words
