@@ -92,8 +92,8 @@ class Terminal:
         self.look()
         instance = self.places.instance_id
         left = [demo_witness.end_process(pid, _is_supervisor) for pid in self.supervisors]
-        left += [demo_witness.end_process(pid, lambda p: demo_witness.is_guard(p, instance)) for pid in self.guards]
         left += [demo_witness.end_process(pid, lambda p: demo_witness.is_agents(p, instance)) for pid in self.processes()]
+        left += [demo_witness.end_process(pid, lambda p: demo_witness.is_guard(p, instance)) for pid in self.guards]
         if self.engine:
             left += demo_witness.remove_containers(instance, self.engine)
         left += demo_witness.remove_cgroups(instance)
