@@ -15,6 +15,7 @@ import time
 CONNECTIONS_MAX = 256
 FIRST_BYTE_S = 10.0
 IDLE_S = 900.0
+SWEEP_S = 2.0
 EXIT_DETACHED, EXIT_SANDBOX_GONE = 0, 3
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: close sends RST, the client learns at once (socket(7))
 
@@ -197,7 +198,7 @@ class Relay:
     async def sweep(self) -> None:
         """Ends silent connections: half-open ones after FIRST_BYTE_S, idle ones after IDLE_S."""
         while not self.ended.done():
-            await asyncio.sleep(2)
+            await asyncio.sleep(SWEEP_S)
             now = time.monotonic()
             for connection in list(self.connections):
                 if now - connection.last > (IDLE_S if connection.up else FIRST_BYTE_S):

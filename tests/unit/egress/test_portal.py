@@ -1,0 +1,164 @@
+"""The relay in this process: carries, cuts, ends; over socket pairs, without namespaces."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from console.egress import portal
+from console.egress.portal import EXIT_DETACHED, EXIT_SANDBOX_GONE, Relay
+
+
+class Rig:
+    """A relay between a loopback port and an echoing unix server."""
+
+    def __init__(self, relay: Relay, control: socket.socket, gone: int, port: int) -> None:
+        self.relay, self.control, self.gone, self.port = relay, control, gone, port
+
+    async def client(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self.port)
+
+    async def ask(self, op: str) -> dict[str, object]:
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(self.control, op.encode() + b"\n")
+        answer: dict[str, object] = json.loads(await loop.sock_recv(self.control, 4096))
+        return answer
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+        writer.write_eof()
+    writer.close()
+
+
+@pytest.fixture
+async def rig() -> AsyncIterator[Rig]:
+    folder = tempfile.mkdtemp()
+    path = f"{folder}/up.sock"
+    server = await asyncio.start_unix_server(echo, path)
+    listener = socket.create_server(("127.0.0.1", 0))
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    gone, alive = os.pipe()  # stands for the pidfd: readable once the other end is closed
+    relay = Relay(listener, gone, theirs, path)
+    yield Rig(relay, ours, alive, listener.getsockname()[1])
+    relay.end(EXIT_DETACHED)
+    relay.loop.remove_reader(theirs.fileno())
+    for sock in (ours, theirs):
+        sock.close()
+    for fd in (gone, alive):
+        with contextlib.suppress(OSError):
+            os.close(fd)
+    server.close()
+    await asyncio.sleep(0.05)
+    Path(path).unlink(missing_ok=True)
+    Path(folder).rmdir()
+
+
+async def test_bytes_go_through_and_an_end_is_passed_on(rig: Rig) -> None:
+    reader, writer = await rig.client()
+    big = os.urandom(300_000)
+    writer.write(big)
+    writer.write_eof()
+    assert await reader.read(-1) == big
+    writer.close()
+    await asyncio.sleep(0.05)
+    assert rig.relay.connections == set()
+
+
+async def test_revoke_resets_and_keeps_listening(rig: Rig) -> None:
+    reader, writer = await rig.client()
+    writer.write(b"x")
+    assert await reader.read(1) == b"x"
+    assert await rig.ask("revoke") == {"ok": True, "cut": 1}
+    with pytest.raises(ConnectionResetError):
+        await reader.read(1)
+    writer.close()
+    reader, writer = await rig.client()
+    writer.write(b"y")
+    assert await reader.read(1) == b"y"
+    assert await rig.ask("list") == {"ok": True, "connections": 1}
+    writer.close()
+
+
+async def test_detach_closes_the_port_and_ends(rig: Rig) -> None:
+    reader, writer = await rig.client()
+    writer.write(b"x")
+    await reader.read(1)
+    assert await rig.ask("detach") == {"ok": True, "cut": 1}
+    assert await rig.relay.ended == EXIT_DETACHED
+    with pytest.raises(ConnectionRefusedError):
+        await rig.client()
+    with pytest.raises(ConnectionResetError):
+        await reader.read(1)
+    writer.close()
+
+
+async def test_a_request_it_does_not_know_is_answered(rig: Rig) -> None:
+    assert (await rig.ask("open-sesame"))["ok"] is False
+
+
+async def test_the_end_of_the_supervisor_is_a_detach(rig: Rig) -> None:
+    rig.control.close()
+    assert await asyncio.wait_for(rig.relay.ended, 5) == EXIT_DETACHED
+
+
+async def test_the_end_of_the_sandbox_is_told(rig: Rig) -> None:
+    os.close(rig.gone)
+    assert await asyncio.wait_for(rig.relay.ended, 5) == EXIT_SANDBOX_GONE
+
+
+async def test_without_envoy_a_connection_is_closed(rig: Rig) -> None:
+    Path(rig.relay.upstream).unlink()
+    reader, writer = await rig.client()
+    with contextlib.suppress(ConnectionResetError):
+        assert await reader.read(1) == b""
+    writer.close()
+    await asyncio.sleep(0.05)
+    assert rig.relay.connections == set()
+
+
+async def test_beyond_the_cap_connections_wait_outside(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portal, "CONNECTIONS_MAX", 2)
+    clients = [await rig.client() for _ in range(3)]
+    for _, writer in clients:
+        writer.write(b"z")
+    assert await clients[1][0].read(1) == b"z"
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(clients[2][0].read(1), 0.2)
+    clients[0][1].close()
+    assert await asyncio.wait_for(clients[2][0].read(1), 5) == b"z"
+    for _, writer in clients[1:]:
+        writer.close()
+
+
+async def test_silent_and_idle_connections_are_swept(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portal, "FIRST_BYTE_S", 0.0)
+    monkeypatch.setattr(portal, "SWEEP_S", 0.05)
+    sweeper = asyncio.create_task(rig.relay.sweep())
+    silent, silent_writer = await rig.client()
+    with contextlib.suppress(ConnectionResetError):
+        assert await asyncio.wait_for(silent.read(1), 5) == b""
+    silent_writer.close()
+    sweeper.cancel()
+
+
+async def test_ten_cuts_while_connecting_leave_nothing(rig: Rig) -> None:
+    for _ in range(10):
+        pairs = [await rig.client() for _ in range(5)]
+        await rig.ask("revoke")
+        for _, writer in pairs:
+            writer.close()
+    await asyncio.sleep(0.1)
+    assert rig.relay.connections == set()
