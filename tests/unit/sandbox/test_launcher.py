@@ -1,0 +1,54 @@
+"""What goes down to the shim, and the output file."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from console.domain.agent import AgentId
+from console.domain.errors import ConsoleError
+from console.domain.network import NetworkMode
+from console.sandbox import launcher
+from console.sandbox.interface import LaunchSpec, Ticket
+
+SPEC = LaunchSpec(AgentId("a1"), ("/bin/x",), {"A": "b"}, Path("/w"), Path("/run/agents/a1.sock"), Path("/out"), NetworkMode.NONE)
+
+
+def test_the_orders_survive_the_pipe() -> None:
+    spec = replace(SPEC, argv=("/bin/x", "\udcff", "a\nb"), extra_binds=((Path("/usr"), "/opt/usr"),))
+    found = launcher.shim_spec(spec, Ticket("/leaf", ("/limit",)), launcher.Plan(drop=True, seccomp=b"\x01\x02"))
+    assert json.loads(json.dumps(found)) == {**found, "keep": [list(item) for item in found["keep"]]}
+    assert found["keep"][-1] == ("/usr", "/opt/usr", True)
+    assert found["leaf"] == "/leaf" and found["limit_leaves"] == ["/limit"] and found["seccomp"] == "0102"
+
+
+def test_the_door_is_the_socket_or_the_folder_of_its_own() -> None:
+    assert launcher.socket_door(SPEC) == Path("/run/agents/a1.sock")
+    assert launcher.socket_door(replace(SPEC, agent_socket=Path("/run/agents/a1/sock"))) == Path("/run/agents/a1")
+
+
+def test_limits_go_into_the_leaf_that_has_them_and_only_downwards(tmp_path: Path) -> None:
+    (tmp_path / "pids.max").write_text("50\n")
+    spec = replace(SPEC, pids_max=80, memory_max_bytes=1000)
+    found = launcher.shim_spec(spec, Ticket("", (str(tmp_path),)), launcher.Plan())
+    assert (tmp_path / "pids.max").read_text() == "50\n"
+    assert found["rlimits"]["RLIMIT_DATA"] == 1000 and "RLIMIT_NPROC" not in found["rlimits"]
+    (tmp_path / "pids.max").write_text("max\n")
+    launcher.shim_spec(spec, Ticket("", (str(tmp_path),)), launcher.Plan())
+    assert (tmp_path / "pids.max").read_text() == "80"
+
+
+def test_output_is_private_and_never_a_link_or_a_fifo(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    os.close(launcher.open_output(path))
+    assert path.stat().st_mode & 0o777 == 0o600
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(OSError, match="symbolic"):
+        launcher.open_output(tmp_path / "link")
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises((ConsoleError, OSError)):
+        launcher.open_output(tmp_path / "fifo")
