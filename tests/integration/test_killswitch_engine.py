@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import http.client
-import io
-import json
 import os
 import secrets
-import shutil
-import socket
-import subprocess
 import sys
-import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,6 +15,7 @@ from console.domain.errors import Denied, Killed
 from console.domain.kill import Outcome, StepName, StepStatus
 from console.killswitch import processes
 from console.killswitch.press import press_and_wait
+from tests.fakes.docker_engine import Docker, busybox_tar
 from tests.fakes.engine_stub import EngineStub
 from tests.fakes.guard_world import GuardWorld, decoys, end, ticks, until
 
@@ -158,75 +151,9 @@ def test_a_container_must_be_in_a_cgroup_that_names_it(world: GuardWorld) -> Non
 # --- the real engine ----------------------------------------------------------------------------------------------------
 
 
-class Docker:
-    """The few calls a test needs."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.made: list[str] = []
-
-    def ask(self, method: str, path: str, body: bytes | dict[str, Any] | None = None, kind: str = "application/json") -> Any:
-        connection = http.client.HTTPConnection("engine", timeout=60)
-        connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.sock.settimeout(60)
-        connection.sock.connect(str(self.path))
-        raw = json.dumps(body).encode() if isinstance(body, dict) else body
-        connection.request(method, path, raw, {"Content-Type": kind})
-        answer = connection.getresponse()
-        text = answer.read()
-        connection.close()
-        assert answer.status < 400, text
-        return json.loads(text) if text[:1] in (b"{", b"[") and b"\n{" not in text else text
-
-    def run(self, image: str, instance: str, agent: str, *argv: str, restart: str = "no") -> tuple[str, int]:
-        body = {
-            "Image": image,
-            "Cmd": list(argv),
-            "Labels": {"io.watchfloor.instance": instance, "io.watchfloor.agent": agent},
-            "HostConfig": {"NetworkMode": "none", "RestartPolicy": {"Name": restart}},
-        }
-        container = str(self.ask("POST", "/containers/create", body)["Id"])
-        self.made.append(container)
-        self.ask("POST", f"/containers/{container}/start")
-        return container, self.pid(container)
-
-    def pid(self, container: str) -> int:
-        return int(self.ask("GET", f"/containers/{container}/json")["State"]["Pid"])
-
-    def close(self) -> None:
-        for container in self.made:
-            self.ask("DELETE", f"/containers/{container}?force=1&v=1")
-
-
 @pytest.fixture(scope="module")
 def busybox(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A tar of a root folder with one static program, from Debian's busybox-static."""
-    folder = tmp_path_factory.mktemp("image")
-    program = Path("/bin/busybox") if _is_static(Path("/bin/busybox")) else _download(folder)
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as tar:
-        info = tarfile.TarInfo("bin/busybox")
-        info.mode, info.size = 0o755, program.stat().st_size
-        with program.open("rb") as file:
-            tar.addfile(info, file)
-        for name in ("sh", "sleep"):
-            link = tarfile.TarInfo(f"bin/{name}")
-            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
-            tar.addfile(link)
-    return out.getvalue()
-
-
-def _is_static(program: Path) -> bool:
-    return program.exists() and b"ld-linux" not in program.read_bytes()
-
-
-def _download(folder: Path) -> Path:
-    subprocess.run(["apt-get", "download", "busybox-static"], cwd=folder, check=True, capture_output=True, timeout=120)
-    package = next(folder.glob("busybox-static_*.deb"))
-    subprocess.run(["dpkg", "-x", str(package), str(folder / "root")], check=True, capture_output=True, timeout=60)
-    found = shutil.which("busybox", path=f"{folder}/root/bin:{folder}/root/usr/bin")
-    assert found is not None
-    return Path(found)
+    return busybox_tar(tmp_path_factory.mktemp("image"))
 
 
 @pytest.fixture
