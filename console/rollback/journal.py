@@ -187,6 +187,10 @@ class Journal:
         found = self._read("WHERE undoes = ? ORDER BY seq DESC LIMIT 1", (entry.record_id,))
         return found[0] if found else None
 
+    def unfinished(self) -> list[Entry]:
+        """Records whose restore was begun and, for all that is written here, not ended."""
+        return self._read("WHERE restored_at IS NULL AND record_id IN (SELECT undoes FROM records WHERE after_known = 0)", ())
+
     def newer(self, entry: Entry) -> Entry | None:
         """The next record on the same path, or None."""
         found = self._read("WHERE context_id = ? AND path = ? AND seq > ? ORDER BY seq LIMIT 1", (entry.context_id, entry.path, entry.seq))

@@ -100,6 +100,15 @@ def discard(folder: int, draft: str) -> None:
         return
 
 
+def sweep(root: int, parts: tuple[str, ...], draft: str) -> None:
+    """Removes the draft that an interrupted restore of ``parts`` left beside the file, if its folder is still there."""
+    try:
+        with folder_of(root, parts) as folder:
+            discard(folder, draft)
+    except Conflict:
+        return
+
+
 def _renameat2(folder: int, old: str, new: str, flags: int) -> bool:
     """False: not supported here."""
     call = getattr(_libc, "renameat2", None)

@@ -13,7 +13,7 @@ from console.rollback.beneath import MAX_BYTES, relative_parts, workspace
 from console.rollback.images import Image, Objects, look
 from console.rollback.journal import Entry, Journal
 from console.rollback.preview import DIFF_BYTES, RollbackDetail, compare
-from console.rollback.putting_back import folder_of, put, remove
+from console.rollback.putting_back import folder_of, put, remove, sweep
 from console.rollback.seen import Seen
 from console.rollback.words import conflict, dry_run, state
 
@@ -50,6 +50,8 @@ class RollbackStore:
             self._objects.close()
             raise
         self._seen = Seen(max_bytes)
+        for entry in self._journal.unfinished():
+            _sweep(workspaces_dir, entry)
 
     def close(self) -> None:
         """Once."""
@@ -145,6 +147,7 @@ class RollbackStore:
     def _already(self, entry: Entry, by: str) -> RollbackRecord:
         """Nothing to write. A restore that was cut off after its change, before its note, is noted now."""
         own = self._journal.own_of(entry)
+        _sweep(self._workspaces, entry)
         if entry.restored_at is None and (entry.after_known or own is not None):
             unfinished = own is not None and not own.after_known
             self._journal.note_restored(
@@ -160,7 +163,7 @@ class RollbackStore:
         return self._journal.add(entry.agent_id, entry.context_id, kind, entry.path, kept, self._clock(), undoes=entry.record_id)
 
     def _change(self, folder: int, entry: Entry, now: Image) -> None:
-        name, draft = entry.parts[-1], f".watchfloor-{entry.record_id}"
+        name, draft = entry.parts[-1], _draft(entry)
         sha256 = entry.before_sha256
         if sha256 is None:
             remove(folder, name, draft, now)
@@ -201,3 +204,16 @@ class RollbackStore:
         if now is None:  # not looked at: said so, not guessed
             return RollbackState.RESTORED if entry.restored_at is not None else RollbackState.UNKNOWN
         return state(entry, now, newer)
+
+
+def _draft(entry: Entry) -> str:
+    """The name under which a content waits beside the file it replaces; the same at every try, so that none is left."""
+    return f".watchfloor-{entry.record_id}"
+
+
+def _sweep(workspaces: Path, entry: Entry) -> None:
+    try:
+        with workspace(workspaces, entry.context_id) as root:
+            sweep(root, entry.parts, _draft(entry))
+    except (Denied, NotFound):
+        return
