@@ -106,10 +106,8 @@ def serve(given: argparse.Namespace) -> int:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, supervisor.desk.end.set)
-            ready = loop.create_task(_say_ready(places))
             idle = loop.create_task(linger(supervisor)) if given.embedded else None
-            await supervisor.run()
-            ready.cancel()
+            await supervisor.run(lambda: print("ready", flush=True))
             if idle is not None:
                 idle.cancel()
 
@@ -119,12 +117,6 @@ def serve(given: argparse.Namespace) -> int:
     finally:
         lock.close()
     return 0
-
-
-async def _say_ready(places: Places) -> None:
-    while not places.operator_sock.exists():
-        await asyncio.sleep(0.02)
-    print("ready", flush=True)
 
 
 def main() -> int:

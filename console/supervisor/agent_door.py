@@ -21,6 +21,7 @@ from console.domain.budget import checked_increment
 from console.domain.errors import Killed, UsageProblem
 from console.domain.network import mode_for, read_sensitivity
 from console.domain.permission import Decision, PermissionRequest
+from console.settings.places import Places
 from console.supervisor.answers import answer, body_of, refusals
 from console.supervisor.asgi import Door
 from console.supervisor.core import Core, now
@@ -33,15 +34,15 @@ from console.supervisor.views import agent_view
 @dataclass(slots=True)
 class _Held:
     door: Door
-    leaf: str = ""
     container_id: str = ""
 
 
 class AgentDoors:
     """Opens and closes the agents' sockets."""
 
-    def __init__(self, agents_dir: Path, core: Core, scribe: Scribe) -> None:
-        self._dir, self._core, self._scribe = agents_dir, core, scribe
+    def __init__(self, places: Places, core: Core, scribe: Scribe, *, cgroups: bool) -> None:
+        self._dir, self._core, self._scribe = places.agents_dir, core, scribe
+        self._instance_id, self._cgroups = places.instance_id, cgroups
         self._held: dict[AgentId, _Held] = {}
 
     async def open(self, agent_id: AgentId, owner_uid: int | None) -> Path:
@@ -56,19 +57,14 @@ class AgentDoors:
         await door.open()
         return path
 
-    def expect(self, agent_id: AgentId, leaf: str, container_id: str = "") -> None:
-        """From now on only peers in this leaf (or container) are served."""
-        self._held[agent_id].leaf = leaf
-        self._held[agent_id].container_id = container_id
-
     def confirm(self, agent_id: AgentId, container_id: str) -> None:
-        """The container's id is known."""
+        """The container's id is known: only peers in it are served."""
         if agent_id in self._held:
             self._held[agent_id].container_id = container_id
 
     def _accepts(self, agent_id: AgentId, sock: socket.socket) -> bool:
         held = self._held.get(agent_id)
-        return held is not None and is_agent(peer_of(sock), held.leaf, held.container_id)
+        return held is not None and is_agent(peer_of(sock), self._instance_id, agent_id, held.container_id, cgroups=self._cgroups)
 
     async def close(self, agent_id: AgentId) -> None:
         """Takes the socket away."""
@@ -79,9 +75,10 @@ class AgentDoors:
                 (self._dir / agent_id).rmdir()
 
     async def close_all(self) -> None:
-        """Shutdown."""
-        for agent_id in list(self._held):
-            await self.close(agent_id)
+        """Shutdown: the folders stay, so that a living agent finds the next supervisor's socket in the one it was given."""
+        for held in self._held.values():
+            await held.door.close()
+        self._held.clear()
 
 
 class AgentRoutes:
@@ -150,6 +147,7 @@ class AgentRoutes:
             self._core.meters.add(self._id, at, cost)
             self._scribe.spend(self._id, self._core.state.agents[self._id].root_id, at, cost, whole["tokens"])
         self._core.post(e.UsageReported(at, boot, self._id, action=body.action, cost_usd=cost, **whole))
+        await self._core.saved()  # what was acknowledged survives a crash
         return answer(agent_view(self._core.state.agents[self._id], self._core.state, self._core.meters, at))
 
     async def _permission(self, request: Request) -> Response:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ class Supervisor:
         self.audit = AuditLog(places.audit_db)
         self.guard_pid = ensure_guard(places, options)
         self.parts = self._parts()
-        self.doors = AgentDoors(places.agents_dir, self.core, self.parts.scribe)
+        self.doors = AgentDoors(places, self.core, self.parts.scribe, cgroups=bool((self.guard_status.get("caps") or {}).get("cgroup")))
         self.launcher = Launcher(self.parts, self.doors)
         self.stop = StopDesk(self.parts)
         self.network = NetworkDesk(self.parts, self.ledger.allowlist())
@@ -129,12 +130,13 @@ class Supervisor:
         view = egress_view(record, self.desk.name_of(record.agent_id))
         self.core.hub.publish("egress", view.model_dump())
 
-    async def run(self) -> None:
+    async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Starts everything, serves until asked to end, ends in order. Agents and guard outlive a restart."""
         self.core.loop = asyncio.get_running_loop()
         await self._restore()
         door = Door(self.places.operator_sock, OperatorRoutes(self.desk).app(), self._accepts, mode=0o600)
         await door.open()
+        on_ready()
         self.follower.start()
         self.runner.task(self.runner.look_after())
         envoy = asyncio.create_task(self._start_egress())
@@ -190,8 +192,7 @@ class Supervisor:
         """Its socket again; its portal comes with Envoy."""
         uid = self.options.agents.uid if os.geteuid() == 0 else None
         await self.doors.open(agent.agent_id, uid)
-        leaf = next((leaf for leaf in _leaves(self.parts, agent.agent_id)), "")
-        self.doors.expect(agent.agent_id, leaf, agent.container_id)
+        self.doors.confirm(agent.agent_id, agent.container_id)
         self.launcher.watch(agent.agent_id)
 
     async def _start_egress(self) -> None:
@@ -242,11 +243,3 @@ def _relays(status: dict[str, Any]) -> Path | None:
     """Where relays live, so that the guard can cut them by killing their cgroup; None without cgroups."""
     root = str((status.get("caps") or {}).get("cgroup", "")).removeprefix("v2 ")
     return Path(root) / "relays" if root else None
-
-
-def _leaves(parts: Parts, agent_id: str) -> list[str]:
-    try:
-        answer = parts.guard.call("procs", agent_id=agent_id)
-    except ConsoleError:
-        return []
-    return [str(answer["leaf"])] if answer.get("leaf") else []

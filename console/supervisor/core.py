@@ -34,6 +34,9 @@ class Core:
     run: Callable[[c.Command], None] | None = None
     dirty: set[AgentId] = field(default_factory=set)
     launches: dict[AgentId, asyncio.Future[None]] = field(default_factory=dict)
+    unsaved: list[asyncio.Future[None]] = field(default_factory=list)
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when somebody waits for the next write."""
     answers: dict[str, asyncio.Future[object]] = field(default_factory=dict)
 
     @property
@@ -51,6 +54,13 @@ class Core:
         """The same from any thread."""
         if self.loop is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.post, event)
+
+    async def saved(self) -> None:
+        """Returns once everything posted so far is on disk; many waiters share one write."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.unsaved.append(future)
+        self.hurry.set()
+        await future
 
     def settle_launch(self, agent_id: AgentId, error: ConsoleError | None) -> None:
         """Tells whoever asked for the launch how it went."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from typing import Any
 
 from console.api import messages as m
@@ -46,12 +47,16 @@ class Follower:
 
     async def _flush(self) -> None:
         """Collected changes become one delta, so that 1,000 events a second stay ten messages."""
-        core = self._parts.core
+        core, shown = self._parts.core, 0.0
         while True:
-            await asyncio.sleep(FLUSH_S)
-            self._parts.scribe.flush()
-            if not core.dirty:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(core.hurry.wait(), FLUSH_S)
+                await asyncio.sleep(0.01)  # so that those who report at the same moment share the write
+            core.hurry.clear()
+            self._save()
+            if not core.dirty or time.monotonic() - shown < FLUSH_S:
                 continue
+            shown = time.monotonic()
             at, _ = now()
             dirty, core.dirty = core.dirty, set()
             upsert = [
@@ -59,6 +64,14 @@ class Follower:
             ]
             totals = {"spend_today_usd": round(core.meters.spent_today(at), 6), "burn_usd_per_h": round(core.meters.rate(at), 4)}
             core.hub.publish("agents", {"upsert": upsert, "remove": [], **totals})
+
+    def _save(self) -> None:
+        waiting, self._parts.core.unsaved = self._parts.core.unsaved, []
+        if not waiting:
+            self._parts.scribe.flush()
+            return
+        loop = asyncio.get_running_loop()
+        self._parts.scribe.then(lambda: loop.call_soon_threadsafe(_release, waiting))
 
     async def _clock(self) -> None:
         core = self._parts.core
@@ -121,7 +134,7 @@ class Follower:
                 answer = await asyncio.to_thread(self._parts.guard.call, "procs", agent_id=agent_id)
             except ConsoleError:
                 continue
-            count = int(answer.get("procs", 0))
+            count = int(answer.get("count", 0))
             if state.pids.get(agent_id) != count:
                 state.pids[agent_id] = count
                 self._parts.core.dirty.add(agent_id)
@@ -194,3 +207,9 @@ class Follower:
             worst_s=5.0,
             facts=facts,
         )
+
+
+def _release(waiting: list[asyncio.Future[None]]) -> None:
+    for future in waiting:
+        if not future.done():
+            future.set_result(None)

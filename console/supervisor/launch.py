@@ -91,7 +91,6 @@ class Launcher:
             pids_max=parts.options.agents.pids_max,
         )
         ticket = Ticket(str(answer.get("leaf", "")), tuple(answer.get("limit_leaves", ())), int(answer["generation"]))
-        self._doors.expect(agent.agent_id, ticket.leaf)
         # 4. The sandbox, with the agent's code still behind a gate.
         prepared = await asyncio.to_thread(sandbox.prepare, spec, ticket)
         try:

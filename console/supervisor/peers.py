@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import struct
 from dataclasses import dataclass
@@ -38,14 +39,17 @@ def is_operator(peer: Peer, instance_id: str) -> bool:
     return f"/watchfloor-{instance_id}/agents/" not in peer.cgroups
 
 
-def is_agent(peer: Peer, leaf: str, container_id: str) -> bool:
+def is_agent(peer: Peer, instance_id: str, agent_id: str, container_id: str, *, cgroups: bool) -> bool:
     """Whether the peer lives in this agent's own cgroup leaf or container; in doubt: no.
 
-    Without a leaf (no cgroups on this host) the socket's file permissions are all there is, and the agent is labelled best effort.
+    Without cgroups on this host the socket's permissions and its place in the agent's own mount namespace are all there is; the
+    agent is labelled best effort then.
     """
     if container_id:
         return f"/{container_id}" in peer.cgroups
-    if leaf:
-        name = "/" + leaf.rstrip("/").rsplit("/", 1)[-1]
-        return any(line.endswith(name) or f"{name}/" in line for line in peer.cgroups.splitlines())
-    return bool(peer.cgroups) or peer.pid == 0
+    if cgroups:
+        # The guard names a leaf after the agent: agents/<id>-<8 hexadecimal characters> (GUARD.md, Cgroups).
+        return (
+            re.search(rf"/watchfloor-{instance_id}/agents/{re.escape(agent_id)}-[0-9a-f]{{8}}(/|$)", peer.cgroups, re.MULTILINE) is not None
+        )
+    return f"/watchfloor-{instance_id}/agents/" not in peer.cgroups

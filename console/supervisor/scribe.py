@@ -90,6 +90,11 @@ class Scribe:
         if egress:
             self._jobs.put(lambda: self.ledger.add_egress(egress))
 
+    def then(self, job: Callable[[], object]) -> None:
+        """Flushes, and calls ``job`` in the scribe's thread once all of it is written."""
+        self.flush()
+        self._jobs.put(job)
+
     def close(self) -> None:
         """Writes all that is queued, then ends the thread."""
         self.flush()

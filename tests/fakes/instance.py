@@ -1,0 +1,160 @@
+"""A real supervisor and guard in a state directory of the test's own, and the clean end of both."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from console.api.client import ApiClient
+from console.api.messages import AgentView, LaunchBody
+from console.domain.errors import ConsoleError
+from console.killswitch.client import GuardClient
+from console.settings.places import Places, find_places
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+T = TypeVar("T")
+
+
+def until(what: Callable[[], T], seconds: float = 20.0, words: str = "") -> T:
+    """The first true answer; fails after ``seconds``."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = what()
+        if answer:
+            return answer
+        assert time.monotonic() < end, f"not so after {seconds} s: {words or what}"
+        time.sleep(0.05)
+
+
+class Instance:
+    """``with Instance(folder, "--heartbeat-s", "2") as it: it.api.fleet()``"""
+
+    def __init__(self, state_dir: Path, *options: str) -> None:
+        self.state_dir, self.options = state_dir, options
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Instance:
+        self.start()
+        return self
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "console.supervisor", "serve", "--state-dir", str(self.state_dir), *self.options]
+        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert self.process.stdout is not None and self.process.stderr is not None
+        line = self.process.stdout.readline()
+        assert line == b"ready\n", (line, self.process.stderr.read().decode())
+        places = find_places(str(self.state_dir), create=False)
+        assert places is not None
+        self.places: Places = places
+        self.api = ApiClient(places, timeout_s=60)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Ends the supervisor alone."""
+        assert self.process is not None
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(number)
+        code = self.process.wait(30)
+        for pipe in (self.process.stdout, self.process.stderr):
+            assert pipe is not None
+            pipe.close()
+        self.process = None
+        return code
+
+    def __exit__(self, *_: object) -> None:
+        guard = GuardClient(self.places.guard_supervisor_sock)
+        try:
+            with contextlib.suppress(ConsoleError):
+                guard.press("all", "end of the test", "test", timeout_s=10)
+            if self.process is not None:
+                self.process.send_signal(signal.SIGCONT)
+                self.stop()
+            pid = self.guard_pid()
+        finally:
+            guard.close()
+        if pid:
+            descriptor = os.pidfd_open(pid)
+            os.kill(pid, signal.SIGTERM)  # our own guard, named by its own answer
+            until(lambda: not _alive(descriptor), 10, "the guard ends")
+            os.close(descriptor)
+        self._sweep_cgroups()
+
+    def guard_pid(self) -> int:
+        guard = GuardClient(self.places.guard_sock, timeout_s=5)
+        try:
+            return int(guard.status()["pid"])
+        except ConsoleError:
+            return 0
+        finally:
+            guard.close()
+
+    def _sweep_cgroups(self) -> None:
+        name = f"watchfloor-{self.places.instance_id}"
+        for mount in (Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").iterdir()):
+            tree = mount / name
+            if tree.is_dir():
+                for folder, _, _ in os.walk(tree, topdown=False):
+                    _remove(Path(folder))
+
+    # --- words of the tests
+
+    def launch(self, *argv: str, **options: Any) -> str:
+        return self.api.launch(LaunchBody(argv=list(argv), **options)).id
+
+    def python(self, code: str, **options: Any) -> str:
+        """An agent that runs this Python with the agent client at hand as ``agent``."""
+        start = "import os, sys, time; sys.path.insert(0, os.environ['WATCHFLOOR_TOYS']); import client; agent = client.Agent()\n"
+        return self.launch("python3", "-c", start + code, **options)
+
+    def agent(self, agent_id: str) -> AgentView:
+        return next(a for a in self.api.fleet().agents if a.id == agent_id)
+
+    def output(self, agent_id: str) -> str:
+        path = self.places.output_dir / f"{agent_id}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def says(self, agent_id: str, word: str, seconds: float = 20.0) -> str:
+        """Waits until the agent has printed ``word``; the whole output."""
+        until(lambda: word in self.output(agent_id), seconds, f"{word!r} in the output of {agent_id}")
+        return self.output(agent_id)
+
+    def state_becomes(self, agent_id: str, *states: str, seconds: float = 20.0) -> AgentView:
+        until(lambda: self.agent(agent_id).state in states, seconds, f"{agent_id} becomes {states}, is {self.agent(agent_id).state}")
+        return self.agent(agent_id)
+
+
+def _alive(descriptor: int) -> bool:
+    import select
+
+    return not select.select([descriptor], [], [], 0)[0]
+
+
+def _remove(folder: Path) -> None:
+    for _ in range(50):
+        try:
+            folder.rmdir()
+            return
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.05)
+    folder.rmdir()
+
+
+def processes_with(marker: str) -> list[int]:
+    """Pids whose command line holds ``marker`` (a random word of the test's)."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if marker.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
