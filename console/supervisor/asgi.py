@@ -21,6 +21,7 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 App = Callable[[Scope, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
 MAX_BODY = 256 * 1024
+MAX_DRAIN = 4 * 1024 * 1024
 MAX_CONNECTIONS = 64
 
 
@@ -97,6 +98,7 @@ def bounded(app: App) -> App:
         headers = dict(scope["headers"])
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > MAX_BODY:
+            await _drain(receive)
             await _refuse(send, 413)
             return
         if headers.get(b"origin") is not None:  # no browser is a client of ours (CSRF, DNS rebinding)
@@ -110,6 +112,7 @@ def bounded(app: App) -> App:
             body += message.get("body", b"")
             more = message.get("more_body", False)
             if len(body) > MAX_BODY:
+                await _drain(receive)
                 await _refuse(send, 413)
                 return
         handed = False
@@ -124,6 +127,16 @@ def bounded(app: App) -> App:
         await app(scope, replay, send)
 
     return guarded
+
+
+async def _drain(receive: Callable[[], Awaitable[Message]]) -> None:
+    """Reads on for a while, so that a client that sends before it listens hears the refusal; then it is cut off."""
+    left = MAX_DRAIN
+    while left > 0:
+        message = await receive()
+        left -= len(message.get("body", b"")) + 1
+        if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            return
 
 
 async def _refuse(send: Callable[[Message], Awaitable[None]], status: int) -> None:

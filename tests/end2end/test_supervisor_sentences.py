@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,7 +20,6 @@ from console.api.messages import RestoreBody
 from console.domain.errors import Conflict, Denied, Killed
 from console.killswitch.client import GuardClient
 from tests.fakes.instance import ROOT, Instance, processes_with, until
-
 
 LIVE = ("starting", "running", "waiting", "frozen", "over_budget", "alive_after_kill")
 
@@ -137,8 +136,10 @@ def test_a_panic_kills_with_the_supervisor_stopped(it: Instance) -> None:
 
 
 def test_a_restarted_supervisor_follows_its_agents_and_loses_nothing(it: Instance) -> None:
-    agent = it.python("agent.usage(cost_usd=0.25)\nwhile True: time.sleep(0.2); open('alive', 'w')", name="lasting")
-    until(lambda: it.agent(agent).cost_usd == 0.25)
+    agent = it.python(
+        "agent.usage(cost_usd=0.25); print('acknowledged', flush=True)\nwhile True: time.sleep(0.2); open('alive', 'w')", name="lasting"
+    )
+    it.says(agent, "acknowledged")
     it.stop(signal.SIGKILL)
     it.start()
     view = it.agent(agent)
