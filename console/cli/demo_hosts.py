@@ -85,9 +85,11 @@ class Host:
                 self._press()
         # 2. The supervisor, in order; then by force.
         if self.child is not None:
+            asked = False
             with suppress(ConsoleError), self.client as client:
                 client.shutdown()
-            self._end_child(self.child)
+                asked = True
+            self._end_child(self.child, 20 if asked else 0)
         # 3. The guard: it outlives its supervisor on purpose.
         instance = self.places.instance_id
         left = [demo_witness.end_process(pid, lambda p: demo_witness.is_guard(p, instance)) for pid in demo_witness.guards(instance)]
@@ -111,8 +113,8 @@ class Host:
         )
 
     @staticmethod
-    def _end_child(child: subprocess.Popen[bytes]) -> None:
-        for end, patience in ((None, 20), (child.terminate, 10), (child.kill, 10)):
+    def _end_child(child: subprocess.Popen[bytes], patience_s: float) -> None:
+        for end, patience in ((None, patience_s), (child.terminate, 10), (child.kill, 10)):
             if end is not None:
                 end()
             with suppress(subprocess.TimeoutExpired):

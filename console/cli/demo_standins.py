@@ -89,6 +89,9 @@ def start_bucket(log_file: Path) -> Bucket:
             return Bucket(child, url)
         except OSError:
             end_child(child)
+        except BaseException:  # Ctrl-C while it starts
+            end_child(child)
+            raise
     raise ConsoleError("The stand-in for the bucket did not start.", f"Its log is {log_file}.")
 
 
@@ -156,7 +159,11 @@ def start_web_hosts(log_file: Path) -> WebHosts:
         env=child_environment(),
     )
     assert child.stdout is not None  # stdout=PIPE
-    first = child.stdout.readline().decode(errors="replace").strip()
+    try:
+        first = child.stdout.readline().decode(errors="replace").strip()
+    except BaseException:  # Ctrl-C while it starts
+        end_child(child)
+        raise
     if first != demo_web.READY:
         end_child(child)
         raise Unavailable(f"The stand-in web hosts are not available, because they did not start: {plain(first, 200)}.", "Run as root.")
