@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import QCoreApplication, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from console.domain.errors import ConsoleError, ExitCode
@@ -53,7 +53,23 @@ def open_window(state_dir: str | None, page: str, notices: Notices) -> Window:
         notices.say("amber", "There is no instance here yet.", "Start one: watchfloor supervisor, or watchfloor run -- COMMAND")
     window = Window(places, notices)
     window.start(page)
+    if places is None:
+        _look_for_places(state_dir, window)
     return window
+
+
+def _look_for_places(state_dir: str | None, window: Window) -> None:
+    """Looks every second until a supervisor has made its instance, then leads the window there."""
+    timer = QTimer(window)
+
+    def look() -> None:
+        found = find_places(state_dir, create=False)
+        if found is not None:
+            timer.stop()
+            window.adopt(found)
+
+    timer.timeout.connect(look)
+    timer.start(1000)
 
 
 def switch_theme(app: QApplication) -> None:

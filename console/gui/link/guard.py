@@ -48,6 +48,10 @@ class GuardLink(QObject):
         self._poll = QTimer(self)
         self._poll.timeout.connect(self.ask_status)
 
+    def lead_to(self, socket: Path) -> None:
+        """An instance appeared; ``start`` connects to it."""
+        self._path = socket
+
     def start(self, poll_ms: int = 1000) -> None:
         """Connects now and stays connected; asks for the status every ``poll_ms``."""
         if self._path is None:

@@ -68,6 +68,10 @@ class Link(QObject):
         """POST, PUT or DELETE; the answer as ``view``."""
         return self._send(verb, path, query, body, view, timeout_s)
 
+    def lead_to(self, socket: Path) -> None:
+        """An instance appeared: requests go there from now on."""
+        self._socket = socket
+
     @property
     def exists(self) -> bool:
         """Whether there is a socket to talk to."""

@@ -26,6 +26,10 @@ class GuardPort(QObject):
         self._guard, self._state_dir, self._by, self._reason = guard, state_dir, by, reason
         self._process: QProcess | None = None
 
+    def lead_to(self, state_dir: Path) -> None:
+        """An instance appeared."""
+        self._state_dir = state_dir
+
     def hold(self, done: Callable[[str | None], None]) -> None:
         """Freezes everything; the guard kills after the hold unless it is let go."""
         self._guard.call("hold", by=self._by).then(lambda answer: done(str(answer.get("hold_id", "")) or None)).failed(

@@ -62,16 +62,10 @@ class PanicMachine(QObject):
         self._hold_failed = False
         self._pressed_at = 0.0
         self._attempt = 0
-        self._arm_timer = self._single(self._disarm)
-        self._hold_timer = self._single(self._fire)
-        self._check_timer = self._single(self._check)
-        self._note_timer = self._single(self._forget_note)
-
-    def _single(self, then: Callable[[], None]) -> QTimer:
-        timer = QTimer(self)
-        timer.setSingleShot(True)
-        timer.timeout.connect(then)
-        return timer
+        self._arm_timer = _single(self, self._disarm)
+        self._hold_timer = _single(self, self._fire)
+        self._check_timer = _single(self, self._check)
+        self._note_timer = _single(self, lambda: self._say(""))
 
     @property
     def progress(self) -> float:
@@ -171,14 +165,18 @@ class PanicMachine(QObject):
 
     def _say(self, note: str) -> None:
         self.note = note
-        self._note_timer.start(int(NOTE_S * 1000))
-        self.changed.emit()
-
-    def _forget_note(self) -> None:
-        self.note = ""
+        if note:
+            self._note_timer.start(int(NOTE_S * 1000))
         self.changed.emit()
 
     def _become(self, state: PanicState) -> None:
         if state is not self.state:
             self.state = state
             self.changed.emit()
+
+
+def _single(owner: QObject, then: Callable[[], None]) -> QTimer:
+    timer = QTimer(owner)
+    timer.setSingleShot(True)
+    timer.timeout.connect(then)
+    return timer

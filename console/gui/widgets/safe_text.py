@@ -11,6 +11,7 @@ _MARKS_IN_A_ROW = 2
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\ufffc\U0001d159")
 _HIDDEN_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 _MARK_CATEGORIES = frozenset(("Mn", "Me", "Mc"))
+_FSI, _PDI = "\u2068", "\u2069"
 _RIGHT_TO_LEFT = frozenset(("R", "AL"))
 
 
@@ -22,12 +23,14 @@ def safe_text(value: object, limit: int = LIMIT) -> str:
     right-to-left letters is isolated (FSI ... PDI, UAX #9), so that it cannot turn round what stands beside it.
     """
     text = value if isinstance(value, str) else str(value)
+    if text[:1] == _FSI and text[-1:] == _PDI and any(unicodedata.bidirectional(c) in _RIGHT_TO_LEFT for c in text[: limit * 8]):
+        text = text[1:-1]  # what this function isolated before stays as it was
     cut = len(text) > limit * 8
     shown = _visible(_without_lookalikes(text[: limit * 8]))
     if cut or len(shown) > limit:
         shown = shown[: max(1, limit - 1)] + "…"
     if any(unicodedata.bidirectional(c) in _RIGHT_TO_LEFT for c in shown):
-        return f"\u2068{shown}\u2069"
+        return f"{_FSI}{shown}{_PDI}"
     return shown
 
 

@@ -48,9 +48,10 @@ class Text(QLabel):
         self.setText(text)
 
     def say(self, text: str, role: str = "", mark: str | None = None) -> None:
-        """New text, and colour and shape when given."""
+        """New text, and colour and shape when given; a dot is green, every other shape has the text's colour."""
         if role:
-            self._role = self._mark_role = role
+            self._role = role
+            self._mark_role = "ok" if mark == "dot" else role
         if mark is not None:
             self._mark = mark
         self.setText(text)

@@ -12,7 +12,7 @@ def usd(value: float) -> str:
         return "$?"
     if 0 < value < 0.005:
         return "<$0.01"
-    return f"${value:,.2f}"
+    return f"${value:,.2f}" if abs(value) < 1e6 else f"${min(value, 9.99e14):.3g}"
 
 
 def count(value: float) -> str:

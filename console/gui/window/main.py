@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import time
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QCloseEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from console.api.messages import Delta
-from console.gui.actions import ActionSpec, Risk
+from console.gui.actions import ActionSpec
 from console.gui.link.events import Events
 from console.gui.link.guard import GuardLink
 from console.gui.link.http import Link
@@ -27,20 +27,12 @@ from console.gui.widgets.banner import KillBanner
 from console.gui.widgets.panic import PanicMachine
 from console.gui.widgets.plate import PanicPlate
 from console.gui.window.bars import NoticeStrip, StatusBar, TopBar
+from console.gui.window.keys import EVERYWHERE, Shortcuts
 from console.gui.window.nav import Nav
 from console.gui.window.palette import Found, KeySheet, Palette
 from console.gui.window.state import Frame, StateView
 from console.gui.window.sync import Sync
 from console.settings.places import Places
-
-EVERYWHERE = (
-    ActionSpec("console.find", "Find an agent or command", "Ctrl+K"),
-    ActionSpec("console.keys", "Show all keys", "?", "all keys"),
-    ActionSpec("console.panic", "Lift the guard of the panic control (then hold Space)", "Ctrl+Shift+Backspace", risk=Risk.DESTRUCTIVE),
-    ActionSpec("console.theme", "Switch between dark and light", "Ctrl+T", risk=Risk.NONE),
-    ActionSpec("console.dismiss", "Dismiss the notice", "Ctrl+D"),
-    ActionSpec("console.reload", "Read everything again", "F5"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +88,10 @@ class Window(QWidget):
             self.goto,
         )
         self.state = StateView(frame, self)
-        self._shortcuts: list[tuple[str, QShortcut]] = []
-        self._make_shortcuts()
+        self.shortcuts = Shortcuts(self, self.do)
+        self.shortcuts.add(self.verbs())
+        for page in self.pages.values():
+            self.shortcuts.add(page.verbs, page.spec.name)
         self._connect()
 
     def _build(self, places: Places | None) -> None:
@@ -144,6 +138,13 @@ class Window(QWidget):
             self.strip.show_notice(notice)
         self.sync.start()
 
+    def adopt(self, places: Places) -> None:
+        """An instance appeared after the console was opened."""
+        self.wires.link.lead_to(places.operator_sock)
+        self.wires.guard.lead_to(places.guard_sock)
+        self.port.lead_to(places.state_dir)
+        self.sync.start()
+
     def goto(self, name: str, argument: str) -> None:
         """Brings a page to the front; an unknown name is ignored."""
         page = self.pages.get(name)
@@ -154,7 +155,7 @@ class Window(QWidget):
         self.page = page
         self.stack.setCurrentWidget(page)
         self.nav.select(name)
-        self._enable_shortcuts()
+        self.shortcuts.front(name)
         page.on_show(argument)
         self._show_keys()
 
@@ -209,21 +210,6 @@ class Window(QWidget):
             self.goto("fleet", found.agent_id)
         else:
             self.do(found.verb)
-
-    def _make_shortcuts(self) -> None:
-        specs = [(a, "") for a in self.verbs()] + [(a, p.spec.name) for p in self.pages.values() for a in p.verbs]
-        for spec, page in specs:
-            if spec.key:
-                shortcut = QShortcut(QKeySequence(spec.key), self)
-                shortcut.setContext(Qt.ShortcutContext.WindowShortcut)
-                shortcut.setAutoRepeat(False)
-                shortcut.activated.connect(lambda name=spec.id: self.do(name))
-                self._shortcuts.append((page, shortcut))
-
-    def _enable_shortcuts(self) -> None:
-        front = self.page.spec.name if self.page else ""
-        for page, shortcut in self._shortcuts:
-            shortcut.setEnabled(not page or page == front)
 
     def _show_keys(self) -> None:
         if self.page is not None:

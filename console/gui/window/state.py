@@ -12,7 +12,7 @@ from console.domain.errors import ConsoleError
 from console.domain.kill import StepName
 from console.gui.link.guard import GuardLink
 from console.gui.link.panic import GuardPort
-from console.gui.models.switch import STEP_TITLES, Switch, step_of
+from console.gui.models.switch import STEP_TITLES, GuardState, Switch, step_of
 from console.gui.notices import Notice, Notices
 from console.gui.widgets.banner import BannerStep, KillBanner
 from console.gui.widgets.panic import PanicMachine, PanicState
@@ -58,7 +58,7 @@ class StateView(QObject):
         window.notices.said.connect(self._said)
         window.strip.receipt_asked.connect(lambda kill_id: window.goto("receipt", kill_id))
         window.banner.opened.connect(self._open_receipt)
-        window.sync.kill_began.connect(lambda kill_id: window.goto("receipt", kill_id))
+        window.sync.follower.kill_began.connect(lambda kill_id: window.goto("receipt", kill_id))
         window.machine.changed.connect(self._hurry)
         window.port.finished.connect(self._ended_without_guard)
         window.port.refused.connect(window.notices.fail)
@@ -88,6 +88,8 @@ class StateView(QObject):
         fresh = f"Updated {max(0.0, now - switch.heard_at):.1f} s ago" if switch.heard_at else "Never heard"
         ms = self._window.guard.last_ms
         path = f"panic path {ms:.1f} ms" if switch.guard.alive and ms is not None else "guard silent; a press kills by itself"
+        if self._window.machine.state is PanicState.HOLDING:
+            state, words = "killing", "Holding · frozen; let go = thaw"
         if state == "killed":
             path = "nothing starts until rearm"
         self._window.top.light.show_light("in_doubt" if state == "armed" and not verified else state, words, f"{fresh} · {path}")
@@ -115,12 +117,11 @@ class StateView(QObject):
         steps, running = [], True
         for name in StepName:
             step = step_of(switch.receipt, name)
-            if step is not None:
-                steps.append(BannerStep(STEP_TITLES[name], step.detail or took(step.ms), step.status.value))
-                continue
-            detail = f"{switch.guard.proven} of {switch.guard.total}" if name is StepName.ZERO and switch.guard.total else ""
-            steps.append(BannerStep(STEP_TITLES[name], detail, "running" if running else "waiting"))
-            running = False
+            known = (step.status.value, step.detail or took(step.ms)) if step else _from_guard(switch.guard, name)
+            if known is None:
+                known = ("running" if running else "waiting", _so_far(switch.guard, name))
+                running = False
+            steps.append(BannerStep(STEP_TITLES[name], known[1], known[0]))
         return tuple(steps)
 
     def _seal(self, switch: Switch, now: float) -> None:
@@ -171,3 +172,16 @@ class StateView(QObject):
                 f"The kill without the guard did not prove zero (exit {code}): {last[0]}", "Run: watchfloor panic --reason REASON"
             )
             self._window.notices.say("red", error.what, error.remedy)
+
+
+def _from_guard(guard: GuardState, name: StepName) -> tuple[str, str] | None:
+    """What the guard's status alone proves of a step before the receipt has it."""
+    if name in (StepName.LATCH, StepName.REFUSE) and guard.alive and guard.latched:
+        return "ok", "latched" if name is StepName.LATCH else "launches refused"
+    if name is StepName.SIGNAL and guard.alive and guard.proven > 0:
+        return "ok", "SIGKILL is out"
+    return None
+
+
+def _so_far(guard: GuardState, name: StepName) -> str:
+    return f"{guard.proven} of {guard.total}" if name is StepName.ZERO and guard.total else ""

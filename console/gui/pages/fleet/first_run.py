@@ -105,11 +105,11 @@ class FirstRun(QWidget):
         self._build_right(right)
 
     def _build_left(self, column: QVBoxLayout) -> None:
-        column.addWidget(Text("Watching. No agents yet.", 22, fonts.MEDIUM))
+        self._title = Text("", 22, fonts.MEDIUM)
+        self._line = Text("", 13, fonts.REGULAR, "text2")
+        column.addWidget(self._title)
         column.addSpacing(6)
-        column.addWidget(
-            Text("An agent shows here within a second of its start, wherever it was started from.", 13, fonts.REGULAR, "text2")
-        )
+        column.addWidget(self._line)
         column.addSpacing(16)
         card = Card("accent")
         inside = QHBoxLayout()
@@ -172,6 +172,13 @@ class FirstRun(QWidget):
         """Reads the models again."""
         switch = self._desk.switch
         state, words = switch.light(self._desk.clock())
+        if state == "unknown":
+            self._title.say("Nothing is known: no supervisor answers.", "warn", "triangle")
+            self._line.say("Agents may run all the same. Start one with: watchfloor supervisor; this page fills by itself.")
+        else:
+            self._title.say("Watching. No agents yet.", "text", "")
+            self._line.say("An agent shows here within a second of its start, wherever it was started from.")
+        self.run.allow(words if state == "unknown" else "Killed: nothing starts until rearm." if switch.is_killed else "")
         self._light.say(words, "text" if state == "armed" else "warn", "dot" if state == "armed" else "triangle")
         if state == "armed" and switch.view is not None and switch.view.worst_s is not None:
             self._worst.setText(f"A press would work now: {switch.view.worst_s:.1f} s at worst")

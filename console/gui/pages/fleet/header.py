@@ -82,7 +82,7 @@ class FleetHeader(QWidget):
 def _stats(fleet: Fleet) -> list[_Stat]:
     states = fleet.states()
     killed = states.get("killed", 0)
-    alive = states.get("alive_after_kill", 0)
+    alive = fleet.live() if fleet.killed else states.get("alive_after_kill", 0)
     if fleet.killed or alive:
         out: list[_Stat] = [("Killed", killed, "cross", "text2", "text")]
         if alive:
@@ -92,6 +92,8 @@ def _stats(fleet: Fleet) -> list[_Stat]:
             ("Running", states.get("running", 0) + states.get("starting", 0), "dot", "ok", "text"),
             ("Waiting", states.get("waiting", 0), "ring", "text2", "text"),
         ]
+    if fleet.killed:
+        return out
     for state, word, shape, role in (
         ("frozen", "Frozen", "pause", "text2"),
         ("needs_ok", "Needs OK", "triangle", "warn"),

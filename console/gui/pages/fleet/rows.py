@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from time import time
 
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QPen
 
 from console.gui.models.fleet import Row
-from console.gui.pages.fleet.words import network_chip, state_words
+from console.gui.pages.fleet.words import STATES, network_chip, state_words
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_mark, draw_sparkline, draw_text, share_colours
@@ -30,6 +31,14 @@ INDENT = 18
 _QUIET = ("killed", "ended", "halted")
 MAX_INDENT = 6
 """Deeper rows are drawn at this level, so that a hostile depth cannot push the name away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mood:
+    """What holds for every row: a kill is latched (what still lives is amber), or the news is old (nothing is green)."""
+
+    killed: bool = False
+    stale: bool = False
 
 
 def cell_words(row: Row, key: str) -> str:
@@ -63,12 +72,12 @@ def chevron_box(row: Row, y: float) -> QRectF:
     return QRectF(10 + INDENT * min(row.indent, MAX_INDENT), y, 20, 30)
 
 
-def paint_row(canvas: Canvas, row: Row) -> None:
+def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
     """The whole row."""
     quiet = row.view.state in _QUIET
-    alive = row.view.state == "alive_after_kill"
+    alive = row.view.state == "alive_after_kill" or (mood.killed and row.is_live)
     _paint_name(canvas, row, quiet, alive)
-    _paint_state(canvas, row, quiet)
+    _paint_state(canvas, row, quiet, STATES["alive_after_kill"] if alive else state_words(row.view), mood.stale)
     _paint_depth(canvas, row)
     _paint_network(canvas, row, quiet)
     _paint_budget(canvas, row, quiet)
@@ -102,8 +111,10 @@ def _paint_name(canvas: Canvas, row: Row, quiet: bool, alive: bool) -> None:
     draw_text(painter, box, row.name, fonts.ui(12, weight), getattr(canvas.ink, role))
 
 
-def _paint_state(canvas: Canvas, row: Row, quiet: bool) -> None:
-    word, shape, role = state_words(row.view)
+def _paint_state(canvas: Canvas, row: Row, quiet: bool, words: tuple[str, str, str], stale: bool) -> None:
+    word, shape, role = words
+    if stale and role == "ok":
+        shape, role = "ring", "text3"
     cell = canvas.cells["state"]
     draw_mark(canvas.painter, shape, QRectF(cell.x() + 2, cell.center().y() - 4, 9, 9), getattr(canvas.ink, role))
     strong = role in ("warn", "danger")
@@ -146,4 +157,6 @@ def _paint_budget(canvas: Canvas, row: Row, quiet: bool) -> None:
 
 
 def _percent(share: float) -> str:
-    return f"{min(share, 99.99) * 100:.0f}%" if math.isfinite(share) else "?"
+    if not math.isfinite(share):
+        return "?"
+    return f"{share * 100:.0f}%" if share < 10 else ">999%"

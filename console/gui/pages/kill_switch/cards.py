@@ -72,10 +72,10 @@ def paint_ring(painter: QPainter, box: QRectF, light: str, colours: Ink) -> None
 class PathCard(Card):
     """One way to stop this host: state with age, worst case, four facts. 176 high."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__("plain", parent)
         self.setFixedHeight(176)
-        self._path: PathView | None = None
+        self._path = PathView(name=name, state="unavailable", detail="not known yet")
         self._now = 0.0
 
     def say(self, path: PathView, now: float) -> None:
@@ -87,8 +87,6 @@ class PathCard(Card):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
-        if self._path is None:
-            return
         path, colours = self._path, ink()
         painter = QPainter(self)
         title, icon = PATHS.get(path.name, (safe_text(path.name, 30), "shield"))
@@ -143,7 +141,7 @@ class PressTable(QWidget):
         painter = QPainter(self)
         self._paint_bar(painter, colours)
         width = self.width()
-        columns = (0.0, width * 0.21, width * 0.35, width * 0.45, width * 0.72)
+        columns = (0.0, width * 0.2, width * 0.32, width * 0.46, width * 0.74)
         heads = ("Control level", "Agents", "Processes", "How", "Promise")
         for number, words in enumerate(heads):
             box = self._cell(columns, number, 22, 30)

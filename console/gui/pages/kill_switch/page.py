@@ -44,7 +44,7 @@ class KillSwitchPage(Page):
         self.head = SwitchHead(self)
         self.rearm = Button("Rearm…", "lock", "danger", keys="R", parent=self)
         self.rearm.clicked.connect(lambda: self.do("switch.rearm"))
-        self.cards = {name: PathCard(self) for name in ("local", "engine", "remote", "secrets")}
+        self.cards = {name: PathCard(name, self) for name in ("local", "engine", "remote", "secrets")}
         self.press = PressTable(self)
         self.receipts = RowModel(RECEIPTS, receipt_words, self)
         self.receipt_view = RowView(self.receipts, paint_receipt, lambda row: str(row.kill_id), self)

@@ -17,7 +17,7 @@ PATH_STATES = {
     "unavailable": ("Unavailable", "triangle", "warn"),
 }
 LEVELS = {
-    "contained": ("container or sandbox cgroup", "zero, proven"),
+    "contained": ("container cgroup, engine", "zero, proven"),
     "managed": ("own cgroup or namespace", "zero, proven"),
     "adopted": ("moved to our cgroup", "zero, proven"),
     "observed": ("signals by pid", "best effort, never proven"),

@@ -138,8 +138,8 @@ class Timeline(QWidget):
                 painter, box.translated(0, 8), STEP_TITLES[name], fonts.ui(12, fonts.SEMIBOLD), colours.text if step else colours.text3
             )
             words = step.detail or step.status.value if step else "not yet"
-            if step is not None and step.status is not StepStatus.OK and step.status.value not in words:
-                words = f"{step.status.value}: {words}" if step.detail else step.status.value
+            if step is not None and step.status in (StepStatus.FAILED, StepStatus.UNKNOWN) and step.detail:
+                words = f"{step.status.value}: {words}"
             draw_text(
                 painter,
                 box.translated(0, 26),

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 from console.domain.errors import ConsoleError
 from console.domain.kill import Outcome, Receipt
 from console.gui.actions import ActionSpec, Risk
+from console.gui.models.fleet import Fleet
 from console.gui.models.switch import in_order
 from console.gui.pages.interface import Desk, Page, PageSpec
 from console.gui.pages.kill_switch.rearm import RearmDialog
@@ -262,16 +263,17 @@ class ReceiptPage(Page):
             words = {"all": "All", "open": "Not proven", "best": "Best effort", "proven": "Proven"}[key]
             self.pills.pills[key].setText(f"{words} {sum(1 for t in targets if t.outcome in outcomes)}")
         wanted = _FILTERS[self.pills.chosen()]
-        rows = [TargetRow(t, self._name(t.agent_id)) for t in targets if t.outcome in wanted]
+        rows = [TargetRow(t, _name(self.desk.fleet, t.agent_id)) for t in targets if t.outcome in wanted]
         if rows != self.model.rows:
             self.view.show_rows(rows)
         self._shown.setText(f"{len(rows):,} of {plural(len(targets), 'target')}")
-
-    def _name(self, agent_id: str) -> str:
-        row = self.desk.fleet.rows.get(agent_id)
-        return row.name if row is not None else safe_text(agent_id, 60)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.side.setVisible(not self.is_narrow)
         self.open_box.setFixedWidth(300 if self.is_narrow else 420)
+
+
+def _name(fleet: Fleet, agent_id: str) -> str:
+    row = fleet.rows.get(agent_id)
+    return row.name if row is not None else safe_text(agent_id, 60)

@@ -1,0 +1,148 @@
+"""The table of the fleet: header, filter bar, tree; sorting, filtering, folding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from console.gui.models.fleet import Fleet, Row
+from console.gui.pages.fleet.header import HISTORY, FleetHeader
+from console.gui.pages.fleet.rows import COLUMNS, Mood, cell_words, chevron_box, paint_row
+from console.gui.theme import fonts
+from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.widgets.buttons import Pills, SearchField
+from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.text import Text
+
+_SUMMED = 2000
+"""More agents than this are not summed for the line under the burn rate."""
+
+
+class FilterBar(QWidget):
+    """Search, pills, and how many are shown."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(FILTER_BAR)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 0, 16, 0)
+        row.setSpacing(8)
+        self.search = SearchField("Filter this list", "/", parent=self)
+        self.search.setMaximumWidth(191)
+        self.pills = Pills({"all": "All", "attention": "Attention", "full": "Full network", "deep": "Deep ≥ 3"}, self)
+        self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
+        row.addWidget(self.search, 2)
+        row.addWidget(self.pills)
+        row.addStretch(1)
+        row.addWidget(self.shown)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(ink().bg0))
+        painter.end()
+
+
+class FleetTable(QWidget):
+    """``mood`` says whether what is shown is stale or stands under a kill."""
+
+    def __init__(self, fleet: Fleet, mood: Callable[[], Mood], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._fleet, self._mood = fleet, mood
+        self.header = FleetHeader(self)
+        self.bar = FilterBar(self)
+        self.model = RowModel(COLUMNS, cell_words, self)
+        self.view = RowView(self.model, lambda canvas, row: paint_row(canvas, row, mood()), lambda row: str(row.id), self)
+        self.view.setAccessibleName("Agents")
+        self._arrange_after = 0.0
+        """Structural changes are coalesced: arranging takes a twentieth of the time at most."""
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.header)
+        column.addWidget(self.bar)
+        column.addWidget(self.view, 1)
+        self.view.sort_asked.connect(self._sort_by)
+        self.view.fold_asked.connect(self._fold)
+        self.view.pressed_at.connect(self._clicked)
+        self.bar.search.textChanged.connect(self._filter)
+        self.bar.search.left.connect(self.view.setFocus)
+        self.bar.pills.changed.connect(lambda _key: self._filter())
+
+    def refresh(self) -> None:
+        """Reads the fleet again: arranged when its structure changed (coalesced), repainted in any case."""
+        fleet = self._fleet
+        if fleet.structure_changed and monotonic() >= self._arrange_after:
+            began = monotonic()
+            self.view.show_rows(fleet.arrange())
+            self._arrange_after = monotonic() + min(1.0, 20 * (monotonic() - began))
+        self.header.take(fleet)
+        self._sample()
+        for key, words in (("attention", "Attention"), ("full", "Full network")):
+            self.bar.pills.pills[key].setText(f"{words} {fleet.count(key)}")
+        self.bar.shown.setText(f"{len(self.model.rows):,} of {len(fleet.rows):,} shown")
+        if self.view.current() is None and self.model.rows:
+            self.view.choose(self.model.rows[0].id)
+        self.view.refresh()
+
+    def reveal(self, agent_id: str) -> None:
+        """Selects an agent, whatever filter or fold hides it."""
+        fleet = self._fleet
+        if self.view.choose(agent_id) or agent_id not in fleet.rows:
+            return
+        self.bar.search.clear()
+        self.bar.pills.pills["all"].setChecked(True)
+        fleet.filter, fleet.text = "all", ""
+        at: Row | None = fleet.rows[agent_id]
+        while at is not None and at.view.parent_id and at.view.parent_id in fleet.closed:
+            fleet.closed.discard(at.view.parent_id)
+            at = fleet.rows.get(at.view.parent_id)
+        self._arrange()
+        self.view.choose(agent_id)
+
+    def _sample(self) -> None:
+        rows = self._fleet.rows.values()
+        if len(rows) > _SUMMED:
+            return
+        slices = [0.0] * HISTORY
+        for row in rows:
+            for back, value in enumerate(reversed(row.view.burn[-HISTORY:])):
+                slices[-1 - back] += value
+        self.header.sample(slices)
+
+    def _sort_by(self, key: str) -> None:
+        old, descending = self._fleet.sort
+        # down, then up, then the order of the tree again
+        new = (key, True) if old != key else (key, False) if descending else ("", False)
+        self._fleet.sort = new
+        self.view.show_sorted(*new)
+        self._arrange()
+
+    def _filter(self) -> None:
+        self._fleet.text = self.bar.search.text()
+        self._fleet.filter = self.bar.pills.chosen()
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self._fleet.structure_changed = True
+        self._arrange_after = 0.0
+        self.refresh()
+
+    def _fold(self, row: Row, is_open: bool) -> None:
+        closed = self._fleet.closed
+        if is_open:
+            closed.discard(row.id)
+        elif row.kids and row.is_open:
+            closed.add(row.id)
+        elif row.view.parent_id:
+            self.view.choose(row.view.parent_id)
+            return
+        self._arrange()
+
+    def _clicked(self, row: Row, at: QPointF) -> None:
+        box: QRectF = chevron_box(row, 0)
+        if row.kids and box.left() - 2 <= at.x() <= box.right() + 2:
+            self._fold(row, not row.is_open)
