@@ -187,15 +187,15 @@ def mask_list(hide: list[str], targets: list[str], uid: int, gid: int) -> list[s
         if closed:
             wanted.add(closed)
     if "/" in wanted:
-        raise OSError(errno.EINVAL, "the whole file system cannot be masked")
+        raise OSError(errno.EACCES, f"the whole file system would be masked, or uid {uid} may not pass / itself (chmod 755 /)")
     return sorted(path for path in wanted if not any(path != other and is_below(path, other) for other in wanted))
 
 
 def first_closed(target: str, uid: int, gid: int) -> str | None:
     """The outermost folder above ``target`` that ``uid`` may not search, or None."""
     parts = target.split("/")
-    for count in range(2, len(parts)):
-        path = "/".join(parts[:count])
+    for count in range(1, len(parts)):
+        path = "/".join(parts[:count]) or "/"
         try:
             seen = os.stat(path)
         except FileNotFoundError:

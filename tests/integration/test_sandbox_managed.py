@@ -58,7 +58,8 @@ def test_agent_sees_only_its_own_and_can_do_nothing_to_ours(world: World, manage
     assert [seen[name] for name in ("vsock", "packet", "keyctl", "io_uring")] == ["EPERM"] * 4
 
 
-def test_what_is_prepared_is_described(world: World, managed: Managed) -> None:
+def test_what_is_prepared_is_described(world: World, managed: Managed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WF_SECRET", "canary-7f3a")
     ticket = world.ticket("said")
     prepared = managed.prepare(world.spec("said", *SLEEP), ticket)
     try:
@@ -66,6 +67,7 @@ def test_what_is_prepared_is_described(world: World, managed: Managed) -> None:
         assert prepared.notes == ()
         assert prepared.control_level is ControlLevel.MANAGED
         assert procs(ticket.leaf) == [prepared.pid]
+        assert Path(f"/proc/{prepared.pid}/environ").read_bytes() == b""
         assert os.stat(f"/proc/{prepared.pid}/ns/net").st_ino != os.stat("/proc/self/ns/net").st_ino
     finally:
         managed.abort(prepared)
