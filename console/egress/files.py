@@ -52,9 +52,8 @@ class Files:
         _own(self.root / "sock", envoy.uid, envoy.gid, 0o750)
         _own(self.root / "admin", envoy.uid, envoy.gid, 0o700)
         _own(self.root / "log", envoy.uid, envoy.gid, 0o700)
-        self._write(self.root / "bootstrap.json", bootstrap())
-        self.write_clusters("0", [])
-        self.write_listeners("0", [])
+        self._replace([(self.root / "bootstrap.json", bootstrap())])
+        self.write("0", [], {}, [])
 
     def prepare_sockets(self) -> None:
         """Before each start of Envoy: no stale socket, and a log that cannot grow for ever."""
@@ -64,28 +63,37 @@ class Files:
         if self.envoy_log.exists() and self.envoy_log.stat().st_size > _LOG_MAX:
             self.envoy_log.unlink()
 
-    def write_listeners(self, version: str, resources: list[Json]) -> None:
-        self._write(self.root / "lds" / "lds.json", discovery(version, LISTENER, resources))
+    def write(self, version: str, clusters: list[Json], routes: dict[Slot, Json], listeners: list[Json]) -> None:
+        """Everything or nothing: all drafts are on disk before the first rename. Listeners last: they name the others. Raises OSError."""
+        for slot in routes:
+            folder = self.root / "rds" / slot.name
+            if not folder.exists():
+                folder.mkdir()
+                _own(folder, os.geteuid(), self._envoy.gid, 0o750)
+        self._replace(
+            [
+                (self.root / "cds" / "cds.json", discovery(version, CLUSTER, clusters)),
+                *((self.root / "rds" / s.name / "rds.json", discovery(version, ROUTES, [r])) for s, r in routes.items()),
+                (self.root / "lds" / "lds.json", discovery(version, LISTENER, listeners)),
+            ]
+        )
 
-    def write_clusters(self, version: str, resources: list[Json]) -> None:
-        self._write(self.root / "cds" / "cds.json", discovery(version, CLUSTER, resources))
-
-    def write_routes(self, version: str, slot: Slot, resource: Json) -> None:
-        folder = self.root / "rds" / slot.name
-        if not folder.exists():
-            folder.mkdir()
-            _own(folder, os.geteuid(), self._envoy.gid, 0o750)
-        self._write(folder / "rds.json", discovery(version, ROUTES, [resource]))
+    def _replace(self, files: list[tuple[Path, Json]]) -> None:
+        drafts: list[tuple[Path, Path]] = []
+        try:
+            for path, value in files:
+                draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")  # a name Envoy does not read
+                drafts.append((draft, path))
+                draft.write_text(json.dumps(value, separators=(",", ":")))
+                _own(draft, os.geteuid(), self._envoy.gid, 0o640)
+            for draft, path in drafts:
+                draft.rename(path)  # atomic (rename(2)), and what a watched folder reacts to
+        finally:
+            for draft, _ in drafts:
+                draft.unlink(missing_ok=True)
 
     def remove_routes(self, slot: Slot) -> None:
         shutil.rmtree(self.root / "rds" / slot.name, ignore_errors=True)
-
-    def _write(self, path: Path, value: Json) -> None:
-        # The draft lies beside the watched folder's own files under a name Envoy does not read; rename(2) is atomic.
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        draft.write_text(json.dumps(value, separators=(",", ":")))
-        _own(draft, os.geteuid(), self._envoy.gid, 0o640)
-        draft.rename(path)
 
     def envoy_words(self, since: int = 0) -> str:
         """The last line Envoy wrote to its log after ``since`` bytes, or empty."""

@@ -37,14 +37,12 @@ class LiveConfig:
         old, old_around = self.allowlist, self.around
         marks = self._marks()
         self.allowlist, self.around = allowlist, around
-        version = self._write()
         try:
-            self._confirm(version, marks)
-        except ConsoleError:
+            self._confirm(self._write(), marks)
+        except (ConsoleError, OSError):
             self.allowlist, self.around = old, old_around
-            back = self._write()
-            with contextlib.suppress(ConsoleError):  # the reason of the refusal is what the person needs
-                self._confirm(back, self._marks())
+            with contextlib.suppress(ConsoleError, OSError):  # the reason of the refusal is what the person needs
+                self._confirm(self._write(), self._marks())
             raise
 
     def add(self, agent_id: str) -> Slot:
@@ -55,7 +53,7 @@ class LiveConfig:
         self.slots[agent_id] = slot
         try:
             self._confirm(self._write(), marks)
-        except ConsoleError:
+        except (ConsoleError, OSError):
             self.remove(agent_id)
             raise
         return slot
@@ -64,18 +62,21 @@ class LiveConfig:
         """Takes a sandbox out; Envoy closes its listener and everything behind it (no drain)."""
         slot = self.slots.pop(agent_id, None)
         if slot is not None:
-            self._write()
-            self._files.remove_routes(slot)
+            with contextlib.suppress(OSError):  # a full disk: nobody reaches it any more, and the next write takes it out
+                self._write()
+                self._files.remove_routes(slot)
 
     def _write(self) -> str:
-        """All files of the present state, listeners last: they name clusters and routes."""
+        """All files of the present state; their version."""
         self._revision += 1
         version = f"{self.allowlist.version}.{self._revision}"
         slots = list(self.slots.values())
-        self._files.write_clusters(version, [c for s in slots for c in clusters(s, self.around)])
-        for slot in slots:
-            self._files.write_routes(version, slot, route_config(slot, self.allowlist, self.around))
-        self._files.write_listeners(version, [x for s in slots for x in listeners(s, self.allowlist, self.around)])
+        self._files.write(
+            version,
+            [c for s in slots for c in clusters(s, self.around)],
+            {s: route_config(s, self.allowlist, self.around) for s in slots},
+            [x for s in slots for x in listeners(s, self.allowlist, self.around)],
+        )
         return version
 
     def _marks(self) -> tuple[dict[str, Taken], int]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from console.domain.errors import Unavailable
 from console.domain.network import AllowlistEntry
-from console.egress.addresses import GLOBAL, NEVER, PRIVATE
+from console.egress.addresses import GLOBAL, NEVER, PRIVATE, host_addresses
 from console.egress.children import Identity, KeptProcess, launch
 
 _READY_S, _TELL_S = 10.0, 2.0
@@ -48,8 +48,9 @@ def policy(
 class ResolverProcess:
     """One name server for one Envoy, in the same network namespace, without privilege."""
 
-    def __init__(self, who: Identity, netns: Path | None) -> None:
+    def __init__(self, who: Identity, netns: Path | None, hosts: Mapping[str, Sequence[str]], servers: Sequence[tuple[str, int]]) -> None:
         self._who, self._netns = who, netns
+        self._hosts, self._servers = hosts, servers
         self._kept = KeptProcess("the name server", self._spawn)
         self._lock = threading.Lock()
         self._line = b""
@@ -65,9 +66,9 @@ class ResolverProcess:
     def pid(self) -> int | None:
         return self._kept.pid
 
-    def start(self, said: dict[str, Any]) -> None:
-        """Starts it with a first policy. Raises Unavailable."""
-        self._line = json.dumps(said).encode() + b"\n"
+    def start(self) -> None:
+        """Starts it; no name is listed yet. Raises Unavailable."""
+        self._line = self._policy_line(())
         self._kept.start()
         if not self._ready.wait(_READY_S):
             self.stop()
@@ -79,13 +80,16 @@ class ResolverProcess:
         """Ends it for good."""
         self._kept.stop()
 
-    def set(self, said: dict[str, Any]) -> None:
-        """Makes a policy the one in force before it returns; a name server that does not take it is started again with it."""
+    def allow(self, entries: Iterable[AllowlistEntry]) -> None:
+        """Answers for these entries from now on; a name server that does not take it in time is started again with it."""
         with self._lock:
-            self._line = json.dumps(said).encode() + b"\n"
+            self._line = self._policy_line(entries)
             process = self._kept.process
             if process is not None and process.poll() is None and not self._tell(process):
                 process.kill()
+
+    def _policy_line(self, entries: Iterable[AllowlistEntry]) -> bytes:
+        return json.dumps(policy(entries, self._hosts, self._servers, host_addresses())).encode() + b"\n"
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE

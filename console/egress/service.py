@@ -10,7 +10,7 @@ from pathlib import Path
 
 from console.domain.agent import AGENT_ID
 from console.domain.errors import Conflict, ConsoleError, Unavailable, UsageProblem
-from console.domain.network import Allowlist, AllowlistEntry, EgressRecord
+from console.domain.network import Allowlist, EgressRecord
 from console.egress.access_log import AccessLog
 from console.egress.addresses import host_addresses
 from console.egress.answers import Applied, Availability, Validation
@@ -21,11 +21,15 @@ from console.egress.files import Files
 from console.egress.live import LiveConfig, shrank
 from console.egress.parts import Slot, Surroundings
 from console.egress.relays import Relays
-from console.egress.resolver_process import ResolverProcess, policy, system_servers
+from console.egress.resolver_process import ResolverProcess, system_servers
 
 
 def _nobody_asked(agent_id: str) -> None:
     """A relay's death nobody wants to hear of."""
+
+
+def _surroundings(resolver: ResolverProcess) -> Surroundings:
+    return Surroundings(host_addresses(), resolver.address)
 
 
 class Egress:
@@ -52,12 +56,11 @@ class Egress:
         envoy, relay = identities()
         self._files = Files(dir, envoy)
         self._envoy = EnvoyProcess(self._files, envoy, netns)
-        self._resolver = ResolverProcess(relay, netns)
+        servers = [resolver] if resolver else ([] if netns else system_servers())
+        self._resolver = ResolverProcess(relay, netns, dict(hosts or {}), servers)
         self._live = LiveConfig(self._files, self._envoy.admin)
         self._log = AccessLog(self._files.access_log, on_record, lambda: self._live.allowlist, self._envoy.admin.reopen_logs)
         self._relays = Relays(relay, dir, relay_cgroup, self._forget, on_relay_death)
-        self._hosts = dict(hosts or {})
-        self._servers = [resolver] if resolver else ([] if netns else system_servers())
         self._config_lock = threading.RLock()
         self._started = False
 
@@ -76,8 +79,8 @@ class Egress:
             self._started = True
             try:
                 self._files.prepare()
-                self._resolver.start(self._policy(()))
-                self._live.around = self._surroundings()
+                self._resolver.start()
+                self._live.around = _surroundings(self._resolver)
                 self._log.start()
                 if not self._envoy.start():
                     raise Unavailable(f"Envoy does not start: {self._envoy.health()[1]}", "watchfloor doctor looks at what is missing.")
@@ -106,7 +109,7 @@ class Egress:
             return Validation(False, str(problem), 0.0)
         if not (can := self.available()).ok:
             return Validation(False, f"Envoy is {can.reason}. {can.remedy}", 0.0)
-        return self._envoy.validate(whole([Slot("s0", "validation")], allowlist, self._surroundings()))
+        return self._envoy.validate(whole([Slot("s0", "validation")], allowlist, _surroundings(self._resolver)))
 
     def apply(self, allowlist: Allowlist) -> Applied:
         """Makes a list the live one. ``ok`` only when Envoy confirmed it for every sandbox; else the old one is live, with Envoy's words.
@@ -132,15 +135,15 @@ class Egress:
         """Why it did not work, or empty."""
         if not self._started:
             return "Envoy was not started."
-        self._resolver.set(self._policy((*old.entries, *new.entries)))
+        self._resolver.allow((*old.entries, *new.entries))
         live = old
         try:
-            self._live.put(new, self._surroundings())
+            self._live.put(new, _surroundings(self._resolver))
             live = new
         except (ConsoleError, OSError) as error:
             return str(error)
         finally:
-            self._resolver.set(self._policy(live.entries))
+            self._resolver.allow(live.entries)
         return ""
 
     def attach(self, agent_id: str, pid: int, start_ticks: int, userns: bool) -> None:
@@ -155,10 +158,15 @@ class Egress:
                 raise Conflict(f"{agent_id} is attached already.", "Detach it first.")
             if not self._started:
                 raise Unavailable("Envoy was not started.", "Start the proxy first.")
-            slot = self._live.slots.get(agent_id) or self._live.add(agent_id)
             try:
+                slot = self._live.slots.get(agent_id) or self._live.add(agent_id)
                 self._relays.open(agent_id, f"sock/{slot.name}.sock", pid, start_ticks, userns)
-            except (ConsoleError, OSError):
+            except OSError as error:
+                self._live.remove(agent_id)
+                raise Unavailable(
+                    f"{agent_id} got no proxy: {error}.", "The agent was not started; mend the cause and try again."
+                ) from error
+            except ConsoleError:
                 self._live.remove(agent_id)
                 raise
 
@@ -199,12 +207,6 @@ class Egress:
             return "failed", "the access log is not being read"
         unreadable = f"; {self._log.unreadable} unreadable log lines" if self._log.unreadable else ""
         return state, detail + unreadable
-
-    def _policy(self, entries: Sequence[AllowlistEntry]) -> dict[str, object]:
-        return policy(entries, self._hosts, self._servers, host_addresses())
-
-    def _surroundings(self) -> Surroundings:
-        return Surroundings(host_addresses(), self._resolver.address)
 
     def _forget(self, agent_id: str) -> None:
         with self._config_lock:

@@ -30,7 +30,8 @@ ALLOWLIST = Allowlist(
 def running() -> Iterator[Stage]:
     with pytest.MonkeyPatch.context() as patch:
         # host.test leads to an address of "this host": its own are read from /proc/self/net, here one more.
-        patch.setattr("console.egress.service.host_addresses", lambda: ("192.0.2.77/32",))
+        for module in ("service", "resolver_process"):
+            patch.setattr(f"console.egress.{module}.host_addresses", lambda: ("192.0.2.77/32",))
         with stage() as it:
             applied = it.egress.apply(ALLOWLIST)
             assert applied.ok, applied.words
