@@ -147,22 +147,21 @@ class Leaf:
         return "sent"
 
     def events(self) -> dict[str, str]:
-        """``populated`` and ``frozen`` as the kernel words them; empty when the group was removed."""
+        """``populated`` and ``frozen`` as the kernel words them; a removed group is not populated."""
         try:
             raw = os.pread(self.events_fd, 4096, 0)
         except OSError as error:
             if error.errno in _GONE:
-                return {}
+                return {"populated": "0", "removed": "1"}
             raise
         return dict(line.split(" ", 1) for line in raw.decode().splitlines() if " " in line)
 
     def is_populated(self) -> bool:
         """Whether any live process is in it or below it; a removed group holds none. Unreadable reads as populated."""
         try:
-            events = self.events()
+            return self.events().get("populated") != "0"
         except OSError:
             return True
-        return bool(events) and events.get("populated") != "0"
 
     def pids(self, limit: int = 100_000) -> list[int]:
         """Members, those of groups below included."""

@@ -247,6 +247,8 @@ class Guard:
 
     def strike_the_risen(self) -> None:
         """Whatever shows up among the killed is struck again. Cheap enough for every quarter of a second."""
+        if self.is_killing():
+            return  # a kill that goes on strikes every 50 ms itself
         with self.lock:
             latched, tree = self.latch.state.latched, self.tree
             if latched and tree is not None and tree.agents.is_populated():

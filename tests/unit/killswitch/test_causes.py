@@ -1,0 +1,86 @@
+"""Causes of freeze: each removes only itself; they come back as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from console.domain.guard import CAUSES
+from console.killswitch import causes as causes_module
+from console.killswitch.causes import Causes, Hold, boottime, set_frozen
+from console.killswitch.durable import Damaged, seal, write_whole
+from console.killswitch.registry import Entry, Held
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(CAUSES))))
+def test_frozen_exactly_while_some_cause_was_added_and_not_removed(steps: list[tuple[bool, str]]) -> None:
+    model: set[str] = set()
+    causes = Causes(Path("/nowhere"))
+    for add, cause in steps:
+        (causes.add if add else causes.remove)("a", cause)
+        (model.add if add else model.discard)(cause)
+    assert causes.of("a") == model and causes.having("operator") == (["a"] if "operator" in model else [])
+
+
+def test_they_come_back(tmp_path: Path) -> None:
+    causes = Causes(tmp_path / "c")
+    causes.add("a", "hold")
+    causes.holds["h"] = Hold("h", "k", "ann", ["a"], 12.0)
+    causes.soft_stop, causes.lease_until = "why", boottime() + 50
+    causes.save()
+    again = Causes(tmp_path / "c")
+    again.load()
+    assert again.by_agent == {"a": {"hold"}} and again.soft_stop == "why" and again.lease_until == causes.lease_until
+    assert again.holds["h"].deadline is None and again.holds["h"].why  # a restart never fires a hold
+
+
+def test_a_lease_of_another_boot_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    causes = Causes(tmp_path / "c", lease_until=boottime() + 1000)
+    causes.save()
+    monkeypatch.setattr(causes_module, "boot_id", lambda: "another")
+    again = Causes(tmp_path / "c")
+    again.load()
+    assert again.lease_until == 0.0
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"causes": [], "holds": [], "soft_stop": "", "lease": None}, {"causes": {}, "holds": [{}], "soft_stop": "", "lease": None}]
+)
+def test_a_wrong_shape_is_damaged(tmp_path: Path, body: dict[str, object]) -> None:
+    write_whole(tmp_path / "c", seal(body))
+    with pytest.raises(Damaged):
+        Causes(tmp_path / "c").load()
+
+
+def test_unknown_causes_on_disk_are_left_out(tmp_path: Path) -> None:
+    write_whole(tmp_path / "c", seal({"causes": {"a": ["operator", "evil"]}, "holds": [], "soft_stop": "", "lease": None}))
+    causes = Causes(tmp_path / "c")
+    causes.load()
+    assert causes.of("a") == {"operator"}
+
+
+class Pauser:
+    def __init__(self, answer: str) -> None:
+        self.answer, self.asked = answer, list[str]()
+
+    def pause(self, container_id: str) -> str:
+        self.asked.append(f"pause {container_id}")
+        return self.answer
+
+    def unpause(self, container_id: str) -> str:
+        self.asked.append(f"unpause {container_id}")
+        return self.answer
+
+
+def test_a_container_without_a_writable_cgroup_is_paused_by_the_engine() -> None:
+    held = Held(Entry("a", "container", "contained", 0, container_id="ab" * 32))
+    good, bad = Pauser("204"), Pauser("HTTP 500")
+    assert set_frozen(held, True, good) == "sent" and good.asked == [f"pause {'ab' * 32}"]  # type: ignore[arg-type]
+    assert set_frozen(held, False, bad).startswith("failed") and bad.asked == [f"unpause {'ab' * 32}"]  # type: ignore[arg-type]
+
+
+def test_nothing_to_freeze_is_gone() -> None:
+    assert set_frozen(Held(Entry("a", "process", "managed", 0)), True, None) == "gone"

@@ -1,0 +1,66 @@
+"""Who a peer is: a proven agent, an operator, or unclear."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from console.killswitch import peers, processes
+from console.killswitch.cgroups import Mount
+from console.killswitch.peers import AgentPlaces, Peer, Standing, find_peer, inside_an_agent, is_among, judge, may_command
+
+NOBODY = AgentPlaces(Mount(Path("/m"), "/"), (Path("/m/watchfloor-0/agents"),), frozenset())
+
+
+def test_a_peer_is_who_connected() -> None:
+    a, b = socket.socketpair()
+    peer = find_peer(a)
+    assert (peer.pid, peer.uid) == (os.getpid(), os.geteuid()) and judge(peer, NOBODY) is Standing.OPERATOR
+    a.close()
+    b.close()
+
+
+@pytest.mark.parametrize("line", ["/watchfloor-0/agents", "/watchfloor-0/agents/a-00000000", "/watchfloor-0/agents/a-00000000/below/it"])
+def test_whoever_is_among_the_agents_is_one(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    monkeypatch.setattr(processes, "cgroup_line", lambda pid: line)
+    assert judge(Peer(os.getpid(), 0, 1), NOBODY) is Standing.AGENT
+
+
+def test_an_agents_pid_namespace_makes_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "pid_namespace", lambda pid: 77)
+    assert judge(Peer(os.getpid(), 0, 1), AgentPlaces(None, (), frozenset({77}))) is Standing.AGENT
+    assert judge(Peer(os.getpid(), 0, 1), AgentPlaces(None, (), frozenset({78}))) is Standing.UNCLEAR
+
+
+def test_whoever_cannot_be_looked_at_is_unclear() -> None:
+    assert judge(Peer(0, 0, None), NOBODY) is Standing.UNCLEAR
+    assert judge(Peer(2**22 + 5, 0, None), NOBODY) is Standing.UNCLEAR
+    assert judge(Peer(os.getpid(), 0, 1), NOBODY) is Standing.UNCLEAR  # the pid was reused
+
+
+def test_neighbouring_names_are_not_below() -> None:
+    assert not is_among(Path("/m/agents-2/x"), [Path("/m/agents")]) and not is_among(None, [Path("/")])
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("/watchfloor-1/agents/a", True),
+        ("/x/watchfloor-1/agents/a/b", True),
+        ("/watchfloor-1/control", False),
+        ("/agents/watchfloor-1", False),
+        ("/", False),
+    ],
+)
+def test_a_guard_knows_when_it_is_in_an_agent(monkeypatch: pytest.MonkeyPatch, line: str, expected: bool) -> None:
+    monkeypatch.setattr(processes, "cgroup_line", lambda pid: line)
+    assert inside_an_agent() is expected
+
+
+def test_the_supervisors_door_knows_its_uids() -> None:
+    own = os.geteuid()
+    assert may_command(own, None) and may_command(own, 5) and may_command(5, 5) and not may_command(6, 5) and not may_command(own + 1, None)
+    assert peers.judge is judge

@@ -1,0 +1,104 @@
+"""What /proc says, on real children of the test."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.killswitch import processes
+from console.killswitch.processes import Handle, find_marked
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    env = {"WATCHFLOOR_AGENT_ID": "a1", "WATCHFLOOR_INSTANCE": "0123abcd"}
+    process = subprocess.Popen(["/bin/sleep", "60"], env=env)
+    while processes.command_line(process.pid) != "/bin/sleep 60":
+        pass
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_name_full_of_parentheses_confuses_nothing(tmp_path: Path) -> None:
+    program = tmp_path / ") R 1 (x"
+    program.symlink_to("/bin/sleep")
+    process = subprocess.Popen([str(program), "60"])
+    try:
+        assert processes.parent(process.pid) == os.getpid() and processes.start_ticks(process.pid)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_what_is_gone_is_unknown() -> None:
+    process = subprocess.Popen(["/bin/true"])
+    process.wait()
+    assert processes.start_ticks(process.pid) is None and processes.state(process.pid) == "" and not processes.is_alive(process.pid)
+    assert (
+        processes.cgroup_line(process.pid) is None and processes.pid_namespace(process.pid) is None and processes.parent(process.pid) == 0
+    )
+
+
+def test_a_zombie_is_not_alive() -> None:
+    process = subprocess.Popen(["/bin/true"])
+    while processes.state(process.pid) != "Z":
+        pass
+    assert not processes.is_alive(process.pid)
+    process.wait()
+
+
+def test_ancestors_end_at_one(sleeper: subprocess.Popen[bytes]) -> None:
+    line = processes.ancestors(sleeper.pid)
+    assert {1, os.getpid(), os.getppid(), sleeper.pid} <= line
+
+
+def test_cgroup_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"9:name=systemd:/s\n8:pids,cpu:/p:q\n0::/watchfloor-x/agents/a (deleted)\n"
+    monkeypatch.setattr(processes, "_read", lambda *a: text)
+    assert processes.cgroup_line("self") == "/watchfloor-x/agents/a" and processes.cgroup_line("self", "pids") == "/p:q"
+    assert processes.cgroup_line("self", "memory") is None
+
+
+def test_only_the_process_that_was_meant_is_signalled(sleeper: subprocess.Popen[bytes]) -> None:
+    ticks = processes.start_ticks(sleeper.pid)
+    assert ticks is not None
+    for pid, start in ((sleeper.pid, ticks + 1), (1, 1), (0, 0), (-5, 1)):
+        with pytest.raises(ProcessLookupError):
+            Handle(pid, start)
+    handle = Handle(sleeper.pid, ticks)
+    assert handle.is_alive() and handle.send(signal.SIGKILL) == "sent"
+    sleeper.wait()
+    assert not handle.is_alive() and handle.send(signal.SIGKILL) == "gone"
+    handle.close()
+    handle.close()
+
+
+def test_marked_processes_are_of_this_instance_only(sleeper: subprocess.Popen[bytes]) -> None:
+    assert [(m.pid, m.agent_id) for m in find_marked("0123abcd", Path("/nowhere"))] == [(sleeper.pid, "a1")]
+    assert list(find_marked("0123abc", Path("/nowhere"))) == []
+
+
+def test_the_agents_socket_marks_as_well() -> None:
+    env = {"WATCHFLOOR_AGENT_ID": "a2", "WATCHFLOOR_AGENT_SOCKET": "/run/wf-test/agents/a2.sock"}
+    process = subprocess.Popen(["/bin/sleep", "60"], env=env)
+    try:
+        while processes.command_line(process.pid) != "/bin/sleep 60":
+            pass
+        assert [m.agent_id for m in find_marked("ffffffff", Path("/run/wf-test"))] == ["a2"]
+        assert list(find_marked("ffffffff", Path("/run/wf"))) == []
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_pending_kill_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_read", lambda *a: b"SigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\n")
+    assert processes.kill_is_pending(1)
+    monkeypatch.setattr(processes, "_read", lambda *a: b"SigPnd:\t0000000000000000\nShdPnd:\t0000000000000400\n")
+    assert not processes.kill_is_pending(1)

@@ -1,0 +1,127 @@
+"""The kill's own logic on stand-in leaves: outcomes, repeats, refusals, the second look."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.domain.kill import Outcome, StepName, StepStatus
+from console.killswitch import processes, reaper
+from console.killswitch.aims import Aim
+from console.killswitch.cgroups import Refused
+from console.killswitch.reaper import Field, Kill, Order
+from console.killswitch.registry import Entry, Held
+
+
+class StandInLeaf:
+    """Dies after so many kills; ``rises`` makes it populated again once it was empty."""
+
+    path = Path("/m/watchfloor-0/agents/a-00000000")
+    can_freeze = True
+
+    def __init__(self, kills: int = 1, refuses: bool = False, rises: bool = False) -> None:
+        self.left, self.refuses, self.rises, self.struck = kills, refuses, rises, 0
+        self.events_fd, self._end = os.pipe()
+
+    def check(self, *_: object) -> None:
+        if self.refuses:
+            raise Refused("it holds process 1")
+
+    def kill(self) -> str:
+        self.struck += 1
+        self.left -= 1
+        return "sent"
+
+    def is_populated(self) -> bool:
+        if self.left <= 0 and self.rises:
+            self.rises, self.left = False, 1
+            return False
+        return self.left > 0
+
+    def pids(self) -> list[int]:
+        return [os.getpid()] if self.left > 0 else []
+
+    def close(self) -> None:
+        os.close(self.events_fd)
+        os.close(self._end)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reaper, "SECOND_LOOK_S", 0.05)
+    monkeypatch.setattr(reaper, "LAST_LOOK_S", 0.3)
+    monkeypatch.setattr(processes, "find_marked", lambda *a: iter(()))
+
+
+@pytest.fixture
+def kill_of() -> Iterator[Any]:
+    made: list[StandInLeaf] = []
+
+    def run(*leaves: StandInLeaf, kind: str = "process", **more: Any) -> Kill:
+        made.extend(leaves)
+        aims = [
+            Aim(f"a{n}", Held(Entry(f"a{n}", kind, "managed", 0, str(leaf.path), 1, confirmed=True), leaf))  # type: ignore[arg-type]
+            for n, leaf in enumerate(leaves)
+        ]
+        field = Field("00000000", Path("/nowhere"), None, None, False, frozenset)
+        kill = Kill(Order("k1-test", "all", "why", "who"), field, [*aims, *more.pop("extra", [])], limit_s=0.4, **more)
+        kill.strike()
+        kill.run()
+        return kill
+
+    yield run
+    for leaf in made:
+        leaf.close()
+
+
+def test_zero_is_proven_and_told_twice(kill_of: Any) -> None:
+    told: list[tuple[str, bool]] = []
+    kill = kill_of(StandInLeaf(), StandInLeaf(), on_zero=lambda: told.append(("zero", True)), on_done=lambda: told.append(("done", True)))
+    receipt = kill.receipt()
+    assert receipt.verified_zero and receipt.complete and told == [("zero", True), ("done", True)] and kill.is_done
+    assert {t.outcome for t in receipt.targets} == {Outcome.PROVEN_ZERO}
+
+
+def test_a_kill_is_repeated_until_it_is_zero(kill_of: Any) -> None:
+    leaf = StandInLeaf(kills=4)
+    assert kill_of(leaf).receipt().verified_zero and leaf.struck == 4
+
+
+def test_what_does_not_die_is_not_proven_and_named(kill_of: Any) -> None:
+    receipt = kill_of(StandInLeaf(), StandInLeaf(kills=10**6)).receipt()
+    assert not receipt.verified_zero and [t.outcome for t in receipt.targets] == [Outcome.PROVEN_ZERO, Outcome.NOT_PROVEN]
+    assert [(s.agent_id, s.pid) for s in receipt.survivors] == [("a1", os.getpid())]
+    assert next(s for s in receipt.steps if s.name is StepName.ZERO).status is StepStatus.FAILED
+
+
+def test_a_leaf_that_holds_us_is_not_struck(kill_of: Any) -> None:
+    leaf = StandInLeaf(refuses=True)
+    receipt = kill_of(leaf).receipt()
+    assert leaf.struck == 0 and not receipt.verified_zero and "refused" in str(receipt.targets[0].evidence["writes"])
+    assert next(s for s in receipt.steps if s.name is StepName.SIGNAL).status is StepStatus.FAILED
+
+
+def test_what_rises_before_the_second_look_is_struck_again(kill_of: Any) -> None:
+    leaf = StandInLeaf(rises=True)
+    receipt = kill_of(leaf).receipt()
+    assert leaf.struck >= 2 and receipt.verified_zero
+    assert "again" in next(s for s in receipt.steps if s.name is StepName.SECOND_LOOK).detail
+
+
+def test_a_target_without_a_handle_is_never_proven(kill_of: Any) -> None:
+    bare = Aim("bare", Held(Entry("bare", "process", "managed", 0)))
+    receipt = kill_of(extra=[bare, Aim("unknown", None)]).receipt()
+    assert not receipt.verified_zero and {t.outcome for t in receipt.targets} == {Outcome.NOT_PROVEN}
+
+
+def test_nothing_to_kill_is_zero(kill_of: Any) -> None:
+    assert kill_of().receipt().verified_zero
+
+
+def test_a_receipt_before_the_proof_is_never_green() -> None:
+    kill = Kill(Order("k1-test", "all", "", ""), Field("0", Path("/"), None, None, False, frozenset), [])
+    assert not kill.receipt().verified_zero and not kill.receipt().complete and not kill.is_done
