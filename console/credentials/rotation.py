@@ -136,13 +136,14 @@ def _replace(tokens: Tokens, marker: _Marker, note: Callable[[str, bool, str], N
     # 2. Each secret: write the new one, read it back from where it is kept, compare with the old.
     path = tokens.store.folder / "rotation.json"
     for name in list(marker.before):
-        if name in marker.todo:
+        # Not done, or undone since (a backup was put back over it): a new value.
+        if name in marker.todo or _print(tokens.store.get(name)) == marker.before[name]:
             wrote = _renew(tokens, name)
             on_step(f"written {name}")
             if _print(tokens.store.get(name)) != wrote:
                 note(name, False, "failed: what was read back is not what was written")
                 continue
-            marker.todo.remove(name)
+            marker.todo = [other for other in marker.todo if other != name]
             _save_marker(path, marker)
             on_step(f"done {name}")
         now = tokens.store.get(name)

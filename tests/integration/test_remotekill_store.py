@@ -169,7 +169,7 @@ def test_the_last_resort_is_an_unconditional_write_with_read_back(gcs: StrictGcs
 
 
 def test_ok_needs_the_bytes_back(gcs: StrictGcs, fleet: Fleet) -> None:
-    store = RemoteStore("fleet", endpoint=gcs.url, write_deadline_s=1.5)
+    store = RemoteStore("fleet", endpoint=gcs.url, write_deadline_s=1.0)
     original = gcs.bucket.put
 
     def put(name: str, body: bytes, *rest: Any) -> Any:
@@ -184,7 +184,7 @@ def test_ok_needs_the_bytes_back(gcs: StrictGcs, fleet: Fleet) -> None:
 @pytest.mark.parametrize("kind", FAULTS)
 def test_every_fault_ends_a_write_by_its_deadline_with_words(gcs: StrictGcs, fleet: Fleet, kind: str) -> None:
     gcs.bucket.put(KEY, fleet.baseline())
-    store = RemoteStore("fleet", endpoint=gcs.url, write_deadline_s=1.5)
+    store = RemoteStore("fleet", endpoint=gcs.url, write_deadline_s=1.0)
     began = time.monotonic()
     with gcs.failing(kind):
         done = store.write_kill(fleet.kill(), fleet.keys)
@@ -273,7 +273,7 @@ def test_metadata_and_bytes_cannot_mix(gcs: StrictGcs, store: RemoteStore, fleet
 @pytest.mark.parametrize("kind", FAULTS)
 def test_every_fault_is_a_fault_and_never_a_document(gcs: StrictGcs, fleet: Fleet, kind: str) -> None:
     gcs.bucket.put(KEY, fleet.baseline())
-    store = RemoteStore("fleet", endpoint=gcs.url, read_deadline_s=1.5)
+    store = RemoteStore("fleet", endpoint=gcs.url, read_deadline_s=1.0)
     began = time.monotonic()
     with gcs.failing(kind):
         seen = store.read()

@@ -165,6 +165,36 @@ def test_a_crash_at_any_step_resumes_and_no_old_secret_survives(tmp_path: Path, 
 
 
 @pytest.mark.fault
+def test_a_resumed_rotation_still_presents_the_tokens_from_before_the_crash(tokens: Tokens) -> None:
+    first = tokens.issue("operator", "ann")
+
+    def crash(step: str) -> None:
+        if step == f"done {KEYS_NAME}":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rotate(tokens, honest(tokens), on_step=crash)
+    stale_key = first.split(".")[0]  # the header names the old kid
+
+    def keeps_old_keys(token: str) -> bool:
+        return token.split(".")[0] == stale_key or tokens.accepts(token, "operator")
+
+    done = rotate(tokens, {"door": keeps_old_keys})
+    assert done.resumed and not done.ok and "still accepts" in done.items[-1].detail
+
+
+@pytest.mark.fault
+def test_a_backup_put_back_in_the_middle_is_rotated_again(tokens: Tokens) -> None:
+    tokens.store.set("webhook", "old-value-1")
+    before, token = tokens.store.get(KEYS_NAME) or "", tokens.issue("operator", "ann")
+    assert not rotate(tokens, {}, ["webhook"]).ok
+    tokens.store.set("webhook", "old-value-1")
+    tokens.store.set(KEYS_NAME, before)
+    done = rotate(tokens, honest(tokens), ["webhook"])
+    assert done.ok and tokens.store.get("webhook") != "old-value-1" and not tokens.accepts(token, "operator")
+
+
+@pytest.mark.fault
 def test_a_damaged_marker_rotates_everything_again(tokens: Tokens) -> None:
     (tokens.store.folder / "rotation.json").write_text('{"todo": ["x"], "before"')
     token = tokens.issue("operator", "ann")
