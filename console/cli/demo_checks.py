@@ -51,8 +51,10 @@ class AfterPress:
     """What was seen after it. Witness numbers are the demo's own look at the kernel and the engine."""
 
     receipt: Receipt | None
+    watched: int
+    """Processes of agents that the demo itself found just before the press."""
     left_running: list[str]
-    """Processes in the instance's agent cgroups and its running containers, found without asking Watchfloor."""
+    """Those of them that still run, and whatever else is in the instance's agent cgroups or containers."""
     other: Receipt | None
     other_left: list[str]
     remote: str
@@ -133,9 +135,9 @@ def after_press(seen: AfterPress) -> list[Promise]:
         _judge("One press stops everything, and zero is proven", zero, told, told),
         _judge(
             "Nothing runs, by the kernel's and the engine's own lists",
-            not seen.left_running,
-            "no process in any agent's cgroup, no container; the double fork with setsid is dead too",
-            ", ".join(seen.left_running[:5]),
+            not seen.left_running and seen.watched > 0,
+            f"none of the {seen.watched} processes seen before, no container; what had forked twice with setsid is dead too",
+            ", ".join(seen.left_running[:5]) or "no process was seen before the press, so nothing is known",
         ),
         _judge("Nothing starts any more", bool(seen.restart_refused), seen.restart_refused, "an agent was started after the press"),
         _other(seen),

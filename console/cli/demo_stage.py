@@ -41,6 +41,7 @@ class Stage:
         self._hosts: list[Host] = []
         self._no_network = self._no_remote = ""
         self._boxes: dict[str, str] = {}
+        self._watched: dict[int, int] = {}
         self.other: Host | None = None
 
     # --- set up
@@ -164,6 +165,7 @@ class Stage:
 
     def press(self) -> Receipt | None:
         """``watchfloor panic`` as anybody would run it; its receipt, or None."""
+        self._watched = demo_witness.watched(self.first.places.instance_id)
         command = [sys.executable, "-m", "console", "panic", "--json", "--reason", "demo"]
         told = subprocess.run(
             [*command, "--state-dir", str(self.first.places.state_dir)],
@@ -182,12 +184,14 @@ class Stage:
     def after_press(self, receipt: Receipt | None) -> tuple[list[Promise], Receipt | None]:
         """What came of it, and the other host's receipt."""
         left = demo_witness.settled(self.first.places.instance_id, self._engine, 5)
+        left += [words for words in demo_witness.still_alive(self._watched) if words not in left]
         obeyed, other_left = self._other_receipt() if self.other else (None, [])
         audit: AuditVerdict | None = None
         with suppress(ConsoleError), self.first.client as client:
             audit = client.verify_audit()
         seen = AfterPress(
             receipt=receipt,
+            watched=len(self._watched),
             left_running=left,
             other=obeyed,
             other_left=other_left,

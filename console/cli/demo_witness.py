@@ -16,30 +16,63 @@ from urllib.parse import quote
 
 from console.cli.plain import plain
 
+PROC = Path("/proc")
 LABEL = "io.watchfloor.instance"
 
 
 def agent_processes(instance_id: str) -> list[int]:
-    """Every process whose cgroup is one of the instance's agents' (cgroups(7): inherited by every child, whatever it does)."""
-    return [int(f.name) for f in Path("/proc").iterdir() if f.name.isdecimal() and is_agents(int(f.name), instance_id)]
+    """Every process that belongs to one of the instance's agents: by its cgroup (cgroups(7): every child inherits it, whatever it
+    does), by its environment, or because it shares a PID namespace of its own with one that does."""
+    own = _pid_namespace("self")
+    everybody = [int(folder.name) for folder in PROC.iterdir() if folder.name.isdecimal()]
+    known = [pid for pid in everybody if is_agents(pid, instance_id)]
+    namespaces = {_pid_namespace(pid) for pid in known} - {own, ""}
+    return [pid for pid in everybody if pid in known or (_pid_namespace(pid) in namespaces and alive(pid))]
+
+
+def watched(instance_id: str) -> dict[int, int]:
+    """The same now, as pid and start time: to be looked for again after the press, whatever they turn into."""
+    return {pid: start for pid in agent_processes(instance_id) if (start := _start(pid))}
+
+
+def still_alive(before: dict[int, int]) -> list[str]:
+    """Which of those watched still run, as words."""
+    return [f"process {pid} ({_name(pid)})" for pid, start in before.items() if _start(pid) == start and alive(pid)]
+
+
+def _start(pid: int) -> int:
+    """Field 22 of /proc/PID/stat, or 0."""
+    try:
+        return int((PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[19])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def _pid_namespace(pid: int | str) -> str:
+    try:
+        return str((PROC / str(pid) / "ns" / "pid").readlink())
+    except OSError:
+        return ""
 
 
 def is_agents(pid: int, instance_id: str) -> bool:
-    """Whether a living process is in the cgroup of one of the instance's agents."""
+    """Whether a living process has the cgroup or the environment of one of the instance's agents."""
     mark = f"/watchfloor-{instance_id}/"
-    folder = Path("/proc") / str(pid)
-    try:
+    folder = PROC / str(pid)
+    lines, variables = [], []
+    with contextlib.suppress(OSError):
         lines = (folder / "cgroup").read_text().splitlines()
-    except OSError:
-        return False
+    with contextlib.suppress(OSError):
+        variables = (folder / "environ").read_bytes().split(b"\0")
     # v2 "0::/watchfloor-ID/agents/LEAF", v1 "4:pids:/watchfloor-ID/LEAF"; control and relays are not agents.
-    return alive(pid) and any(mark in line and f"{mark}control" not in line and f"{mark}relays" not in line for line in lines)
+    in_leaf = any(mark in line and f"{mark}control" not in line and f"{mark}relays" not in line for line in lines)
+    return alive(pid) and (in_leaf or f"WATCHFLOOR_INSTANCE={instance_id}".encode() in variables)
 
 
 def alive(pid: int) -> bool:
     """Whether there is such a process and it is no zombie."""
     try:
-        return (Path("/proc") / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+        return (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     except (OSError, IndexError):
         return False
 
@@ -47,7 +80,7 @@ def alive(pid: int) -> bool:
 def is_guard(pid: int, instance_id: str) -> bool:
     """Whether the process is the instance's guard."""
     try:
-        words = (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")
+        words = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
     return b"console.killswitch" in words and f"--instance={instance_id}".encode() in words
@@ -55,7 +88,7 @@ def is_guard(pid: int, instance_id: str) -> bool:
 
 def guards(instance_id: str) -> list[int]:
     """The instance's guard, if it runs: the kernel's lock lets there be one."""
-    return [int(f.name) for f in Path("/proc").iterdir() if f.name.isdecimal() and is_guard(int(f.name), instance_id)]
+    return [int(f.name) for f in PROC.iterdir() if f.name.isdecimal() and is_guard(int(f.name), instance_id)]
 
 
 def containers(instance_id: str, engine_socket: str, *, every: bool = False) -> list[str]:
@@ -95,7 +128,7 @@ def settled(instance_id: str, engine_socket: str, wait_s: float) -> list[str]:
 
 def _name(pid: int) -> str:
     try:
-        return plain((Path("/proc") / str(pid) / "comm").read_text().strip(), 20)
+        return plain((PROC / str(pid) / "comm").read_text().strip(), 20)
     except OSError:
         return "gone"
 

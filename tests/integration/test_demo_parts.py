@@ -20,6 +20,7 @@ from console.cli import demo_web, demo_witness
 from console.cli.demo_standins import BUCKET, Bucket, WebHosts, bucket_program, start_bucket, start_web_hosts
 from console.cli.embedded import child_environment
 from console.domain.errors import Unavailable
+from tests.leaks import SESSION_VARIABLE
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces and cgroups need root here")
 
@@ -122,6 +123,28 @@ def test_the_witness_finds_what_ran_away_and_the_broom_removes_it(leaf: tuple[st
     assert demo_witness.settled(instance, "/nonexistent.sock", 10) == []
     assert demo_witness.remove_cgroups(instance) == []
     assert not folder.exists()
+
+
+def test_the_witness_knows_an_agent_by_its_environment_and_what_shares_its_pid_namespace() -> None:
+    instance = secrets.token_hex(4)
+    sleep = shutil.which("sleep") or "sleep"
+    # As an ordinary user has it: no cgroup, a PID namespace; the second process has forgotten its environment.
+    inside = ["unshare", *([] if os.geteuid() == 0 else ["--user"]), "--pid", "--fork", "--kill-child", "--mount-proc"]
+    child = subprocess.Popen(
+        [*inside, "/bin/sh", "-c", 'env -i setsid "$1" 60 & wait', "sh", sleep],
+        env={"PATH": os.defpath, "WATCHFLOOR_INSTANCE": instance, SESSION_VARIABLE: os.environ[SESSION_VARIABLE]},
+    )
+    deadline = time.monotonic() + 10
+    while len(before := demo_witness.watched(instance)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(before) == 3  # unshare itself, the shell, and what ran away
+    assert child.pid in before
+    assert len(demo_witness.still_alive(before)) == 3
+    child.kill()
+    child.wait()
+    while demo_witness.still_alive(before) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert demo_witness.still_alive(before) == []
 
 
 def test_a_process_that_is_not_what_was_meant_is_not_signalled() -> None:
