@@ -204,3 +204,27 @@ def test_another_mount_inside_the_workspace_is_not_entered(tmp_path: Path) -> No
         """,
     )
     assert len(said) == 4 and all("mount" in words or "file system" in words for words in said.values()), said
+
+
+def test_a_bind_mount_of_the_same_file_system_is_not_entered(tmp_path: Path) -> None:
+    said = run_on_a_small_disk(
+        tmp_path / "disk",
+        """
+        from console.domain.errors import Denied
+        from console.domain.rollback import RollbackKind
+        from console.rollback.store import RollbackStore
+        ws = disk / "workspaces" / "c1"
+        (ws / "b").mkdir(parents=True)
+        (disk / "outside").mkdir()
+        (disk / "outside" / "x").write_text("canary")
+        subprocess.run(["mount", "--bind", str(disk / "outside"), str(ws / "b")], check=True)
+        store = RollbackStore(disk / "rollback", disk / "workspaces")
+        try:
+            said = store.snapshot("a1", "c1", RollbackKind.FILE_WRITE, "b/x").before_sha256
+        except Denied as error:
+            said = error.what
+        store.close()
+        print(json.dumps(said))
+        """,
+    )
+    assert "across a mount" in said
