@@ -30,6 +30,8 @@ from console.supervisor.peers import is_agent, peer_of
 from console.supervisor.scribe import Scribe
 from console.supervisor.views import agent_view
 
+SWITCH_S = 30.0
+
 
 @dataclass(slots=True)
 class _Held:
@@ -176,5 +178,8 @@ class AgentRoutes:
         finally:
             # Even if the disk refused: tightening acts first (promise 5).
             self._core.post(e.PrivateDataRegistered(at, boot, self._id, body.dataset, body.source, level, mode_for(level)))
+        # Nor before its network was really cut: established flows are gone when this is answered.
+        if switch := self._core.switching.get(self._id):
+            await asyncio.wait([switch], timeout=SWITCH_S)
         agent = self._core.state.agents[self._id]
         return answer(agent_view(agent, self._core.state, self._core.meters, at))

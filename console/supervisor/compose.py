@@ -11,8 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from console.audit.database import Damaged
 from console.audit.log import AuditLog
+from console.audit.segments import set_aside
 from console.credentials.keyring_store import Store
+from console.credentials.rotation import unfinished
 from console.credentials.tokens import Tokens
 from console.domain import event as e
 from console.domain.agent import Agent
@@ -41,6 +44,7 @@ from console.supervisor.parts import Parts
 from console.supervisor.peers import is_operator, peer_of
 from console.supervisor.remote import RemoteDesk
 from console.supervisor.revive import ensure_guard
+from console.supervisor.rotate import rotate_step
 from console.supervisor.runner import Runner
 from console.supervisor.scribe import Scribe
 from console.supervisor.stop import StopDesk
@@ -59,8 +63,8 @@ class Supervisor:
         spawn = SpawnLimits(max_depth=options.spawn.max_depth, max_children=options.spawn.max_children)
         self.core = Core(Engine(EngineState(spawn=spawn)))
         self.ledger = Ledger(places.ledger_db)
-        self.audit = AuditLog(places.audit_db)
         self.guard_pid = ensure_guard(places, options)
+        self.audit, self.set_aside = _open_audit(places)
         self.parts = self._parts()
         self.doors = AgentDoors(places, self.core, self.parts.scribe, cgroups=bool((self.guard_status.get("caps") or {}).get("cgroup")))
         self.launcher = Launcher(self.parts, self.doors)
@@ -136,6 +140,10 @@ class Supervisor:
         await self._restore()
         door = Door(self.places.operator_sock, OperatorRoutes(self.desk).app(), self._accepts, mode=0o600)
         await door.open()
+        if self.set_aside is not None:
+            words = f"a damaged audit log was set aside as {self.set_aside.name}; a new segment begins and this host starts killed"
+            self.parts.scribe.record(Record("supervisor", "audit.set_aside", words, verdict="not_proven", must=True))
+            self.parts.notice(words, "red")
         on_ready()
         self.follower.start()
         self.runner.task(self.runner.look_after())
@@ -170,8 +178,15 @@ class Supervisor:
         self.core.meters.today_usd = self.ledger.spend_today(now()[0]).cost_usd
         for agent_id in alive:
             await self._reopen(self.core.state.agents[agent_id])
+        if unfinished(self.parts.tokens):
+            # A crash in the middle of a rotation is taken up before anything else is trusted; its proof comes with the server.
+            asyncio.get_running_loop().create_task(self._finish_rotation())
         for kill_id in self.stop.load():
             self.stop.finish(kill_id)
+
+    async def _finish_rotation(self) -> None:
+        step = await rotate_step(self.parts, True, now()[0])
+        self.parts.scribe.record(Record("supervisor", "secrets.rotated", f"an unfinished rotation: {step.detail}", verdict=step.status))
 
     def _contexts(self) -> dict[str, tuple[Sensitivity, NetworkMode]]:
         levels, modes = self.ledger.levels(), self.ledger.modes()
@@ -233,6 +248,19 @@ class Supervisor:
         self.ledger.close()
         with suppress(ConsoleError):
             self.parts.guard.call("heartbeat", planned_restart_s=120)
+
+
+def _open_audit(places: Places) -> tuple[AuditLog, Path | None]:
+    """The log; a damaged one is set aside whole, a new segment begins, and the instance starts killed (THREATS.md, fault 11)."""
+    try:
+        return AuditLog(places.audit_db), None
+    except Damaged as error:
+        log.error("the audit log is damaged: %s", error)
+        aside = set_aside(places.audit_db)
+        guard = GuardClient(places.guard_supervisor_sock)
+        guard.press("all", "the audit log is damaged", "supervisor", timeout_s=10)
+        guard.close()
+        return AuditLog(places.audit_db), aside
 
 
 def _path(text: str) -> Path | None:

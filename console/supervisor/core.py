@@ -34,6 +34,8 @@ class Core:
     run: Callable[[c.Command], None] | None = None
     dirty: set[AgentId] = field(default_factory=set)
     launches: dict[AgentId, asyncio.Future[None]] = field(default_factory=dict)
+    switching: dict[AgentId, asyncio.Task[None]] = field(default_factory=dict)
+    """Network switches under way."""
     unsaved: list[asyncio.Future[None]] = field(default_factory=list)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when somebody waits for the next write."""

@@ -16,6 +16,7 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity, SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.network import NetworkMode
+from console.sandbox.cut import cut_container
 from console.sandbox.environment import scrub
 from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
@@ -233,14 +234,18 @@ class Launcher:
             if command.mode is NetworkMode.NONE and command.agent_id in self._parts.egress.attached():
                 await asyncio.to_thread(self._parts.egress.detach, command.agent_id)
         elif running is not None and agent.container_id:
-            enforced, note = await asyncio.to_thread(self._disconnect, running)
+            enforced, note = await self._disconnect(command.agent_id, running)
         self._parts.core.post(e.NetworkSwitched(*now(), command.agent_id, command.mode, enforced, note))
 
-    def _disconnect(self, running: Running) -> tuple[bool, str]:
+    async def _disconnect(self, agent_id: AgentId, running: Running) -> tuple[bool, str]:
+        """Freeze (cause: switch), disconnect, verify from outside, thaw of that cause (findings, network: decided)."""
+        guard, prepared = self._parts.guard, running.prepared
+        await asyncio.to_thread(guard.freeze, [str(agent_id)], "switch", "supervisor")
         try:
-            running.sandbox.disconnect(running.prepared)
-        except (ConsoleError, OSError) as error:
-            return False, f"the engine did not disconnect it: {error}"
+            await asyncio.to_thread(cut_container, self._parts.options.engine(), prepared.container_id, prepared.pid)
+        except ConsoleError as error:
+            return False, str(error)  # it stays frozen: what could not be cut must not go on
+        await asyncio.to_thread(guard.thaw, [str(agent_id)], "switch", "supervisor")
         return True, ""
 
     async def reconnect(self, agent_id: str) -> None:

@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 
 from console.api import messages as m
 from console.domain.command import Record
-from console.domain.errors import Conflict, Killed, NotFound, Unavailable, UsageProblem
+from console.domain.errors import Conflict, Denied, Killed, NotFound, Unavailable, UsageProblem
 from console.domain.network import Allowlist, AllowlistEntry
+from console.egress.url_test import judge_url
 from console.supervisor.parts import Parts
 from console.supervisor.views import entry_from_body, entry_view
 
@@ -74,6 +75,7 @@ class NetworkDesk:
             raise Killed("The kill switch is latched: the allowlist cannot be changed.", "Rearm first.")
         if verb != "remove":
             entry.check()
+            self._refuse_the_kill_files_host(entry)
         available = parts.egress.available()
         if not available.ok:
             raise Unavailable(f"The change cannot be validated: Envoy is not available, because {available.reason}.", available.remedy)
@@ -108,15 +110,15 @@ class NetworkDesk:
             words=words,
         )
 
+    def _refuse_the_kill_files_host(self, entry: AllowlistEntry) -> None:
+        """An agent that reaches the kill file's host could talk to the bucket (THREATS.md, N7)."""
+        remote = self._parts.options.remote
+        host = (urlsplit(remote.endpoint).hostname or "") if remote.endpoint else "storage.googleapis.com"
+        if remote.bucket and entry.covers_host(host):
+            raise Denied(f"{host} holds the kill file: agents never reach it.", "Name another host.")
+
     async def test(self, body: m.UrlTestBody) -> m.UrlTestView:
         """Judges a URL by the live list, or by the list with a draft entry in it; with Envoy's word on the draft if asked."""
-        url = urlsplit(body.url)
-        try:
-            port = url.port or {"http": 80, "https": 443}.get(url.scheme, 0)
-        except ValueError as error:
-            raise UsageProblem("The port of the URL is not a number.", "For example https://api.example.com/v1/") from error
-        if url.scheme not in ("http", "https") or not url.hostname or url.username or url.password:
-            raise UsageProblem("The URL must be http or https, with a host and no user name.", "For example https://api.example.com/v1/")
         allowlist = self.allowlist
         envoy_valid, envoy_words = None, ""
         if body.entry is not None:
@@ -126,8 +128,7 @@ class NetworkDesk:
             if body.validate_with_envoy and self._parts.egress.available().ok:
                 checked = await asyncio.to_thread(self._parts.egress.validate, allowlist)
                 envoy_valid, envoy_words = checked.ok, checked.words
-        method = "CONNECT" if url.scheme == "https" else body.method.upper()
-        judged = allowlist.judge(method, url.hostname.lower(), port, url.path or "/")
+        judged = judge_url(allowlist, body.method, body.url)
         return m.UrlTestView(
             allowed=judged.allowed, entry_id=judged.entry_id, reason=judged.reason, envoy_valid=envoy_valid, envoy_words=envoy_words
         )

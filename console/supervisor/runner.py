@@ -8,13 +8,13 @@ import time
 from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, assert_never
-from urllib.parse import urlsplit
 
 from console.domain import command as c
-from console.domain.errors import ConsoleError
+from console.domain.errors import ConsoleError, UsageProblem
 from console.domain.network import NetworkMode
 from console.domain.permission import Decision, Verdict
 from console.domain.rollback import RollbackKind
+from console.egress.url_test import judge_url
 from console.supervisor.launch import Launcher
 from console.supervisor.network import NetworkDesk
 from console.supervisor.parts import Parts
@@ -59,8 +59,8 @@ class Runner:
                 self.task(self._launcher.start(command))
             case c.HaltAgents(agent_ids, reason):
                 self.task(self._stop.halt(agent_ids, reason))
-            case c.SwitchNetwork():
-                self.task(self._launcher.switch(command))
+            case c.SwitchNetwork(agent_id, _mode, _why):
+                self._parts.core.switching[agent_id] = self.task(self._launcher.switch(command))
             case c.SnapshotThenAnswer():
                 self.task(self._snapshot(command))
             case c.JudgeUrl():
@@ -70,11 +70,12 @@ class Runner:
             case _:
                 assert_never(command)  # type: ignore[arg-type]
 
-    def task(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def task(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Runs it in the background; an error is logged and shown, never lost."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self.tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
@@ -128,18 +129,14 @@ class Runner:
                     self._parts.core.hub.publish("rollback", {"record_id": record_id, "state": "seen" if seen else "unknown"})
 
     def _judge_url(self, command: c.JudgeUrl) -> None:
-        url = urlsplit(command.url)
-        try:
-            port = url.port or (443 if url.scheme == "https" else 80)
-        except ValueError:
-            port = 0
-        host = (url.hostname or "").lower()
         if command.mode is NetworkMode.NONE:
             decision = Decision(Verdict.DENY, "network NONE", "no destination can be reached")
         elif command.mode is NetworkMode.FULL:
             decision = Decision(Verdict.ALLOW, "network FULL", "not inspected")
         else:
-            method = "CONNECT" if url.scheme == "https" else "GET"
-            judged = self._network.allowlist.judge(method, host, port, url.path or "/")
-            decision = Decision(Verdict.ALLOW if judged.allowed else Verdict.DENY, "allowlist", judged.reason)
+            try:
+                judged = judge_url(self._network.allowlist, "GET", command.url)
+                decision = Decision(Verdict.ALLOW if judged.allowed else Verdict.DENY, "allowlist", judged.reason)
+            except UsageProblem as error:
+                decision = Decision(Verdict.DENY, "allowlist", error.what)
         self._answer(command.agent_id, command.request_id, decision)

@@ -1,0 +1,45 @@
+"""Taking a running container's network away: disconnected from every network, then looked at from outside until only ``lo`` is left."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+
+from docker import APIClient
+from docker.errors import DockerException, NotFound
+from requests.exceptions import RequestException
+
+from console.domain.errors import ConsoleError
+from console.sandbox.docker import find_socket
+
+ENGINE_S = 10
+PROOF_S = 3.0
+
+
+def interfaces(pid: int) -> list[str]:
+    """Names of the network interfaces in a process's namespace (/proc/PID/net/dev, proc(5))."""
+    lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]
+    return sorted(line.partition(":")[0].strip() for line in lines)
+
+
+def cut_container(engine_socket: str | None, container_id: str, pid: int) -> None:
+    """Ends every network of a container; returns only when its namespace holds nothing but ``lo``. Raises ConsoleError otherwise."""
+    try:
+        client = APIClient(base_url=f"unix://{find_socket(engine_socket)}", version="auto", timeout=ENGINE_S)
+        with contextlib.closing(client):
+            networks = client.inspect_container(container_id)["NetworkSettings"]["Networks"]
+            for name in networks:
+                if name not in ("none", "host"):
+                    with contextlib.suppress(NotFound):
+                        client.disconnect_container_from_network(container_id, name, force=True)
+    except (DockerException, RequestException, OSError) as error:
+        raise ConsoleError(f"The engine did not disconnect it: {str(error)[:200]}", "Kill the agent, or try again.") from error
+    until = time.monotonic() + PROOF_S
+    try:
+        while interfaces(pid) != ["lo"]:
+            if time.monotonic() > until:
+                raise ConsoleError(f"Interfaces are left: {', '.join(interfaces(pid))[:100]}.", "Kill the agent.")
+            time.sleep(0.02)
+    except OSError as error:
+        raise ConsoleError("It ended meanwhile.", "") from error
