@@ -33,6 +33,14 @@ as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
 
+# Runs a command whose words matter only when it fails.
+quietly() {
+  local words status=0
+  words=$("$@" 2>&1) || status=$?
+  [ $status = 0 ] || printf '%s\n' "$words" >&2
+  return $status
+}
+
 can_install() { command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; }
 
 system_packages() {
@@ -46,14 +54,23 @@ system_packages() {
     return 0
   fi
   say "installing system packages:" $missing
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q >/dev/null
+  quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q || die "apt could not read its package lists"
   for wanted in $missing; do
     for name in ${wanted//|/ }; do
       if apt-cache show "$name" >/dev/null 2>&1; then names+=("$name"); break; fi
     done
   done
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${names[@]}" >/dev/null ||
+  quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${names[@]}" ||
     die "apt could not install: ${names[*]}"
+}
+
+# Agents run as a user of their own when started by root; on every Debian / has mode 755, in some chroots it has 700 and no user can start anything.
+root_folder() {
+  local mode
+  mode=$(stat -c %a /)
+  [ "$(id -u)" = 0 ] && [ $((0$mode & 1)) = 0 ] || return 0
+  say "no other user can pass / (mode $mode): setting it to 755, as Debian has it"
+  chmod 755 /
 }
 
 # --- 2. Python and the virtual environment ---
