@@ -36,8 +36,10 @@ class FakeGuard:
         self._holds: dict[str, asyncio.TimerHandle] = {}
         self._count = 100
         self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
         with contextlib.suppress(ConnectionError, ValueError, asyncio.IncompleteReadError):
             while line := await reader.readline():
                 message = decode(line)
@@ -45,7 +47,15 @@ class FakeGuard:
                 if not self.mute:
                     writer.write(encode(self._answer(message)))
                     await writer.drain()
+        self._writers.discard(writer)
         writer.close()
+
+    async def close(self) -> None:
+        """Ends every connection."""
+        for writer in list(self._writers):
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
     def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
         op = message.get("op")

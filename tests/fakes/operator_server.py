@@ -275,6 +275,7 @@ class FakeHouse:
             ready.cancel()
             if guard is not None:
                 guard.close()
+                await self.guard.close()
             self.places.guard_sock.unlink(missing_ok=True)
             self.places.operator_sock.unlink(missing_ok=True)
 

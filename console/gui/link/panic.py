@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QObject, QProcess, Signal
 
@@ -43,6 +44,15 @@ class GuardPort(QObject):
     def press(self) -> None:
         """Kills everything now."""
         self._guard.call("press", scope="all", reason=self._reason, by=self._by).failed(self._press_failed)
+
+    def make_sure(self) -> None:
+        """Asks whether the hold has killed; presses when it has not, or when the answer cannot be read."""
+
+        def judge(answer: dict[str, Any]) -> None:
+            if answer.get("latched") is not True:
+                self.press()
+
+        self._guard.call("status").then(judge).failed(self._press_failed)
 
     def without_guard(self) -> None:
         """``python -m console panic``: asks the guard once more, then kills from the registry on disk."""

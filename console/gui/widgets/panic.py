@@ -18,7 +18,7 @@ ARMED_S = 5.0
 AGAIN_S = 2.0
 NOTE_S = 6.0
 CHECK_MS = 500
-"""A hold that ended without the guard saying that it killed is followed by a press."""
+"""After a hold that ended without news of a kill the guard is asked, and pressed unless it killed."""
 
 
 class PanicState(Enum):
@@ -41,6 +41,9 @@ class PanicPort(Protocol):
     def let_go(self, hold_id: str) -> None: ...
 
     def press(self) -> None: ...
+
+    def make_sure(self) -> None:
+        """The hold is over: press, unless the guard says that it killed."""
 
     def without_guard(self) -> None:
         """The same kill by a process of its own, from the registry on disk."""
@@ -157,7 +160,7 @@ class PanicMachine(QObject):
 
     def _check(self) -> None:
         if self.state is PanicState.KILLING:
-            self._port.press()
+            self._port.make_sure()
 
     def _disarm(self) -> None:
         if self.state in (PanicState.ARMED, PanicState.AGAIN):

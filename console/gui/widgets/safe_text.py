@@ -26,7 +26,7 @@ def safe_text(value: object, limit: int = LIMIT) -> str:
     if text[:1] == _FSI and text[-1:] == _PDI and any(unicodedata.bidirectional(c) in _RIGHT_TO_LEFT for c in text[: limit * 8]):
         text = text[1:-1]  # what this function isolated before stays as it was
     cut = len(text) > limit * 8
-    shown = _visible(_without_lookalikes(text[: limit * 8]))
+    shown = _without_lookalikes(_visible(text[: limit * 8]))
     if cut or len(shown) > limit:
         shown = shown[: max(1, limit - 1)] + "…"
     if any(unicodedata.bidirectional(c) in _RIGHT_TO_LEFT for c in shown):

@@ -12,7 +12,9 @@ def usd(value: float) -> str:
         return "$?"
     if 0 < value < 0.005:
         return "<$0.01"
-    return f"${value:,.2f}" if abs(value) < 1e6 else f"${min(value, 9.99e14):.3g}"
+    if abs(value) < 1e6:
+        return f"${value:,.2f}"
+    return f"${count(value)}" if abs(value) < 1e12 else ">$1 T"
 
 
 def count(value: float) -> str:
@@ -29,7 +31,7 @@ def span(seconds: float) -> str:
     """How long something lasts: ``9 s``, ``31m``, ``2h 14m``, ``3 d``."""
     if not math.isfinite(seconds):
         return "?"
-    seconds = max(0.0, seconds)
+    seconds = float(round(max(0.0, seconds)))
     if seconds < 60:
         return f"{seconds:.0f} s"
     if seconds < 3600:
@@ -43,7 +45,7 @@ def long_span(seconds: float) -> str:
     """``4 s``, ``2 min 04 s``, ``4 h 41 min``."""
     if not math.isfinite(seconds):
         return "?"
-    seconds = max(0.0, seconds)
+    seconds = float(round(max(0.0, seconds)))
     if seconds < 60:
         return f"{seconds:.0f} s"
     if seconds < 3600:

@@ -87,7 +87,10 @@ class FleetPage(Page):
 
     def on_models(self) -> None:
         fleet = self.desk.fleet
+        waited = self.first_run.hasFocus()
         self._stack.setCurrentIndex(0 if fleet.rows else 1)
+        if waited and fleet.rows:
+            self.view.setFocus()
         self.first_run.on_models()
         self.table.refresh()
         self._show_pane()
