@@ -10,7 +10,7 @@ from console.cli import demo_fleet, demo_web
 from console.cli.fleet import network_words
 from console.domain import kill
 from console.domain.errors import ExitCode
-from console.domain.kill import Receipt
+from console.domain.kill import Outcome, Receipt, StepName, Target
 
 
 class Verdict(Enum):
@@ -51,6 +51,8 @@ class AfterPress:
     """What was seen after it. Witness numbers are the demo's own look at the kernel and the engine."""
 
     receipt: Receipt | None
+    escaper: Target | None
+    """The proof for the agent that forks twice, leaves its session and clears its environment."""
     watched: int
     """Processes of agents that the demo itself found just before the press."""
     left_running: list[str]
@@ -133,10 +135,11 @@ def after_press(seen: AfterPress) -> list[Promise]:
     )
     found = [
         _judge("One press stops everything, and zero is proven", zero, told, told),
+        _escaper(seen.escaper),
         _judge(
             "Nothing runs, by the kernel's and the engine's own lists",
             not seen.left_running and seen.watched > 0,
-            f"none of the {seen.watched} processes seen before, no container; what had forked twice with setsid is dead too",
+            f"none of the {seen.watched} processes seen before, no container",
             ", ".join(seen.left_running[:5]) or "no process was seen before the press, so nothing is known",
         ),
         _judge("Nothing starts any more", bool(seen.restart_refused), seen.restart_refused, "an agent was started after the press"),
@@ -146,6 +149,15 @@ def after_press(seen: AfterPress) -> list[Promise]:
     whole = audit is not None and audit.whole and audit.records > 0
     words = "it could not be read" if audit is None else f"{audit.records} records{'' if audit.whole else f': {audit.why}'}"
     return [*found, _judge("The audit record is whole", whole, words, words)]
+
+
+def _escaper(target: Target | None) -> Promise:
+    claim = "What forks twice, calls setsid and clears its environment dies with its agent"
+    before = target.evidence.get("pids_before") if target is not None else None
+    count = len(before) if isinstance(before, list) else 0
+    words = f"{count} processes before, {target.outcome.value.replace('_', ' ')}" if target is not None else "it was not among the targets"
+    # Its init, itself, and at least two that ran away.
+    return _judge(claim, target is not None and target.outcome is Outcome.PROVEN_ZERO and count >= 4, words, words)
 
 
 def _other(seen: AfterPress) -> Promise:

@@ -19,7 +19,7 @@ from console.cli.demo_checks import AfterPress, BeforePress, Promise, Verdict
 from console.cli.demo_hosts import Host, engine_socket_here, host_environment, make_host, make_keys
 from console.cli.demo_standins import BUCKET_WORDS, WEB_WORDS, Bucket, WebHosts, start_bucket, start_web_hosts
 from console.domain.errors import ConsoleError, Unavailable
-from console.domain.kill import Receipt, receipt_from_json
+from console.domain.kill import Receipt, Target, receipt_from_json
 
 ENVOY_S = 60.0
 OTHER_S = 60.0
@@ -191,6 +191,7 @@ class Stage:
             audit = client.verify_audit()
         seen = AfterPress(
             receipt=receipt,
+            escaper=self._escaper(receipt),
             watched=len(self._watched),
             left_running=left,
             other=obeyed,
@@ -200,6 +201,10 @@ class Stage:
             audit=audit,
         )
         return demo_checks.after_press(seen), obeyed
+
+    def _escaper(self, receipt: Receipt | None) -> Target | None:
+        ids = {agent.id for agent in self.fleet().agents if agent.name == demo_fleet.ESCAPER}
+        return next((t for t in receipt.targets if t.agent_id in ids), None) if receipt else None
 
     def _launch_once_more(self) -> str:
         try:

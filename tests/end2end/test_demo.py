@@ -52,7 +52,7 @@ def test_every_promise_holds_on_a_real_fleet_and_nothing_is_left(folder: Path) -
     assert process.returncode == 0, said
     assert "NOT HELD" not in said
     assert "not shown" not in said
-    assert len(re.findall(r"^held ", said, re.MULTILINE)) == 13
+    assert len(re.findall(r"^held ", said, re.MULTILINE)) == 14
     # The tree, the receipt, the other host's receipt, the commands to look at it.
     for words in ("market-research", "deep-reader", "docs-reader", "box-proxied", "halted"):
         assert words in said

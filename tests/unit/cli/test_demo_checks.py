@@ -44,6 +44,7 @@ RECEIPT = Receipt("k-1", "0a0a0a0a", "all", "demo", "me", 1.0, verified_zero=Tru
 OBEYED = replace(RECEIPT, kill_id="k-2", order="7:sha256:aa")
 AFTER = AfterPress(
     receipt=RECEIPT,
+    escaper=Target("e", "managed", Outcome.PROVEN_ZERO, 3.0, {"pids_before": [{}, {}, {}, {}]}),
     watched=30,
     left_running=[],
     other=OBEYED,
@@ -105,6 +106,9 @@ def test_before_the_press_each_claim_fails_on_its_own(changes: dict[str, Any]) -
         {"receipt": replace(RECEIPT, survivors=(Survivor("a", 1, "D", "", "", ""),))},
         {"left_running": ["process 7 (python3)"]},
         {"watched": 0},
+        {"escaper": None},
+        {"escaper": replace(TARGET, evidence={"pids_before": [{}, {}]})},
+        {"escaper": Target("e", "managed", Outcome.DYING, 3.0, {"pids_before": [{}, {}, {}, {}]})},
         {"other": None},
         {"other": RECEIPT},
         {"other": replace(OBEYED, verified_zero=False)},
