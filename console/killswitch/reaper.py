@@ -132,7 +132,8 @@ class Kill:
 
     def _prove(self) -> None:
         deadline = self.t0 + self.limit_s
-        left = [aim for aim in self.aims if not aim.settle(self.ms())]
+        unknown = [aim for aim in self.aims if aim.held is None]  # nothing to wait for
+        left = [aim for aim in self.aims if aim.held is not None and not aim.settle(self.ms())]
         poll, by_fd = self._watch(left)
         struck = time.monotonic()
         while left and time.monotonic() < deadline:
@@ -146,7 +147,7 @@ class Kill:
             if time.monotonic() >= struck + REPEAT_S:
                 struck = time.monotonic()
                 self._strike_again(left)
-        for aim in left:
+        for aim in (*left, *unknown):
             aim.give_up(self.ms())
         self._judge_zero()
 
@@ -257,7 +258,7 @@ class Kill:
     def _settle_again(self, aims: list[Aim]) -> None:
         deadline = time.monotonic() + LAST_LOOK_S
         left = [aim for aim in aims if not aim.settle(self.ms())]
-        while left and time.monotonic() < deadline:
+        while any(aim.held is not None for aim in left) and time.monotonic() < deadline:
             self._strike_again(left)
             time.sleep(REPEAT_S)
             left = [aim for aim in left if not aim.settle(self.ms())]
@@ -324,7 +325,7 @@ class Kill:
                 words = (processes.state(handle.pid), processes.wait_channel(handle.pid), processes.command_line(handle.pid)[:200])
                 self.strays_left.append(Survivor(aim.agent_id, handle.pid, *words, "stray, found by its environment"))
             elif aim.held is None and aim.outcome is Outcome.DYING:
-                aim.outcome, aim.ms, aim.why = Outcome.PROVEN_ZERO, self.ms(), "Known only by its stray process, which is dead."
+                aim.outcome, aim.ms, aim.why = Outcome.BEST_EFFORT, self.ms(), "Known only by its stray process, which is dead."
             handle.close()
         return len(handles), left
 
