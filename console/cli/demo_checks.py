@@ -128,11 +128,10 @@ def after_press(seen: AfterPress) -> list[Promise]:
     """Zero, the demo's own witness, the other host, refusal of what comes after, the record."""
     receipt = seen.receipt
     zero = receipt is not None and receipt.verified_zero and not receipt.survivors and bool(receipt.targets)
-    told = (
-        "no receipt"
-        if receipt is None
-        else f"{len(receipt.targets)} targets, {len(receipt.survivors)} survivors, {receipt.ms_total:.0f} ms"
-    )
+    told = "no receipt"
+    if receipt is not None:
+        ms = next((s.ms for s in receipt.steps if s.name is StepName.ZERO and s.ms is not None), receipt.ms_total)
+        told = f"{len(receipt.targets)} targets, {len(receipt.survivors)} survivors, zero after {ms:.0f} ms"
     found = [
         _judge("One press stops everything, and zero is proven", zero, told, told),
         _escaper(seen.escaper),

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeVar
 
-import console.integrations
+import console
 from console.api.messages import AuditVerdict, EgressView, FleetView, LaunchBody
 from console.cli import demo_checks, demo_fleet, demo_web, demo_witness, out
 from console.cli.demo_checks import AfterPress, BeforePress, Promise, Verdict
@@ -100,7 +100,7 @@ class Stage:
     def _copy_toys(self) -> Path:
         """The toys where agents under another user id can read them, wherever Watchfloor is installed."""
         toys = self._folder / "toys"
-        shutil.copytree(Path(console.integrations.__file__).parent, toys, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(Path(console.__file__).parent / "integrations", toys, ignore=shutil.ignore_patterns("__pycache__"))
         for path in (toys, *toys.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         return toys
