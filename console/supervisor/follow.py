@@ -22,6 +22,7 @@ from console.supervisor.views import agent_view
 log = logging.getLogger(__name__)
 FLUSH_S = 0.1
 CANARY_S = 60.0
+CANARY_RETRY_S = 2.0
 
 
 class Follower:
@@ -164,7 +165,8 @@ class Follower:
                     self._canary = (time.time(), proven, words)
                 except ConsoleError as error:
                     self._canary = (time.time(), False, str(error))
-            await asyncio.sleep(CANARY_S)
+            proven = self._canary is not None and self._canary[1]
+            await asyncio.sleep(CANARY_S if proven else CANARY_RETRY_S)
 
     def source_views(self) -> list[m.SourceView]:
         """What each source sees, or why it cannot look."""
@@ -178,8 +180,17 @@ class Follower:
             paths.append(m.PathView(name="remote", state="not_configured", detail="no bucket is set"))
         else:
             paths.append(remote.path_view())
-        paths.append(m.PathView(name="secrets", state="proven", detail=f"kept in {self._parts.keyring.kind}", facts=[]))
+        paths.append(self._secrets_path())
         return paths
+
+    def _secrets_path(self) -> m.PathView:
+        """Whether a rotation can be carried out: the key set is read back from where it is kept, now."""
+        facts = [("Kept in", self._parts.keyring.kind), ("Plan", "token keys"), ("Verifiers", "operator.sock")]
+        try:
+            self._parts.tokens.keys()
+        except ConsoleError as error:
+            return m.PathView(name="secrets", state="in_doubt", detail=str(error), facts=facts)
+        return m.PathView(name="secrets", state="proven", detail="written and read back", checked_at=time.time(), facts=facts)
 
     def _local_path(self) -> m.PathView:
         status, age = self.guard_status, time.time() - self.guard_at

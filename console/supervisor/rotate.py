@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 
 from console.credentials.rotation import rotate
+from console.domain.errors import ConsoleError
 from console.domain.kill import Step, StepName, StepStatus
 from console.supervisor.parts import Parts
 
@@ -29,6 +31,9 @@ async def rotate_step(parts: Parts, everything: bool, pressed: float) -> Step:
     """Rotates after everything was signalled; ``ok`` only when every item is proven."""
     if not everything:
         return Step(StepName.ROTATE, StepStatus.SKIPPED, None, "a kill of named agents revokes their own tokens only")
+    # Every older token dies at once, whatever becomes of the rotation; a refusal of the disk shows in the items below.
+    with suppress(ConsoleError):
+        await asyncio.to_thread(parts.tokens.raise_epoch)
     result = await asyncio.to_thread(rotate, parts.tokens, {"operator.sock": lambda token: served(parts.places.operator_sock, token)})
     bad = "; ".join(f"{item.name}: {item.detail}" for item in result.items if not item.ok)
     if result.ok:
