@@ -39,6 +39,7 @@ class Terminal:
         }
         self.supervisors: set[int] = set()
         self.guards: set[int] = set()
+        self._served: list[subprocess.Popen[bytes]] = []
 
     def __call__(self, *argv: str | bytes, timeout_s: float = PATIENCE_S, input_: str | None = None, **environment: str) -> Said:
         done = subprocess.run(
@@ -65,6 +66,14 @@ class Terminal:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+
+    def serve(self) -> None:
+        """``watchfloor supervisor`` until the end (an embedded one ends by itself 60 s after its last client)."""
+        child = self.started("supervisor")
+        self._served.append(child)
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n", child.communicate()
+        self.look()
 
     def look(self) -> None:
         """Remembers who runs this instance now."""
@@ -97,6 +106,8 @@ class Terminal:
         if self.engine:
             left += demo_witness.remove_containers(instance, self.engine)
         left += demo_witness.remove_cgroups(instance)
+        for child in self._served:
+            child.communicate(timeout=30)
         return [words for words in left if words]
 
 
