@@ -6,11 +6,13 @@ privilege for good, then run. Either ``exec`` replaces the process (Envoy), or `
 """
 
 import ctypes
+import errno
 import json
 import os
 import runpy
 import signal
 import sys
+from pathlib import Path
 
 NEWNS, NEWNET = 0x00020000, 0x40000000
 MS_BIND, MS_REC, MS_SLAVE = 0x1000, 0x4000, 0x80000
@@ -34,12 +36,31 @@ def drop(uid: int, gid: int) -> None:
     must(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
+def cut_off() -> None:
+    """What is mounted here from now on stays here; unmounts elsewhere still reach it."""
+    if libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None) == 0:
+        return
+    if ctypes.get_errno() != errno.EINVAL:
+        must(-1, "mount namespace")
+    # In a chroot "/" is no mount point (mount(2), EINVAL): out to the namespace's own root, as a privileged process can, and back in.
+    here = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    os.chroot("/proc")
+    os.fchdir(here)
+    while not Path(".").samefile(".."):
+        os.chdir("..")
+    os.chroot(".")
+    must(libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None), "mount namespace")
+    os.fchdir(here)
+    os.chroot(".")
+    os.close(here)
+
+
 def enter(folder: str, bind: bool) -> None:
     """Makes ``folder`` the working directory. ``bind``: its parents are closed to the program (Envoy resolves every path from /),
     so in a mount namespace of its own the folder also lies where the way is open."""
     if bind:
         must(libc.unshare(NEWNS), "unshare")
-        must(libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None), "mount namespace")  # unmounts elsewhere still reach it
+        cut_off()
         must(libc.mount(folder.encode(), PASSABLE.encode(), None, MS_BIND, None), "bind mount")
         folder = PASSABLE
     os.chdir(folder)
