@@ -46,7 +46,7 @@ def cut_off() -> None:
     here = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     os.chroot("/proc")
     os.fchdir(here)
-    while not Path(".").samefile(".."):
+    while not Path().samefile(".."):
         os.chdir("..")
     os.chroot(".")
     must(libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None), "mount namespace")
