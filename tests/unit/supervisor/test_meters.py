@@ -1,0 +1,31 @@
+"""Burn and spend over the last minutes."""
+
+from __future__ import annotations
+
+import pytest
+
+from console.supervisor.meters import SLICE_S, SLICES, Meter, Meters
+
+
+def test_burn_has_one_value_for_each_slice_oldest_first() -> None:
+    meter = Meter()
+    meter.add(1000.0, 1.0)
+    meter.add(1000.0 + SLICE_S, 2.0)
+    burn = meter.burn(1000.0 + SLICE_S)
+    assert len(burn) == SLICES
+    assert burn[-2:] == [1.0, 2.0]
+    assert meter.rate(1000.0 + SLICE_S) == pytest.approx(3.0 * 12)
+
+
+def test_old_spend_leaves_the_window() -> None:
+    meter = Meter()
+    meter.add(1000.0, 1.0)
+    assert meter.burn(1000.0 + SLICE_S * (SLICES + 1)) == []
+    assert meter.rate(99999.0) == 0
+
+
+def test_today_begins_again_at_midnight() -> None:
+    meters = Meters()
+    meters.add("a", 86400.0 * 10 + 43200, 2.5)
+    assert meters.spent_today(86400.0 * 10 + 43300) == 2.5
+    assert meters.spent_today(86400.0 * 12) == 0
