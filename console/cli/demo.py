@@ -79,7 +79,7 @@ def _headless(stage: Stage, options: DemoOptions) -> int:
     pictures = [_picture(stage, "fleet", options.theme)]
     # 2. Press.
     out.say("")
-    out.say(f"watchfloor panic --state-dir {stage.first.places.state_dir} --reason demo")
+    out.say(f"{demo_show.program()} panic --state-dir {stage.first.places.state_dir} --reason demo")
     receipt = stage.press()
     if receipt is not None:
         show_receipt(receipt, as_json=False)

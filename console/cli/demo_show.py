@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -29,19 +30,23 @@ _STATES = {
 _VERDICTS = {Verdict.HELD: ("held", "green"), Verdict.NOT_HELD: ("NOT HELD", "bold red"), Verdict.NOT_SHOWN: ("not shown", "yellow")}
 
 
+def program() -> str:
+    """How another terminal calls us: by name where every shell finds it, else by the full path of this very installation."""
+    found = shutil.which("watchfloor", path="/usr/local/bin:/usr/bin:/bin")
+    beside = Path(sys.executable).with_name("watchfloor")
+    if found is not None:
+        return "watchfloor"
+    return shlex.quote(str(beside)) if beside.exists() else f"{shlex.quote(sys.executable)} -m console"
+
+
 def commands(first: Path, other: Path | None) -> list[str]:
     """The exact commands with which another terminal looks at the demo."""
+    verbs = ("", "fleet ", "status ", "allowlist list ", "audit verify ")
     at = f"--state-dir {shlex.quote(str(first))}"
-    lines = [
-        f"watchfloor {at}",
-        f"watchfloor fleet {at}",
-        f"watchfloor status {at}",
-        f"watchfloor allowlist list {at}",
-        f"watchfloor panic {at} --reason 'I tried it'",
-        f"watchfloor audit verify {at}",
-    ]
+    lines = [f"{program()} {verb}{at}" for verb in verbs]
+    lines.append(f"{program()} panic {at} --reason 'I tried it'")
     if other is not None:
-        lines.append(f"watchfloor fleet --state-dir {shlex.quote(str(other))}")
+        lines.append(f"{program()} fleet --state-dir {shlex.quote(str(other))}")
     return lines
 
 

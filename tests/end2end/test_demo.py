@@ -58,7 +58,7 @@ def test_every_promise_holds_on_a_real_fleet_and_nothing_is_left(folder: Path) -
         assert words in said
     assert re.search(r"\d+ of \d+ proven zero in", said)
     assert "obeyed remote order" in said
-    assert re.search(r"watchfloor fleet --state-dir \S+", said)
+    assert re.search(r"(watchfloor|-m console) fleet --state-dir \S+", said)
     assert "stand-in, bucket" in said
     # The picture stays, the rest is gone.
     pictures = sorted(path.name for path in folder.iterdir())
