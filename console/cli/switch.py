@@ -82,12 +82,12 @@ def _supervisor(places: Places) -> tuple[StatusView | None, KillSwitchView | Non
 
 
 def _state(guard: dict[str, Any] | None, switch: KillSwitchView | None) -> str:
-    """Unknown is never green: without a guard nothing is ``armed``."""
+    """Unknown is never green: without a guard, or with no supervisor that checks the paths, nothing is ``armed``."""
     if guard is None:
         return "killed" if switch is not None and switch.killed else "in_doubt"
     if guard.get("latched"):
         return "killing" if switch is not None and switch.state == "killing" else "killed"
-    return switch.state if switch is not None else "armed"
+    return switch.state if switch is not None else "in_doubt"
 
 
 def _state_words(state: str) -> str:
