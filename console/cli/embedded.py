@@ -16,6 +16,8 @@ from console.settings.places import Places, find_places
 
 READY_S = 60.0
 _LOOK_S = 0.05
+detached: list[subprocess.Popen[bytes]] = []
+"""What this process started and does not wait for; kept so that Python does not take it for forgotten."""
 
 
 def ensure_supervisor(state_dir: str | None, *extra: str, ready_s: float = READY_S) -> Places:
@@ -53,6 +55,7 @@ def start_supervisor(places: Places, *extra: str, ready_s: float = READY_S) -> N
             start_new_session=True,
             env=child_environment(),
         )
+    detached.append(child)
     deadline = time.monotonic() + ready_s
     while time.monotonic() < deadline:
         if answers(places, timeout_s=2):

@@ -1,0 +1,61 @@
+"""Starting a supervisor when none runs: it answers, or there are words."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import console
+from console.cli import embedded
+from console.domain.errors import ConsoleError, TimedOut
+from console.settings.places import Places
+from tests.fakes.canned_api import CannedApi
+
+STATUS = {"instance": "i", "host": "h", "version": "1", "state_dir": "/", "mode": "root", "killed": False, "pid": 1}
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What is started in place of Python."""
+    script = tmp_path / "program"
+    script.write_text("#!/bin/sh\necho starting; echo 'it broke \033[31m'; exit 3\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script))
+    return script
+
+
+def test_one_that_answers_is_not_started_again(places: Places, api: CannedApi, program: Path) -> None:
+    api.say("GET /api/status", STATUS)
+    assert embedded.ensure_supervisor(str(places.state_dir)) == places
+
+
+def test_one_that_cannot_start_says_its_last_words(places: Places, program: Path) -> None:
+    with pytest.raises(ConsoleError, match=r"exit 3\): it broke \\e\[31m") as caught:
+        embedded.ensure_supervisor(str(places.state_dir))
+    assert str(places.log_file) in caught.value.remedy
+
+
+def test_one_that_never_answers_is_a_time_out(places: Places, program: Path) -> None:
+    program.write_text("#!/bin/sh\nexec sleep 1\n")
+    with pytest.raises(TimedOut, match="did not answer within"):
+        embedded.start_supervisor(places, ready_s=0.3)
+    assert embedded.detached.pop().wait() == 0
+
+
+def test_one_that_hangs_gets_no_second_beside_it(places: Places, api: CannedApi, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    api.answers["GET /api/status"] = (0, b"")
+    monkeypatch.setattr(embedded.answers, "__defaults__", (0.2,))
+    with pytest.raises(TimedOut):
+        embedded.ensure_supervisor(str(places.state_dir))
+    assert not places.log_file.exists()
+
+
+def test_children_find_this_very_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = str(Path(console.__file__).resolve().parent.parent)
+    monkeypatch.setenv("PYTHONPATH", f"/x{os.pathsep}{root}")
+    assert embedded.child_environment()["PYTHONPATH"] == f"{root}{os.pathsep}/x"
+    monkeypatch.delenv("PYTHONPATH")
+    assert embedded.child_environment()["PYTHONPATH"] == root
