@@ -1,0 +1,66 @@
+"""Agents that Watchfloor did not start appear as observed, are never signalled here, and cannot be forged into a target."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.instance import Instance, until
+
+
+def start_ticks(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+
+
+def record(home: Path, pid: int, session: str, ticks: str) -> None:
+    body = {
+        "pid": pid,
+        "sessionId": session,
+        "cwd": "/work/x",
+        "procStart": ticks,
+        "status": "busy",
+        "name": "<b>x</b>",
+        "version": "2.1.330",
+    }
+    (home / ".claude" / "sessions" / f"{pid}.json").write_text(json.dumps(body))
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp())
+    (folder / ".claude" / "sessions").mkdir(parents=True)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_live_session_is_shown_a_forged_one_leads_nowhere_and_a_panic_signals_neither(state_dir: Path, home: Path) -> None:
+    program = home / "claude"
+    shutil.copy("/bin/sleep", program)
+    session = subprocess.Popen([str(program), "300"])
+    victim = subprocess.Popen(["/bin/sleep", "300"])
+    try:
+        record(home, session.pid, "11111111-1111-4111-8111-111111111111", start_ticks(session.pid))
+        record(home, victim.pid, "22222222-2222-4222-8222-222222222222", start_ticks(victim.pid))
+        (home / ".claude" / "sessions" / f"{session.pid}.aa.key").write_text("secret")
+        with Instance(state_dir, "--discover-root", str(home)) as it:
+            seen = until(lambda: [a for a in it.api.fleet().agents if a.control_level == "observed"], 20)
+            assert [a.pid for a in seen] == [session.pid]
+            assert seen[0].name == "<b>x</b>"
+            assert seen[0].network_mode == "FULL"
+            assert not seen[0].network_enforced
+            receipt = it.api.activate("the test")
+            assert session.pid not in [t.evidence.get("pid") for t in receipt.targets]
+            assert session.poll() is None
+            assert victim.poll() is None
+            assert os.path.exists(f"/proc/{victim.pid}")
+    finally:
+        for process in (session, victim):
+            process.kill()
+            process.wait()

@@ -1,0 +1,145 @@
+"""One press reaches every host through the bucket; coming back needs a signed release and then a rearm on each host."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from console.domain.errors import Conflict
+from console.domain.kill import Receipt
+from tests.fakes.instance import ROOT, Instance, until
+from tests.fakes.strict_gcs import StrictGcs
+
+KEY = "platform/kill-switch.json"
+
+
+def oneshot(it: Instance, *words: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "console.supervisor", "oneshot", *words, "--state-dir", str(it.state_dir), "--json"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
+
+
+def step(receipt: Receipt, name: str) -> tuple[str, str]:
+    return next((s.status.value, s.detail) for s in receipt.steps if s.name.value == name)
+
+
+@pytest.fixture
+def gcs() -> Iterator[StrictGcs]:
+    with StrictGcs("fleet") as server:
+        yield server
+
+
+def host(stack: ExitStack, gcs: StrictGcs, name: str) -> Instance:
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o711)
+    stack.callback(shutil.rmtree, folder)
+    options = (
+        "--remote-bucket",
+        "fleet",
+        "--remote-endpoint",
+        gcs.url,
+        "--remote-poll-s",
+        "1",
+        "--host-name",
+        name,
+        "--stand-in",
+        "bucket",
+    )
+    return stack.enter_context(Instance(folder, *options))
+
+
+@pytest.fixture
+def hosts(gcs: StrictGcs) -> Iterator[tuple[Instance, Instance]]:
+    """Two hosts of one fleet that have read the signed baseline."""
+    with ExitStack() as stack:
+        one, two = host(stack, gcs, "one"), host(stack, gcs, "two")
+        assert one.api.status().soft_stop  # no good read yet: nothing starts
+        done = oneshot(one, "keys", "init")
+        assert done.returncode == 0, done.stderr
+        shutil.copy(one.places.keys_dir / "fleet-keys.json", two.places.keys_dir)
+        for it in (one, two):
+            until(lambda it=it: not it.api.status().soft_stop, 30, "the soft stop lifts by itself")  # type: ignore[misc]
+        yield one, two
+
+
+def test_a_press_on_one_host_stops_the_other_and_only_a_release_and_a_rearm_bring_it_back(
+    gcs: StrictGcs, hosts: tuple[Instance, Instance]
+) -> None:
+    one, two = hosts
+    here, there = one.launch("sleep", "300"), two.launch("sleep", "300")
+    receipt = one.api.activate("stop all hosts")
+    assert receipt.verified_zero
+    assert step(receipt, "remote")[0] == "ok"
+    assert one.agent(here).state == "killed"
+    two.state_becomes(there, "killed", seconds=20)
+    obeyed = until(lambda: next((r for r in two.api.receipts().receipts if r.complete), None), 20)
+    assert obeyed.by == "remote"
+    assert two.api.receipt(obeyed.kill_id).order.split(":")[0] == step(receipt, "remote")[1].split("generation ")[1].split(" ")[0].rstrip(
+        ",;"
+    )
+    answers = until(
+        lambda: {h.host: h.verified_zero for h in one.api.kill_switch().hosts if h.acknowledged} == {"one": True, "two": True}, 20
+    )
+    assert answers
+    assert len(one.api.receipts().receipts) == 1  # its own order read back does not press twice
+    for it in hosts:
+        until(lambda it=it: it.api.kill_switch().remote_latched, 20)  # type: ignore[misc]
+        with pytest.raises(Conflict, match="remote order is latched"):
+            it.api.rearm("too early")
+    assert oneshot(one, "release", "--reason", "over", "--yes").returncode == 2  # nobody reviewed which order
+    order = one.api.kill_switch().remote_latched[0]
+    done = oneshot(one, "release", "--reason", "over", "--order", order)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["released"] == [order]
+    for it in hosts:
+        until(lambda it=it: not it.api.kill_switch().remote_latched, 20)  # type: ignore[misc]
+        assert it.api.fleet().killed  # a release never clears a local latch
+        it.api.rearm("looked into it")
+        it.state_becomes(it.launch("sleep", "300"), "running")
+        assert it.agent(here if it is one else there).state == "killed"  # nothing was restored
+
+
+def test_a_hand_written_emergency_file_kills(gcs: StrictGcs, hosts: tuple[Instance, Instance]) -> None:
+    one, two = hosts
+    agents = [(one, one.launch("sleep", "300")), (two, two.launch("sleep", "300"))]
+    gcs.bucket.put(KEY, b'{"killed":true,"reason":"emergency"}')
+    for it, agent in agents:
+        it.state_becomes(agent, "killed", seconds=20)
+        assert it.api.kill_switch().reason == "emergency"
+
+
+def test_without_the_bucket_the_local_kill_is_whole_and_the_remote_step_says_failed_and_is_tried_again(
+    gcs: StrictGcs, hosts: tuple[Instance, Instance]
+) -> None:
+    one, _ = hosts
+    agent = one.launch("sleep", "300")
+    with gcs.failing("refuse"):
+        receipt = one.api.activate("the bucket is away")
+        assert receipt.verified_zero
+        assert one.agent(agent).state == "killed"
+        status, words = step(receipt, "remote")
+        assert status == "failed"
+        assert words.startswith("failed")
+    until(lambda: step(one.api.receipt(receipt.kill_id), "remote")[0] == "ok", 30, "the retry succeeds")
+    assert b'"killed":true' in gcs.bucket.get(KEY, {}).body
+
+
+def test_a_deleted_file_freezes_and_its_return_thaws(gcs: StrictGcs, hosts: tuple[Instance, Instance]) -> None:
+    one, _ = hosts
+    agent = one.python("n = 0\nwhile True: n += 1; print(n, flush=True); time.sleep(0.05)")
+    one.says(agent, "3\n")
+    kept = gcs.bucket.get(KEY, {}).body
+    gcs.bucket.delete(KEY, {})
+    one.state_becomes(agent, "frozen", seconds=20)
+    assert one.api.status().soft_stop
+    assert not one.api.fleet().killed
+    gcs.bucket.put(KEY, kept)
+    one.state_becomes(agent, "running", seconds=20)
+    assert not one.api.status().soft_stop
