@@ -80,6 +80,7 @@ def test_a_press_on_one_host_stops_the_other_and_only_a_release_and_a_rearm_brin
     assert one.agent(here).state == "killed"
     two.state_becomes(there, "killed", seconds=20)
     obeyed = until(lambda: next((r for r in two.api.receipts().receipts if r.complete), None), 20)
+    assert obeyed is not None
     assert obeyed.by == "remote"
     assert two.api.receipt(obeyed.kill_id).order.split(":")[0] == step(receipt, "remote")[1].split("generation ")[1].split(" ")[0].rstrip(
         ",;"
