@@ -48,10 +48,13 @@ class Host:
         with self.client as client:
             return client.status()
 
+    @property
+    def _log(self) -> Path:
+        return self.places.state_dir / "demo.log"
+
     def start(self) -> None:
-        """Starts the supervisor (and it the guard) and waits until it answers. Raises ConsoleError."""
-        log = self.places.state_dir / "demo.log"
-        with log.open("ab") as sink:
+        """Starts the supervisor, and it the guard; ``wait_ready`` says whether they run."""
+        with self._log.open("ab") as sink:
             self.child = subprocess.Popen(
                 [sys.executable, "-m", "console.supervisor", "serve", "--state-dir", str(self.places.state_dir)],
                 stdin=subprocess.DEVNULL,
@@ -60,6 +63,11 @@ class Host:
                 start_new_session=True,  # Ctrl-C at the terminal is for the demo, which ends this in order
                 env=host_environment(),
             )
+
+    def wait_ready(self) -> None:
+        """Waits until the supervisor answers. Raises ConsoleError."""
+        assert self.child is not None  # started
+        log = self._log
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline:
             with suppress(Unreachable, TimedOut):

@@ -93,6 +93,8 @@ class Stage:
             make_keys(self.first, [self.other])
         for host in self._hosts:
             host.start()
+        for host in self._hosts:
+            host.wait_ready()
             out.note(f"supervisor and guard of {host.name} run")
             if self._bucket is not None:  # nothing starts before the first good signed read of the kill file
                 host.wait_armed(30)
