@@ -139,8 +139,13 @@ def _cgroups() -> set[str]:
         fields = line.split(" ")
         if " - cgroup" in line:
             with contextlib.suppress(OSError):
-                found |= {f"cgroup {e.path}" for e in os.scandir(fields[4]) if e.name.startswith("watchfloor-")}
+                found |= {f"cgroup {e.path}" for e in os.scandir(fields[4]) if e.name.startswith("watchfloor-") and not _is_foreign(e.path)}
     return found
+
+
+def _is_foreign(tree: str) -> bool:
+    """Whether a process of another PID namespace lives in it: those show as 0 (cgroups(7)); nothing of ours can do that from in here."""
+    return any(b"0" in _read(str(procs)).split() for procs in Path(tree).glob("**/cgroup.procs"))
 
 
 def _networks() -> set[str]:
