@@ -58,7 +58,7 @@ def _halt(state: EngineState, agent_ids: list[AgentId], breach: Breach, event: e
     ]
     if not halted:
         return
-    reason = f"halted: {breach.words()}"
+    reason = breach.words()
     state.halting.update(halted)
     # Acts first, records after: what only stops is exempt from "record first" (promise 5).
     yield c.HaltAgents(tuple(halted), reason)

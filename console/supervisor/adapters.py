@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from console.domain.agent import SandboxKind
@@ -33,5 +34,14 @@ def sources_of(places: Places, options: Options) -> tuple[Source, ...]:
     if not places.is_default and not options.discover_root:
         return ()
     root = Path(options.discover_root) if options.discover_root else None
-    confined: tuple[Source, ...] = (ClaudeCodeSource(root), CodexSource(root))
+    ours = re.compile(rf"/watchfloor-{places.instance_id}/agents/")
+
+    def not_ours(pid: int) -> bool:
+        """A program inside one of our own agents is that agent, not another one beside it."""
+        try:
+            return ours.search(Path(f"/proc/{pid}/cgroup").read_text()) is None
+        except OSError:
+            return False
+
+    confined: tuple[Source, ...] = (ClaudeCodeSource(root, not_ours), CodexSource(root, not_ours))
     return (*confined, DockerSource(options.engine(), places.instance_id)) if places.is_default else confined
