@@ -134,13 +134,16 @@ def _children() -> set[str]:
 
 
 def _cgroups() -> set[str]:
-    found: set[str] = set()
+    """Trees of instances in every hierarchy, but not those of another PID namespace (a test run in a chroot sees its host's)."""
+    trees: dict[str, list[str]] = {}
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields = line.split(" ")
         if " - cgroup" in line:
             with contextlib.suppress(OSError):
-                found |= {f"cgroup {e.path}" for e in os.scandir(fields[4]) if e.name.startswith("watchfloor-") and not _is_foreign(e.path)}
-    return found
+                for entry in os.scandir(fields[4]):
+                    if entry.name.startswith("watchfloor-"):
+                        trees.setdefault(entry.name, []).append(entry.path)
+    return {f"cgroup {path}" for paths in trees.values() if not any(map(_is_foreign, paths)) for path in paths}
 
 
 def _is_foreign(tree: str) -> bool:
