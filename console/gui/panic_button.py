@@ -74,7 +74,8 @@ class Facts:
     exit_code: int | None = None
     """How a kill without the guard ended."""
     survivor: str = ""
-    best_effort: int = 0
+    said: str = ""
+    """The last line of that kill while its later steps are seen through."""
     pressed_elsewhere: bool = False
 
 
@@ -120,7 +121,7 @@ def face(machine: PanicMachine, facts: Facts, now: float) -> Face:
             )
         case PanicState.KILLING:
             share = guard.proven / guard.total if guard.total else 0.0
-            band = f"{guard.proven} of {guard.total} proven zero" if guard.total else "SIGKILL is on its way"
+            band = f"{guard.proven} of {guard.total} proven zero" if guard.total else facts.said or "SIGKILL is on its way"
             return Face(
                 "Killing", "pause", "warn", "KILLING", "No way back now", band, "alert", "text", took(guard.ms) if guard.ms else "", share
             )
@@ -186,6 +187,7 @@ class PanicWindow(QWidget):
         self.guard.status_came.connect(self._status)
         self.port.finished.connect(self._ended)
         self.port.refused.connect(self._refused)
+        self.port.said.connect(self._said)
         QShortcut(QKeySequence("Ctrl+Shift+Backspace"), self).activated.connect(self.machine.arm)
         self._frame = QTimer(self)
         self._frame.timeout.connect(self.update)
@@ -215,6 +217,10 @@ class PanicWindow(QWidget):
         else:
             self.machine.gave_up(f"NOT killed (exit {code})")
             print(words, file=sys.stderr)
+
+    def _said(self, words: str) -> None:
+        self.facts.said = safe_text(words, 80)
+        self.update()
 
     def _refused(self, error: ConsoleError) -> None:
         print(str(error), file=sys.stderr)

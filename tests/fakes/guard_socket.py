@@ -131,7 +131,7 @@ class FakeGuard:
             "kills": [self.kill["kill_id"]] if self.kill else [],
             "agents": self._agents(),
             "frozen": {},
-            "frozen_count": self.frozen,
+            "frozen_n": self.frozen,
             "notices": [],
             "kill": self.kill,
             "heartbeat_age_s": 0.4,

@@ -19,6 +19,8 @@ class GuardPort(QObject):
     """``finished`` tells how a kill without the guard ended: the documented exit code (-1: it did not start) and what it printed."""
 
     finished = Signal(int, str)
+    said = Signal(str)
+    """A line of that process while it still sees the later steps through: the proof comes before the end."""
     refused = Signal(object)
     """A ConsoleError: the guard answered, and said no."""
 
@@ -26,6 +28,7 @@ class GuardPort(QObject):
         super().__init__(parent)
         self._guard, self._state_dir, self._by, self._reason = guard, state_dir, by, reason
         self._process: QProcess | None = None
+        self._heard = ""
 
     def lead_to(self, state_dir: Path) -> None:
         """An instance appeared."""
@@ -61,11 +64,18 @@ class GuardPort(QObject):
         process = QProcess(self)
         self._process = process
         process.setProgram(sys.executable)
-        arguments = ["-m", "console", "panic", "--reason", self._reason, "--by", self._by]
+        arguments = ["-m", "console", "panic", "--reason", f"{self._reason} ({self._by}, no guard answered)"]
         process.setArguments(arguments + (["--state-dir", str(self._state_dir)] if self._state_dir else []))
+        process.readyReadStandardError.connect(self._hear)
         process.finished.connect(lambda code, _status: self._ended(int(code)))
         process.errorOccurred.connect(self._process_failed)
         process.start()
+
+    def _hear(self) -> None:
+        if self._process is not None:
+            self._heard += bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace")
+            *_, last = self._heard.strip().splitlines() or [""]
+            self.said.emit(last)
 
     def _process_failed(self, error: QProcess.ProcessError) -> None:
         if error is QProcess.ProcessError.FailedToStart:
@@ -73,11 +83,9 @@ class GuardPort(QObject):
 
     def _ended(self, code: int) -> None:
         process, self._process = self._process, None
-        words = ""
+        words, self._heard = self._heard, ""
         if process is not None:
-            words = (bytes(process.readAllStandardOutput().data()) + bytes(process.readAllStandardError().data())).decode(
-                "utf-8", "replace"
-            )
+            words += bytes(process.readAllStandardError().data()).decode("utf-8", "replace")
             process.deleteLater()
         self.finished.emit(code, words)
 

@@ -30,13 +30,18 @@ class GuardState:
     def take(self, answer: dict[str, Any]) -> None:
         """One status answer."""
         kill = answer.get("kill")
-        kill = kill if isinstance(kill, dict) else {}
+        kills = answer.get("kills")
+        latched = answer.get("latched") is not False  # unreadable counts as killed
+        # A canary or one agent's kill is in ``kill`` too, but latches nothing: only a kill the latch covers is one of everything.
+        covered = isinstance(kill, dict) and latched and _covers(kills, answer.get("kills_n"), kill.get("kill_id"))
+        kill = kill if covered and isinstance(kill, dict) else {}
         frozen = answer.get("frozen")
         notices = answer.get("notices")
         self.alive = True
-        self.latched = answer.get("latched") is not False  # unreadable counts as killed
+        self.latched = latched
         self.agents = _number(answer.get("agents"))
-        self.frozen = len(frozen) if isinstance(frozen, dict) else _number(answer.get("frozen_count"))
+        self.frozen = len(frozen) if isinstance(frozen, dict) else 0
+        self.frozen = max(self.frozen, _number(answer.get("frozen_n")))  # the list itself is cut to fit a line
         self.phase = str(kill.get("phase", ""))[:40]
         self.kill_id = str(kill.get("kill_id", ""))[:80]
         self.proven, self.total, self.ms = _number(kill.get("proven")), _number(kill.get("total")), float(_number(kill.get("ms")))
@@ -45,6 +50,13 @@ class GuardState:
     @property
     def is_killing(self) -> bool:
         return self.phase in ("killing", "second_look")
+
+
+def _covers(kills: object, total: object, kill_id: object) -> bool:
+    """Whether the latch covers this kill; a list that is missing or was cut to fit the line speaks against nothing."""
+    if not isinstance(kills, list) or not kills or _number(total) > len(kills):
+        return True
+    return kill_id in kills
 
 
 def _number(value: object) -> int:

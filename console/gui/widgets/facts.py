@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
-from PySide6.QtWidgets import QFrame, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QFrame, QSizePolicy, QToolTip, QVBoxLayout, QWidget
 
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_mark, draw_text, share_colours
-from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import usd
 
 
@@ -71,6 +71,8 @@ class Fact:
     right_role: str = "text2"
     mono: bool = False
     right_mono: bool = False
+    indent: bool = False
+    """Begins below the words of a line with a mark."""
 
 
 class Facts(QWidget):
@@ -92,6 +94,14 @@ class Facts(QWidget):
         self.setAccessibleName("; ".join(f"{safe_text(f.left)} {safe_text(f.right)}".strip() for f in new))
         self.update()
 
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
+            number = event.pos().y() // self._height
+            fact = self._facts[number] if 0 <= number < len(self._facts) else None
+            QToolTip.showText(event.globalPos(), tooltip(f"{fact.left} {fact.right}".strip()) if fact else "", self)
+            return True
+        return super().event(event)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = ink()
         painter = QPainter(self)
@@ -102,7 +112,7 @@ class Facts(QWidget):
             x = 0.0
             if fact.mark:
                 draw_mark(painter, fact.mark, QRectF(1, box.center().y() - 5, 10, 10), getattr(colours, fact.mark_role))
-            if fact.mark or fact.left_role in ("warn", "danger"):
+            if fact.mark or fact.indent:
                 x = 21.0
             right_face = fonts.mono(11) if fact.right_mono else fonts.ui(12, fonts.MEDIUM if fact.right_role != "text2" else fonts.REGULAR)
             right = safe_text(fact.right)
@@ -197,7 +207,8 @@ class CostChart(QWidget):
         for part in (0.0, 0.5, 1.0):
             y = box.bottom() - part * box.height()
             painter.fillRect(QRectF(box.x(), y, box.width(), 1), QColor(colours.line2 if part == 0 else colours.line))
-            words = f"${top * part:.2f}" if part == 1.0 else f"{top * part:.2f}" if part else "0"
+            digits = 2 if top > 0.05 else 3
+            words = f"${top * part:.{digits}f}" if part == 1.0 else f"{top * part:.{digits}f}" if part else "0"
             draw_text(painter, QRectF(0, y - 8, 29, 16), words, fonts.ui(10), colours.text3, right=True)
         draw_text(
             painter,

@@ -116,6 +116,7 @@ class RowHeader(QHeaderView):
         super().__init__(Qt.Orientation.Horizontal, parent)
         self._columns = columns
         self.sorted_by: tuple[str, bool] = ("", False)
+        self.ground = "bg1"
         self.setSectionsClickable(True)
         self.setMinimumSectionSize(10)
         self.setFixedHeight(ROW)
@@ -123,7 +124,7 @@ class RowHeader(QHeaderView):
     def paintSection(self, painter: QPainter, rect: QRect, logicalIndex: int) -> None:
         colours = ink()
         column = self._columns[logicalIndex]
-        painter.fillRect(rect, QColor(colours.bg1))
+        painter.fillRect(rect, QColor(getattr(colours, self.ground)))
         painter.setPen(QColor(colours.line2))
         painter.drawLine(rect.bottomLeft(), rect.bottomRight())
         box = QRectF(rect).adjusted(_lead(logicalIndex), 0, -10, 0)
@@ -219,6 +220,11 @@ class RowView(QTreeView):
         """Marks the sorted column."""
         self._title_row.sorted_by = (key, descending)
         self._title_row.viewport().update()
+
+    def lie_on(self, ground: str) -> None:
+        """The colour of the theme behind the rows: bg1 on a page, bg2 in a card."""
+        self._title_row.ground = ground
+        self.setProperty("ground", ground)
 
     def refresh(self) -> None:
         """One repaint of what is visible; rows were changed in place."""

@@ -175,6 +175,8 @@ class StatusBar(QWidget):
         self._seal, self._bad = "", False
 
     def show_keys(self, keys: tuple[tuple[str, str], ...]) -> None:
+        if keys == self._keys:
+            return
         self._keys = keys
         self.setAccessibleName(", ".join(f"{cap}: {words}" for cap, words in keys))
         self.update()

@@ -229,6 +229,7 @@ class Window(QWidget):
             self.page.on_models()
         for name, item in self.nav.items.items():
             item.show_badge(self.pages[name].badge())
+        self._show_keys()
 
     def _second(self) -> None:
         self.state.refresh()

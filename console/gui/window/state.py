@@ -62,6 +62,7 @@ class StateView(QObject):
         window.machine.changed.connect(self._hurry)
         window.port.finished.connect(self._ended_without_guard)
         window.port.refused.connect(window.notices.fail)
+        window.port.said.connect(lambda words: window.notices.say("info", f"Without the guard: {words}"))
         self.refresh()
 
     def refresh(self) -> None:

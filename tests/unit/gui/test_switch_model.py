@@ -49,6 +49,13 @@ def test_a_latch_the_guard_alone_knows_counts() -> None:
     assert switch.is_killed and switch.light(NOW) == ("killing", "Killing · 3 not proven yet")
 
 
+@pytest.mark.parametrize(("latched", "kills"), [(False, []), (True, ["k-1"])])
+def test_a_canary_is_not_a_kill_of_everything(latched: bool, kills: list[str]) -> None:
+    guard = GuardState()
+    guard.take({"latched": latched, "kills": kills, "kill": {"kill_id": "canary", "phase": "killing", "proven": 0, "total": 1, "ms": 1}})
+    assert not guard.is_killing and guard.total == 0 and guard.kill_id == ""
+
+
 @pytest.mark.parametrize("odd", [{}, {"latched": "no"}, {"latched": None, "kill": 7, "agents": "many", "notices": "x", "frozen": 3}])
 def test_an_unreadable_status_reads_as_killed(odd: dict[str, Any]) -> None:
     guard = GuardState()

@@ -106,8 +106,12 @@ class PathCard(Card):
             )
             draw_text(painter, QRectF(right - 80, 32, 80, 16), "worst case", fonts.ui(11), colours.text2, right=True)
         painter.fillRect(QRectF(14, 62, right - 14, 1), QColor(colours.line))
-        facts = path.facts[:4] or ([("", path.detail)] if path.detail else [])
-        for number, (left, words) in enumerate(facts):
+        if not path.facts:
+            painter.setFont(fonts.ui(12))
+            painter.setPen(QColor(colours.text))
+            wrap = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop
+            painter.drawText(QRectF(14, 72, right - 14, 96), int(wrap), safe_text(path.detail, 300))
+        for number, (left, words) in enumerate(path.facts[:4]):
             y = 68.0 + 25 * number
             shown = safe_text(words, 80)
             share = fonts.metrics(fonts.ui(12)).horizontalAdvance(safe_text(left, 30)) + 10 if left else 0

@@ -103,14 +103,17 @@ class KillSwitchPage(Page):
         card.column.addLayout(line)
         card.column.addSpacing(4)
         view.setFixedHeight(ROW * (_SHOWN + 1) + 2)
+        view.lie_on("bg2")
         card.column.addWidget(view)
         return card
 
     def _hosts_card(self) -> Card:
         card = self._list_card("Hosts", self.host_view)
         self._no_hosts = Text("No remote kill is configured: this console speaks for this host alone.", 12, fonts.REGULAR, "text2")
-        self._no_hosts.setContentsMargins(14, 0, 0, 0)
-        card.column.addWidget(self._no_hosts)
+        line = QHBoxLayout()
+        line.setContentsMargins(14, 0, 14, 0)
+        line.addWidget(self._no_hosts)
+        card.column.addLayout(line)
         card.column.addStretch(1)
         return card
 

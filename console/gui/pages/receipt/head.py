@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QToolTip, QWidget
 
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus
 from console.gui.models.switch import STEP_TITLES, GuardState, counts, is_proven, step_of, zero_ms
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.marks import draw_mark, draw_text
-from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import plural, took
 
 _MARKS = {StepStatus.OK: "check", StepStatus.FAILED: "triangle", StepStatus.UNKNOWN: "triangle", StepStatus.SKIPPED: "triangle"}
@@ -115,6 +115,15 @@ class Timeline(QWidget):
             words.append(f"{STEP_TITLES[name]}: {step.status.value if step else 'not yet'}")
         self.setAccessibleName("; ".join(words))
         self.update()
+
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
+            names = list(StepName)
+            number = int((event.pos().x() - 16) / max(1.0, (self.width() - 32) / len(names)))
+            step = step_of(self._receipt, names[max(0, min(number, len(names) - 1))])
+            QToolTip.showText(event.globalPos(), tooltip(f"{step.status.value}: {step.detail}") if step else "", self)
+            return True
+        return super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = ink()

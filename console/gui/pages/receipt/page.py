@@ -9,10 +9,10 @@ from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QResiz
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from console.domain.errors import ConsoleError
-from console.domain.kill import Outcome, Receipt
+from console.domain.kill import Outcome, Receipt, Step, StepStatus
 from console.gui.actions import ActionSpec, Risk
 from console.gui.models.fleet import Fleet
-from console.gui.models.switch import in_order
+from console.gui.models.switch import STEP_TITLES, in_order
 from console.gui.pages.interface import Desk, Page, PageSpec
 from console.gui.pages.kill_switch.rearm import RearmDialog
 from console.gui.pages.receipt.head import ReceiptHead, Timeline, headline, open_points
@@ -78,7 +78,7 @@ class SidePane(QWidget):
         self._column.setSpacing(0)
         column.addWidget(scroll, 1)
         self._sections: dict[str, Facts] = {}
-        for name, title in (("survivors", "Survivors"), ("press", "The press"), ("excluded", "Left alone, and why")):
+        for name, title in (("survivors", "Survivors"), ("steps", "Steps"), ("press", "The press"), ("excluded", "Left alone, and why")):
             if self._sections:
                 self._column.addWidget(Rule(9))
             self._column.addWidget(Text(title, 13, fonts.SEMIBOLD))
@@ -101,8 +101,9 @@ class SidePane(QWidget):
         survivors: list[Fact] = []
         for one in receipt.survivors[:20]:
             survivors.append(Fact(one.cmdline or one.agent_id, "", "triangle", "warn", mono=True))
-            survivors.append(Fact(f"pid {one.pid} · state {one.state} · {one.wchan or one.why}", "", "", left_role="warn"))
+            survivors.append(Fact(f"pid {one.pid} · state {one.state} · {one.wchan or one.why}", "", "", left_role="warn", indent=True))
         self._sections["survivors"].say(survivors or [Fact("None known", "", "check" if receipt.complete else "ring")])
+        self._sections["steps"].say([line for step in receipt.steps for line in _step_lines(step)])
         press = [
             Fact("When", day_clock(receipt.pressed_at) + clock(receipt.pressed_at)[5:], left_role="text2", right_role="text"),
             Fact("By", receipt.by, left_role="text2", right_role="text"),
@@ -272,6 +273,16 @@ class ReceiptPage(Page):
         super().resizeEvent(event)
         self.side.setVisible(not self.is_narrow)
         self.open_box.setFixedWidth(300 if self.is_narrow else 420)
+
+
+def _step_lines(step: Step) -> list[Fact]:
+    """A step with its whole detail."""
+    good = step.status is StepStatus.OK
+    mark, role = ("check", "text2") if good else ("triangle", "warn")
+    words = step.detail or step.status.value
+    at = f"+{took(step.ms)}" if step.ms is not None else step.status.value
+    title = Fact(STEP_TITLES[step.name], at, mark, role, right_role="text2" if good else "warn")
+    return [title] if len(words) < 3 else [title, Fact(words, "", "", left_role="text2", indent=True)]
 
 
 def _name(fleet: Fleet, agent_id: str) -> str:

@@ -1,0 +1,1 @@
+"""Audit: the hash-chained record of everything, read in pages and verified."""

@@ -1,0 +1,288 @@
+"""The egress log: newest on top, follows until it is scrolled, bounded however fast requests come."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+
+from PySide6.QtCore import QPointF, QRectF, QTimer, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from console.api.messages import EgressView
+from console.gui.pages.network.draft import Offer, offer
+from console.gui.theme import fonts
+from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.widgets.buttons import Button, Pills
+from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.reading import empty_note
+from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import clock, count
+
+KEPT = 2000
+"""Lines kept; older ones are in the ledger."""
+FLUSH_MS = 200
+_RATE_S = 10.0
+SLICES = 24
+COLUMNS = (
+    Column("time", "Time", 96),
+    Column("agent", "Agent", share=3),
+    Column("method", "Method", 74, hide_below=620),
+    Column("to", "Destination", share=6),
+    Column("bytes", "Bytes", 66, right=True, hide_below=560),
+    Column("verdict", "Verdict", 92),
+    Column("rule", "Rule", share=4, hide_below=680),
+    Column("act", "", 92),
+)
+EMPTY = "Nothing was asked for yet. Every request a PROXIED agent makes appears here, with the entry that allowed it or why it was blocked."
+
+
+class Line:
+    """One request; ``offer`` is what can be done about it."""
+
+    __slots__ = ("offer", "serial", "view")
+    _serials = itertools.count(1)
+
+    def __init__(self, view: EgressView) -> None:
+        self.view = view
+        self.serial = str(next(Line._serials))
+        self.offer: Offer = offer(view)
+
+    @property
+    def is_error(self) -> bool:
+        """Let through, but it did not arrive."""
+        return self.view.allowed and (self.view.status >= 500 or self.view.status == 0)
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        view = self.view
+        return view.at, view.agent_id, view.method, view.host, view.path, view.status
+
+
+KEEPS: dict[str, Callable[[Line], bool]] = {
+    "all": lambda line: True,
+    "blocked": lambda line: not line.view.allowed,
+    "errors": lambda line: line.is_error,
+}
+
+
+class EgressBook:
+    """The newest lines, newest first. Pure."""
+
+    def __init__(self) -> None:
+        self.lines: deque[Line] = deque(maxlen=KEPT)
+        self._moments: deque[float] = deque(maxlen=100_000)
+
+    def replace(self, views: list[EgressView]) -> None:
+        """A whole page, newest first; what came live and is not in it stays on top."""
+        read = [Line(view) for view in views[:KEPT]]
+        known = {line.identity for line in read}
+        newest = read[0].view.at if read else 0.0
+        fresh = [line for line in self.lines if line.view.at >= newest and line.identity not in known]
+        self.lines = deque([*fresh, *read][:KEPT], maxlen=KEPT)
+
+    def add(self, view: EgressView, now: float) -> None:
+        """One that just came; ``now`` is monotonic."""
+        self.lines.appendleft(Line(view))
+        self._moments.append(now)
+
+    def rate(self, now: float) -> float:
+        """Requests a second over the last 10 s."""
+        while self._moments and self._moments[0] < now - _RATE_S:
+            self._moments.popleft()
+        return len(self._moments) / _RATE_S
+
+    def number(self, keep: str) -> int:
+        return sum(1 for line in self.lines if KEEPS[keep](line))
+
+    def blocked_slices(self) -> list[float]:
+        """Blocked lines in equal slices between the oldest and the newest line, oldest first."""
+        times = [line.view.at for line in self.lines]
+        if len(times) < 2 or max(times) <= min(times):
+            return []
+        first, last = min(times), max(times)
+        out = [0.0] * SLICES
+        for line in self.lines:
+            if not line.view.allowed:
+                out[min(SLICES - 1, int((line.view.at - first) / (last - first) * SLICES))] += 1
+        return out
+
+
+def cell_words(line: Line, key: str) -> str:
+    """What a cell says to a tooltip, a screen reader and the clipboard."""
+    view = line.view
+    match key:
+        case "time":
+            return moment(view.at)
+        case "agent":
+            return f"{view.agent_name} ({view.agent_id})" if view.agent_name else view.agent_id
+        case "method":
+            return view.method
+        case "to":
+            return f"{view.method} {view.host}{view.path}"
+        case "bytes":
+            return f"{view.bytes_up:,} up, {view.bytes_down:,} down"
+        case "verdict":
+            return verdict(line)[0] + f", HTTP {view.status}"
+        case "rule":
+            return view.rule
+    return {"allow": "Allow this…", "never": f"Never. {line.offer.why}"}.get(line.offer.kind, line.offer.why)
+
+
+def moment(at: float) -> str:
+    """``14:02:11.2``."""
+    return f"{clock(at)}.{int(at * 10) % 10}"
+
+
+def verdict(line: Line) -> tuple[str, str, str]:
+    """(word, shape, colour)."""
+    if not line.view.allowed:
+        return "Blocked", "ban", "danger"
+    return ("Failed", "triangle", "warn") if line.is_error else ("Allowed", "check", "text2")
+
+
+def paint_line(canvas: Canvas, line: Line) -> None:
+    """One row."""
+    view = line.view
+    canvas.text("time", moment(view.at), "text3", mono=True)
+    canvas.text("agent", view.agent_name or view.agent_id or "unknown", weight=fonts.MEDIUM)
+    canvas.text("method", view.method or "—", "text2", mono=True)
+    path = "" if view.method == "CONNECT" else view.path
+    canvas.text("to", f"{view.host}{path}", mono=True)
+    total = view.bytes_up + view.bytes_down
+    canvas.text("bytes", _bytes(total), "text2" if total else "text3", right=True)
+    word, shape, role = verdict(line)
+    cell = canvas.cells["verdict"]
+    draw_mark(canvas.painter, shape, QRectF(cell.x() + 1, cell.center().y() - 4, 9, 9), getattr(canvas.ink, role))
+    strong = role != "text2"
+    colour = getattr(canvas.ink, role)
+    draw_text(canvas.painter, cell.adjusted(17, 0, 8, 0), word, fonts.ui(12, fonts.SEMIBOLD if strong else fonts.REGULAR), colour)
+    canvas.text("rule", view.rule, "text2")
+    if line.offer.kind == "allow":
+        canvas.text("act", "Allow this…", "accent", weight=fonts.MEDIUM, right=True)
+    elif line.offer.kind == "never":
+        canvas.text("act", "Never", "text3", right=True)
+
+
+def _bytes(number: int) -> str:
+    if number < 1000:
+        return str(number)
+    return f"{number / 1000:.1f} k" if number < 1_000_000 else count(number)
+
+
+class EgressLog(QWidget):
+    """Bar and table. ``allow_asked`` carries the blocked request an entry is wanted for."""
+
+    allow_asked = Signal(object)
+    changed = Signal()
+    """Counts changed (at most five times a second)."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.book = EgressBook()
+        self._waiting = 0
+        self._dirty = False
+        bar = QWidget(self)
+        bar.setFixedHeight(FILTER_BAR)
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(16, 0, 16, 0)
+        row.setSpacing(12)
+        row.addWidget(Text("Egress, live", 13, fonts.SEMIBOLD))
+        self.state = Text("", 12, fonts.REGULAR, "text2")
+        row.addWidget(self.state)
+        self.newer = Button("0 new", "arrow", small=True, parent=bar)
+        self.newer.clicked.connect(self.follow)
+        self.newer.hide()
+        row.addWidget(self.newer)
+        row.addStretch(1)
+        self.pills = Pills({"all": "All", "blocked": "Blocked", "errors": "Errors"}, bar)
+        self.pills.changed.connect(lambda _key: self._show())
+        row.addWidget(self.pills)
+        self.model = RowModel(COLUMNS, cell_words, self)
+        self.view = RowView(self.model, paint_line, lambda line: str(line.serial), self)
+        self.view.setAccessibleName("Egress log")
+        self.empty = empty_note(self.view, EMPTY)
+        self.view.pressed_at.connect(self._pressed)
+        self.view.verticalScrollBar().valueChanged.connect(lambda _value: self._scrolled())
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(bar)
+        column.addWidget(self.view, 1)
+        self._flush = QTimer(self)
+        self._flush.setInterval(FLUSH_MS)
+        self._flush.timeout.connect(self.flush)
+
+    @property
+    def is_following(self) -> bool:
+        """The newest line is in sight, and nobody points at a line that would slip away under the pointer."""
+        return self.view.verticalScrollBar().value() == 0 and not self.view.viewport().underMouse()
+
+    def set_live(self, live: bool) -> None:
+        """Repaints itself while its page is in front."""
+        if live:
+            self._show()
+            self._flush.start()
+        else:
+            self._flush.stop()
+
+    def replace(self, views: list[EgressView]) -> None:
+        """What was read from the ledger, newest first."""
+        self.book.replace(views)
+        self._show()
+
+    def add(self, view: EgressView) -> None:
+        """One request that just passed or was blocked."""
+        self.book.add(view, monotonic())
+        self._waiting += 1
+        self._dirty = True
+
+    def flush(self) -> None:
+        """Shows what came since, if it follows."""
+        if self._dirty and self.is_following:
+            self._show()
+        self._say()
+
+    def follow(self) -> None:
+        """Back to the newest line."""
+        self.view.verticalScrollBar().setValue(0)
+        self._show()
+
+    def _scrolled(self) -> None:
+        if self._waiting and self.is_following:
+            self._show()
+
+    def _show(self) -> None:
+        self._dirty, self._waiting = False, 0
+        keep = KEEPS[self.pills.chosen()]
+        rows = [line for line in self.book.lines if keep(line)]
+        self.view.show_rows(rows)
+        self.empty.setText(EMPTY if not self.book.lines else "Nothing of this kind among the requests that were read.")
+        self.empty.setVisible(not rows)
+        self.pills.pills["blocked"].setText(f"Blocked {self.book.number('blocked'):,}")
+        self.pills.pills["errors"].setText(f"Errors {self.book.number('errors'):,}")
+        self._say()
+        self.changed.emit()
+
+    def _say(self) -> None:
+        rate = self.book.rate(monotonic())
+        following = self.is_following
+        why = "following" if following else "stopped while you read" if self.view.verticalScrollBar().value() else "waits for the pointer"
+        self.state.say(f"{rate:.1f} requests/s · {why}", "text2", "dot" if following else "pause")
+        self.newer.setText(f"{self._waiting:,} new")
+        self.newer.setVisible(self._waiting > 0 and not following)
+
+    def _pressed(self, line: Line, at: QPointF) -> None:
+        column = next(number for number, c in enumerate(COLUMNS) if c.key == "act")
+        left = self.view.columnViewportPosition(column)
+        if line.offer.kind == "allow" and left <= at.x() <= left + self.view.columnWidth(column):
+            self.allow_asked.emit(line.view)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(ink().bg0))
+        painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(ink().line))
+        painter.end()

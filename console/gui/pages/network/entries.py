@@ -1,0 +1,128 @@
+"""The allowlist as a table: how one entry is painted, what its cells say, and which entries a filter keeps."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor
+
+from console.api.messages import AllowlistEntryView
+from console.gui.pages.network.draft import TLS_PORT
+from console.gui.theme import fonts
+from console.gui.widgets.marks import chip_width, draw_chip, draw_text
+from console.gui.widgets.rows import Canvas, Column
+from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.words import age, count, span
+
+COLUMNS = (
+    Column("host", "Host", share=5),
+    Column("port", "Port", 52),
+    Column("methods", "Methods", 92, hide_below=560),
+    Column("paths", "Paths", share=4),
+    Column("may", "May receive", 116, hide_below=620),
+    Column("owner", "Owner", 84, hide_below=700),
+    Column("reason", "Reason", share=5),
+    Column("used", "Used", 58, right=True, hide_below=520),
+    Column("hits", "Hits 7 d", 66, right=True, hide_below=480),
+)
+LEVELS = {"PUBLIC": "Public", "INTERNAL": "Internal", "CONFIDENTIAL": "Confidential", "SECRET": "Secret"}
+
+
+@dataclass(slots=True)
+class EntryRow:
+    """One entry as the table shows it."""
+
+    view: AllowlistEntryView
+    editing: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.view.entry_id
+
+
+def methods_words(view: AllowlistEntryView) -> str:
+    """``GET POST`` or ``any``."""
+    return " ".join(view.methods) or "any"
+
+
+def paths_words(view: AllowlistEntryView) -> str:
+    """The path prefixes; on port 443 TLS is not opened, so no path can be judged."""
+    if view.port == TLS_PORT:
+        return "TLS, not opened"
+    return " ".join(view.paths) or "any"
+
+
+def cell_words(row: EntryRow, key: str) -> str:
+    """What a cell says to a tooltip, a screen reader and the clipboard."""
+    view = row.view
+    match key:
+        case "host":
+            return f"{view.host}:{view.port} (entry {view.entry_id})"
+        case "port":
+            return str(view.port)
+        case "methods":
+            return methods_words(view)
+        case "paths":
+            if view.port == TLS_PORT and view.paths:
+                return f"TLS is not opened: host and port alone decide. Noted: {' '.join(view.paths)}"
+            return paths_words(view)
+        case "may":
+            return f"May receive at most {LEVELS.get(view.may_receive, view.may_receive)}"
+        case "owner":
+            return view.owner
+        case "used":
+            return f"Last used {age(view.last_used, time.time())}"
+        case "hits":
+            return f"{view.hits_7d:,} requests in 7 days"
+    extra = f" · private: {', '.join(view.private_networks)}" if view.private_networks else ""
+    due = f" · review by {view.review_by}" if view.review_by else ""
+    return f"{view.reason}{extra}{due}"
+
+
+def matches(view: AllowlistEntryView, text: str) -> bool:
+    """Whether all typed words occur in the entry."""
+    parts = (view.host, str(view.port), *view.methods, *view.paths, view.owner, view.reason, view.entry_id, *view.private_networks)
+    haystack = "\0".join(parts).lower()
+    return all(word in haystack for word in text.lower().split())
+
+
+def paint_entry(canvas: Canvas, row: EntryRow) -> None:
+    """One row."""
+    view = row.view
+    canvas.text("host", view.host, mono=True, size=13)
+    canvas.text("port", str(view.port), "text2", mono=True)
+    canvas.text("methods", methods_words(view), "text2", mono=True)
+    quiet = view.port == TLS_PORT
+    canvas.text("paths", paths_words(view), "text3" if quiet else "text2", mono=not quiet)
+    _paint_pips(canvas, view.may_receive)
+    canvas.text("owner", view.owner, "text2")
+    _paint_reason(canvas, row)
+    never = view.last_used is None
+    canvas.text("used", "never" if never else span(time.time() - (view.last_used or 0)), "text3" if never else "text", right=True)
+    canvas.text("hits", count(view.hits_7d), "text" if view.hits_7d else "text3", weight=fonts.MEDIUM, right=True)
+
+
+def _paint_pips(canvas: Canvas, level: str) -> None:
+    cell = canvas.cells.get("may")
+    if cell is None:
+        return
+    filled = list(LEVELS).index(level) + 1 if level in LEVELS else 4
+    for at in range(4):
+        colour = canvas.ink.text2 if at < filled else canvas.ink.track
+        canvas.painter.fillRect(QRectF(cell.x() + at * 4, cell.center().y() - 4, 3, 9), QColor(colour))
+    box = cell.adjusted(21, 0, 8, 0)
+    draw_text(canvas.painter, box, safe_text(LEVELS.get(level, level)), fonts.ui(12), canvas.ink.text2)
+
+
+def _paint_reason(canvas: Canvas, row: EntryRow) -> None:
+    cell = canvas.cells.get("reason")
+    if cell is None:
+        return
+    left = 0.0
+    if row.editing:
+        left = chip_width("Editing", True) + 8
+        draw_chip(canvas.painter, QRectF(cell.x(), cell.y() + 4.5, left - 8, 20), "Editing", "pencil", "accent", canvas.ink)
+    words = safe_text(row.view.reason)
+    draw_text(canvas.painter, cell.adjusted(left, 0, 0, 0), words, fonts.ui(12), canvas.ink.text)

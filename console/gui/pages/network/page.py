@@ -1,0 +1,382 @@
+"""The network page: allowlist with drawer, a URL to test, Envoy's configuration, and the egress log below."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from console.api.messages import AllowlistEntryBody, AllowlistEntryView, AllowlistView, Delta, EgressPage, EgressView, EnvoyConfigView
+from console.domain.errors import ConsoleError, UsageProblem
+from console.gui.actions import ActionSpec, Risk
+from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.pages.network.draft import offer
+from console.gui.pages.network.drawer import Drawer
+from console.gui.pages.network.egress import EgressLog
+from console.gui.pages.network.entries import COLUMNS, EntryRow, cell_words, matches, paint_entry
+from console.gui.pages.network.header import ENVOY, NOT_KNOWN, Facts, NetworkHeader, live_line
+from console.gui.pages.network.remove import RemoveDialog
+from console.gui.pages.network.tester import TestLine, UrlField
+from console.gui.theme import fonts
+from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.widgets.buttons import Pills, SearchField
+from console.gui.widgets.reading import PlainView, empty_note
+from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import clock
+
+READ = 1000
+"""Lines of the egress log read at first."""
+_AGAIN_S = 5.0
+_EMPTY = "The allowlist is empty: an agent in PROXIED mode reaches nothing. N adds the first entry."
+
+
+class Bar(QWidget):
+    """Filter, tabs, the URL to test, and how many are shown."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(FILTER_BAR)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 0, 16, 0)
+        row.setSpacing(8)
+        self.search = SearchField("Filter this list", "/", parent=self)
+        self.search.setMaximumWidth(176)
+        self.tabs = Pills({"list": "Allowlist", "config": "Configuration"}, self)
+        self.url = UrlField(self)
+        self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
+        row.addWidget(self.search, 2)
+        row.addWidget(self.tabs)
+        row.addWidget(self.url, 3)
+        row.addWidget(self.shown)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(ink().bg0))
+        painter.end()
+
+
+class NetworkPage(Page):
+    """See, add, edit and remove entries; test a URL; watch what agents ask for."""
+
+    spec = PageSpec("network", "Network", "network", "Operate")
+    verbs = (
+        ActionSpec("network.move", "Move in the list", "", "move", cap="↑ ↓"),
+        ActionSpec("network.edit", "Edit the selected entry", "", "edit", cap="Enter"),
+        ActionSpec("network.new", "New allowlist entry…", "N", "new entry", Risk.REVERSIBLE),
+        ActionSpec("network.allow", "Allow the selected blocked request…", "A", "allow this…", Risk.REVERSIBLE),
+        ActionSpec("network.save", "Save the draft, validated by Envoy", "Ctrl+S", "save", Risk.REVERSIBLE),
+        ActionSpec("network.remove", "Remove the selected entry…", "Del", "", Risk.DESTRUCTIVE, "Open connections are cut."),
+        ActionSpec("network.discard", "Discard the draft, close the drawer", "", "", cap="Esc"),
+        ActionSpec("network.test", "Test a URL", "T", "test a URL"),
+        ActionSpec("network.filter", "Filter this list", "/", ""),
+        ActionSpec("network.config", "Show Envoy's configuration or the allowlist", "V", ""),
+        ActionSpec("network.follow", "Follow the newest request", "L", ""),
+    )
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self.list: AllowlistView | None = None
+        self._egress_read = False
+        self._config: EnvoyConfigView | None = None
+        self._stale = True
+        self._read_at = 0.0
+        self._problem = ""
+        self.header = NetworkHeader(self)
+        self.bar = Bar(self)
+        self.line = TestLine(desk, self._open_draft, self.bar.url, self)
+        self.model = RowModel(COLUMNS, cell_words, self)
+        self.view = RowView(self.model, paint_entry, lambda row: str(row.id), self)
+        self.view.setAccessibleName("Allowlist")
+        self.empty = empty_note(self.view, _EMPTY)
+        self.config = PlainView("Generated Envoy configuration", wrap=False, parent=self)
+        self.log = EgressLog(self)
+        self.drawer = Drawer(desk, self)
+        self.drawer.hide()
+        self._build()
+        self._connect()
+
+    def _build(self) -> None:
+        self.stack = QStackedWidget(self)
+        self.stack.addWidget(self.view)
+        self.stack.addWidget(self.config)
+        self.split = QSplitter(Qt.Orientation.Vertical, self)
+        self.split.setChildrenCollapsible(False)
+        self.split.setHandleWidth(3)
+        self.split.addWidget(self.stack)
+        self.split.addWidget(self.log)
+        self.stack.setMinimumHeight(120)
+        self.log.setMinimumHeight(140)
+        self.split.setSizes([360, 290])
+        column = QVBoxLayout()
+        column.setSpacing(0)
+        for part in (self.header, self.bar, self.line):
+            column.addWidget(part)
+        column.addWidget(self.split, 1)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addLayout(column, 1)
+        row.addWidget(self.drawer)
+
+    def _connect(self) -> None:
+        self.view.opened.connect(lambda _row: self.do("network.edit"))
+        self.bar.search.textChanged.connect(lambda _text: self._show_list())
+        self.bar.search.left.connect(self.view.setFocus)
+        self.bar.url.left.connect(self.view.setFocus)
+        self.bar.tabs.changed.connect(lambda _key: self._show_tab())
+        self.log.allow_asked.connect(self._allow)
+        self.log.changed.connect(self._show_head)
+        self.drawer.saved.connect(lambda _view: self._read_list())
+        self.drawer.stale.connect(self._read_list)
+        self.drawer.closed.connect(self._drawer_closed)
+        self.drawer.draft_changed.connect(self._draft_changed)
+        self.drawer.remove_asked.connect(lambda _id: self.do("network.remove"))
+
+    # --- what the window tells -----------------------------------------------------------------------------------
+
+    def on_show(self, argument: str = "") -> None:
+        self.log.set_live(True)
+        self._read_if_stale()
+        self.on_models()
+        if argument:
+            self.bar.search.setText(argument)
+        self.view.setFocus()
+
+    def on_hide(self) -> None:
+        self.log.set_live(False)
+
+    def on_models(self) -> None:
+        self._show_head()
+
+    def on_tick(self, now: float) -> None:
+        if now - self._read_at > _AGAIN_S:
+            self._read_list()
+        self._show_head()
+        self.view.refresh()
+
+    def handle(self, delta: Delta) -> None:
+        if delta.kind == "egress":
+            try:
+                self.log.add(EgressView.model_validate(delta.data))
+            except ValidationError:
+                self._stale = True
+                self._egress_read = False
+        elif delta.kind == "allowlist":
+            self._stale = True
+            self._read_if_stale()
+
+    def resync(self) -> None:
+        self._stale, self._egress_read = True, False
+        self._read_if_stale()
+
+    def badge(self) -> Badge | None:
+        if self.list is not None and self.list.envoy == "failed":
+            return Badge("Envoy", "danger", "alert")
+        full = self.desk.fleet.count("full")
+        return Badge(f"{full:,}", "warn", "warning") if full else None
+
+    def is_ready(self) -> bool:
+        return self.list is not None and self._egress_read
+
+    # --- actions ---------------------------------------------------------------------------------------------------
+
+    def why_not(self, action_id: str) -> str:
+        if action_id == "network.save":
+            return self.drawer.why_not_save()
+        if action_id in ("network.edit", "network.remove") and self._entry_in_hand() is None:
+            return "No entry is selected."
+        if action_id in ("network.new", "network.allow", "network.remove"):
+            if self.desk.switch.is_killed:
+                return "Killed: nothing changes until rearm."
+            if self.list is None:
+                return "The allowlist has not been read yet."
+        if action_id == "network.allow":
+            line = self.log.view.current()
+            if line is None:
+                return "No request is selected."
+            return "" if line.offer.kind == "allow" else line.offer.why or "That request was let through."
+        if action_id in ("network.new", "network.allow", "network.edit") and self._other_draft(action_id):
+            return "Save or discard the draft first (Esc)."
+        return ""
+
+    def do(self, action_id: str) -> None:
+        if self.why_not(action_id):
+            self.desk.notices.say("info", self.why_not(action_id))
+            return
+        row = self.view.current()
+        if action_id == "network.new":
+            self._open(None, "")
+        elif action_id == "network.edit" and row is not None and self.list is not None:
+            if not (self.drawer.isVisible() and self.drawer.draft.entry_id == row.id):
+                self.drawer.open_entry(row.view, self.list.version)
+                self._draft_changed()
+        elif action_id == "network.allow":
+            self._allow(self.log.view.current().view)
+        elif action_id == "network.save":
+            self.drawer.save_draft()
+        elif action_id == "network.remove":
+            self._ask_remove()
+        elif action_id == "network.discard":
+            self.drawer.close_draft()
+        else:
+            self._turn_to(action_id)
+
+    def _turn_to(self, action_id: str) -> None:
+        if action_id == "network.filter":
+            self.bar.search.setFocus()
+        elif action_id == "network.test":
+            self.bar.url.setFocus()
+        elif action_id == "network.follow":
+            self.log.follow()
+        elif action_id == "network.config":
+            other = "config" if self.bar.tabs.chosen() == "list" else "list"
+            self.bar.tabs.pills[other].setChecked(True)
+            self._show_tab()
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _entry_in_hand(self) -> AllowlistEntryView | None:
+        """The entry of the drawer, else the selected one."""
+        if self.list is None:
+            return None
+        row = self.view.current()
+        wanted = self.drawer.draft.entry_id if self.drawer.isVisible() else row.id if row is not None else ""
+        return next((e for e in self.list.entries if e.entry_id == wanted), None)
+
+    def _other_draft(self, action_id: str) -> bool:
+        row = self.view.current()
+        same = action_id == "network.edit" and row is not None and row.id == self.drawer.draft.entry_id
+        return self.drawer.is_dirty and not same
+
+    def _open_draft(self) -> tuple[str, AllowlistEntryBody] | None:
+        if not self.drawer.is_dirty:
+            return None
+        try:
+            return self.drawer.draft.entry_id, self.drawer.form.now().body(None)
+        except UsageProblem:
+            return None
+
+    def _allow(self, record: EgressView) -> None:
+        made = offer(record)
+        if made.draft is None or self.list is None or self.desk.switch.is_killed or self.drawer.is_dirty:
+            self.desk.notices.say("info", self.why_not("network.new") or made.why or "Save or discard the draft first (Esc).")
+            return
+        self._open(made.draft, "from a blocked request")
+
+    def _open(self, view: AllowlistEntryView | None, source: str) -> None:
+        assert self.list is not None
+        self.drawer.open_new(self.list.version, view, source)
+        self._draft_changed()
+
+    def _ask_remove(self) -> None:
+        entry = self._entry_in_hand()
+        if entry is None or self.list is None:
+            return
+        dialog = RemoveDialog(self.desk, entry, self.list.version, self.window())
+        dialog.accepted.connect(self._removed)
+        dialog.rejected.connect(self._read_list)
+        dialog.open()
+
+    def _removed(self) -> None:
+        if self.drawer.isVisible() and not self.drawer.is_dirty:
+            self.drawer.close_draft()
+        self._read_list()
+
+    def _drawer_closed(self) -> None:
+        self._draft_changed()
+        self.view.setFocus()
+
+    def _draft_changed(self) -> None:
+        editing = self.drawer.draft.entry_id if self.drawer.isVisible() else ""
+        for row in self.model.rows:
+            row.editing = row.id == editing
+        self.view.refresh()
+        if self.bar.url.text().strip():
+            self.line.again()
+
+    def _read_if_stale(self) -> None:
+        if not self.isVisible() and self.list is not None:
+            return  # read when the page comes to the front
+        if self._stale:
+            self._stale = False
+            self._read_list()
+            if self.bar.tabs.chosen() == "config":
+                self._read_config()
+        if not self._egress_read:
+            self.desk.requests.network.egress(READ).while_alive(self).then(self._egress_came).failed(self._failed)
+
+    def _read_list(self) -> None:
+        self._read_at = self.desk.clock()
+        self.desk.requests.network.allowlist().while_alive(self).then(self._list_came).failed(self._failed)
+
+    def _failed(self, error: ConsoleError) -> None:
+        self._problem = str(error)
+        self._stale = True
+        self._show_head()
+
+    def _egress_came(self, page: EgressPage) -> None:
+        self._egress_read = True
+        self.log.replace(page.egress)
+
+    def _list_came(self, view: AllowlistView) -> None:
+        newer = self.list is not None and self.list.version != view.version
+        self.list, self._problem = view, ""
+        self.drawer.sandboxes = view.sandboxes
+        self.drawer.list_came(view.version, next((e for e in view.entries if e.entry_id == self.drawer.draft.entry_id), None))
+        self._show_list()
+        self._show_head()
+        self.badge_changed.emit()
+        if newer:
+            self._config = None
+            if self.bar.url.text().strip():
+                self.line.again()
+            if self.bar.tabs.chosen() == "config":
+                self._read_config()
+
+    def _show_list(self) -> None:
+        entries = self.list.entries if self.list else []
+        text = self.bar.search.text()
+        editing = self.drawer.draft.entry_id if self.drawer.isVisible() else ""
+        rows = [EntryRow(e, e.entry_id == editing) for e in entries if matches(e, text)]
+        if [r.view for r in rows] != [r.view for r in self.model.rows]:
+            self.view.show_rows(rows)
+        if self.view.current() is None and rows:
+            self.view.choose(rows[0].id)
+        self.empty.setText("No entry holds these words." if entries else _EMPTY)
+        self.empty.setVisible(self.list is not None and not rows)
+        self.bar.tabs.pills["list"].setText(f"Allowlist {len(entries):,}")
+        self.bar.shown.setText(f"{len(rows):,} of {len(entries):,} shown" if text else "")
+
+    def _show_head(self) -> None:
+        book, now = self.log.book, self.desk.clock()
+        view = self.list
+        light, _ = self.desk.switch.light(now)
+        envoy = NOT_KNOWN if view is None or self._problem or light == "unknown" else ENVOY.get(view.envoy, NOT_KNOWN)
+        detail = self._problem or (view.envoy_detail if view else "")
+        line = detail if envoy[2] in ("warn", "danger") and detail else live_line(view.version, view.sandboxes) if view else ""
+        oldest = book.lines[-1].view.at if book.lines else 0.0
+        since = f" since {clock(oldest)[:5]}" if book.lines else ""
+        self.header.take(self.desk.fleet, Facts(envoy, line, detail, book.number("blocked"), len(book.lines), since, book.blocked_slices()))
+
+    def _show_tab(self) -> None:
+        on_config = self.bar.tabs.chosen() == "config"
+        self.stack.setCurrentIndex(1 if on_config else 0)
+        self.bar.search.setEnabled(not on_config)
+        if on_config and self._config is None:
+            self._read_config()
+
+    def _read_config(self) -> None:
+        asked = self.desk.requests.network.envoy_config().while_alive(self)
+        asked.then(self._config_came).failed(lambda error: self.config.say(f"The configuration cannot be shown: {error}"))
+
+    def _config_came(self, view: EnvoyConfigView) -> None:
+        self._config = view
+        self.config.say(view.text or "Envoy has no configuration yet: it is written when the first sandbox is attached.")
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self.drawer.isVisible():
+            self.drawer.close_draft()
+            return
+        super().keyPressEvent(event)

@@ -1,0 +1,207 @@
+"""One record: what changed since, the diff, and the dry run of what is chosen."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from console.api.messages import RollbackDetailView, RollbackRow
+from console.gui.pages.interface import Desk
+from console.gui.pages.rollback.confirm import ConfirmBar
+from console.gui.pages.rollback.diff import DiffView, counts
+from console.gui.pages.rollback.plan import Plan, numbers, sentences
+from console.gui.pages.rollback.rows import kind_words, state_words
+from console.gui.theme import fonts
+from console.gui.theme.tokens import ink
+from console.gui.widgets.buttons import Button
+from console.gui.widgets.facts import Card, Chips, ChipSpec, Fact, Facts
+from console.gui.widgets.marks import draw_text
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import day_clock, plural
+
+_ICONS = {"triangle": "warning", "rollback": "rollback", "down": "down", "check": "check"}
+_SENTENCES = 24
+_ROW = 28
+
+
+class DiffHead(QWidget):
+    """What stands at the left and at the right."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(30)
+        self._left = self._right = self._counts = ""
+
+    def say(self, left: str, right: str, counted: str) -> None:
+        self._left, self._right, self._counts = left, right, counted
+        self.setAccessibleName(f"Left: {left}. Right: {right}. {counted}")
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        half = self.width() / 2
+        draw_text(painter, QRectF(14, 0, half - 130, 30), self._left, fonts.ui(11, fonts.MEDIUM), colours.text)
+        draw_text(painter, QRectF(half - 126, 0, 112, 30), "restore puts this back", fonts.ui(11), colours.text2, right=True)
+        draw_text(painter, QRectF(half + 14, 0, half - 120, 30), self._right, fonts.ui(11, fonts.MEDIUM), colours.text)
+        draw_text(painter, QRectF(self.width() - 110, 0, 96, 30), self._counts, fonts.mono(11), colours.text2, right=True)
+        painter.fillRect(QRectF(1, 29, self.width() - 2, 1), QColor(colours.line2))
+        painter.fillRect(QRectF(half - 0.5, 0, 1, 30), QColor(colours.line2))
+        painter.end()
+
+
+class DetailPane(QWidget):
+    """``back_asked`` when the pane stands over the list and should go; ``audit_asked`` for the record's audit entries."""
+
+    back_asked = Signal()
+    audit_asked = Signal()
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.record_id = ""
+        self.bar = ConfirmBar(desk, self)
+        self._crumb = Text("", 11, fonts.REGULAR, "text2")
+        self._path = Text("", 15, fonts.MEDIUM, mono=True)
+        self._chips = Chips()
+        self.back = Button("Records", keys="Esc", small=True, parent=self)
+        self.back.clicked.connect(self.back_asked)
+        self.audit = Button("In the audit", "audit", keys="O", small=True, parent=self)
+        self.audit.clicked.connect(self.audit_asked)
+        self.conflict = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
+        self._notice = Card("warn", self)
+        self._notice.column.addWidget(self.conflict)
+        self._notice.column.addWidget(Text("What is on disk is not what the agent left. Nothing is written.", 12, fonts.REGULAR, "text"))
+        self._head = DiffHead(self)
+        self.diff = DiffView(self)
+        self._title = Text("Dry run", 13, fonts.SEMIBOLD)
+        self._counts = Chips()
+        self.steps = Facts(_ROW, ruled=True)
+        self._build()
+
+    def _build(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(1, 0, 0, 0)
+        column.setSpacing(0)
+        body = QVBoxLayout()
+        body.setContentsMargins(19, 12, 20, 10)
+        body.setSpacing(0)
+        top = QHBoxLayout()
+        names = QVBoxLayout()
+        names.setSpacing(4)
+        names.addWidget(self._crumb)
+        names.addWidget(self._path)
+        top.addLayout(names, 1)
+        top.addWidget(self.back, 0, Qt.AlignmentFlag.AlignTop)
+        top.addWidget(self.audit, 0, Qt.AlignmentFlag.AlignTop)
+        body.addLayout(top)
+        body.addSpacing(6)
+        body.addWidget(self._chips)
+        body.addSpacing(8)
+        body.addWidget(self._notice)
+        body.addSpacing(8)
+        body.addWidget(self._diff_card(), 3)
+        body.addSpacing(10)
+        line = QHBoxLayout()
+        line.setSpacing(12)
+        line.addWidget(self._title)
+        line.addWidget(self._counts, 1)
+        line.addWidget(Text("nothing is written yet", 11, fonts.REGULAR, "text2", right=True))
+        body.addLayout(line)
+        body.addSpacing(6)
+        body.addWidget(self._steps_area(), 1)
+        column.addLayout(body, 1)
+        column.addWidget(self.bar)
+
+    def _diff_card(self) -> Card:
+        card = Card(parent=self)
+        card.column.setContentsMargins(1, 1, 1, 1)
+        card.column.addWidget(self._head)
+        card.column.addWidget(self.diff, 1)
+        return card
+
+    def _steps_area(self) -> QScrollArea:
+        area = QScrollArea(self)
+        area.setWidgetResizable(True)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setMinimumHeight(2 * _ROW)
+        area.setMaximumHeight(6 * _ROW + 2)
+        inner = QWidget(area)
+        column = QVBoxLayout(inner)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.steps)
+        column.addStretch(1)
+        area.setWidget(inner)
+        return area
+
+    def show_row(self, row: RollbackRow) -> None:
+        """What the list knows; the rest comes with ``show_detail``."""
+        self._crumb.setText(f"{row.agent_name or row.agent_id}  ›  record {row.record_id}")
+        self._path.setText(row.path)
+        if row.record_id != self.record_id:
+            self.record_id = row.record_id
+            self._notice.hide()
+            self.diff.say([], "Reading…")
+            self._head.say("Before", "On disk now", "")
+            self.bar.forget()
+        self._chips.say(self._chips_of(row, None))
+
+    def _chips_of(self, row: RollbackRow, sha256: str | None) -> list[ChipSpec]:
+        word, shape, role = state_words(row)
+        kind, icon = kind_words(row)
+        by = f" by {row.restored_by}" if row.restored_at else ""
+        chips = [ChipSpec(kind, icon), ChipSpec(f"{word}{by}", _ICONS.get(shape, ""), "warn" if role == "warn" else "plain")]
+        chips.append(ChipSpec(f"{row.before_size:,} bytes, {day_clock(row.created_at)}"))
+        return [*chips, ChipSpec(f"sha256 {sha256[:4]} … {sha256[-4:]}", "chain")] if sha256 else chips
+
+    def show_detail(self, detail: RollbackDetailView) -> None:
+        """Diff and conflict of the record that is shown; another's is ignored."""
+        if detail.row.record_id != self.record_id:
+            return
+        self._chips.say(self._chips_of(detail.row, detail.before_sha256))
+        self.conflict.setText(detail.conflict)
+        self._notice.setVisible(bool(detail.conflict))
+        added, removed, changed = counts(detail.diff)
+        before = f"Before, snapshot {day_clock(detail.row.created_at)}" if detail.before_sha256 else "Before: the file did not exist"
+        now = "On disk now" if detail.now_sha256 else "On disk now: nothing"
+        self._head.say(before, now, f"+{added} −{removed} ~{changed}" + (" cut" if detail.truncated else ""))
+        self.diff.say(detail.diff, _why_no_lines(detail))
+
+    def show_problem(self, words: str) -> None:
+        """The record could not be read."""
+        self.diff.say([], words)
+
+    def show_plan(self, plan: Plan) -> None:
+        """The dry run of what is chosen."""
+        several = len(plan.details) + plan.reading > 1
+        self._title.setText(f"Dry run: restore {plural(len(plan.details) + plan.reading, 'record')}" if several else "Dry run")
+        self._counts.say(
+            [ChipSpec(f"{number} {words}", "warning" if role else "", role or "plain") for words, number, role in numbers(plan)]
+        )
+        said = sentences(plan.details)
+        facts = [
+            Fact(words, mark="triangle" if role else "", mark_role=role or "text2", left_role=role or "text")
+            for words, role in said[:_SENTENCES]
+        ]
+        if len(said) > _SENTENCES:
+            facts.append(Fact(f"and {len(said) - _SENTENCES} steps more", left_role="text2"))
+        self.steps.say(facts)
+        self.bar.show_plan(plan)
+
+    def sizeHint(self) -> QSize:
+        return QSize(812, 700)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(ink().bg1))
+        painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(ink().line))
+        painter.end()
+
+
+def _why_no_lines(detail: RollbackDetailView) -> str:
+    if detail.binary:
+        return "Not text: no lines can be compared. Hash and size above tell the two apart."
+    if detail.before_sha256 == detail.now_sha256:
+        return "Nothing is there on either side." if detail.now_sha256 is None else "Both sides are the same: there is nothing to put back."
+    return "No lines: the content is empty on both sides, or it cannot be read."

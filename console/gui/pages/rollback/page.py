@@ -1,0 +1,387 @@
+"""The rollback page: records by agent at the left, one record with diff, dry run and restore at the right."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from console.api.messages import Delta, RollbackDetailView, RollbackPage, RollbackRow
+from console.domain.errors import ConsoleError
+from console.gui.actions import ActionSpec, Risk
+from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.pages.rollback.detail import DetailPane
+from console.gui.pages.rollback.plan import Plan
+from console.gui.pages.rollback.rows import COLUMNS, Group, Item, Line, arrange, cell_words, painter_of
+from console.gui.theme import fonts
+from console.gui.theme.tokens import FILTER_BAR, PAGE_HEADER, ink
+from console.gui.widgets.buttons import SearchField
+from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.reading import empty_note
+from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.text import Text
+
+LIST = 424
+MARKS_MAX = 100
+_SOON_MS = 300
+_AGAIN_S = 5.0
+_EMPTY = (
+    "No record yet. Before an agent may write or delete a file in its workspace, what was there is kept here, "
+    "so that it can be compared and put back."
+)
+
+
+class Head(QWidget):
+    """Title, how many can be put back, how many are in conflict."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(PAGE_HEADER)
+        self._can = self._bad = 0
+        self._line = ""
+
+    def say(self, can: int, bad: int, line: str) -> None:
+        self._can, self._bad, self._line = can, bad, line
+        self.setAccessibleName(f"Can be put back {can}, conflicts {bad}. {line}")
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.bg0))
+        painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.line))
+        draw_text(painter, QRectF(16, 12, 160, 24), "Rollback", fonts.ui(17, fonts.SEMIBOLD), colours.text)
+        draw_text(painter, QRectF(180, 14, self.width() - 196, 18), self._line, fonts.ui(11), colours.text2, right=True)
+        x = 16.0
+        for word, number, shape, role in (("Can be put back", self._can, "check", "text2"), ("Conflicts", self._bad, "triangle", "warn")):
+            if number == 0 and shape == "triangle":
+                continue
+            loud = colours.warn if role == "warn" else colours.text
+            words = fonts.metrics(fonts.ui(12)).horizontalAdvance(word)
+            figure = fonts.metrics(fonts.ui(18, fonts.MEDIUM)).horizontalAdvance(f"{number:,}")
+            draw_mark(painter, shape, QRectF(x + 1, 64, 9, 9), getattr(colours, role))
+            draw_text(painter, QRectF(x + 17, 58, words + 2, 20), word, fonts.ui(12), colours.text)
+            draw_text(painter, QRectF(x + 25 + words, 56, figure + 4, 24), f"{number:,}", fonts.ui(18, fonts.MEDIUM), loud)
+            x += words + figure + 49
+        painter.end()
+
+
+class Records(QWidget):
+    """The list. ``chosen`` when another line is current, ``marked`` when the marks changed."""
+
+    chosen = Signal()
+    marks_changed = Signal()
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.records: list[RollbackRow] = []
+        self.marks: set[str] = set()
+        self._closed: set[str] = set()
+        self.head = Head(self)
+        bar = QWidget(self)
+        bar.setFixedHeight(FILTER_BAR)
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(16, 0, 16, 0)
+        row.setSpacing(8)
+        self.search = SearchField("Filter", "/", parent=bar)
+        self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
+        row.addWidget(self.search, 1)
+        row.addWidget(self.shown)
+        self.model = RowModel(COLUMNS, cell_words, self)
+        self.view = RowView(self.model, painter_of(desk.clock), lambda line: str(line.key), self)
+        self.view.setAccessibleName("Rollback records")
+        self.empty = empty_note(self.view, _EMPTY)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for part in (self.head, bar):
+            column.addWidget(part)
+        column.addWidget(self.view, 1)
+        self.search.textChanged.connect(lambda _text: self.show_lines())
+        self.search.left.connect(self.view.setFocus)
+        self.view.chosen.connect(lambda _line: self.chosen.emit())
+        self.view.fold_asked.connect(self._fold)
+        self.view.pressed_at.connect(self._pressed)
+
+    def current(self) -> RollbackRow | None:
+        """The current record; None on a group."""
+        line: Line | None = self.view.current()
+        return line.view if isinstance(line, Item) else None
+
+    def take(self, records: list[RollbackRow], loaded: bool) -> None:
+        """The records as they are now, newest first."""
+        self.records = records
+        self.marks &= {r.record_id for r in records}
+        states = [r.state for r in records]
+        self.head.say(
+            states.count("can_restore"), states.count("conflict"), f"{len(records):,} newest records" if len(records) >= 500 else ""
+        )
+        self.show_lines(loaded)
+
+    def show_lines(self, loaded: bool = True) -> None:
+        """Arranges and shows; the selection stays."""
+        lines = arrange(self.records, self.search.text(), self._closed, self.marks)
+        self.view.show_rows(lines)
+        if self.view.current() is None:
+            first = next((line for line in lines if isinstance(line, Item)), None)
+            if first is not None:
+                self.view.choose(first.key)
+        self.empty.setText("No record holds these words." if self.records else _EMPTY)
+        self.empty.setVisible(loaded and not lines)
+        marked = f"{len(self.marks)} selected · " if self.marks else ""
+        self.shown.setText(f"{marked}{len(self.records):,} records" if self.records else "")
+
+    def reveal(self, record_id: str) -> None:
+        """Selects a record, whatever filter or fold hides it."""
+        self.search.clear()
+        self._closed.clear()
+        self.show_lines()
+        self.view.choose(f"r:{record_id}")
+
+    def turn_mark(self) -> None:
+        """Space: this record is chosen for a restore, or no longer; on a group, all of it."""
+        line: Line | None = self.view.current()
+        ids = [r.record_id for r in line.records] if isinstance(line, Group) else [line.view.record_id] if line is not None else []
+        if all(i in self.marks for i in ids):
+            self.marks -= set(ids)
+        else:
+            self.marks |= set(ids[: MARKS_MAX - len(self.marks)])
+        self.show_lines()
+        self.marks_changed.emit()
+
+    def clear_marks(self) -> bool:
+        """False when there were none."""
+        if not self.marks:
+            return False
+        self.marks.clear()
+        self.show_lines()
+        self.marks_changed.emit()
+        return True
+
+    def _fold(self, line: Line, is_open: bool) -> None:
+        if isinstance(line, Item):
+            if not is_open:
+                self.view.choose(f"g:{line.view.agent_id}")
+            return
+        if is_open:
+            self._closed.discard(line.agent_id)
+        else:
+            self._closed.add(line.agent_id)
+        self.show_lines()
+
+    def _pressed(self, line: Line, at: QPointF) -> None:
+        if isinstance(line, Group) and at.x() < 32:
+            self._fold(line, not line.is_open)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(ink().bg0))
+        painter.end()
+
+
+class RollbackRecordsPage(Page):
+    """See what agents changed, compare, put back."""
+
+    spec = PageSpec("rollback", "Rollback", "rollback", "Investigate")
+    verbs = (
+        ActionSpec("rollback.move", "Move in the list", "", "record", cap="↑ ↓"),
+        ActionSpec("rollback.fold", "Fold and unfold an agent", "", "", cap="← →"),
+        ActionSpec("rollback.select", "Select this record for a restore", "", "select", cap="Space"),
+        ActionSpec(
+            "rollback.restore",
+            "Restore… what is selected",
+            "R",
+            "restore…",
+            Risk.DESTRUCTIVE,
+            "Type the words; recorded, can itself be undone.",
+        ),
+        ActionSpec("rollback.audit", "Open its record in the audit", "O", "open record in audit"),
+        ActionSpec("rollback.detail", "Show or hide the detail", "", "", cap="Enter"),
+        ActionSpec("rollback.filter", "Filter the records", "/", ""),
+    )
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self._loaded = False
+        self._stale = True
+        self._read_at = 0.0
+        self._details: dict[str, RollbackDetailView] = {}
+        self._over = False
+        """The detail stands over the list (narrow windows)."""
+        self._wanted = ""
+        self.list = Records(desk, self)
+        self.view = self.list.view
+        self.pane = DetailPane(desk, self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.list, 1)
+        row.addWidget(self.pane, 2)
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(_SOON_MS)
+        self._soon.timeout.connect(self._read)
+        self.list.chosen.connect(self._chose)
+        self.list.marks_changed.connect(self._read_plan)
+        self.view.opened.connect(lambda _line: self.do("rollback.detail"))
+        self.pane.back_asked.connect(lambda: self._show_over(False))
+        self.pane.audit_asked.connect(lambda: self.do("rollback.audit"))
+        self.pane.bar.done.connect(self._ran)
+
+    # --- what the window tells -----------------------------------------------------------------------------------
+
+    def on_show(self, argument: str = "") -> None:
+        self._wanted = argument
+        self._lay()
+        if self._stale or not self._loaded:
+            self._read()
+        elif argument:
+            self.list.reveal(argument)
+        self.view.setFocus()
+
+    def on_models(self) -> None:
+        self.pane.bar.judge()
+
+    def on_tick(self, now: float) -> None:
+        if now - self._read_at > _AGAIN_S and not self.pane.bar.is_running:
+            self._read()
+
+    def handle(self, delta: Delta) -> None:
+        if delta.kind == "rollback":
+            self.resync()
+
+    def resync(self) -> None:
+        self._stale = True
+        if self.isVisible() or not self._loaded:
+            self._soon.start()
+
+    def badge(self) -> Badge | None:
+        return None
+
+    def is_ready(self) -> bool:
+        row = self.list.current()
+        return self._loaded and (row is None or row.record_id in self._details)
+
+    # --- actions ---------------------------------------------------------------------------------------------------
+
+    def why_not(self, action_id: str) -> str:
+        if action_id == "rollback.restore":
+            if self.desk.switch.is_killed:
+                return "Killed: nothing changes until rearm."
+            return self.pane.bar.plan.why_not()
+        if action_id == "rollback.audit" and self.list.current() is None:
+            return "No record is selected."
+        return ""
+
+    def do(self, action_id: str) -> None:
+        row = self.list.current()
+        if self.why_not(action_id):
+            self.desk.notices.say("info", self.why_not(action_id))
+        elif action_id == "rollback.select":
+            self.list.turn_mark()
+        elif action_id == "rollback.restore":
+            self._show_over(True)
+            self.pane.bar.focus()
+        elif action_id == "rollback.audit" and row is not None:
+            self.desk.goto("audit", row.path)
+        elif action_id == "rollback.detail":
+            self._show_over(not self._over)
+        elif action_id == "rollback.filter":
+            self.list.search.setFocus()
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        self._stale = False
+        self._read_at = self.desk.clock()
+        self.desk.requests.rollback.records().while_alive(self).then(self._came).failed(self._failed)
+
+    def _failed(self, error: ConsoleError) -> None:
+        self._stale = True
+        self.list.head.say(0, 0, error.what)
+
+    def _came(self, page: RollbackPage) -> None:
+        self._loaded = True
+        self.list.take(page.records, True)
+        if self._wanted:
+            wanted, self._wanted = self._wanted, ""
+            self.list.reveal(wanted)
+        self._lay()
+        self._chose()
+
+    def _chose(self) -> None:
+        row = self.list.current()
+        if row is not None:
+            self.pane.show_row(row)
+        self._lay()
+        self._read_plan()
+
+    def _chosen_ids(self) -> list[str]:
+        """The marked records, newest first, or the current one."""
+        marked = [r.record_id for r in self.list.records if r.record_id in self.list.marks]
+        row = self.list.current()
+        return marked or ([row.record_id] if row is not None else [])
+
+    def _read_plan(self) -> None:
+        """Reads again what is chosen and what is shown: the plan must be of what is on disk now."""
+        if self.pane.bar.is_running:
+            return
+        row = self.list.current()
+        ids = self._chosen_ids()
+        for record_id in dict.fromkeys([*([row.record_id] if row is not None else []), *ids]):
+            asked = self.desk.requests.rollback.detail(record_id).while_alive(self)
+            asked.then(self._detail_came).failed(lambda error, wanted=record_id: self._detail_failed(wanted, error))
+        self._details = {i: d for i, d in self._details.items() if i in ids or (row is not None and i == row.record_id)}
+        self._show_plan()
+
+    def _detail_failed(self, record_id: str, error: ConsoleError) -> None:
+        self._details.pop(record_id, None)
+        if record_id == self.pane.record_id:
+            self.pane.show_problem(str(error))
+        self._show_plan()
+
+    def _detail_came(self, detail: RollbackDetailView) -> None:
+        self._details[detail.row.record_id] = detail
+        self.pane.show_detail(detail)
+        self._show_plan()
+
+    def _show_plan(self) -> None:
+        if self.pane.bar.is_running:
+            return
+        ids = self._chosen_ids()
+        details = tuple(self._details[i] for i in ids if i in self._details)
+        self.pane.show_plan(Plan(details, len(ids) - len(details)))
+
+    def _ran(self) -> None:
+        self.list.marks.clear()
+        self._read()
+
+    def _show_over(self, over: bool) -> None:
+        self._over = over
+        self._lay()
+        if not over:
+            self.view.setFocus()
+
+    def _lay(self) -> None:
+        narrow = self.is_narrow
+        has_one = self.list.current() is not None
+        self.list.setMinimumWidth(0 if narrow else LIST)
+        self.list.setMaximumWidth(16_777_215 if narrow or not has_one else LIST)
+        self.list.setVisible(not narrow or not (self._over and has_one))
+        self.pane.setVisible(has_one and (not narrow or self._over))
+        self.pane.back.setVisible(narrow)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._lay()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Space and self.view.hasFocus():
+            self.do("rollback.select")
+        elif event.key() == Qt.Key.Key_Escape:
+            if not (self.pane.bar.stop() or (self.is_narrow and self._over) or self.list.clear_marks()):
+                self.view.setFocus()
+            if self.is_narrow and self._over and not self.pane.bar.is_running:
+                self._show_over(False)
+        else:
+            super().keyPressEvent(event)

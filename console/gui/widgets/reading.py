@@ -1,0 +1,47 @@
+"""Things to read only: the words of an empty list, and plain text in the mono face that can be selected but never acts."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QTextOption
+from PySide6.QtWidgets import QPlainTextEdit, QVBoxLayout, QWidget
+
+from console.gui.theme import fonts
+from console.gui.widgets.rows import RowView
+from console.gui.widgets.safe_text import safe_lines
+from console.gui.widgets.text import Text
+
+LONGEST = 1_000_000
+"""Characters shown of one text."""
+
+
+def empty_note(view: RowView, words: str) -> Text:
+    """What will appear in ``view`` and why nothing is there yet; show it while the list is empty."""
+    note = Text(words, 13, fonts.REGULAR, "text2", wrap=True)
+    note.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+    column = QVBoxLayout(view.viewport())
+    column.setContentsMargins(16, 14, 16, 8)
+    column.addWidget(note)
+    column.addStretch(1)
+    note.hide()
+    return note
+
+
+class PlainView(QPlainTextEdit):
+    """Read-only text of several lines, hidden characters visible. What is copied is what is seen."""
+
+    def __init__(self, name: str, *, wrap: bool = True, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setReadOnly(True)
+        self.setFont(fonts.mono(11))
+        self.setAccessibleName(name)
+        self.setTabChangesFocus(True)
+        self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere if wrap else QTextOption.WrapMode.NoWrap)
+
+    def say(self, text: str) -> None:
+        """Shows ``text``; the place where one was reading is kept when nothing changed."""
+        shown = safe_lines(text, LONGEST)
+        if len(text) > LONGEST:
+            shown += f"\n… {len(text) - LONGEST:,} characters more"
+        if shown != self.toPlainText():
+            self.setPlainText(shown)
