@@ -165,6 +165,12 @@ def main(argv: list[str]) -> int:
     """Runs one verb and returns its documented exit code; never raises, never prints a traceback."""
     try:
         out.check_arguments(argv)
+        if argv[:1] == ["panic"]:
+            from console.cli import panic
+
+            given = panic.read_plainly(argv[1:])
+            if given is not None:
+                return panic.panic(**given)
         code = typer.main.get_command(app).main(argv, prog_name="watchfloor", standalone_mode=False)
         return int(code) if isinstance(code, int) else 0
     except ConsoleError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,6 +49,27 @@ def panic(
 
 
 app = verb_app(panic)
+
+
+def read_plainly(argv: list[str]) -> dict[str, Any] | None:
+    """What ``panic`` was given, in its usual form; None: anything else, for the parser.
+
+    The parser loads pydantic, which takes longer than the whole kill.
+    """
+    given: dict[str, Any] = {}
+    names = {"--reason": "reason", "--state-dir": "state_dir"}
+    words = iter(argv)
+    for word in words:
+        name, sign, value = word.partition("=")
+        if word == "--json":
+            given["as_json"] = True
+            continue
+        if not sign:
+            value = next(words, "")
+        if name not in names or not value or value.startswith("-") or names[name] in given:
+            return None
+        given[names[name]] = value
+    return given if "reason" in given else None
 
 
 def fitting(reason: str) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import console
 from console.cli import embedded, panic
 from console.domain.errors import ConsoleError, Denied, TimedOut, TooLarge
 from console.domain.guard import LINE_LIMIT
@@ -16,6 +19,7 @@ from console.settings.places import Places
 from tests.fakes.canned_api import CannedApi
 from tests.fakes.verbs import Watchfloor
 
+ROOT = Path(console.__file__).resolve().parent.parent
 LOCAL_STEPS = (StepName.LATCH, StepName.REFUSE, StepName.SIGNAL, StepName.ZERO, StepName.SECOND_LOOK)
 LOCAL = Receipt(
     "k1",
@@ -139,3 +143,32 @@ def test_the_wrong_folder_kills_nothing_and_is_never_green(watchfloor: Watchfloo
 
 def test_unknown_is_never_done() -> None:
     assert exit_code(panic.with_unknown(WHOLE, "why")) == 7
+
+
+@pytest.mark.parametrize(
+    ("argv", "given"),
+    [
+        (["--reason", "a b", "--json"], {"reason": "a b", "as_json": True}),
+        (["--json", "--state-dir=/x", "--reason=r=1"], {"reason": "r=1", "state_dir": "/x", "as_json": True}),
+        ([], None),
+        (["--json"], None),
+        (["--reason"], None),
+        (["--reason", ""], None),
+        (["--reason", "--json"], None),
+        (["--reason", "a", "--reason", "b"], None),
+        (["--reason", "a", "--help"], None),
+        (["--reason", "a", "extra"], None),
+    ],
+)
+def test_the_usual_form_is_read_without_the_parser_and_everything_else_is_left_to_it(argv: list[str], given: dict[str, Any] | None) -> None:
+    assert panic.read_plainly(argv) == given
+
+
+def test_the_press_waits_for_no_heavy_import() -> None:
+    code = (
+        "import sys\nfrom console.cli import main, panic\n"
+        "panic.panic = lambda **given: print(sorted({'pydantic', 'httpx', 'sqlalchemy'} & set(sys.modules))) or 0\n"
+        "main.main(['panic', '--reason', 'r'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
