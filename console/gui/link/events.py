@@ -70,7 +70,7 @@ class Events(QObject):
         self._reply.finished.connect(self._ended)
 
     def _read(self) -> None:
-        if self._reply is None:
+        if self._reply is None or not self._reply.isOpen():
             return
         if not self._up:
             self._up = True

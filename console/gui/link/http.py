@@ -34,6 +34,12 @@ _KINDS: Mapping[int, type[ConsoleError]] = {
         errors.NotRecorded,
     )
 } | {422: errors.UsageProblem, 405: errors.NotFound}
+_BROKEN = (
+    QNetworkReply.NetworkError.OperationCanceledError,
+    QNetworkReply.NetworkError.TimeoutError,
+    QNetworkReply.NetworkError.RemoteHostClosedError,
+)
+"""An answer that stopped half-way is none, whatever status it began with."""
 _START = "Start one: watchfloor supervisor"
 
 
@@ -48,7 +54,18 @@ class Link(QObject):
         super().__init__(parent)
         self._socket = socket
         self.manager = QNetworkAccessManager(self)
-        self.in_flight = 0
+        self._open: set[QNetworkReply] = set()
+
+    @property
+    def in_flight(self) -> int:
+        """Answers still on their way."""
+        return len(self._open)
+
+    def close(self) -> None:
+        """Ends every request; what they asked for is answered with an error."""
+        self._socket = None
+        for reply in list(self._open):
+            reply.abort()
 
     def request_for(self, path: str) -> QNetworkRequest:
         """A request to ``path`` over the socket."""
@@ -92,16 +109,17 @@ class Link(QObject):
             request.setHeader(QNetworkRequest.KnownHeaders.ContentTypeHeader, "application/json")
             data = body.model_dump_json().encode()
         reply = self.manager.sendCustomRequest(request, verb.encode(), data)
-        self.in_flight += 1
+        self._open.add(reply)
         reply.finished.connect(lambda: self._finish(reply, view, pending))
         return pending
 
     def _finish(self, reply: QNetworkReply, view: type[V], pending: Pending[V]) -> None:
-        self.in_flight -= 1
+        self._open.discard(reply)
         reply.deleteLater()
         status = reply.attribute(QNetworkRequest.Attribute.HttpStatusCodeAttribute)
-        data = bytes(reply.readAll().data())
-        if status is None:
+        broken = reply.error() in _BROKEN
+        data = bytes(reply.readAll().data()) if reply.isOpen() else b""
+        if status is None or broken:
             self.silent.emit(reply.errorString())
             pending.reject(_unanswered(reply))
             return

@@ -10,7 +10,6 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from console.api.messages import Delta
 from console.gui.actions import ActionSpec
 from console.gui.link.events import Events
 from console.gui.link.guard import GuardLink
@@ -119,10 +118,10 @@ class Window(QWidget):
     def _connect(self) -> None:
         self.nav.chosen.connect(lambda name: self.goto(name, ""))
         self.top.search.clicked.connect(lambda: self.do("console.find"))
-        self.sync.delta.connect(self._hand_on)
-        self.sync.resynced.connect(self._resync_pages)
         self.sync.changed.connect(self._models_changed)
         for page in self.pages.values():
+            self.sync.delta.connect(page.handle)
+            self.sync.resynced.connect(page.resync)
             page.badge_changed.connect(
                 lambda page=page: self.nav.items[page.spec.name].show_badge(page.badge()) if page.spec.group else None
             )
@@ -215,14 +214,6 @@ class Window(QWidget):
         if self.page is not None:
             self.status.show_keys((*self.page.keys(), ("?", "all keys")))
 
-    def _hand_on(self, delta: Delta) -> None:
-        for page in self.pages.values():
-            page.handle(delta)
-
-    def _resync_pages(self) -> None:
-        for page in self.pages.values():
-            page.resync()
-
     def _models_changed(self) -> None:
         self.state.refresh()
         if self.page is not None:
@@ -245,4 +236,5 @@ class Window(QWidget):
     def closeEvent(self, event: QCloseEvent) -> None:
         self._clock.stop()
         self.sync.stop()
+        self.wires.link.close()
         super().closeEvent(event)
