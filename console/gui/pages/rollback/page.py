@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
@@ -24,6 +26,8 @@ from console.gui.widgets.text import Text
 LIST = 424
 MARKS_MAX = 100
 _SOON_MS = 300
+_LOOK_MS = 60
+"""A key held down does not read every record it passes."""
 _AGAIN_S = 5.0
 _EMPTY = (
     "No record yet. Before an agent may write or delete a file in its workspace, what was there is kept here, "
@@ -221,6 +225,10 @@ class RollbackRecordsPage(Page):
         self._soon.setSingleShot(True)
         self._soon.setInterval(_SOON_MS)
         self._soon.timeout.connect(self._read)
+        self._look = QTimer(self)
+        self._look.setSingleShot(True)
+        self._look.setInterval(_LOOK_MS)
+        self._look.timeout.connect(self._read_plan)
         self.list.chosen.connect(self._chose)
         self.list.marks_changed.connect(self._read_plan)
         self.view.opened.connect(lambda _line: self.do("rollback.detail"))
@@ -314,7 +322,8 @@ class RollbackRecordsPage(Page):
         if row is not None:
             self.pane.show_row(row)
         self._lay()
-        self._read_plan()
+        self._show_plan()
+        self._look.start()
 
     def _chosen_ids(self) -> list[str]:
         """The marked records, newest first, or the current one."""
@@ -330,7 +339,7 @@ class RollbackRecordsPage(Page):
         ids = self._chosen_ids()
         for record_id in dict.fromkeys([*([row.record_id] if row is not None else []), *ids]):
             asked = self.desk.requests.rollback.detail(record_id).while_alive(self)
-            asked.then(self._detail_came).failed(lambda error, wanted=record_id: self._detail_failed(wanted, error))
+            asked.then(self._detail_came).failed(partial(self._detail_failed, record_id))
         self._details = {i: d for i, d in self._details.items() if i in ids or (row is not None and i == row.record_id)}
         self._show_plan()
 

@@ -63,7 +63,7 @@ def numbers(plan: Plan) -> list[tuple[str, int, str]]:
 
 def sentences(details: Sequence[RollbackDetailView]) -> list[tuple[str, str]]:
     """(sentence, role): the dry run of each, with the path in front when there are several."""
-    out = []
+    out: list[tuple[str, str]] = []
     for detail in details:
         lead = f"{detail.row.path}: " if len(details) > 1 else ""
         out.extend((lead + said, "warn" if detail.conflict and number == 0 else "") for number, said in enumerate(detail.dry_run))

@@ -1,0 +1,115 @@
+"""The chain bar: how many records, and whether the chain is whole, broken, or not verified yet, with the age of that word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from console.api.messages import AuditVerdict, StatusView
+from console.domain.errors import ConsoleError
+from console.gui.theme import fonts
+from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.widgets.buttons import Button
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import age, plural, took
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the chain; ``whole`` None: nobody verified it since the supervisor started."""
+
+    whole: bool | None = None
+    records: int | None = None
+    """How many records were verified, when that is known."""
+    first_bad: int | None = None
+    why: str = ""
+    at: float | None = None
+    ms: float | None = None
+
+
+def known_of(verdict: AuditVerdict, ms: float) -> Known:
+    """What an answer of Verify says."""
+    return Known(verdict.whole, verdict.records, verdict.first_bad, verdict.why, verdict.checked_at, ms)
+
+
+def newer(known: Known, status: StatusView | None) -> Known:
+    """The status knows of a verification that was asked for elsewhere."""
+    if status is None or status.audit_whole is None or status.audit_checked_at is None:
+        return known
+    if known.at is not None and status.audit_checked_at <= known.at + 0.001:
+        return known
+    return Known(status.audit_whole, at=status.audit_checked_at)
+
+
+def chain_words(known: Known, total: int, now: float) -> tuple[str, str, str, str]:
+    """(sentence, what follows in grey, shape, colour)."""
+    records = plural(total, "record")
+    if known.whole is None:
+        return f"{records} · not verified yet", "V checks every hash, from the first record to the newest", "ring", "text2"
+    if not known.whole:
+        where = f" · first bad record {known.first_bad:,}" if known.first_bad is not None else " · V shows where"
+        return f"{records} · chain broken{where}", known.why, "alert", "danger"
+    since = total - known.records if known.records is not None else 0
+    more = f"{since:,} written since then" if since > 0 else ""
+    return f"{records} · chain whole {age(known.at, now)}", more, "check", "ok"
+
+
+class ChainBar(QWidget):
+    """44 high, always visible; red when broken."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(FILTER_BAR)
+        self.known = Known()
+        self.is_verifying = False
+        self._role = "text2"
+        self._problem = ""
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 0, 16, 0)
+        row.setSpacing(10)
+        self.words = Text("", 13, fonts.SEMIBOLD)
+        self.more = Text("", 12, fonts.REGULAR, "text2")
+        self.took = Text("", 11, fonts.REGULAR, "text2", right=True)
+        self.jump = Button("Go to it", "target", "danger", small=True, parent=self)
+        self.jump.hide()
+        self.verify = Button("Verify", "shield", keys="V", small=True, parent=self)
+        row.addWidget(self.words)
+        row.addWidget(self.more, 1)
+        row.addWidget(self.took)
+        row.addWidget(self.jump)
+        row.addWidget(self.verify)
+
+    def say(self, known: Known, total: int, now: float, *, silent: bool) -> None:
+        """``silent``: nobody answers, so what was known is old and nothing is green."""
+        self.known = known
+        words, more, shape, role = chain_words(known, total, now)
+        if self._problem:
+            more = self._problem
+        if role == "ok" and (silent or self._problem):
+            role, shape = "text2", "ring"
+        self._role = role
+        if self.is_verifying:
+            self.words.say(f"{plural(total, 'record')} · verifying…", "text2", "ring")
+        else:
+            self.words.say(words, "danger" if role == "danger" else "text", shape)
+        self.more.say(more, "warn" if self._problem else "text2", "triangle" if self._problem else "")
+        self.took.setText(
+            f"verified {plural(known.records, 'record')} in {took(known.ms)}" if known.ms is not None and known.records is not None else ""
+        )
+        self.jump.setVisible(known.first_bad is not None and known.whole is False)
+        self.verify.setEnabled(not self.is_verifying)
+        self.update()
+
+    def failed(self, error: ConsoleError | None) -> None:
+        """Verify could not be carried out; None: it could."""
+        self._problem = f"Could not be verified: {error}" if error is not None else ""
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.dangerbg if self._role == "danger" else colours.bg0))
+        painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.danger if self._role == "danger" else colours.line))
+        painter.end()

@@ -1,0 +1,230 @@
+"""The table of records: reads pages as they are needed, lets new ones wait while somebody reads, filters on the supervisor's side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QModelIndex, QTimer, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from console.api.messages import AuditPage, AuditRow
+from console.domain.errors import ConsoleError
+from console.gui.pages.audit.book import PAGE, Book
+from console.gui.pages.audit.rows import COLUMNS, cell_words, paint_row
+from console.gui.requests import AuditRequests
+from console.gui.theme import fonts
+from console.gui.theme.tokens import FILTER_BAR, ROW, ink
+from console.gui.widgets.buttons import Button, SearchField
+from console.gui.widgets.reading import empty_note
+from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.text import Text
+
+TYPED_MS = 200
+NEWER_MS = 500
+"""New records are read at most twice a second."""
+_EMPTY = (
+    "No record yet. Every launch, verdict, change and kill is written here before it takes effect, each holding the hash of the one before."
+)
+_NONE = "No record holds these words in actor, kind, what or agent."
+
+
+class LogModel(RowModel):
+    """A list that can grow at its end without being built anew."""
+
+    def grow(self, rows: list[AuditRow]) -> None:
+        """``rows`` were appended to the list already."""
+        first = len(self.rows) - len(rows)
+        self.beginInsertRows(QModelIndex(), first, len(self.rows) - 1)
+        self.endInsertRows()
+
+
+class Log(QWidget):
+    """``chosen`` with the current record or None; ``changed`` when counts did; ``failed`` in the supervisor's words."""
+
+    chosen = Signal(object)
+    changed = Signal()
+
+    def __init__(self, requests: AuditRequests, failed: Callable[[ConsoleError], object], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._requests, self._failed_door = requests, failed
+        self.book = Book()
+        self.loaded = False
+        self._serial = 0
+        """Answers to an older question are dropped."""
+        self._older_asked = self._newer_asked = False
+        self._wanted: int | None = None
+        self.bar = QWidget(self)
+        self.bar.setFixedHeight(FILTER_BAR)
+        row = QHBoxLayout(self.bar)
+        row.setContentsMargins(16, 0, 16, 0)
+        row.setSpacing(10)
+        row.addWidget(Text("Audit", 17, fonts.SEMIBOLD))
+        self.search = SearchField("Actor, kind, what or agent", "/", parent=self.bar)
+        self.search.setMaximumWidth(300)
+        row.addWidget(self.search, 2)
+        self.newer = Button("0 new", "arrow", keys="Home", small=True, parent=self.bar)
+        self.newer.clicked.connect(self.to_newest)
+        self.newer.hide()
+        row.addWidget(self.newer)
+        row.addStretch(1)
+        self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
+        row.addWidget(self.shown)
+        self.model = LogModel(COLUMNS, cell_words, self)
+        self.view = RowView(self.model, paint_row, lambda record: str(record.seq), self)
+        self.view.setAccessibleName("Audit records")
+        self.empty = empty_note(self.view, _EMPTY)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.bar)
+        column.addWidget(self.view, 1)
+        self._typed = self._timer(TYPED_MS, self._filter)
+        self._pace = self._timer(NEWER_MS, self._read_newer)
+        self.search.textChanged.connect(lambda _text: self._typed.start())
+        self.search.left.connect(self.view.setFocus)
+        self.view.chosen.connect(self.chosen)
+        self.view.verticalScrollBar().valueChanged.connect(lambda _value: self._scrolled())
+
+    def _timer(self, ms: int, then: Callable[[], None]) -> QTimer:
+        timer = QTimer(self)
+        timer.setSingleShot(True)
+        timer.setInterval(ms)
+        timer.timeout.connect(then)
+        return timer
+
+    @property
+    def is_following(self) -> bool:
+        """The newest record is in sight."""
+        at_top = self.view.verticalScrollBar().value() == 0
+        return at_top and self._wanted is None and (not self.book.rows or self.book.seen >= self.book.newest or self.book.waiting < PAGE)
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    def read(self, query: str | None = None) -> None:
+        """The newest page, from nothing; ``query`` None keeps the filter."""
+        self._wanted = None
+        self._begin(self.book.query if query is None else query)
+        self._ask(None, self._first_came)
+
+    def set_query(self, query: str) -> None:
+        """Filters by plain text."""
+        self.search.blockSignals(True)
+        self.search.setText(query)
+        self.search.blockSignals(False)
+        self._filter()
+
+    def go_to(self, seq: int) -> None:
+        """Shows a record by its number, whatever filter hides it."""
+        self.set_query_silently("")
+        self._wanted = seq
+        self._begin("")
+        self._ask(seq + PAGE // 2, self._first_came)
+
+    def set_query_silently(self, query: str) -> None:
+        """Changes the field without reading."""
+        self.search.blockSignals(True)
+        self.search.setText(query)
+        self.search.blockSignals(False)
+
+    def know(self, newest: int) -> None:
+        """How far the log goes now; reads on when the newest record is in sight."""
+        self.book.know(newest, newest)
+        if self.loaded and self.book.newest > self.book.seen and not self._pace.isActive() and self.is_following:
+            self._pace.start()
+        self._say()
+
+    def to_newest(self) -> None:
+        """Home: the newest record, and what waits."""
+        if self._wanted is not None or self.book.waiting:
+            self.read()
+        self.view.verticalScrollBar().setValue(0)
+        if self.book.rows:
+            self.view.choose(str(self.book.rows[0].seq))
+        self._say()
+
+    def _begin(self, query: str) -> None:
+        self._serial += 1
+        self._older_asked = self._newer_asked = False
+        self.book.clear(query)
+
+    def _ask(self, before: int | None, then: Callable[[AuditPage], None]) -> None:
+        serial = self._serial
+        asked = self._requests.page(before=before, limit=PAGE, query=self.book.query).while_alive(self)
+        asked.then(lambda page: then(page) if serial == self._serial else None)
+        asked.failed(lambda error: self._failed(error) if serial == self._serial else None)
+
+    def _failed(self, error: ConsoleError) -> None:
+        self._older_asked = self._newer_asked = False
+        self._failed_door(error)
+
+    def _first_came(self, page: AuditPage) -> None:
+        self.loaded = True
+        self.book.know(page.newest, page.total)
+        self.book.take_older(page.rows)
+        if self._wanted is None:
+            self.book.seen = page.newest
+        self.view.verticalScrollBar().setValue(0)
+        self.view.show_rows(self.book.rows)
+        wanted = self._wanted
+        if wanted is not None and not self.view.choose(str(wanted)):
+            older = next((row for row in self.book.rows if row.seq < wanted), None)
+            if older is not None:
+                self.view.choose(str(older.seq))
+        elif self.view.current() is None and self.book.rows:
+            self.view.choose(str(self.book.rows[0].seq))
+        self._say()
+        self.changed.emit()
+
+    def _scrolled(self) -> None:
+        bar = self.view.verticalScrollBar()
+        if bar.maximum() - bar.value() < 40 * ROW and not self.book.at_end and not self._older_asked and self.book.rows:
+            self._older_asked = True
+            self._ask(self.book.oldest(), self._older_came)
+        if bar.value() == 0 and self.book.waiting:
+            self.know(self.book.newest)
+        self._say()
+
+    def _older_came(self, page: AuditPage) -> None:
+        self._older_asked = False
+        self.book.know(page.newest, page.total)
+        self.model.grow(self.book.take_older(page.rows))
+        self._say()
+
+    def _read_newer(self) -> None:
+        if self.is_following and not self._newer_asked:
+            self._newer_asked = True
+            self._ask(None, self._newer_came)
+
+    def _newer_came(self, page: AuditPage) -> None:
+        self._newer_asked = False
+        if not self.is_following:
+            self.book.know(page.newest, page.total)
+        else:
+            self.book.take_newest(page.rows, page.newest)
+            self.view.show_rows(self.book.rows)
+        self._say()
+        self.changed.emit()
+
+    def _filter(self) -> None:
+        self._typed.stop()
+        text = self.search.text()
+        if text != self.book.query or self._wanted is not None:
+            self.read(text)
+
+    # --- words -------------------------------------------------------------------------------------------------------
+
+    def _say(self) -> None:
+        book = self.book
+        waiting = book.waiting
+        self.newer.setText(f"{waiting:,} newer" if self._wanted is not None else f"{waiting:,} new")
+        self.newer.setVisible(waiting > 0 and not self.is_following)
+        more = "" if book.at_end else "+"
+        self.shown.setText(f"{len(book.rows):,}{more} of {book.total:,}" if book.query else f"{book.total:,} records")
+        self.empty.setText(_NONE if book.query else _EMPTY)
+        self.empty.setVisible(self.loaded and not book.rows)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(ink().bg0))
+        painter.end()

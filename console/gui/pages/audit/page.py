@@ -1,0 +1,221 @@
+"""The audit page: chain bar, records, one record with its place in the chain."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from console.api.messages import AuditPage, AuditRow, AuditVerdict, Delta
+from console.domain.errors import ConsoleError
+from console.gui.actions import ActionSpec
+from console.gui.pages.audit.chain import ChainBar, known_of, newer
+from console.gui.pages.audit.detail import DetailPane
+from console.gui.pages.audit.log import Log
+from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+
+_LOOK_MS = 60
+_ON_A_ROW = ("audit.agent", "audit.rollback", "audit.copy")
+
+
+class AuditLogPage(Page):
+    """Reads everything and changes nothing."""
+
+    spec = PageSpec("audit", "Audit", "audit", "Investigate")
+    verbs = (
+        ActionSpec("audit.move", "Move in the list", "", "record", cap="↑ ↓"),
+        ActionSpec("audit.newest", "Go to the newest record", "Home", "newest"),
+        ActionSpec("audit.filter", "Filter the records", "/", "filter"),
+        ActionSpec("audit.copy", "Copy the record as JSON", "C", "copy JSON"),
+        ActionSpec("audit.agent", "Jump to the record's agent", "J", "jump to agent"),
+        ActionSpec("audit.verify", "Verify the whole chain", "V", "verify"),
+        ActionSpec("audit.rollback", "Open the record's rollback", "O", ""),
+        ActionSpec("audit.bad", "Go to the first bad record", "B", ""),
+        ActionSpec("audit.detail", "Show or hide the detail pane", "", "", cap="Enter"),
+    )
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self.chain = ChainBar(self)
+        self.log = Log(desk.requests.audit, self._failed, self)
+        self.view = self.log.view
+        self.pane = DetailPane(self)
+        self._stale = True
+        self._problem: ConsoleError | None = None
+        self._pane_wanted = False
+        """Turned by Enter: hidden when wide, shown over the table when narrow."""
+        row = QHBoxLayout()
+        row.setSpacing(0)
+        row.addWidget(self.log, 1)
+        row.addWidget(self.pane)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.chain)
+        column.addLayout(row, 1)
+        self._look = QTimer(self)
+        self._look.setSingleShot(True)
+        self._look.setInterval(_LOOK_MS)
+        self._look.timeout.connect(self._read_place)
+        self.chain.verify.clicked.connect(lambda: self.do("audit.verify"))
+        self.chain.jump.clicked.connect(lambda: self.do("audit.bad"))
+        self.pane.asked.connect(self.do)
+        self.log.chosen.connect(lambda _row: self._chose())
+        self.log.changed.connect(self._chose)
+        self.view.opened.connect(lambda _row: self.do("audit.detail"))
+        self.pane.hide()
+
+    # --- what the window tells -----------------------------------------------------------------------------------
+
+    def on_show(self, argument: str = "") -> None:
+        if argument:
+            self._stale = False
+            self.log.set_query_silently(argument)
+            self.log.read(argument)
+        elif self._stale:
+            self._stale = False
+            self.log.read()
+        self.on_models()
+        self.view.setFocus()
+
+    def on_models(self) -> None:
+        status = self.desk.switch.status
+        if status is not None:
+            self.log.know(status.audit_records)
+        self._show_chain()
+
+    def on_tick(self, now: float) -> None:
+        if self._stale or self._problem is not None:
+            self._stale = self._problem is not None and not self.log.loaded
+            self._problem = None
+            self.log.read()
+        self._show_chain()
+
+    def handle(self, delta: Delta) -> None:
+        newest = delta.data.get("newest")
+        if delta.kind == "audit" and isinstance(newest, int):
+            self.log.know(newest)
+
+    def resync(self) -> None:
+        if not self.log.loaded:
+            self._stale = True
+
+    def badge(self) -> Badge | None:
+        known = newer(self.chain.known, self.desk.switch.status)
+        return Badge("broken", "danger", "alert") if known.whole is False else None
+
+    def is_ready(self) -> bool:
+        return self.log.loaded and (self.pane.row is not None or not self.log.book.rows)
+
+    # --- actions ---------------------------------------------------------------------------------------------------
+
+    def why_not(self, action_id: str) -> str:
+        row: AuditRow | None = self.view.current()
+        if action_id in _ON_A_ROW and row is None:
+            return "No record is selected."
+        if action_id == "audit.agent" and row is not None and self._agent_of(row) not in self.desk.fleet.rows:
+            return "This record names no agent that is in the fleet."
+        if action_id == "audit.rollback" and row is not None and not self._rollback_of(row):
+            return "This record has no rollback."
+        if action_id == "audit.verify" and self.chain.is_verifying:
+            return "It is being verified."
+        if action_id == "audit.bad" and self.chain.known.first_bad is None:
+            return "No bad record is known."
+        return ""
+
+    def do(self, action_id: str) -> None:
+        row: AuditRow | None = self.view.current()
+        if self.why_not(action_id):
+            self.desk.notices.say("info", self.why_not(action_id))
+        elif action_id == "audit.newest":
+            self.log.to_newest()
+        elif action_id == "audit.filter":
+            self.log.search.setFocus()
+        elif action_id == "audit.verify":
+            self._verify()
+        elif action_id == "audit.bad":
+            self.log.go_to(self.chain.known.first_bad or 1)
+        elif action_id == "audit.detail":
+            self._pane_wanted = not self._pane_wanted
+            self._show_pane()
+        elif row is not None:
+            self._do_on_row(action_id, row)
+
+    def _do_on_row(self, action_id: str, row: AuditRow) -> None:
+        if action_id == "audit.copy":
+            QGuiApplication.clipboard().setText(self.pane.json.toPlainText())
+            self.desk.notices.say("info", f"Record {row.seq:,} copied as JSON.")
+        elif action_id == "audit.agent":
+            self.desk.goto("fleet", self._agent_of(row))
+        elif action_id == "audit.rollback":
+            self.desk.goto("rollback", self._rollback_of(row))
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _agent_of(self, row: AuditRow) -> str:
+        return row.agent_id or row.actor.removeprefix("agent:")
+
+    def _rollback_of(self, row: AuditRow) -> str:
+        named = row.data.get("rollback_id", "")
+        return named if isinstance(named, str) else ""
+
+    def _failed(self, error: ConsoleError) -> None:
+        self._problem = error
+        self.chain.failed(None)
+        self.desk.notices.fail(error)
+
+    def _verify(self) -> None:
+        self.chain.is_verifying = True
+        self.chain.failed(None)
+        began = self.desk.clock()
+        asked = self.desk.requests.audit.verify().while_alive(self)
+        asked.then(lambda verdict: self._verified(verdict, (self.desk.clock() - began) * 1000)).failed(self._not_verified)
+        self._show_chain()
+
+    def _verified(self, verdict: AuditVerdict, ms: float) -> None:
+        self.chain.is_verifying = False
+        self.chain.known = known_of(verdict, ms)
+        self.log.know(verdict.records)
+        self._show_chain()
+        self.badge_changed.emit()
+        if not verdict.whole and verdict.first_bad is not None:
+            self.log.go_to(verdict.first_bad)
+
+    def _not_verified(self, error: ConsoleError) -> None:
+        self.chain.is_verifying = False
+        self.chain.failed(error)
+        self._show_chain()
+
+    def _show_chain(self) -> None:
+        status, now = self.desk.switch.status, self.desk.clock()
+        silent = self.desk.switch.light(now)[0] == "unknown"
+        total = max(self.log.book.total, status.audit_records if status else 0)
+        self.chain.say(newer(self.chain.known, status), total, now, silent=silent)
+
+    def _chose(self) -> None:
+        row: AuditRow | None = self.view.current()
+        if row is not None:
+            self.pane.show_row(row)
+            self._look.start()
+        self._show_pane()
+
+    def _read_place(self) -> None:
+        row = self.pane.row
+        if row is not None:
+            asked = self.desk.requests.audit.page(before=row.seq + 2, limit=3).while_alive(self)
+            asked.then(lambda page: self._place_came(row, page))
+
+    def _place_came(self, row: AuditRow, page: AuditPage) -> None:
+        found = {r.seq: r for r in page.rows}
+        self.pane.show_place(row, found.get(row.seq - 1), found.get(row.seq + 1), read=True)
+
+    def _show_pane(self) -> None:
+        row: AuditRow | None = self.view.current()
+        wanted = row is not None and (self._pane_wanted if self.is_narrow else not self._pane_wanted)
+        self.pane.setVisible(wanted)
+        for action, button in (("audit.agent", self.pane.agent), ("audit.rollback", self.pane.rollback)):
+            button.allow(self.why_not(action))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_pane()
