@@ -55,14 +55,15 @@ class Session:
         fcntl.flock(self._lock, fcntl.LOCK_SH)
 
     def look(self, *, deep: bool, engine: Path | None) -> Traces:
-        """``deep`` reads the environment of every process (some ms); otherwise only children are seen."""
+        """``deep`` reads every process's environment and the machine's cgroups (some ms); otherwise only what is ours alone is seen."""
         seen = Traces(processes=_children())
         if deep:
             seen.processes |= self._marked()
         seen.threads = {f"thread {t.name}" for t in threading.enumerate() if not t.name.startswith(_THREADS_OF_LIBRARIES)}
         seen.files = {f"file {p}" for p in self.folder.iterdir() if not p.name.startswith("pytest-of-")}
         seen.mounts = self._mounts()
-        seen.machine = _cgroups() | _networks() | (_containers(engine) if engine else set())
+        if deep:
+            seen.machine = _cgroups() | _networks() | (_containers(engine) if engine else set())
         return seen
 
     def left_after(self, before: Traces, *, deep: bool, engine: Path | None) -> list[str]:
@@ -148,7 +149,7 @@ def _cgroups() -> set[str]:
 
 def _is_foreign(tree: str) -> bool:
     """Whether a process of another PID namespace lives in it: those show as 0 (cgroups(7)); nothing of ours can do that from in here."""
-    return any(b"0" in _read(str(procs)).split() for procs in Path(tree).glob("**/cgroup.procs"))
+    return any(b"0" in _read(f"{folder}/cgroup.procs").split() for folder, _, _ in os.walk(tree))
 
 
 def _networks() -> set[str]:

@@ -101,6 +101,7 @@ def test_a_folder_that_holds_us_is_refused(tmp_path: Path, monkeypatch: pytest.M
         return "/agents/below" if is_it else "/elsewhere"
 
     monkeypatch.setattr(cgroups, "cgroup_line", line)
+    monkeypatch.setattr(os, "getppid", lambda: 4242)  # it may truly be 1
     with pytest.raises(Refused, match="never signalled"):
         leaf.check(Mount(tmp_path, "/"))
     leaf.close()
