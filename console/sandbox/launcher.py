@@ -204,20 +204,19 @@ def open_output(path: Path) -> int:
 
 
 def _await_ready(pipes: _Pipes, ticket: Ticket, deadline: float) -> Launched:
-    init, buffer = 0, b""
-    while True:
+    init, child, buffer = 0, -1, b""
+    while not init or child < 0:  # two processes report through one pipe, in either order
         line, buffer = _read_line(pipes.status[0], buffer, deadline)
         message: dict[str, Any] = json.loads(line)
         if "error" in message:
             raise ConsoleError(f"The sandbox could not be built: {message['error']}.", _REMEDY)
         init = int(message.get("init", init))
-        if "ready" in message:
-            break
+        child = int(message.get("child", child))
     pidfd = pipes.add(os.pidfd_open(init))  # it waits at the gate, so the pid is its own
     ticks = start_ticks(init)
     _check_leaf(ticket.leaf, init)
     launched = Launched(init, pidfd, ticks, pipes.status[0], pipes.gate[1], ticket.leaf, buffer=buffer)
-    if child := int(message["child"]):
+    if child:
         launched.child = child
         launched.child_pidfd = os.pidfd_open(child)
         _check_leaf_or_close(launched)

@@ -36,6 +36,7 @@ from console.supervisor.asgi import Door
 from console.supervisor.core import Core, now
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
+from console.supervisor.fold import fold_journal
 from console.supervisor.follow import Follower
 from console.supervisor.launch import Launcher
 from console.supervisor.network import NetworkDesk
@@ -147,6 +148,7 @@ class Supervisor:
         on_ready()
         self.follower.start()
         self.runner.task(self.runner.look_after())
+        self.runner.task(fold_journal(self.parts))
         envoy = asyncio.create_task(self._start_egress())
         self._start_remote()
         self.parts.scribe.record(Record("supervisor", "supervisor.started", f"pid {os.getpid()}, guard pid {self.guard_pid}"))

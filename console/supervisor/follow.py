@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from console.api import messages as m
 from console.domain import event as e
 from console.domain.agent import AgentId, ControlLevel, SandboxKind, SourceReport
 from console.domain.errors import ConsoleError
+from console.sandbox.interface import Availability
 from console.supervisor.canary import fly_canary
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
@@ -20,6 +24,7 @@ from console.supervisor.stop import StopDesk
 from console.supervisor.views import agent_view
 
 log = logging.getLogger(__name__)
+_TROUBLE = (ConsoleError, OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SQLAlchemyError)
 FLUSH_S = 0.1
 CANARY_S = 60.0
 CANARY_RETRY_S = 2.0
@@ -35,11 +40,29 @@ class Follower:
         self._reports: tuple[SourceReport, ...] = ()
         self._canary: tuple[float, bool, str] | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._docker: Availability | None = None
 
     def start(self) -> None:
         """Starts the loops."""
-        loops = (self._flush, self._clock, self._guard, self._look_around, self._canaries, self._hosts)
-        self._tasks = [asyncio.get_running_loop().create_task(loop()) for loop in loops]
+        loops = (self._flush, self._clock, self._guard, self._look_around, self._canaries, self._hosts, self._engines)
+        self._tasks = [asyncio.get_running_loop().create_task(self._forever(loop)) for loop in loops]
+
+    async def _forever(self, loop: Callable[[], Awaitable[None]]) -> None:
+        """A loop that breaks is shown and begun again; only the end of the supervisor ends it."""
+        while True:
+            try:
+                await loop()
+                return
+            except _TROUBLE as error:
+                log.error("a follower broke", exc_info=error)
+                self._parts.notice(f"a follower of the supervisor broke and was begun again: {error}", "red")
+                await asyncio.sleep(1.0)
+
+    async def _engines(self) -> None:
+        """Whether the engine answers, asked in a thread: a hung engine never holds up the loop."""
+        while True:
+            self._docker = await asyncio.to_thread(self._parts.sandboxes[SandboxKind.DOCKER].available)
+            await asyncio.sleep(5.0)
 
     def stop(self) -> None:
         """Ends them."""
@@ -205,7 +228,9 @@ class Follower:
         return m.PathView(name="local", state="proven" if proven else "in_doubt", detail=detail, checked_at=at, worst_s=5.0, facts=facts)
 
     def _engine_path(self) -> m.PathView:
-        docker = self._parts.sandboxes[SandboxKind.DOCKER].available()
+        docker = self._docker
+        if docker is None:
+            return m.PathView(name="engine", state="in_doubt", detail="not looked at yet")
         if not docker.ok:
             return m.PathView(name="engine", state="unavailable", detail=f"not available, because {docker.reason}")
         engine = self.guard_status.get("engine") or {}

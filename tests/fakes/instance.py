@@ -68,6 +68,8 @@ class Instance:
         return code
 
     def __exit__(self, *_: object) -> None:
+        if self.places.log_file.exists():
+            print("supervisor.log:", self.places.log_file.read_text()[-6000:])  # pytest shows it when the test fails
         guard = GuardClient(self.places.guard_supervisor_sock)
         try:
             with contextlib.suppress(ConsoleError):

@@ -1,0 +1,48 @@
+"""Folds the guard's journal into the audit: what the guard did while no supervisor ran is in the chain too, in its own words."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from console.domain.command import Record
+from console.killswitch.journal import read_journal
+from console.supervisor.canary import BY as CANARY
+from console.supervisor.parts import Parts
+
+KEY = "guard.journal.folded"
+PAUSE_S = 1.0
+
+
+def record_of(line: dict[str, Any]) -> Record | None:
+    """The audit entry of one journal line; None for a canary of the armed light, which is nobody's doing."""
+    if line.get("by") == CANARY:
+        return None
+    told = {k: str(v)[:500] for k, v in line.items() if k not in ("seq", "at", "kind")}
+    words = ", ".join(f"{k} {v}" for k, v in told.items() if v and k in ("scope", "kill_id", "cause", "by", "reason", "agents"))
+    return Record(
+        "guard", f"guard.{line.get('kind', 'unknown')}"[:60], words[:500] or "no detail", data={"line": line["seq"], **told}, must=True
+    )
+
+
+def _read(path: Path, after: int) -> list[dict[str, Any]]:
+    return list(read_journal(path, after))
+
+
+async def fold_journal(parts: Parts) -> None:
+    """Once a second, for ever; what was folded is remembered in the ledger, so that a restart neither repeats nor skips."""
+    path = parts.places.guard_dir / "journal.jsonl"
+    done = int(await asyncio.to_thread(parts.scribe.ledger.kv_get, KEY) or 0)
+    size = -1
+    while True:
+        now_size = path.stat().st_size if path.exists() else 0
+        if now_size != size:
+            size = now_size
+            for line in await asyncio.to_thread(_read, path, done):
+                if (record := record_of(line)) is not None:
+                    parts.scribe.record(record)
+                done = max(done, int(line["seq"]))
+            parts.scribe.job(partial(parts.scribe.ledger.kv_set, KEY, str(done)))
+        await asyncio.sleep(PAUSE_S)
