@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import resource
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from console.domain.agent import AGENT_ID, ControlLevel
 from console.domain.errors import Conflict, ConsoleError, Denied, Killed, NotFound, NotRecorded, Unavailable, UsageProblem
 from console.killswitch import processes
 from console.killswitch.causes import set_frozen
-from console.killswitch.cgroups import Leaf, Refused, container_folder
+from console.killswitch.cgroups import Leaf, Mount, Refused, container_folder
 from console.killswitch.engine_socket import CONTAINER_ID
 from console.killswitch.freezing import Freezing
 from console.killswitch.guard import Guard
@@ -48,7 +49,8 @@ class Launches:
         self, agent_id: str, kind: str, control_level: str, pids_max: int | None = None, memory_max: int | None = None
     ) -> dict[str, Any]:
         """A leaf for one agent. Raises Killed, Denied, Conflict, UsageProblem, Unavailable or NotRecorded."""
-        if not AGENT_ID.match(agent_id) or kind not in ("process", "container") or control_level not in set(ControlLevel):
+        is_valid = AGENT_ID.match(agent_id) and agent_id != "all"  # "all" is a scope: such an agent could not be meant alone
+        if not is_valid or kind not in ("process", "container") or control_level not in set(ControlLevel):
             raise UsageProblem("The ticket's agent id, kind or control level is not valid.", "Use a-z, 0-9 and -, process or container.")
         guard = self._guard
         self._refuse_if_stopped()
@@ -64,8 +66,12 @@ class Launches:
             generation = guard.latch.state.generation
             guard.registry.held[agent_id] = Held(Entry(agent_id, kind, control_level, generation, place, inode, limits), leaf)
             guard.registry.containers_ever |= kind == "container"
-        self._save_or_drop(agent_id)
-        self._refuse_if_changed(generation)
+        try:
+            self._save(generation)
+        except ConsoleError:
+            with guard.lock:
+                guard.registry.retire(agent_id)
+            raise
         return {"leaf": place, "limit_leaves": list(limits), "generation": generation, "inode": inode}
 
     def _make_leaf(self, agent_id: str, pids_max: int | None, memory_max: int | None) -> tuple[Leaf | None, tuple[str, ...]]:
@@ -79,16 +85,15 @@ class Launches:
                 f"No cgroup could be made for {agent_id}: {error.strerror}.", "watchfloor status says where the guard works."
             ) from error
 
-    def _save_or_drop(self, agent_id: str) -> None:
-        guard = self._guard
+    def _save(self, generation: int) -> None:
+        """NotRecorded when the disk refuses; Killed or Denied when a stop came while it was written."""
         try:
-            guard.registry.save()
+            self._guard.registry.save()
         except OSError as error:
-            with guard.lock:
-                guard.registry.retire(agent_id)
             raise NotRecorded(
                 f"The guard's registry cannot be written: {error.strerror}.", "Make room on the disk; nothing starts until then."
             ) from error
+        self._refuse_if_changed(generation)
 
     def _refuse_if_changed(self, generation: int) -> None:
         self._refuse_if_stopped()
@@ -96,7 +101,10 @@ class Launches:
             raise Killed("A press came in between: this launch is refused.", "Launch again once the switch is rearmed.")
 
     def confirm(self, agent_id: str, generation: int, pid: int, start_ticks: int, container_id: str = "") -> dict[str, Any]:
-        """The process is in its leaf and waits at its gate. Raises Killed when a press won, or what is wrong with the process."""
+        """The process is in its leaf and waits at its gate. Raises Killed when a press won, or what is wrong with the process.
+
+        Asked again for the same process (its first answer was lost) it answers the same; another process is a Conflict.
+        """
         guard = self._guard
         with guard.lock:
             held = guard.registry.held.get(agent_id)
@@ -107,16 +115,12 @@ class Launches:
             init = Handle(pid, start_ticks)
         except OSError as error:
             raise Denied(f"Process {pid} is not there as described.", "It ended, or its pid was reused: abort this launch.") from error
-        try:
-            entry, container = self._identify(held, init, container_id)
-        except ConsoleError:
+        if not held.entry.confirmed:
+            self._take(held, init, container_id, generation)
+        else:
             init.close()
-            raise
-        with guard.lock:
-            self._refuse_if_killed(held, generation)
-            held.entry, held.init, held.container = entry, init, container
-            if guard.causes.of(agent_id):
-                set_frozen(held, True, None)
+            if (held.entry.pid, held.entry.start_ticks, held.entry.container_id) != (pid, start_ticks, container_id):
+                raise Conflict(f"Agent {agent_id} is confirmed already, with another process.", "Abort this launch.")
         held.look()
         try:
             guard.registry.save()
@@ -125,7 +129,23 @@ class Launches:
                 f"The guard's registry cannot be written: {error.strerror}.", "Abort this launch; make room on the disk."
             ) from error
         self._refuse_if_killed(held, generation)
-        return {"pid_namespace": entry.pid_namespace, "container_cgroup": entry.container_leaf}
+        return {"pid_namespace": held.entry.pid_namespace, "container_cgroup": held.entry.container_leaf}
+
+    def _take(self, held: Held, init: Handle, container_id: str, generation: int) -> None:
+        """From here on a press finds the process; nothing stays open when it is refused."""
+        guard, container = self._guard, None
+        try:
+            entry, container = self._identify(held, init, container_id)
+            with guard.lock:
+                self._refuse_if_killed(held, generation)
+                held.entry, held.init, held.container = entry, init, container
+                if guard.causes.of(entry.agent_id):
+                    set_frozen(held, True, None)
+        except ConsoleError:
+            init.close()
+            if container is not None:
+                container.close()
+            raise
 
     def _refuse_if_killed(self, held: Held, generation: int) -> None:
         if held.entry.killed:
@@ -153,8 +173,7 @@ class Launches:
         if self._guard.mounts.v2 is None:
             return entry, None
         try:
-            leaf = Leaf(container_folder(pid, container_id, self._guard.mounts.v2))
-            leaf.check(self._guard.mounts.v2)
+            leaf = _open_container(container_folder(pid, container_id, self._guard.mounts.v2), self._guard.mounts.v2)
         except Refused as refusal:
             if entry.pid_namespace:  # a v1-only engine: its PID namespace is killed through its init
                 return entry, None
@@ -186,3 +205,13 @@ class Launches:
             raise NotFound(f"Agent {agent_id} is not registered.", "watchfloor fleet lists them.")
         pids = held.pids()
         return {"count": len(pids), "pids": pids[:100]}
+
+
+def _open_container(folder: Path, mount: Mount) -> Leaf:
+    leaf = Leaf(folder)
+    try:
+        leaf.check(mount)
+    except (Refused, OSError):
+        leaf.close()
+        raise
+    return leaf
