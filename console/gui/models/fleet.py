@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,7 +17,7 @@ DEEP = 3
 class Row:
     """One agent as the table shows it. ``name`` and ``action`` are safe; ``view`` is as it came."""
 
-    __slots__ = ("action", "guides", "haystack", "indent", "is_open", "kids", "name", "view")
+    __slots__ = ("action", "guides", "haystack", "indent", "is_open", "kids", "name", "tags", "view")
 
     def __init__(self, view: AgentView) -> None:
         self.indent = 0
@@ -31,6 +32,8 @@ class Row:
         self.view = view
         self.name = safe_text(view.name or view.id, 120)
         self.action = safe_text(view.last_action, 160)
+        self.tags = tuple(name for name, wanted in FILTERS.items() if wanted(self)) + (("live",) if self.is_live else ())
+        """The filters that keep it, counted by the fleet as it changes."""
         self.haystack = f"{view.name}\0{view.id}\0{view.session}\0{view.last_action}\0{view.state}".lower()
 
     @property
@@ -95,10 +98,14 @@ class Fleet:
         self.sort: tuple[str, bool] = ("", False)
         self.structure_changed = True
         """The list must be arranged again; else a repaint is enough."""
+        self._tally: Counter[str] = Counter()
+        self._states: Counter[str] = Counter()
 
     def replace(self, views: Iterable[AgentView]) -> None:
         """A whole snapshot."""
         self.rows = {view.id: Row(view) for view in views}
+        self._tally = Counter(tag for row in self.rows.values() for tag in row.tags)
+        self._states = Counter(row.view.state for row in self.rows.values())
         self.loaded = True
         self.structure_changed = True
 
@@ -106,18 +113,28 @@ class Fleet:
         """One agent's newer facts."""
         row = self.rows.get(view.id)
         if row is None:
-            self.rows[view.id] = Row(view)
+            self.rows[view.id] = row = Row(view)
+            self._count(row, 1)
             self.structure_changed = True
             return
         moved = row.view.parent_id != view.parent_id or row.view.state != view.state
+        self._count(row, -1)
         row.take(view)
+        self._count(row, 1)
         # A sorted or filtered list follows its values; the window coalesces arranging to once a second.
         self.structure_changed = self.structure_changed or moved or bool(self.sort[0] or self.text or self.filter != "all")
 
     def remove(self, agent_id: str) -> None:
         """It is not listed any more."""
-        if self.rows.pop(agent_id, None) is not None:
+        row = self.rows.pop(agent_id, None)
+        if row is not None:
+            self._count(row, -1)
             self.structure_changed = True
+
+    def _count(self, row: Row, by: int) -> None:
+        self._states[row.view.state] += by
+        for tag in row.tags:
+            self._tally[tag] += by
 
     def arrange(self) -> list[Row]:
         """Tree order with the filter, the sort and the folded rows applied; ancestors of a match stay visible."""
@@ -154,19 +171,15 @@ class Fleet:
 
     def count(self, name: str) -> int:
         """How many rows a filter of FILTERS would keep."""
-        wanted = FILTERS[name]
-        return sum(1 for row in self.rows.values() if wanted(row))
+        return self._tally[name]
 
     def states(self) -> dict[str, int]:
         """Agents by state."""
-        out: dict[str, int] = {}
-        for row in self.rows.values():
-            out[row.view.state] = out.get(row.view.state, 0) + 1
-        return out
+        return {state: number for state, number in self._states.items() if number}
 
     def live(self) -> int:
         """Agents of which something may still run."""
-        return sum(1 for row in self.rows.values() if row.is_live)
+        return self._tally["live"]
 
     def _children(self) -> dict[str, list[Row]]:
         children: dict[str, list[Row]] = {"": []}

@@ -48,6 +48,8 @@ class PageSpec:
     """A file of resources/icons without its ending."""
     group: str
     """Operate, Investigate or Emergency; empty: reached from elsewhere, not in the navigation."""
+    under: str = ""
+    """For a page outside the navigation: the page whose item is marked while it is in front."""
 
 
 @dataclass(frozen=True, slots=True)

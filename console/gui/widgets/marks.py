@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QPainter, QPainterPath, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFont, QPainter, QPainterPath, QPen, QPixmap, QPolygonF
 
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
@@ -112,14 +113,22 @@ MARKS: dict[str, Mark] = {
 }
 
 
+_LEFT = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine)
+_RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine)
+
+
 def draw_text(painter: QPainter, box: QRectF, text: str, font: QFont, colour: str, *, right: bool = False) -> str:
     """One elided line, vertically centred; returns what was painted. ``text`` must have passed safe_text."""
-    shown = fonts.metrics(font).elidedText(text, Qt.TextElideMode.ElideRight, int(box.width()))
+    shown = _elided(text, font, int(box.width()))
     painter.setFont(font)
     painter.setPen(QColor(colour))
-    side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
-    painter.drawText(box, int(side | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextSingleLine), shown)
+    painter.drawText(box, _RIGHT if right else _LEFT, shown)
     return shown
+
+
+@lru_cache(maxsize=8192)
+def _elided(text: str, font: QFont, width: int) -> str:
+    return fonts.metrics(font).elidedText(text, Qt.TextElideMode.ElideRight, width)
 
 
 def share_colours(share: float, ink: Ink) -> tuple[str, str]:
@@ -170,25 +179,34 @@ def _stripes(painter: QPainter, box: QRectF, radius: float, colour: QColor) -> N
 
 
 def draw_sparkline(painter: QPainter, box: QRectF, values: Sequence[float], line: str, fill: str, *, dot: bool = True) -> None:
-    """Values oldest first, scaled to their own largest; nothing for fewer than two."""
+    """Values oldest first, scaled to their own largest; nothing for fewer than two. Kept as a picture while the values stay the same."""
+    if len(values) > 1:
+        ratio = painter.device().devicePixelRatioF()
+        picture = _sparkline(tuple(values), round(box.width()), round(box.height()), line, fill, dot, ratio)
+        painter.drawPixmap(QPointF(box.x() - 2, box.y() - 2), picture)
+
+
+@lru_cache(maxsize=512)
+def _sparkline(values: tuple[float, ...], width: int, height: int, line: str, fill: str, dot: bool, ratio: float) -> QPixmap:
     points = [v if math.isfinite(v) and v > 0 else 0.0 for v in values]
-    if len(points) < 2:
-        return
     top = max(points) or 1.0
-    step = box.width() / (len(points) - 1)
-    shape = [QPointF(box.x() + i * step, box.bottom() - v / top * box.height()) for i, v in enumerate(points)]
-    painter.save()
+    step = width / (len(points) - 1)
+    shape = [QPointF(2 + i * step, 2 + height - v / top * height) for i, v in enumerate(points)]
+    picture = QPixmap(round((width + 4) * ratio), round((height + 4) * ratio))
+    picture.setDevicePixelRatio(ratio)
+    picture.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(picture)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    under = QPolygonF([QPointF(box.x(), box.bottom()), *shape, QPointF(box.right(), box.bottom())])
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QColor(fill))
-    painter.drawPolygon(under)
+    painter.drawPolygon(QPolygonF([QPointF(2, 2 + height), *shape, QPointF(2 + width, 2 + height)]))
     painter.setPen(QPen(QColor(line), 1.2))
     painter.drawPolyline(shape)
     if dot:
         painter.setBrush(QColor(line))
         painter.drawEllipse(shape[-1], 1.6, 1.6)
-    painter.restore()
+    painter.end()
+    return picture
 
 
 CHIP_FONT = (11, fonts.MEDIUM)

@@ -153,7 +153,7 @@ class Window(QWidget):
             self.page.on_hide()
         self.page = page
         self.stack.setCurrentWidget(page)
-        self.nav.select(name)
+        self.nav.select(page.spec.under or name)
         self.shortcuts.front(name)
         page.on_show(argument)
         self._show_keys()

@@ -130,7 +130,7 @@ class SidePane(QWidget):
 class ReceiptPage(Page):
     """``on_show(kill_id)``; without one, the kill that is latched or the last one."""
 
-    spec = PageSpec("receipt", "Receipt", "kill", "")
+    spec = PageSpec("receipt", "Receipt", "kill", "", under="kill-switch")
     verbs = (
         ActionSpec("receipt.move", "Move in the targets", "", "move", cap="↑ ↓"),
         ActionSpec("receipt.copy", "Copy the receipt as JSON", "C", "copy JSON"),
