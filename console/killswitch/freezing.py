@@ -121,16 +121,28 @@ class Freezing:
             raise NotFound("There is no such hold: it was let go, or it ended in a kill.", "watchfloor status says which.")
         was, hold.deadline = hold.deadline, None  # from here on it does not fire
         others = {agent for other in holds.values() if other is not hold for agent in other.agents}
-        del holds[hold_id]
+        holds.pop(hold_id, None)
         try:
-            return self.thaw([a for a in self._guard.causes.having("hold") if a not in others], "hold", by)
+            thawed = self.thaw([a for a in self._guard.causes.having("hold") if a not in others], "hold", by)
+            if not thawed:
+                self._save_holds()
         except NotRecorded:
             holds[hold_id] = hold
             hold.why = "letting go could not be recorded" if was is not None else hold.why
-            self._tell_holds()
             raise
         finally:
             self._tell_holds()
+        begun = {agent for other in list(holds.values()) for agent in other.agents}
+        if begun.intersection(thawed):  # somebody held while this was being recorded
+            self.freeze(begun.intersection(thawed), "hold", by)
+        return thawed
+
+    def _save_holds(self) -> None:
+        """That a hold is over lets agents start, so it is on disk first. NotRecorded otherwise."""
+        try:
+            self._guard.causes.save()
+        except OSError as error:
+            raise NotRecorded("Letting go could not be recorded.", "Make room on the disk; nothing starts until then.") from error
 
     def peer_vanished(self, hold_id: str) -> None:
         """Everything stays frozen, and says so."""
@@ -160,6 +172,10 @@ class Freezing:
             if hold.deadline is not None and monotonic() >= hold.deadline:
                 del self._guard.causes.holds[hold.hold_id]
                 self._guard.press("all", "Held until the end", hold.by, kill_id=hold.kill_id)
+                self._guard.clerk.do(self._record_holds)
+
+    def _record_holds(self) -> None:
+        self._guard.record("hold", self._guard.causes.save)
 
     def next_hold(self) -> float | None:
         """Seconds until a hold fires."""
@@ -213,12 +229,21 @@ class Freezing:
             raise
 
     def _thaw_quietly(self, cause: str) -> None:
+        """Unless it is missing again by now, or turns out to be once the disk has taken the thaw."""
         guard = self._guard
+        if self._is_missing(cause):
+            return
         try:
             self.thaw(guard.causes.having(cause), cause, "guard")
         except NotRecorded:  # the notice is set; the next heartbeat or lease tries again
             self.heartbeat_lost |= cause == "heartbeat"
             self.lease_over |= cause == "lease"
+            return
+        if self._is_missing(cause):
+            self.freeze(guard.known("all"), cause, "guard")
+
+    def _is_missing(self, cause: str) -> bool:
+        return self.heartbeat_lost if cause == "heartbeat" else self.lease_over
 
     def check_timers(self) -> None:
         """Freezes when the supervisor's heartbeat or the remote channel's lease ran out."""
