@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,24 @@ def test_no_drawer_is_called_utils() -> None:
 def test_folders_of_these_names_never_become_packages() -> None:
     assert not (ROOT / "envoy" / "__init__.py").exists()
     assert not (ROOT / "packaging" / "__init__.py").exists()
+
+
+def test_what_the_product_reads_travels_in_the_wheel(tmp_path: Path) -> None:
+    run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path))
+    [wheel] = tmp_path.glob("watchfloor-*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for folder, inside in (("resources", "console/_assets/resources"), ("envoy", "console/_assets/envoy"), ("console", "console")):
+        known = subprocess.run(["git", "ls-files", "-z", folder], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        wanted = {inside + name.removeprefix(folder) for name in known.split("\0") if name}
+        assert wanted and wanted <= names, f"not in the wheel: {sorted(wanted - names)}"
+    assert not any(name.startswith(("tests/", "packaging/")) for name in names)
+    scripts = next(n for n in names if n.endswith("entry_points.txt"))
+    assert "watchfloor = console.__main__:main" in zipfile.ZipFile(wheel).read(scripts).decode()
+
+
+def test_requirements_are_pinned_by_hash_and_name_no_index() -> None:
+    for name in ("runtime", "demo", "test", "build"):
+        text = (ROOT / "requirements" / f"{name}.txt").read_text()
+        assert "--hash=sha256:" in text and "index-url" not in text and "find-links" not in text and "://" not in text
+        pinned = [line for line in text.splitlines() if line and not line.startswith((" ", "#"))]
+        assert pinned and all("==" in line for line in pinned)
