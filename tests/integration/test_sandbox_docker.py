@@ -230,6 +230,8 @@ def test_what_would_be_unheld_is_refused(world: World, sandbox: Docker, labels: 
 
 
 def test_output_is_bounded(world: World, sandbox: Docker, labels: dict[str, str]) -> None:
-    spec: LaunchSpec = world.spec("flood", "/bin/sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x", labels=labels, output_max_bytes=50_000)
+    spec: LaunchSpec = world.spec(
+        "flood", "/bin/sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x", labels=labels, output_max_bytes=50_000
+    )
     code, text, _ = run(sandbox, spec, TICKET)
     assert code == 0 and "output limit" in text and len(text) < 51_000
