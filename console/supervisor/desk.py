@@ -199,7 +199,10 @@ class Desk:
             raise Conflict("The kill is still being carried out.", "Wait for its receipt, then rearm.")
         if last is not None and not last.verified_zero:
             raise Conflict("The last kill is not proven: something may still run.", "watchfloor receipt show lists what is not proven.")
-        await unlatch(self.parts, reason, by)
+        if self.stop.writing.locked():
+            raise Conflict("The kill is being written to the bucket right now.", "Wait a moment, then rearm.")
+        async with self.stop.writing:
+            await unlatch(self.parts, reason, by)
 
     # --- rollback and audit
 

@@ -156,9 +156,9 @@ def _doctor(places: Places | None, given: argparse.Namespace) -> int:
     for kind, sandbox in sandboxes_of(options).items():
         ready = sandbox.available()
         name = "managed" if kind.value == "none" else kind.value
-        rows.append((name, "available" if ready.ok else f"not available, because {ready.reason}. {ready.remedy}"))
+        rows.append((name, "available" if ready.ok else f"not available, because {ready.reason.rstrip('.')}. {ready.remedy}"))
     envoy = Egress(scratch / "egress", scratch / "run", lambda record: None).available()
-    rows.append(("envoy", "available" if envoy.ok else f"not available, because {envoy.reason}. {envoy.remedy}"))
+    rows.append(("envoy", "available" if envoy.ok else f"not available, because {envoy.reason.rstrip('.')}. {envoy.remedy}"))
     rows.append(("cgroups", _cgroups()))
     if places is not None:
         kept = Store(places.instance_id, places.keys_dir, backend="auto" if places.is_default else "file")

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from console.api import messages as m
-from console.domain.errors import ConsoleError, NotFound
+from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.guard import LEASE_S
 from console.domain.kill import Receipt
-from console.remotekill.document import KeySet, kill_document
+from console.remotekill.document import Junk, KeySet, KillOrder, kill_document, order_of, parse
 from console.remotekill.keys import PUBLIC_FILE, load_keys, load_signers
 from console.remotekill.machine import Effect, Mode
 from console.remotekill.poller import Poller
@@ -81,6 +81,21 @@ class RemoteDesk:
             if self.poller is not None:
                 self.poller.poll_now()
         return written
+
+    def standing(self) -> str:
+        """The kill that lies in the bucket now, read again for this question; "" when a good un-kill lies there.
+
+        ConsoleError when it cannot be read or is not to be trusted: un-killing needs everything (promise 2).
+        """
+        seen = self.store.read()
+        order = order_of(seen.generation, seen.body) if seen.body is not None else None
+        content = parse(seen.body, self.keys) if seen.body is not None else None
+        if order is None or isinstance(content, Junk):
+            why = seen.fault or seen.junk or (content.why if isinstance(content, Junk) else "the kill file is missing")
+            raise Conflict(
+                f"The kill file cannot be trusted now: {why}.", "Mend the bucket or write a baseline (watchfloor keys init), then rearm."
+            )
+        return str(order) if isinstance(content, KillOrder) else ""
 
     def answer_order(self, order: str, receipt: Receipt) -> str:
         """Writes this host's receipt under the order's generation; "" when read back, else what went wrong."""

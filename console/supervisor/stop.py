@@ -40,6 +40,8 @@ class StopDesk:
         self._orders: dict[str, str] = {}
         self._own_generations: set[int] = set()
         self._begun: set[str] = set()
+        self.writing = asyncio.Lock()
+        """Held while the kill is written to the bucket; a rearm takes it, so that no write lands behind its back."""
         parts.places.receipts_dir.mkdir(exist_ok=True, mode=0o700)
 
     # --- pressing
@@ -189,7 +191,10 @@ class StopDesk:
             return Step(StepName.REMOTE, StepStatus.SKIPPED, None, "not configured")
         if order:
             return Step(StepName.REMOTE, StepStatus.OK, _ms(pressed), f"obeyed {order[:40]}")
-        written = await asyncio.to_thread(desk.write_kill, reason, by)
+        async with self.writing:
+            if not self._parts.core.state.killed:
+                return Step(StepName.REMOTE, StepStatus.SKIPPED, _ms(pressed), "rearmed before it was written")
+            written = await asyncio.to_thread(desk.write_kill, reason, by)
         if written.ok:
             self._own_generations.add(written.generation)
         words = written.detail + (f" ({self._parts.options.stand_ins[0]}: a stand-in)" if self._parts.options.stand_ins else "")
