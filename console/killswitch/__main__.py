@@ -7,12 +7,12 @@ import contextlib
 import fcntl
 import os
 import re
-import resource
 import signal
 import sys
 from pathlib import Path
 
 from console.domain.guard import HEARTBEAT_S
+from console.killswitch import processes
 from console.killswitch.desk import Desk
 from console.killswitch.doors import Doors
 from console.killswitch.freezing import Freezing
@@ -145,9 +145,7 @@ def _ask_end(desk: Desk, doors: Doors) -> None:
 
 def _harden() -> None:
     """As many descriptors as allowed; the last to be taken when memory runs out."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    processes.raise_descriptors()
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("-900")
 

@@ -59,6 +59,8 @@ class Aim:
         held = self.held
         if held is None:
             return
+        if held.unopened:
+            held.open()
         if held.leaf is not None and not spare_leaf:
             self.writes["cgroup.kill"] = _checked_kill(held.leaf, mount, below)
         if held.container is not None:
@@ -100,6 +102,8 @@ class Aim:
             return "Not registered with this guard: nothing is known that could be signalled."
         if self.is_pending_container and not self.held.is_populated():
             return "Its container was never confirmed and the engine does not say that it is gone."
+        if self.held.unopened:
+            return f"Its cgroup or its process could not be opened: {self.held.unopened}."
         if self.is_best_effort:
             return BEST_EFFORT_NOTE
         return "Still there after SIGKILL."

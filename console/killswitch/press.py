@@ -71,6 +71,7 @@ def press_without_guard(
     """
     if inside_an_agent():
         raise Denied("An agent has no say here.", "")
+    processes.raise_descriptors()
     guard_dir = state_dir / "guard"
     reserve = Reserve(guard_dir / "reserve")
     registry, problems = Registry(guard_dir, reserve), []

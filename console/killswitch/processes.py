@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import select
 import signal
 from collections.abc import Iterator
@@ -58,6 +60,13 @@ def ancestors(pid: int) -> set[int]:
         line.add(pid)
         pid = parent(pid)
     return line
+
+
+def raise_descriptors() -> None:
+    """As many open files as this process may have: each agent takes up to nine."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def is_alive(pid: int) -> bool:

@@ -19,7 +19,7 @@ from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor
 from console.killswitch import processes
 from console.killswitch.aims import Aim, kill_running_container
-from console.killswitch.cgroups import Leaf, Refused, Tree
+from console.killswitch.cgroups import Refused, Tree
 from console.killswitch.engine_socket import Engine, EngineSilent, Running
 from console.killswitch.peers import is_among
 from console.killswitch.registry import Entry, Held
@@ -250,9 +250,14 @@ class Kill:
         for agent_id, folder in tree.leaves_on_disk():
             if str(folder) not in known:
                 with contextlib.suppress(OSError):
-                    leaf = Leaf(folder)
-                    self.aims.append(Aim(agent_id, Held(Entry(agent_id, "process", "managed", 0, str(folder), leaf.inode), leaf)))
+                    held = Held(Entry(agent_id, "process", "managed", 0, str(folder), folder.stat().st_ino))
+                    held.open()
+                    self.aims.append(Aim(agent_id, held))
                     count += 1
+        if not any(a.held is not None and a.held.is_populated() for a in self.aims) and tree.agents.is_populated():
+            place = Entry("unregistered", "process", "unknown", 0, str(tree.agents.path), tree.agents.inode)
+            self.aims.append(Aim(place.agent_id, Held(place, tree.agents)))  # among the agents, and in no leaf of any
+            count += 1
         return count
 
     def _settle_again(self, aims: list[Aim]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -50,11 +51,28 @@ class Held:
     init: Handle | None = None
     before: list[dict[str, object]] = field(default_factory=list)
     """Its processes at the last look (at most 50)."""
+    unopened: str = ""
+    """Why something recorded of it could not be opened (too few descriptors, say): until it is, it counts as alive."""
+
+    def open(self) -> None:
+        """Opens what is recorded and not open yet; what is gone for good stays None."""
+        entry = self.entry
+        try:
+            self.leaf = self.leaf or _open_leaf(entry.leaf, entry.inode)
+            self.container = self.container or _open_leaf(entry.container_leaf, entry.container_inode)
+            self.init = self.init or _open_init(entry.pid, entry.start_ticks)
+            self.unopened = ""
+        except OSError as error:
+            self.unopened = error.strerror or str(error)
 
     def is_populated(self) -> bool:
         """Whether anything of it may be alive."""
-        return any(leaf is not None and leaf.is_populated() for leaf in (self.leaf, self.container)) or (
-            self.init is not None and self.init.is_alive()
+        if self.unopened:
+            self.open()
+        return (
+            bool(self.unopened)
+            or any(leaf is not None and leaf.is_populated() for leaf in (self.leaf, self.container))
+            or (self.init is not None and self.init.is_alive())
         )
 
     def pids(self) -> list[int]:
@@ -108,7 +126,8 @@ class Registry:
     def restore(self, entries: tuple[Entry, ...], tree: Tree | None) -> None:
         """Opens what is still there, and takes in leaves that the registry does not know."""
         for entry in entries:
-            self.held[entry.agent_id] = _open(entry)
+            self.held[entry.agent_id] = Held(entry)
+            self.held[entry.agent_id].open()
         known = {entry.leaf for entry in entries}
         for agent_id, folder in tree.leaves_on_disk() if tree is not None else ():
             if str(folder) not in known:
@@ -119,11 +138,11 @@ class Registry:
         while key in self.held:
             key, number = f"{agent_id[:58]}-{number}", number + 1
         try:
-            leaf = Leaf(folder)
+            inode = folder.stat().st_ino
         except OSError:
             return  # it was removed while we looked
-        entry = Entry(key, "process", "managed", self.generation, str(folder), leaf.inode, confirmed=True)
-        self.held[key] = Held(entry, leaf)
+        self.held[key] = Held(Entry(key, "process", "managed", self.generation, str(folder), inode, confirmed=True))
+        self.held[key].open()
 
     def save(self) -> None:
         """Memory to disk; OSError when it is not durable."""
@@ -161,25 +180,28 @@ class Registry:
         self.retired = still[-1000:]
 
 
-def _open(entry: Entry) -> Held:
-    held = Held(entry)
-    held.leaf = _open_leaf(entry.leaf, entry.inode)
-    held.container = _open_leaf(entry.container_leaf, entry.container_inode)
-    if entry.pid:
-        try:
-            held.init = Handle(entry.pid, entry.start_ticks)
-        except OSError:
-            pass  # it has ended
-    return held
-
-
 def _open_leaf(path: str, inode: int) -> Leaf | None:
+    """None when it is gone. OSError when it is there, as far as can be told, and cannot be opened."""
     if not path:
         return None
     try:
         return Leaf(Path(path), inode)
-    except (OSError, Refused):
-        return None  # removed, or another one of the same name: not ours
+    except Refused:
+        return None  # another one of the same name: not ours
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENODEV):
+            return None
+        raise
+
+
+def _open_init(pid: int, ticks: int) -> Handle | None:
+    """None when it has ended. OSError when that cannot be told."""
+    try:
+        return Handle(pid, ticks) if pid else None
+    except OSError as error:
+        if error.errno in (None, errno.ESRCH, errno.EINVAL, errno.ENOENT):  # ended; its number is another process's, or a thread's
+            return None
+        raise
 
 
 def _remove(folder: Path) -> bool:

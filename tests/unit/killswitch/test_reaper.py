@@ -12,9 +12,10 @@ import pytest
 from console.domain.kill import Outcome, StepName, StepStatus
 from console.killswitch import processes, reaper
 from console.killswitch.aims import Aim
-from console.killswitch.cgroups import Refused
+from console.killswitch.cgroups import Mount, Mounts, Refused
 from console.killswitch.reaper import Field, Kill, Order
 from console.killswitch.registry import Entry, Held
+from tests.fakes.guard_room import FolderTree, fill
 
 
 class StandInLeaf:
@@ -125,3 +126,21 @@ def test_nothing_to_kill_is_zero(kill_of: Any) -> None:
 def test_a_receipt_before_the_proof_is_never_green() -> None:
     kill = Kill(Order("k1-test", "all", "", ""), Field("0", Path("/"), None, None, False, frozenset), [])
     assert not kill.receipt().verified_zero and not kill.receipt().complete and not kill.is_done
+
+
+def test_what_is_among_the_agents_but_in_no_leaf_is_never_passed_over(
+    kill_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every agent is zero, yet the group above them is populated: somebody entered it, or a leaf of another name."""
+    tree = FolderTree(tmp_path / "watchfloor-0", Mounts(Mount(tmp_path, "/")))
+    (tree.agents.path / "stubborn").write_text("1000000")
+    fill(tree.agents.path, 1)
+    (tree.agents.path / "cgroup.procs").write_text(f"{os.getpid()}\n")
+    place = Field("00000000", Path("/nowhere"), tree, None, False, frozenset)
+    kill = Kill(Order("k1-test", "all", "why", "who"), place, [])
+    kill.strike()
+    kill.run()
+    receipt = kill.receipt()
+    assert not receipt.verified_zero and [t.outcome for t in receipt.targets] == [Outcome.NOT_PROVEN]
+    assert [(s.agent_id, s.pid) for s in receipt.survivors] == [("unregistered", os.getpid())]
+    tree.close()
