@@ -1,0 +1,73 @@
+"""The host's own signing key, for the receipts of its kills: Ed25519, made at the first start, the private part 0600."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from console.domain.errors import ConsoleError
+from console.settings.durable import replace_file
+
+PRIVATE_FILE = "host-key.pem"
+PUBLIC_FILE = "host-key.pub"
+"""What whoever checks receipts needs; nothing secret. Copy it off the host: a checker must not have to trust the host for it."""
+_LIMIT = 64 * 1024
+
+
+def ensure_host_key(keys_dir: Path) -> Ed25519PrivateKey:
+    """The key; made when there is none yet. Raises ConsoleError when it cannot be used, and never makes another in its place."""
+    private_file, public_file = keys_dir / PRIVATE_FILE, keys_dir / PUBLIC_FILE
+    try:
+        keys_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not os.path.lexists(private_file):
+            if os.path.lexists(public_file):
+                raise ConsoleError(
+                    f"The host key {private_file} is gone, its public part is still there.",
+                    f"Restore it; or, to begin with a new key, move {PUBLIC_FILE} away and start again.",
+                )
+            replace_file(private_file, _pem(Ed25519PrivateKey.generate()))
+        private = _load(private_file)
+        public = private.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        if not os.path.lexists(public_file):  # a crash between the two files, or lost: it follows from the private one
+            replace_file(public_file, public, 0o644)
+        elif public_file.read_bytes() != public:
+            raise ConsoleError(f"{public_file} is not the public part of the host key.", "One of the two was exchanged: find out which.")
+    except OSError as error:
+        raise ConsoleError(
+            f"The host key in {keys_dir} cannot be used: {error.strerror}.", "Mend the folder, or free some space."
+        ) from error
+    return private
+
+
+def _load(path: Path) -> Ed25519PrivateKey:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        seen = os.fstat(descriptor)
+        if not stat.S_ISREG(seen.st_mode) or stat.S_IMODE(seen.st_mode) & 0o077 or seen.st_uid != os.geteuid():
+            raise ConsoleError(
+                f"The host key {path} is open to others, or belongs to somebody else.",
+                f"If nobody else read it: chmod 600. Else move it and {PUBLIC_FILE} away, and start again for a new one.",
+            )
+        raw = file.read(_LIMIT)
+    try:
+        private = serialization.load_pem_private_key(raw, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise _damaged(path) from error
+    if not isinstance(private, Ed25519PrivateKey):
+        raise _damaged(path)
+    return private
+
+
+def _damaged(path: Path) -> ConsoleError:
+    return ConsoleError(
+        f"The host key {path} is damaged.", f"Restore it; or move it and {PUBLIC_FILE} away, and start again for a new one."
+    )
+
+
+def _pem(private: Ed25519PrivateKey) -> bytes:
+    return private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
