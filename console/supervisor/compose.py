@@ -43,6 +43,7 @@ from console.supervisor.network import NetworkDesk
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.parts import Parts
 from console.supervisor.peers import is_operator, peer_of
+from console.supervisor.rearm import latched_kills
 from console.supervisor.remote import RemoteDesk
 from console.supervisor.revive import ensure_guard
 from console.supervisor.rotate import rotate_step
@@ -183,8 +184,9 @@ class Supervisor:
         if unfinished(self.parts.tokens):
             # A crash in the middle of a rotation is taken up before anything else is trusted; its proof comes with the server.
             asyncio.get_running_loop().create_task(self._finish_rotation())
+        latched = await asyncio.to_thread(latched_kills, self.parts, status)
         for kill_id in self.stop.load():
-            self.stop.finish(kill_id)
+            self.stop.finish(kill_id, latched)
 
     async def _finish_rotation(self) -> None:
         step = await rotate_step(self.parts, True, now()[0])

@@ -195,14 +195,14 @@ class Desk:
         last = next((r for r in self.stop.receipts() if r.scope == "all"), None)
         if kill_id and last is not None and kill_id != last.kill_id:
             raise UsageProblem(f"The kill to release is {last.kill_id}, not {kill_id[:64]!r}.", "Type the id that the receipt shows.")
-        if last is not None and not last.complete:
+        if any(r.scope == "all" and not r.complete for r in self.stop.receipts()):
             raise Conflict("The kill is still being carried out.", "Wait for its receipt, then rearm.")
         if last is not None and not last.verified_zero:
             raise Conflict("The last kill is not proven: something may still run.", "watchfloor receipt show lists what is not proven.")
         if self.stop.writing.locked():
             raise Conflict("The kill is being written to the bucket right now.", "Wait a moment, then rearm.")
-        async with self.stop.writing:
-            await unlatch(self.parts, reason, by)
+        async with self.stop.turn, self.stop.writing:
+            await unlatch(self.parts, reason, by, self.stop.cancel_remote)
 
     # --- rollback and audit
 

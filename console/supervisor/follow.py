@@ -126,10 +126,20 @@ class Follower:
         self._parts.notice(f"the guard does not answer ({why}); starting it again from its registry", "red")
         try:
             await asyncio.to_thread(revive_guard, self._parts)
+            await self._say_again()
             self._parts.notice("the guard answers again", "info")
         except ConsoleError as error:
             log.error("the guard cannot be started: %s", error)
             await asyncio.sleep(1.0)
+
+    async def _say_again(self) -> None:
+        """A guard that came back is told what holds: what it could not write before it died is not lost with it."""
+        state = self._parts.core.state
+        status = await asyncio.to_thread(self._parts.guard.call, "status")
+        if state.killed and not status.get("latched"):
+            await self._stop.press(None, state.kill_reason or "said again to a new guard", "supervisor")
+        if state.soft_stop and not status.get("soft_stop"):
+            await asyncio.to_thread(self._parts.guard.soft_stop, True, state.soft_stop)
 
     async def look_at_guard(self) -> None:
         """One status of the guard's, and what follows from it."""
@@ -139,14 +149,11 @@ class Follower:
         frozen = {AgentId(i): tuple(causes) for i, causes in dict(status.get("frozen", {})).items()}
         parts.core.post(e.FrozenSetChanged(*now(), frozen))
         kill = status.get("kill") or {}
-        for kill_id in [*status.get("kills", []), *([kill["kill_id"]] if kill.get("kill_id") else [])]:
-            if self._stop.receipt(kill_id) is None:
-                self._learn(str(kill_id))
-
-    def _learn(self, kill_id: str) -> None:
-        path = self._parts.places.guard_dir / "receipts" / f"{kill_id}.json"
-        if path.exists():
-            self._stop.finish(kill_id)
+        last = [str(kill["kill_id"])] if kill.get("kill_id") else []
+        latched = [str(k) for k in status.get("kills", [])] + (last if status.get("latched") else [])
+        for kill_id in dict.fromkeys([*latched, *last]):
+            if self._stop.receipt(kill_id) is None and (parts.places.guard_dir / "receipts" / f"{kill_id}.json").exists():
+                self._stop.finish(kill_id, latched)
 
     async def _count(self) -> None:
         """Processes per agent, for the tree and for "what a press will do now"."""

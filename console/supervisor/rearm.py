@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from console.domain import event as e
@@ -13,7 +14,7 @@ from console.supervisor.core import now
 from console.supervisor.parts import Parts
 
 
-async def unlatch(parts: Parts, reason: str, by: str) -> None:
+async def unlatch(parts: Parts, reason: str, by: str, cancel_remote: Callable[[], Awaitable[None]]) -> None:
     """1. no remote order latched (the object is read again first), 2. record, 3. unlatch with the generation and every kill covered."""
     if parts.remote is not None:
         # The object is read again for this very question: an own kill may not have come round through the poller yet.
@@ -24,7 +25,8 @@ async def unlatch(parts: Parts, reason: str, by: str) -> None:
                 "End it first with: watchfloor release --reason ... (signed), then rearm.",
             )
     status = await asyncio.to_thread(parts.guard.call, "status")
-    kills = await asyncio.to_thread(_covered, parts, status)
+    kills = await asyncio.to_thread(latched_kills, parts, status)
+    await cancel_remote()
     await asyncio.to_thread(parts.scribe.record_first, Record(by, "kill.rearm", f"rearm: {reason}", verdict="allow", data={"kills": kills}))
     await asyncio.to_thread(parts.guard.call, "unlatch", generation=status["generation"], kills=kills, by=by, reason=reason)
     if parts.remote is not None:
@@ -34,7 +36,7 @@ async def unlatch(parts: Parts, reason: str, by: str) -> None:
     parts.core.hub.publish("kill", {"state": "armed", "reason": reason, "by": by})
 
 
-def _covered(parts: Parts, status: dict[str, Any]) -> list[str]:
+def latched_kills(parts: Parts, status: dict[str, Any]) -> list[str]:
     """Every kill the latch holds. The guard shortens its status to one line of 4 KiB; then the latch on disk has them all."""
     kills = [str(k) for k in status.get("kills", [])]
     if int(status.get("kills_n", len(kills))) <= len(kills):

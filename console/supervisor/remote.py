@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import time
@@ -34,6 +35,8 @@ class RemoteDesk:
         self._state_file = state_file
         self.poller: Poller | None = None
         self._keys_seen = 0
+        self.own_documents: set[str] = set()
+        """SHA-256 of the kills this process wrote: read back, they are no new order."""
         self.hosts: list[m.HostView] = []
         self.generation = 0
         """The kill generation whose receipts are watched; 0: none."""
@@ -75,6 +78,8 @@ class RemoteDesk:
         except ConsoleError as error:
             log.warning("the kill document stays unsigned: %s", error)  # attribution only; an unsigned kill kills as well
         body = kill_document(fleet=self.options.fleet, reason=reason, actor=actor, issued_at=now_text(), signers=signers)
+        # Known before it is sent: the poller may read it back before the write has returned.
+        self.own_documents.add(hashlib.sha256(body).hexdigest())
         written = self.store.write_kill(body, self.keys)
         if written.ok:
             self.generation = written.generation

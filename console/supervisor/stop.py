@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,8 +39,9 @@ class StopDesk:
         self._receipts: dict[str, Receipt] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
         self._orders: dict[str, str] = {}
-        self._own_generations: set[int] = set()
         self._begun: set[str] = set()
+        self.turn = asyncio.Lock()
+        """Obeying a remote order and rearming take turns."""
         self.writing = asyncio.Lock()
         """Held while the kill is written to the bucket; a rearm takes it, so that no write lands behind its back."""
         parts.places.receipts_dir.mkdir(exist_ok=True, mode=0o700)
@@ -103,13 +105,20 @@ class StopDesk:
         self._begun.update(self._receipts.keys() - set(unfinished))
         return unfinished
 
-    def finish(self, kill_id: str) -> None:
-        """A press that ran without a supervisor, or whose supervisor died: its receipt is finished now."""
+    def finish(self, kill_id: str, latched: Collection[str] = ()) -> None:
+        """A press that ran without a supervisor, or whose supervisor died: its receipt is finished now.
+
+        ``latched``: the kills the guard holds. A kill of everything that is not among them was rearmed since: it is only written up.
+        """
         receipt = _read(self._guard_file(kill_id))
         if receipt is None:
             self._parts.notice(f"the guard's receipt {kill_id} is not readable", "red")
             return
         if receipt.by == CANARY:
+            return
+        if receipt.scope == "all" and kill_id not in latched:
+            self._put(_merged(receipt, {}, complete=True))
+            self._begun.add(kill_id)
             return
         ids = None if receipt.scope == "all" else [AgentId(i) for i in receipt.scope.split(",")]
         self.began(kill_id, ids, receipt.reason, receipt.by, receipt.order)
@@ -195,8 +204,6 @@ class StopDesk:
             if not self._parts.core.state.killed:
                 return Step(StepName.REMOTE, StepStatus.SKIPPED, _ms(pressed), "rearmed before it was written")
             written = await asyncio.to_thread(desk.write_kill, reason, by)
-        if written.ok:
-            self._own_generations.add(written.generation)
         words = written.detail + (f" ({self._parts.options.stand_ins[0]}: a stand-in)" if self._parts.options.stand_ins else "")
         return Step(StepName.REMOTE, StepStatus.OK if written.ok else StepStatus.FAILED, _ms(pressed), words)
 
@@ -276,17 +283,31 @@ class StopDesk:
 
     async def obey(self, order: str, reason: str, remembered: bool) -> None:
         """A remote order: press, unless it is the one this very host has just written or already obeyed."""
-        generation = int(order.split(":", 1)[0])
-        killed = self._parts.core.state.killed
-        if killed and (generation in self._own_generations or order in self._orders.values() or remembered):
-            return
-        if killed and self._parts.remote is not None and not self._parts.core.state.live:
-            latest = next((r for r in self.receipts() if r.scope == "all"), None)
-            if latest is not None and latest.complete:
-                self._orders[latest.kill_id] = order
-                await self._answer(order, latest)
+        async with self.turn:
+            # The guard's own word, now: what this process believes may be older than a rearm.
+            latched = bool((await asyncio.to_thread(self._parts.guard.call, "status")).get("latched"))
+            remote = self._parts.remote
+            own = remote is not None and order.rsplit(":", 1)[-1] in remote.own_documents
+            if latched and (own or order in self._orders.values() or remembered):
                 return
-        await self.press(None, reason or "remote order", "remote", order)
+            if latched and not self._parts.core.state.live:
+                latest = next((r for r in self.receipts() if r.scope == "all"), None)
+                if latest is not None and latest.complete:
+                    self._orders[latest.kill_id] = order
+                    await self._answer(order, latest)
+                    return
+            await self.press(None, reason or "remote order", "remote", order)
+
+    async def cancel_remote(self) -> None:
+        """A rearm: every write of a kill that is still owed to the bucket is given up, durably, before anything is released."""
+        for receipt in self.receipts():
+            owed = [s for s in receipt.steps if s.name is StepName.REMOTE and s.status in (StepStatus.FAILED, StepStatus.UNKNOWN)]
+            if receipt.scope == "all" and owed:
+                given_up = replace(owed[0], status=StepStatus.SKIPPED, detail=f"given up by a rearm ({owed[0].detail})")
+                receipt = replace(receipt, steps=tuple(given_up if s.name is StepName.REMOTE else s for s in receipt.steps))
+                self._receipts[receipt.kill_id] = receipt
+                path = self._parts.places.receipts_dir / f"{receipt.kill_id}.json"
+                await asyncio.to_thread(replace_file, path, json.dumps(receipt.as_json(), default=str).encode())
 
 
 _OURS = (StepName.ROTATE, StepName.REMOTE, StepName.EVIDENCE)

@@ -353,3 +353,18 @@ def test_a_rearm_covers_every_press_however_many_there_were(it: Instance) -> Non
     until(lambda: len([r for r in it.api.receipts().receipts if r.complete]) >= 40, 60, "every press has its receipt")
     it.api.rearm("all of them were seen")
     assert not it.api.fleet().killed
+
+
+def test_a_guard_that_was_killed_comes_back_and_still_says_killed(it: Instance) -> None:
+    agent = it.launch("sleep", "300")
+    it.api.activate("first")
+    os.kill(it.guard_pid(), signal.SIGKILL)  # our own guard, named by its own answer
+    until(lambda: it.guard_pid(), 30, "the supervisor starts the guard again")
+    assert it.api.fleet().killed
+    with pytest.raises(Killed):
+        it.launch("sleep", "1")
+    assert it.agent(agent).state == "killed"
+    until(lambda: it.api.status().guard_ok, 20)
+    until(lambda: all(r.complete for r in it.api.receipts().receipts), 30)
+    it.api.rearm("seen")
+    it.state_becomes(it.launch("sleep", "300"), "running")
