@@ -118,7 +118,7 @@ class Desk:
 
     def _halt(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         scope = scope_of(message)
-        if scope == "all":
+        if isinstance(scope, str) or scope == ["all"]:
             raise UsageProblem("A halt names its agents.", "Press, to stop everything.")
         by, reason = str(message.get("by", "budget"))[:100], str(message.get("reason", ""))[:500]
         return {"kill_id": self._guard.press(scope, reason, by, peer=peer.pid).order.kill_id}
@@ -205,8 +205,8 @@ class Desk:
             "agents": agents,
             "frozen": frozen,
             "frozen_n": len(frozen),
-            "notices": [n[:300] for n in list(guard.notices.values())],
-            "soft_stop": guard.causes.soft_stop[:200],
+            "notices": [brief(n, 600) for n in list(guard.notices.values())],
+            "soft_stop": brief(guard.causes.soft_stop, 400),
             "holds": [
                 {"hold_id": h.hold_id, "kill_id": h.kill_id, "live": h.deadline is not None} for h in list(guard.causes.holds.values())
             ],
@@ -214,8 +214,11 @@ class Desk:
             "heartbeat_age_s": round(monotonic() - freezing.heard_at, 3),
             "heartbeat_lost": freezing.heartbeat_lost,
             "lease_left_s": freezing.lease_left(),
-            "caps": {k: v[:300] for k, v in guard.caps().items()},
-            "engine": {"socket": str(guard.engine.path) if guard.engine else "", "state": follower.state if follower else "none"},
+            "caps": {k: brief(v, 300) for k, v in guard.caps().items()},
+            "engine": {
+                "socket": brief(str(guard.engine.path), 200) if guard.engine else "",
+                "state": follower.state if follower else "none",
+            },
         }
         return _fit(answer)
 
@@ -292,6 +295,14 @@ class Desk:
             return {"ok": True, **op.run(message, peer)}
         except ConsoleError as error:
             return {"ok": False, "error": error.what, "remedy": error.remedy, "kind": type(error).__name__}
+
+
+def brief(text: str, room: int) -> str:
+    """Cut to ``room`` bytes of JSON (one letter takes up to twelve), and to 300 letters."""
+    text = text[:300]
+    while (size := len(json.dumps(text)) - 2) > room:
+        text = text[: min(len(text) - 1, len(text) * room // size)]
+    return text
 
 
 def _fit(answer: dict[str, Any]) -> dict[str, Any]:

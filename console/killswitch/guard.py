@@ -156,7 +156,7 @@ class Guard:
     def press(self, scope: str | list[str], reason: str, by: str, order: str = "", kill_id: str = "", peer: int = 0) -> Kill:
         """Kills: everything and latches ("all"), or the agents named. Never raises; returns after the first SIGKILL wave."""
         with self.lock:
-            is_all = scope == "all"
+            is_all = scope in ("all", ["all"])  # no agent is called so (launches.py)
             ids = list(self.registry.held) if is_all else list(dict.fromkeys(scope))
             kill_id = kill_id or new_kill_id()
             kill = Kill(

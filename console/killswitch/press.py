@@ -71,6 +71,7 @@ def press_without_guard(
     """
     if inside_an_agent():
         raise Denied("An agent has no say here.", "")
+    is_all = scope in ("all", ["all"])
     processes.raise_descriptors()
     guard_dir = state_dir / "guard"
     reserve = Reserve(guard_dir / "reserve")
@@ -83,11 +84,11 @@ def press_without_guard(
     mounts = find_mounts()
     tree = find_tree(instance_id, mounts, registry.root)
     registry.restore(entries, tree)
-    ids = list(registry.held) if scope == "all" else list(dict.fromkeys(scope))
+    ids = list(registry.held) if is_all else list(dict.fromkeys(scope))
     engine = Engine(Path(registry.engine_socket), instance_id) if registry.engine_socket else None
     spared = (os.getpid(), os.getppid())
     kill = Kill(
-        Order(new_kill_id(), "all" if scope == "all" else ",".join(ids), reason[:500], by[:100], order[:200]),
+        Order(new_kill_id(), "all" if is_all else ",".join(ids), reason[:500], by[:100], order[:200]),
         Field(
             instance_id,
             run_dir,
