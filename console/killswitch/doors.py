@@ -25,8 +25,8 @@ MOST_PER_PEER = 16
 PARTIAL_LINE_S = 1.0
 TICK_S = 0.25
 SPARE_FILES = 8
-ALWAYS = ("press", "hold", "status", "progress", "heartbeat")
-"""What is still served when the connections run short."""
+ALWAYS = ("press", "hold", "let_go", "status", "progress", "heartbeat")
+"""What is still served when the connections run short (a hold that cannot be let go would kill)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +45,8 @@ class Connection:
     used_at: float = 0.0
     is_busy: bool = False
     """The clerk works for it; its next line waits."""
-    hold_id: str = ""
+    holds: list[str] = field(default_factory=list)
+    """Ids of the holds it asked for."""
 
 
 class Doors:
@@ -183,7 +184,7 @@ class Doors:
 
     def _make_room(self) -> None:
         """The connection longest unused gives way; spare descriptors are given up if there is none."""
-        idle = [c for c in self._connections if not c.hold_id and not c.is_busy]
+        idle = [c for c in self._connections if not c.is_busy and not any(self._freezing.is_held(h) for h in c.holds)]
         if idle:
             self._drop(min(idle, key=lambda c: c.used_at))
         elif self._spare:
@@ -233,7 +234,7 @@ class Doors:
             return
         answer = self._desk.answer(op, message, connection.peer)
         if message["op"] == "hold":
-            connection.hold_id = str(answer.get("hold_id", ""))
+            connection.holds = [h for h in connection.holds if self._freezing.is_held(h)] + [str(answer.get("hold_id", ""))]
         self._reply(connection, answer)
 
     def _check_peer(self, connection: Connection, op: Op, message: dict[str, Any]) -> None:
@@ -305,5 +306,5 @@ class Doors:
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(connection.sock)
         connection.sock.close()
-        if connection.hold_id:
-            self._freezing.peer_vanished(connection.hold_id)
+        for hold_id in connection.holds:
+            self._freezing.peer_vanished(hold_id)

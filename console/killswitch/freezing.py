@@ -144,6 +144,11 @@ class Freezing:
         except OSError as error:
             raise NotRecorded("Letting go could not be recorded.", "Make room on the disk; nothing starts until then.") from error
 
+    def is_held(self, hold_id: str) -> bool:
+        """Whether this hold goes on: neither let go nor abandoned nor over."""
+        hold = self._guard.causes.holds.get(hold_id)
+        return hold is not None and hold.deadline is not None
+
     def peer_vanished(self, hold_id: str) -> None:
         """Everything stays frozen, and says so."""
         hold = self._guard.causes.holds.get(hold_id)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import console
-from console.domain.errors import ConsoleError, TimedOut, Unavailable, Unreachable
+from console.domain.errors import ConsoleError, TimedOut, Unavailable
 from console.domain.guard import HEARTBEAT_S
 from console.killswitch.client import GuardClient
 
@@ -62,7 +62,7 @@ def guard_pid(run_dir: Path) -> int | None:
     client = GuardClient(run_dir / "guard.sock", timeout_s=2.0)
     try:
         return int(client.status()["pid"])
-    except (ConsoleError, Unreachable, KeyError, ValueError):
+    except (ConsoleError, KeyError, ValueError, TypeError):
         return None
     finally:
         client.close()
