@@ -80,8 +80,15 @@ class Aim:
             return self.engine_says_gone is True
         entry = held.entry
         if held.leaf is None and held.container is None and entry.pid_namespace:
-            return not processes.members(entry.pid_namespace)
+            return self._is_empty(entry.pid_namespace)
         return bool(entry.leaf or entry.container_leaf or entry.pid)
+
+    def _is_empty(self, namespace: int) -> bool:
+        try:
+            return not processes.members(namespace)
+        except OSError as error:
+            self.why = f"Its PID namespace could not be looked at: {error.strerror}."
+            return False
 
     def settle(self, ms: float) -> bool:
         """Looks once; True when the target is zero (now or before)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import select
@@ -14,25 +15,34 @@ from pathlib import Path
 from console.domain.guard import AGENT_SOCKET_VARIABLE, AGENT_VARIABLE, INSTANCE_VARIABLE
 
 _SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
+_GONE = (errno.ENOENT, errno.ESRCH)
+_CANNOT_LOOK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EIO)
+"""Errors that speak of us, not of the process: what could not be looked at is never taken for gone."""
 
 
-def _read(pid: int | str, name: str, limit: int = 65536) -> bytes:
-    try:
-        fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return b""
+def _fetch(pid: int | str, name: str, limit: int = 65536) -> bytes:
+    """OSError when it cannot be read; ENOENT or ESRCH when the process is gone."""
+    fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(fd, limit)
-    except OSError:
-        return b""
     finally:
         os.close(fd)
 
 
-def _stat(pid: int | str) -> list[bytes]:
+def _read(pid: int | str, name: str, limit: int = 65536) -> bytes:
+    try:
+        return _fetch(pid, name, limit)
+    except OSError:
+        return b""
+
+
+def _fields(raw: bytes) -> list[bytes]:
     """Fields of /proc/PID/stat from the 3rd on (proc(5)); the name before them may hold anything, so cut at the last ')'."""
-    raw = _read(pid, "stat")
     return raw[raw.rfind(b")") + 2 :].split() if b")" in raw else []
+
+
+def _stat(pid: int | str) -> list[bytes]:
+    return _fields(_read(pid, "stat"))
 
 
 def start_ticks(pid: int) -> int | None:
@@ -70,8 +80,12 @@ def raise_descriptors() -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """There, and not a zombie."""
-    return state(pid) not in ("", "Z", "X")
+    """There, and not a zombie. What cannot be read, though it is not gone, counts as alive."""
+    try:
+        fields = _fields(_fetch(pid, "stat"))
+    except OSError as error:
+        return error.errno not in _GONE
+    return bool(fields) and fields[0] not in (b"Z", b"X")
 
 
 def cgroup_line(pid: int | str, controller: str = "") -> str | None:
@@ -87,23 +101,37 @@ def cgroup_line(pid: int | str, controller: str = "") -> str | None:
 def pid_namespace(pid: int | str) -> int | None:
     """Inode of the PID namespace; None when it cannot be read."""
     try:
-        return Path(f"/proc/{pid}/ns/pid").stat().st_ino
+        return _namespace(pid)
     except OSError:
         return None
 
 
-def every_pid() -> list[int]:
-    """All processes that /proc shows."""
+def _namespace(pid: int | str) -> int | None:
+    """None when the process is gone or hides it; OSError when we cannot look."""
     try:
-        with os.scandir("/proc") as entries:
-            return [int(entry.name) for entry in entries if entry.name.isdigit()]
+        return Path(f"/proc/{pid}/ns/pid").stat().st_ino
+    except OSError as error:
+        if error.errno in _CANNOT_LOOK:
+            raise
+        return None
+
+
+def every_pid() -> list[int]:
+    """All processes that /proc shows; none when they cannot be listed, so this proves nothing."""
+    try:
+        return _list_pids()
     except OSError:
         return []
 
 
+def _list_pids() -> list[int]:
+    with os.scandir("/proc") as entries:
+        return [int(entry.name) for entry in entries if entry.name.isdigit()]
+
+
 def members(namespace: int) -> list[int]:
-    """Live processes of a PID namespace, as far as their links can be read."""
-    return [pid for pid in every_pid() if pid_namespace(pid) == namespace and is_alive(pid)]
+    """Live processes of a PID namespace, as far as their links can be read. OSError when we cannot look."""
+    return [pid for pid in _list_pids() if _namespace(pid) == namespace and is_alive(pid)]
 
 
 def command_line(pid: int) -> str:
@@ -143,11 +171,14 @@ class Marked:
 
 
 def find_marked(instance_id: str, run_dir: Path) -> Iterator[Marked]:
-    """Processes with an agent's id and this instance's id or socket folder in their environment. Evidence, not coverage."""
+    """Processes with an agent's id and this instance's id or socket folder in their environment. Evidence, not coverage.
+
+    OSError when we cannot look.
+    """
     id_mark = f"{AGENT_VARIABLE}=".encode()
     instance_marks = (f"{INSTANCE_VARIABLE}={instance_id}".encode(), f"{AGENT_SOCKET_VARIABLE}={run_dir}/".encode())
-    for pid in every_pid():
-        raw = _read(pid, "environ", 1 << 20)
+    for pid in _list_pids():
+        raw = _environment(pid)
         if id_mark not in raw:
             continue
         variables = raw.split(b"\0")
@@ -159,20 +190,34 @@ def find_marked(instance_id: str, run_dir: Path) -> Iterator[Marked]:
             yield Marked(pid, started, named.decode(errors="replace")[:63])
 
 
+def _environment(pid: int) -> bytes:
+    """Empty when it is gone or hidden from us; OSError when we cannot look."""
+    try:
+        return _fetch(pid, "environ", 1 << 20)
+    except OSError as error:
+        if error.errno in _CANNOT_LOOK:
+            raise
+        return b""
+
+
 class Handle:
     """One process held by a pidfd: pid reuse cannot confuse it (pidfd_open(2))."""
 
     def __init__(self, pid: int, ticks: int) -> None:
-        """ProcessLookupError when the process with that start time is not there (any more)."""
+        """ProcessLookupError when the process with that start time is not there (any more); OSError when we cannot look."""
         if pid <= 1:
             raise ProcessLookupError(f"pid {pid} is never signalled")
         self.pid = pid
         self.start_ticks = ticks
         self.fd = os.pidfd_open(pid)
-        if start_ticks(pid) != ticks:
+        try:
+            fields = _fields(_fetch(pid, "stat"))
+            if len(fields) <= 19 or int(fields[19]) != ticks:
+                raise ProcessLookupError(f"pid {pid} is not the process that was meant")
+            self.namespace = _namespace(pid)
+        except OSError:
             self.close()
-            raise ProcessLookupError(f"pid {pid} is not the process that was meant")
-        self.namespace = pid_namespace(pid)
+            raise
 
     def send(self, number: int) -> str:
         """ "sent", "gone", or why not; never raises."""

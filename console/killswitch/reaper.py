@@ -226,14 +226,21 @@ class Kill:
         back, engine_silent = self._containers_back()
         if back:
             words.append(f"{back} containers had come back, killed again")
-        strays, left = self._hunt_strays()
+        try:
+            marked = list(processes.find_marked(self.field_.instance_id, self.field_.run_dir))
+        except OSError as error:
+            marked, unclear = [], True
+            words.append(f"stray processes could not be looked for: {error.strerror}")
+        strays, left = self._hunt_strays(marked)
         if strays:
             words.append(
                 f"{strays} stray processes found by their environment and killed" + (f", {left} of them still alive" if left else "")
             )
         if engine_silent:
-            unclear = self.field_.containers_ever
-            words.append("the engine did not answer" + (": containers that came back cannot be ruled out" if unclear else ""))
+            unclear |= self.field_.containers_ever
+            words.append(
+                "the engine did not answer" + (": containers that came back cannot be ruled out" if self.field_.containers_ever else "")
+            )
         self._settle_again([*again, *late])
         self._judge_zero()
         failed = left or any(a.outcome is Outcome.NOT_PROVEN for a in self.aims)
@@ -305,11 +312,11 @@ class Kill:
         self.aims.append(Aim(agent_id, None))
         return self.aims[-1]
 
-    def _hunt_strays(self) -> tuple[int, int]:
+    def _hunt_strays(self, found: list[processes.Marked]) -> tuple[int, int]:
         """(marked processes found outside every place of ours and signalled, those still alive a second later)."""
         handles: list[tuple[Aim, processes.Handle]] = []
         spared = self.field_.spared()
-        for marked in processes.find_marked(self.field_.instance_id, self.field_.run_dir):
+        for marked in found:
             if marked.pid in spared or not self._in_scope(marked.agent_id) or self._is_at_home(marked.pid):
                 continue
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -79,7 +80,8 @@ class Held:
         """Its processes, as this host sees them."""
         found = [pid for leaf in (self.leaf, self.container) if leaf is not None for pid in leaf.pids()]
         if not found and self.entry.pid_namespace and self.init is not None and self.init.is_alive():
-            found = processes.members(self.entry.pid_namespace)
+            with contextlib.suppress(OSError):  # too few descriptors to look: its init is known
+                found = processes.members(self.entry.pid_namespace)
         if not found and self.init is not None and self.init.is_alive():
             found = [self.init.pid]
         return list(dict.fromkeys(found))

@@ -308,3 +308,27 @@ def test_forget_refuses_while_alive_and_removes_the_leaf(world: GuardWorld) -> N
     world.supervisor.forget("one")
     until(lambda: not list(leaf.glob("one-*")), "the leaf is removed")
     assert processes.is_alive(world.pid)
+
+
+FEW_DESCRIPTORS = r"""
+import json, resource, sys
+from pathlib import Path
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+from console.domain.kill import exit_code
+from console.killswitch.press import press_without_guard
+ids = [f"a{n:02d}" for n in range(20)]
+receipt = press_without_guard(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], ids, "few descriptors", "t")
+print(json.dumps({"exit": int(exit_code(receipt)), "proven": [t.agent_id for t in receipt.targets if t.outcome == "proven_zero"]}))
+"""
+
+
+def test_an_agent_that_could_not_be_opened_is_not_called_zero(world: GuardWorld) -> None:
+    agents = {f"a{n:02d}": world.agent(f"a{n:02d}") for n in range(20)}
+    world.kill_guard()
+    command = [sys.executable, "-c", FEW_DESCRIPTORS, str(world.state), str(world.run), world.instance]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False, cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    out = json.loads(done.stdout)
+    alive = {agent_id for agent_id, process in agents.items() if process.poll() is None}
+    assert alive, "64 descriptors are enough by now: this test needs fewer"
+    assert out["exit"] == 9 and not alive.intersection(out["proven"])

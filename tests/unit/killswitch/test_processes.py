@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -102,3 +104,32 @@ def test_a_pending_kill_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert processes.kill_is_pending(1)
     monkeypatch.setattr(processes, "_read", lambda *a: b"SigPnd:\t0000000000000000\nShdPnd:\t0000000000000400\n")
     assert not processes.kill_is_pending(1)
+
+
+@pytest.fixture
+def leave_descriptors() -> Iterator[Callable[[int], None]]:
+    """Leaves this process so many more files to open."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def leave(count: int) -> None:
+        lowest = os.dup(0)
+        os.close(lowest)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + count, before[1]))
+
+    yield leave
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_what_could_not_be_looked_at_is_not_gone(sleeper: subprocess.Popen[bytes], leave_descriptors: Callable[[int], None]) -> None:
+    ticks, namespace = processes.start_ticks(sleeper.pid), processes.pid_namespace("self")
+    assert ticks is not None and namespace is not None
+    leave_descriptors(1)  # enough for the pidfd, not for a look at whose it is
+    with pytest.raises(OSError, match="Too many open files") as caught:
+        Handle(sleeper.pid, ticks)
+    assert caught.value.errno == errno.EMFILE
+    leave_descriptors(0)
+    assert processes.is_alive(sleeper.pid)
+    with pytest.raises(OSError, match="Too many open files"):
+        processes.members(namespace)
+    with pytest.raises(OSError, match="Too many open files"):
+        list(find_marked("0123abcd", Path("/nowhere")))
