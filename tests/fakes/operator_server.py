@@ -27,6 +27,7 @@ from console.domain.kill import Receipt
 from console.settings.places import Places, find_places, make_run_dir
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.guard_socket import FakeGuard
+from tests.fakes.pages_routes import FakeRooms
 
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -66,7 +67,9 @@ class FakeSupervisor:
         self.kept: list[tuple[int, str, str]] = []
         self.listeners: set[asyncio.Queue[tuple[int, str, str]]] = set()
         self.refuse_rearm = ""
-        self.extra_routes: list[Route] = []
+        self.rooms = FakeRooms(self.tell, time.time())
+        """Network, rollback and audit."""
+        self.extra_routes: list[Route] = self.rooms.routes()
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         """One delta to everybody (call it on the server's loop)."""

@@ -46,7 +46,7 @@ class Book:
         before = self.oldest()
         fresh = [row for row in page if before is None or row.seq < before]
         self.rows.extend(fresh)
-        self.at_end = len(page) < PAGE
+        self.at_end = _is_last(page)
         if self.rows and not self.seen:
             self.seen = self.rows[0].seq
         return fresh
@@ -57,10 +57,15 @@ class Book:
         fresh = [row for row in page if row.seq > top]
         if len(fresh) == PAGE or not self.rows:
             self.rows = list(page)
-            self.at_end = len(page) < PAGE
+            self.at_end = _is_last(page)
         else:
             self.rows = [*fresh, *self.rows]
             if len(self.rows) > TRIMMED:
                 self.rows, self.at_end = self.rows[:TRIMMED], False
         self.know(newest, newest)
         self.seen = max(newest, self.rows[0].seq if self.rows else 0)
+
+
+def _is_last(page: Sequence[AuditRow]) -> bool:
+    """Numbers begin with 1 and have no gaps."""
+    return len(page) < PAGE or page[-1].seq <= 1

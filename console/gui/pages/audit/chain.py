@@ -54,7 +54,7 @@ def chain_words(known: Known, total: int, now: float) -> tuple[str, str, str, st
         return f"{records} · chain broken{where}", known.why, "alert", "danger"
     since = total - known.records if known.records is not None else 0
     more = f"{since:,} written since then" if since > 0 else ""
-    return f"{records} · chain whole {age(known.at, now)}", more, "check", "ok"
+    return f"{records} · chain whole, verified {age(known.at, now)}", more, "check", "ok"
 
 
 class ChainBar(QWidget):

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from console.api.messages import AuditPage, AuditRow
 from console.domain.errors import ConsoleError
 from console.gui.pages.audit.book import PAGE, Book
-from console.gui.pages.audit.rows import COLUMNS, cell_words, paint_row
+from console.gui.pages.audit.rows import COLUMNS, cell_words, painter_of
 from console.gui.requests import AuditRequests
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ROW, ink
@@ -34,6 +34,8 @@ class LogModel(RowModel):
 
     def grow(self, rows: list[AuditRow]) -> None:
         """``rows`` were appended to the list already."""
+        if not rows:
+            return
         first = len(self.rows) - len(rows)
         self.beginInsertRows(QModelIndex(), first, len(self.rows) - 1)
         self.endInsertRows()
@@ -45,7 +47,13 @@ class Log(QWidget):
     chosen = Signal(object)
     changed = Signal()
 
-    def __init__(self, requests: AuditRequests, failed: Callable[[ConsoleError], object], parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        requests: AuditRequests,
+        name_of: Callable[[str], str],
+        failed: Callable[[ConsoleError], object],
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self._requests, self._failed_door = requests, failed
         self.book = Book()
@@ -54,6 +62,9 @@ class Log(QWidget):
         """Answers to an older question are dropped."""
         self._older_asked = self._newer_asked = False
         self._wanted: int | None = None
+        self._to_top = False
+        self.is_asking = False
+        """The first page of another question is on its way; what stands there answers the one before."""
         self.bar = QWidget(self)
         self.bar.setFixedHeight(FILTER_BAR)
         row = QHBoxLayout(self.bar)
@@ -71,7 +82,7 @@ class Log(QWidget):
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
         row.addWidget(self.shown)
         self.model = LogModel(COLUMNS, cell_words, self)
-        self.view = RowView(self.model, paint_row, lambda record: str(record.seq), self)
+        self.view = RowView(self.model, painter_of(name_of), lambda record: str(record.seq), self)
         self.view.setAccessibleName("Audit records")
         self.empty = empty_note(self.view, _EMPTY)
         column = QVBoxLayout(self)
@@ -101,9 +112,9 @@ class Log(QWidget):
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
-    def read(self, query: str | None = None) -> None:
-        """The newest page, from nothing; ``query`` None keeps the filter."""
-        self._wanted = None
+    def read(self, query: str | None = None, *, to_top: bool = False) -> None:
+        """The newest page, from nothing; ``query`` None keeps the filter; ``to_top`` selects the newest record."""
+        self._wanted, self._to_top = None, to_top
         self._begin(self.book.query if query is None else query)
         self._ask(None, self._first_came)
 
@@ -137,7 +148,8 @@ class Log(QWidget):
     def to_newest(self) -> None:
         """Home: the newest record, and what waits."""
         if self._wanted is not None or self.book.waiting:
-            self.read()
+            self.read(to_top=True)
+            return
         self.view.verticalScrollBar().setValue(0)
         if self.book.rows:
             self.view.choose(str(self.book.rows[0].seq))
@@ -146,7 +158,9 @@ class Log(QWidget):
     def _begin(self, query: str) -> None:
         self._serial += 1
         self._older_asked = self._newer_asked = False
+        self.is_asking = True
         self.book.clear(query)
+        self._say()
 
     def _ask(self, before: int | None, then: Callable[[AuditPage], None]) -> None:
         serial = self._serial
@@ -155,11 +169,11 @@ class Log(QWidget):
         asked.failed(lambda error: self._failed(error) if serial == self._serial else None)
 
     def _failed(self, error: ConsoleError) -> None:
-        self._older_asked = self._newer_asked = False
+        self._older_asked = self._newer_asked = self.is_asking = False
         self._failed_door(error)
 
     def _first_came(self, page: AuditPage) -> None:
-        self.loaded = True
+        self.loaded, self.is_asking = True, False
         self.book.know(page.newest, page.total)
         self.book.take_older(page.rows)
         if self._wanted is None:
@@ -171,7 +185,7 @@ class Log(QWidget):
             older = next((row for row in self.book.rows if row.seq < wanted), None)
             if older is not None:
                 self.view.choose(str(older.seq))
-        elif self.view.current() is None and self.book.rows:
+        elif (self._to_top or self.view.current() is None) and self.book.rows:
             self.view.choose(str(self.book.rows[0].seq))
         self._say()
         self.changed.emit()
@@ -220,9 +234,10 @@ class Log(QWidget):
         self.newer.setText(f"{waiting:,} newer" if self._wanted is not None else f"{waiting:,} new")
         self.newer.setVisible(waiting > 0 and not self.is_following)
         more = "" if book.at_end else "+"
-        self.shown.setText(f"{len(book.rows):,}{more} of {book.total:,}" if book.query else f"{book.total:,} records")
+        found = f"{len(book.rows):,}{more} of {book.total:,}" if book.query else f"{book.total:,} records"
+        self.shown.setText("Reading…" if self.is_asking else found)
         self.empty.setText(_NONE if book.query else _EMPTY)
-        self.empty.setVisible(self.loaded and not book.rows)
+        self.empty.setVisible(self.loaded and not self.is_asking and not book.rows)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -37,7 +37,7 @@ class AuditLogPage(Page):
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self.chain = ChainBar(self)
-        self.log = Log(desk.requests.audit, self._failed, self)
+        self.log = Log(desk.requests.audit, self._name_of, self._failed, self)
         self.view = self.log.view
         self.pane = DetailPane(self)
         self._stale = True
@@ -83,10 +83,10 @@ class AuditLogPage(Page):
         if status is not None:
             self.log.know(status.audit_records)
         self._show_chain()
+        self._show_pane()
 
     def on_tick(self, now: float) -> None:
-        if self._stale or self._problem is not None:
-            self._stale = self._problem is not None and not self.log.loaded
+        if self._problem is not None and not self.log.book.rows:
             self._problem = None
             self.log.read()
         self._show_chain()
@@ -97,8 +97,10 @@ class AuditLogPage(Page):
             self.log.know(newest)
 
     def resync(self) -> None:
-        if not self.log.loaded:
-            self._stale = True
+        if not self.isVisible():
+            self._stale = self._stale or not self.log.loaded
+        elif self.log.is_following and not self.log.is_asking:
+            self.log.read()  # whoever reads further down keeps the place; the bar says what is new
 
     def badge(self) -> Badge | None:
         known = newer(self.chain.known, self.desk.switch.status)
@@ -151,6 +153,10 @@ class AuditLogPage(Page):
             self.desk.goto("rollback", self._rollback_of(row))
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _name_of(self, agent_id: str) -> str:
+        row = self.desk.fleet.rows.get(agent_id)
+        return row.name if row is not None else agent_id
 
     def _agent_of(self, row: AuditRow) -> str:
         return row.agent_id or row.actor.removeprefix("agent:")

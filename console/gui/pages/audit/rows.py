@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QPointF, QRectF
 
 from console.api.messages import AuditRow
@@ -16,10 +18,10 @@ COLUMNS = (
     Column("seq", "No.", 88),
     Column("time", "Time", 102),
     Column("actor", "Actor", 136, hide_below=520),
-    Column("kind", "Kind", 128, hide_below=460),
+    Column("kind", "Kind", 128, hide_below=660),
     Column("what", "What"),
     Column("verdict", "Verdict", 92),
-    Column("hash", "Hash", 92, hide_below=620),
+    Column("hash", "Hash", 92, hide_below=740),
 )
 _GOOD = frozenset(("allow", "ok", "whole", "proven"))
 _BAD = frozenset(("deny", "refused", "failed", "halt", "broken", "kill"))
@@ -73,11 +75,15 @@ def cell_words(row: AuditRow, key: str) -> str:
     return row.hash
 
 
-def paint_row(canvas: Canvas, row: AuditRow) -> None:
-    """One record."""
+def painter_of(name_of: Callable[[str], str]) -> Callable[[Canvas, AuditRow], None]:
+    """The row painter; ``name_of`` gives the name of an agent, or its id again."""
+    return lambda canvas, row: _paint_row(canvas, row, name_of)
+
+
+def _paint_row(canvas: Canvas, row: AuditRow, name_of: Callable[[str], str]) -> None:
     canvas.text("seq", f"{row.seq:,}", "text2", weight=fonts.MEDIUM)
     canvas.text("time", moment(row.at), "text3", mono=True)
-    _paint_actor(canvas, row.actor)
+    _paint_actor(canvas, row.actor, name_of)
     canvas.text("kind", row.kind, "text2")
     canvas.text("what", row.what)
     word, shape, role = verdict_look(row.verdict)
@@ -91,11 +97,12 @@ def paint_row(canvas: Canvas, row: AuditRow) -> None:
     canvas.text("hash", short_hash(row.hash), "text3", mono=True)
 
 
-def _paint_actor(canvas: Canvas, actor: str) -> None:
+def _paint_actor(canvas: Canvas, actor: str, name_of: Callable[[str], str]) -> None:
     cell = canvas.cells.get("actor")
     if cell is None:
         return
     name, icon, person = actor_look(actor)
+    name = name_of(name) if icon == "fleet" else name
     canvas.painter.drawPixmap(QPointF(cell.x(), cell.center().y() - 6), icon_pixmap(icon, canvas.ink.text2, 12))
     face = fonts.ui(12, fonts.MEDIUM if person else fonts.REGULAR)
     draw_text(canvas.painter, cell.adjusted(18, 0, 0, 0), safe_text(name), face, canvas.ink.text if person else canvas.ink.text2)

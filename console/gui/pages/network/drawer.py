@@ -110,7 +110,7 @@ class Drawer(QWidget):
         self.discard.clicked.connect(self.close_draft)
         self.remove = Button("Remove…", kind="danger", parent=self)
         self.remove.clicked.connect(lambda: self.remove_asked.emit(self.draft.entry_id))
-        self.save = Button("Save", kind="primary", parent=self)
+        self.save = Button("Save", kind="primary", keys="Ctrl S", parent=self)
         self.save.clicked.connect(self.save_draft)
         row.addWidget(self.discard)
         row.addWidget(self.remove)
@@ -269,8 +269,7 @@ class Drawer(QWidget):
         self._chips.say(self._chips_now(dirty))
         self.discard.setText("Discard" if dirty else "Close")
         self.remove.setVisible(bool(draft.entry_id) and not dirty)
-        count = plural(self.sandboxes, "sandbox", "sandboxes")
-        self.save.setText("Saving…" if self._saving else f"Save for {count}")
+        self.save.setText("Saving…" if self._saving else f"Save, apply to {self.sandboxes}")
         self.save.allow(self.why_not_save())
         if self.judged is Judged.NOTHING:
             self.verdict.say("" if not dirty else "Not checked yet.", "text2", "")

@@ -160,11 +160,19 @@ def paint_line(canvas: Canvas, line: Line) -> None:
     strong = role != "text2"
     colour = getattr(canvas.ink, role)
     draw_text(canvas.painter, cell.adjusted(17, 0, 8, 0), word, fonts.ui(12, fonts.SEMIBOLD if strong else fonts.REGULAR), colour)
-    canvas.text("rule", view.rule, "text2")
+    canvas.text("rule", short_rule(view.rule), "text2")
     if line.offer.kind == "allow":
         canvas.text("act", "Allow this…", "accent", weight=fonts.MEDIUM, right=True)
     elif line.offer.kind == "never":
         canvas.text("act", "Never", "text3", right=True)
+
+
+def short_rule(rule: str) -> str:
+    """The rule without the request it repeats; the whole stands in the tooltip."""
+    if rule.startswith("no entry for "):
+        return "no entry"
+    _, outside, entry = rule.partition(" is outside entry ")
+    return f"outside entry {entry}" if outside else rule
 
 
 def _bytes(number: int) -> str:

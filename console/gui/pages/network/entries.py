@@ -17,13 +17,13 @@ from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import age, count, span
 
 COLUMNS = (
-    Column("host", "Host", share=5),
+    Column("host", "Host", share=6),
     Column("port", "Port", 52),
-    Column("methods", "Methods", 92, hide_below=560),
+    Column("methods", "Methods", 86, hide_below=560),
     Column("paths", "Paths", share=4),
     Column("may", "May receive", 116, hide_below=620),
     Column("owner", "Owner", 84, hide_below=700),
-    Column("reason", "Reason", share=5),
+    Column("reason", "Reason", share=4),
     Column("used", "Used", 58, right=True, hide_below=520),
     Column("hits", "Hits 7 d", 66, right=True, hide_below=480),
 )

@@ -7,7 +7,7 @@ from datetime import date
 
 from pydantic import ValidationError
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
 from console.api.messages import AllowlistEntryBody, AllowlistEntryView
 from console.domain.errors import UsageProblem
@@ -137,12 +137,14 @@ class EntryForm(QWidget):
         methods = QVBoxLayout()
         methods.setSpacing(4)
         methods.addWidget(Text("Methods (none: any)", 11, fonts.MEDIUM, "text2"))
-        grid = QGridLayout()
-        grid.setSpacing(6)
-        for number, pill in enumerate(self.methods.values()):
-            grid.addWidget(pill, number // _PER_LINE, number % _PER_LINE)
-        grid.setColumnStretch(_PER_LINE, 1)
-        methods.addLayout(grid)
+        pills = list(self.methods.values())
+        for line in (pills[:_PER_LINE], pills[_PER_LINE:]):
+            row = QHBoxLayout()
+            row.setSpacing(6)
+            for pill in line:
+                row.addWidget(pill)
+            row.addStretch(1)
+            methods.addLayout(row)
         column.addLayout(methods)
         column.addLayout(_labelled("Paths, one a line (none: any)", self.paths))
         column.addWidget(self.tls)

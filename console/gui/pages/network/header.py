@@ -76,8 +76,9 @@ class NetworkHeader(QWidget):
         painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.line))
         draw_text(painter, QRectF(16, 12, 300, 24), "Network", fonts.ui(17, fonts.SEMIBOLD), colours.text)
         self._paint_modes(painter)
-        if self.width() >= 560:
+        if self.width() >= 700:
             self._paint_blocked(painter)
+        if self.width() >= 480:
             self._paint_envoy(painter, self.width() - 172.0, 160)
         painter.end()
 

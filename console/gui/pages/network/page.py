@@ -104,6 +104,7 @@ class NetworkPage(Page):
         self.split = QSplitter(Qt.Orientation.Vertical, self)
         self.split.setChildrenCollapsible(False)
         self.split.setHandleWidth(3)
+        self.split.setStyleSheet("QSplitter::handle { background: transparent; }")
         self.split.addWidget(self.stack)
         self.split.addWidget(self.log)
         self.stack.setMinimumHeight(120)
@@ -348,6 +349,7 @@ class NetworkPage(Page):
         self.empty.setVisible(self.list is not None and not rows)
         self.bar.tabs.pills["list"].setText(f"Allowlist {len(entries):,}")
         self.bar.shown.setText(f"{len(rows):,} of {len(entries):,} shown" if text else "")
+        self.bar.shown.setVisible(bool(text))
 
     def _show_head(self) -> None:
         book, now = self.log.book, self.desk.clock()

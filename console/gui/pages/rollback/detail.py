@@ -42,8 +42,8 @@ class DiffHead(QWidget):
         colours = ink()
         painter = QPainter(self)
         half = self.width() / 2
-        draw_text(painter, QRectF(14, 0, half - 130, 30), self._left, fonts.ui(11, fonts.MEDIUM), colours.text)
-        draw_text(painter, QRectF(half - 126, 0, 112, 30), "restore puts this back", fonts.ui(11), colours.text2, right=True)
+        draw_text(painter, QRectF(14, 0, half - 166, 30), self._left, fonts.ui(11, fonts.MEDIUM), colours.text)
+        draw_text(painter, QRectF(half - 150, 0, 138, 30), "restore puts this back", fonts.ui(11), colours.text2, right=True)
         draw_text(painter, QRectF(half + 14, 0, half - 120, 30), self._right, fonts.ui(11, fonts.MEDIUM), colours.text)
         draw_text(painter, QRectF(self.width() - 110, 0, 96, 30), self._counts, fonts.mono(11), colours.text2, right=True)
         painter.fillRect(QRectF(1, 29, self.width() - 2, 1), QColor(colours.line2))
@@ -71,7 +71,9 @@ class DetailPane(QWidget):
         self.conflict = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
         self._notice = Card("warn", self)
         self._notice.column.addWidget(self.conflict)
-        self._notice.column.addWidget(Text("What is on disk is not what the agent left. Nothing is written.", 12, fonts.REGULAR, "text"))
+        self._notice.column.addWidget(
+            Text("A restore is refused while it would overwrite that change. Nothing is written.", 12, fonts.REGULAR, "text")
+        )
         self._head = DiffHead(self)
         self.diff = DiffView(self)
         self._title = Text("Dry run", 13, fonts.SEMIBOLD)
