@@ -54,6 +54,11 @@ class Aim:
         held = self.held
         return held is not None and held.entry.kind == "container" and not held.entry.confirmed
 
+    @property
+    def is_unknown(self) -> bool:
+        """No look at it can prove anything: nothing to wait for."""
+        return self.held is None or bool(self.held.doubt)
+
     def strike(self, mount: Mount | None, below: Path | None, spare_leaf: bool = False) -> None:
         """SIGKILL by every way there is. ``spare_leaf``: the one recursive write on ``agents`` has covered the leaf."""
         held = self.held
@@ -74,7 +79,7 @@ class Aim:
     def is_zero(self) -> bool:
         """Kernel proof: cgroups unpopulated, init gone, its PID namespace empty."""
         held = self.held
-        if held is None or held.is_populated():
+        if held is None or held.doubt or held.is_populated():
             return False
         if self.is_pending_container:
             return self.engine_says_gone is True
@@ -109,6 +114,8 @@ class Aim:
             return "Not registered with this guard: nothing is known that could be signalled."
         if self.is_pending_container and not self.held.is_populated():
             return "Its container was never confirmed and the engine does not say that it is gone."
+        if self.held.doubt:
+            return self.held.doubt
         if self.held.unopened:
             return f"Its cgroup or its process could not be opened: {self.held.unopened}."
         if self.is_best_effort:

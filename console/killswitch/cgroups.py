@@ -265,12 +265,15 @@ def _limit(file: Path, value: int) -> bool:
 
 
 def find_tree(instance_id: str, mounts: Mounts, recorded: str = "") -> Tree | None:
-    """The instance's existing tree, without making or moving anything; None when there is none."""
+    """The instance's existing tree, without making or moving anything; None when there is none. OSError when that is unclear."""
+    unclear: OSError | None = None
     for root in _candidates(instance_id, mounts, recorded):
         try:
             return Tree(root, mounts)
-        except OSError:
-            continue
+        except OSError as error:
+            unclear = unclear if error.errno in _GONE else error
+    if unclear is not None:
+        raise unclear
     return None
 
 

@@ -274,6 +274,8 @@ class Desk:
             ) from error
         for key in ("latch", "registry", "came-back", "risen"):
             guard.notices.pop(key, None)
+        guard.registry.incomplete = ""
+        guard.record("registry", guard.registry.save)
         return {"latched": guard.latch.state.latched, "generation": guard.latch.state.generation}
 
     def _quit(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from console.killswitch.latch import Latch
 from console.killswitch.peers import AgentPlaces
 from console.killswitch.reaper import Field, Kill, Order
 from console.killswitch.receipts import new_kill_id, read_receipt, write_receipt
-from console.killswitch.registry import Entry, Registry
+from console.killswitch.registry import Registry
 
 KILLS_KEPT = 50
 MOST_OWED = 500
@@ -101,7 +101,7 @@ class Guard:
 
     def take_over(self) -> None:
         """Reads all that a former guard left, opens it, and finishes what it had begun."""
-        entries, damaged = self._read_registry()
+        entries = self.registry.recover()
         self.journal = Journal(self.config.guard_dir, self.reserve)
         self.latch.load(max(self.registry.generation, self.journal.generation))
         try:
@@ -111,21 +111,16 @@ class Guard:
             self.tree_why = str(error)
         self.registry.restore(entries, self.tree)
         self.registry.engine_socket = str(self.config.engine_socket or "")
-        if damaged and not self.latch.state.latched:
-            self.latch.press("registry-unreadable", damaged)
+        if self.registry.incomplete:
+            self.notices["registry"] = f"{self.registry.incomplete} It reads as killed."
+            if not self.latch.state.latched:
+                self.latch.press("registry-unreadable", self.notices["registry"])
         if self.latch.state.why:
             self.notices["latch"] = self.latch.state.why
         self._read_causes()
         self.reserve.make()
         self.record("state", self.latch.save, self.registry.save, self.causes.save)
         self.clerk.start()
-
-    def _read_registry(self) -> tuple[tuple[Entry, ...], str]:
-        try:
-            return self.registry.load(), ""
-        except (Damaged, OSError) as error:
-            self.notices["registry"] = f"The registry could not be read ({error}): it reads as killed."
-            return (), self.notices["registry"]
 
     def _read_causes(self) -> None:
         try:
@@ -187,6 +182,7 @@ class Guard:
             self.engine,
             self.registry.containers_ever,
             lambda: frozenset().union(*(processes.ancestors(pid) for pid in spared if pid > 1)),
+            self.registry.incomplete,
         )
 
     def _record_press(self, kill: Kill) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from console.domain.errors import Conflict
 from console.killswitch.durable import Damaged, Reserve, read_sealed, seal, write_whole
+from console.killswitch.witness import Witness
 
 MOST_KILLS = 100
 """Kill ids the latch lists (an unlatch must name them all in one 4 KiB line); a later press still raises the generation."""
@@ -29,7 +30,7 @@ class Latch:
 
     def __init__(self, folder: Path, reserve: Reserve | None = None) -> None:
         self.path = folder / "latch.json"
-        self._witness = folder.parent / ".guard-was-here"
+        self._witness = Witness(folder, reserve)
         self._reserve = reserve
         self._disk = threading.Lock()
         self._seen: tuple[int, int] | None = None
@@ -51,8 +52,7 @@ class Latch:
         with self._disk:
             write_whole(self.path, seal(asdict(self.state)), self._reserve)
             self._seen = self._stamp()
-            if not self._witness.exists():
-                write_whole(self._witness, b"A missing guard/latch.json beside this file reads as killed.\n", self._reserve)
+            self._witness.ensure()
 
     def obey_disk(self) -> bool:
         """A latch that somebody else wrote (a press without this guard) overrides memory. True when it did."""
@@ -99,19 +99,12 @@ class Latch:
             body = read_sealed(self.path)
             if body is not None:
                 return _state_from(body)
-            if not self._was_in_use():
+            if not self._witness.was_in_use():
                 return LatchState()
             why = "the latch is missing"
         except (Damaged, OSError) as error:
             why = f"the latch cannot be read ({error})"
         return LatchState(True, last_generation + 1, ("latch-unreadable",), f"Reads as killed: {why}.")
-
-    def _was_in_use(self) -> bool:
-        """A guard ran here before: its witness, or anything of its folder, is there."""
-        folder = self.path.parent
-        return self._witness.exists() or any(
-            (folder / name).exists() for name in ("registry.json", "journal.jsonl", "causes.json", "receipts")
-        )
 
     def _stamp(self) -> tuple[int, int] | None:
         try:

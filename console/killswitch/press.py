@@ -13,14 +13,14 @@ from console.killswitch import processes
 from console.killswitch.aims import Aim
 from console.killswitch.cgroups import find_mounts, find_tree
 from console.killswitch.client import GuardClient
-from console.killswitch.durable import Damaged, Reserve
+from console.killswitch.durable import Reserve
 from console.killswitch.engine_socket import Engine
 from console.killswitch.journal import Journal
 from console.killswitch.latch import Latch
 from console.killswitch.peers import inside_an_agent
 from console.killswitch.reaper import Field, Kill, Order
 from console.killswitch.receipts import new_kill_id, read_receipt, write_receipt
-from console.killswitch.registry import Entry, Registry
+from console.killswitch.registry import Registry
 
 
 def press_and_wait(
@@ -75,14 +75,13 @@ def press_without_guard(
     processes.raise_descriptors()
     guard_dir = state_dir / "guard"
     reserve = Reserve(guard_dir / "reserve")
-    registry, problems = Registry(guard_dir, reserve), []
-    try:
-        entries: tuple[Entry, ...] = registry.load()
-    except (Damaged, OSError) as error:
-        entries = ()
-        problems.append(f"The registry could not be read ({error}): only leaves found on disk and marked processes were killed.")
+    registry = Registry(guard_dir, reserve)
+    entries = registry.recover()
     mounts = find_mounts()
-    tree = find_tree(instance_id, mounts, registry.root)
+    try:
+        tree = find_tree(instance_id, mounts, registry.root)
+    except OSError as error:
+        tree, registry.incomplete = None, f"The agents' cgroups could not be opened ({error.strerror})."
     registry.restore(entries, tree)
     ids = list(registry.held) if is_all else list(dict.fromkeys(scope))
     engine = Engine(Path(registry.engine_socket), instance_id) if registry.engine_socket else None
@@ -96,10 +95,12 @@ def press_without_guard(
             engine,
             registry.containers_ever,
             lambda: frozenset().union(*(processes.ancestors(pid) for pid in spared)),
+            registry.incomplete,
         ),
         [Aim(i, registry.held.get(i)) for i in ids],
     )
-    kill.excluded += problems
+    if registry.incomplete:
+        kill.excluded.append(f"{registry.incomplete} Only leaves, containers and marked processes that were found were killed.")
     kill.strike()
     kill.note(StepName.REFUSE, StepStatus.OK, "No guard runs, so no launch is confirmed.")
     _record(kill, guard_dir, registry, reserve)

@@ -57,6 +57,8 @@ class Field:
     containers_ever: bool
     spared: Callable[[], frozenset[int]]
     """Pids never signalled as strays: the guard, the supervisor, the presser and their ancestors."""
+    incomplete: str = ""
+    """Why there may be agents that no aim stands for; zero is unknown then."""
 
 
 @dataclass(slots=True)
@@ -132,8 +134,8 @@ class Kill:
 
     def _prove(self) -> None:
         deadline = self.t0 + self.limit_s
-        unknown = [aim for aim in self.aims if aim.held is None]  # nothing to wait for
-        left = [aim for aim in self.aims if aim.held is not None and not aim.settle(self.ms())]
+        unknown = [aim for aim in self.aims if aim.is_unknown]
+        left = [aim for aim in self.aims if not aim.is_unknown and not aim.settle(self.ms())]
         poll, by_fd = self._watch(left)
         struck = time.monotonic()
         while left and time.monotonic() < deadline:
@@ -177,6 +179,8 @@ class Kill:
         unproven = [a for a in self.aims if a.outcome in (Outcome.NOT_PROVEN, Outcome.DYING)]
         if unproven:
             self.note(StepName.ZERO, StepStatus.FAILED, f"{len(unproven)} of {len(self.aims)} agents are not proven zero")
+        elif self.field_.incomplete:
+            self.note(StepName.ZERO, StepStatus.UNKNOWN, self.field_.incomplete)
         else:
             best = sum(1 for a in self.aims if a.outcome is Outcome.BEST_EFFORT)
             self.note(
@@ -270,7 +274,7 @@ class Kill:
     def _settle_again(self, aims: list[Aim]) -> None:
         deadline = time.monotonic() + LAST_LOOK_S
         left = [aim for aim in aims if not aim.settle(self.ms())]
-        while any(aim.held is not None for aim in left) and time.monotonic() < deadline:
+        while any(not aim.is_unknown for aim in left) and time.monotonic() < deadline:
             self._strike_again(left)
             time.sleep(REPEAT_S)
             left = [aim for aim in left if not aim.settle(self.ms())]
@@ -284,7 +288,7 @@ class Kill:
         """(containers that were alive again, whether the engine was silent)."""
         engine, tree = self.field_.engine, self.field_.tree
         if engine is None:
-            return 0, False
+            return 0, self.field_.containers_ever
         count, deadline = 0, time.monotonic() + LAST_LOOK_S
         try:
             while listed := [c for c in engine.running() if self._in_scope(c.agent_id)]:
@@ -362,7 +366,7 @@ class Kill:
             by=self.order.by,
             pressed_at=self.pressed_at,
             order=self.order.remote_order,
-            verified_zero=proven and StepName.ZERO in self.steps,
+            verified_zero=proven and not self.field_.incomplete and StepName.ZERO in self.steps,
             survivors=self.survivors,
             steps=tuple(self.steps[name] for name in StepName if name in self.steps),
             targets=targets,

@@ -13,6 +13,7 @@ from console.killswitch import processes
 from console.killswitch.cgroups import Leaf, Refused, Tree
 from console.killswitch.durable import Damaged, Reserve, read_sealed, seal, write_whole
 from console.killswitch.processes import Handle
+from console.killswitch.witness import Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class Held:
     init: Handle | None = None
     before: list[dict[str, object]] = field(default_factory=list)
     """Its processes at the last look (at most 50)."""
+    doubt: str = ""
+    """Why its being empty proves nothing: it was found, already empty, when the registry was lost."""
     unopened: str = ""
     """Why something recorded of it could not be opened (too few descriptors, say): until it is, it counts as alive."""
 
@@ -103,6 +106,9 @@ class Registry:
     def __init__(self, folder: Path, reserve: Reserve | None = None) -> None:
         self.path = folder / "registry.json"
         self._reserve = reserve
+        self._witness = Witness(folder, reserve)
+        self.incomplete = ""
+        """Why there may be agents that this registry does not know; empty when it knows them all. Lasts until an unlatch."""
         self.held: dict[str, Held] = {}
         self.root = ""
         """Of the cgroup tree."""
@@ -121,9 +127,22 @@ class Registry:
         try:
             self.root, self.engine_socket = str(body["root"]), str(body["engine_socket"])
             self.generation, self.containers_ever = int(body["generation"]), bool(body["containers_ever"])
+            self.incomplete = str(body.get("incomplete", ""))
             return tuple(_entry_from(raw) for raw in body["agents"])
         except (KeyError, TypeError, ValueError) as error:
             raise Damaged("registry.json has the wrong shape") from error
+
+    def recover(self) -> tuple[Entry, ...]:
+        """As ``load``, but never raises: when the registry is lost, ``incomplete`` says so and the witness is asked."""
+        try:
+            entries = self.load()
+            lost = "is missing" if not self.path.exists() and self._witness.was_in_use() else ""
+        except (Damaged, OSError) as error:
+            entries, lost = (), f"could not be read ({error})"
+        if lost:
+            self.incomplete = f"The registry {lost}: agents that nobody knows of may be alive."
+            self.engine_socket, self.containers_ever = self._witness.read()
+        return entries
 
     def restore(self, entries: tuple[Entry, ...], tree: Tree | None) -> None:
         """Opens what is still there, and takes in leaves that the registry does not know."""
@@ -131,7 +150,11 @@ class Registry:
             self.held[entry.agent_id] = Held(entry)
             self.held[entry.agent_id].open()
         known = {entry.leaf for entry in entries}
-        for agent_id, folder in tree.leaves_on_disk() if tree is not None else ():
+        try:
+            found = tree.leaves_on_disk() if tree is not None else []
+        except OSError as error:
+            self.incomplete, found = f"The agents' cgroup could not be listed ({error.strerror}).", []
+        for agent_id, folder in found:
             if str(folder) not in known:
                 self._take_in(agent_id, folder)
 
@@ -143,8 +166,14 @@ class Registry:
             inode = folder.stat().st_ino
         except OSError:
             return  # it was removed while we looked
-        self.held[key] = Held(Entry(key, "process", "managed", self.generation, str(folder), inode, confirmed=True))
-        self.held[key].open()
+        held = Held(Entry(key, "process", "managed", self.generation, str(folder), inode, confirmed=True))
+        held.open()
+        if not held.is_populated():
+            if not self.incomplete:  # a launch that got no further than its leaf
+                self.retired.append(held)
+                return
+            held.doubt = "Its leaf was found empty and the registry was lost: whether it ran elsewhere, in a container, is unknown."
+        self.held[key] = held
 
     def save(self) -> None:
         """Memory to disk; OSError when it is not durable."""
@@ -153,9 +182,11 @@ class Registry:
             "engine_socket": self.engine_socket,
             "generation": self.generation,
             "containers_ever": self.containers_ever,
+            "incomplete": self.incomplete,
             "agents": [asdict(held.entry) for held in list(self.held.values())],
         }
         write_whole(self.path, seal(body), self._reserve)
+        self._witness.write(self.engine_socket, self.containers_ever)
 
     def mark_killed(self, agent_ids: list[str], kill_id: str) -> None:
         """Nothing of these runs again."""

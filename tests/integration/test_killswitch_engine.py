@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import Denied, Killed
-from console.domain.kill import Outcome, StepName, StepStatus
+from console.domain.kill import Outcome, StepName, StepStatus, exit_code
 from console.killswitch import processes
-from console.killswitch.press import press_and_wait
+from console.killswitch.press import press_and_wait, press_without_guard
 from tests.fakes.docker_engine import Docker, busybox_tar
 from tests.fakes.engine_stub import EngineStub
 from tests.fakes.guard_world import GuardWorld, decoys, end, ticks, until
@@ -89,7 +89,7 @@ def test_an_engine_that_says_204_while_the_container_lives_is_not_believed(world
     freezer.mkdir()
     stub, container = EngineStub(world.state / "engine.sock", "lies"), None
     try:
-        world.start()
+        world.start_impatient()
         container = FakeContainer(world)
         ticket = world.supervisor.ticket("boxed", "container", "contained")
         world.supervisor.confirm("boxed", ticket["generation"], container.pid, ticks(container.pid), FAKE_ID)
@@ -110,7 +110,7 @@ def test_an_engine_that_says_204_while_the_container_lives_is_not_believed(world
 def test_a_container_never_confirmed_is_proven_only_by_an_answering_engine(world: GuardWorld) -> None:
     stub = EngineStub(world.state / "engine.sock", "lies")
     try:
-        world.start()
+        world.start_impatient()
         world.supervisor.ticket("pending", "container", "contained")
         receipt = press_and_wait(world.state, world.run, world.instance, "all", "x", "tester", timeout_s=30)
         assert receipt.verified_zero
@@ -194,7 +194,7 @@ def test_real_containers_are_killed_frozen_and_do_not_come_back(docker: tuple[Do
 
             receipt = press_and_wait(world.state, world.run, world.instance, "all", "real", "tester", timeout_s=60)
             assert receipt.verified_zero and {t.outcome for t in receipt.targets} == {Outcome.PROVEN_ZERO}, receipt
-            time.sleep(2)
+            time.sleep(1)
             for container in held.values():
                 until(lambda c=container: engine.pid(c) == 0, "the engine says so too")  # type: ignore[misc]
                 assert not Path(f"/sys/fs/cgroup/unified/docker/{container}").exists()
@@ -233,3 +233,24 @@ def test_processes_executed_into_a_container_die_with_it(docker: tuple[Docker, s
         engine.close()
         engine.made.clear()
         world.close()
+
+
+@pytest.mark.parametrize("mood", ["lies", "hangs"])
+def test_a_lost_registry_never_hides_a_container(world: GuardWorld, mood: str) -> None:
+    """Only the engine knows of it then. It is killed when the engine says so, and never called zero."""
+    stub, container = EngineStub(world.state / "engine.sock", mood), None
+    try:
+        world.start()
+        container = FakeContainer(world)
+        ticket = world.supervisor.ticket("boxed", "container", "contained")
+        world.supervisor.confirm("boxed", ticket["generation"], container.pid, ticks(container.pid), FAKE_ID)
+        stub.containers[FAKE_ID] = {"pid": container.pid, "agent": "boxed", "instance": world.instance}
+        world.kill_guard()
+        (world.state / "guard" / "registry.json").unlink()
+        receipt = press_without_guard(world.state, world.run, world.instance, "all", "lost", "t")
+        assert not receipt.verified_zero and exit_code(receipt) == 9
+        assert processes.is_alive(container.pid) is (mood == "hangs")
+    finally:
+        stub.close()
+        if container is not None:
+            container.remove()

@@ -287,6 +287,7 @@ def test_a_thaw_that_waited_for_the_disk_while_silence_came_back_does_not_happen
     beat_late(one)
     one.clerk.work()
     assert one.freezing.heartbeat_lost and one.is_frozen("one") and one.guard.causes.of("one") == {"heartbeat"}
+    assert "thaw" not in one.journal()  # not even for a moment
 
 
 def test_silence_that_comes_back_during_the_thaw_freezes_again(one: Room, monkeypatch: pytest.MonkeyPatch) -> None:

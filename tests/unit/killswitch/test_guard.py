@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.guard import LINE_LIMIT, encode
-from console.domain.kill import Outcome, StepName, StepStatus
+from console.domain.kill import Outcome, StepName, StepStatus, exit_code
 from console.killswitch import durable, guard
 from console.killswitch.engine_socket import Engine, Running
 from console.killswitch.guard import KILLS_KEPT, Clerk, note_fault
@@ -381,3 +381,21 @@ def test_a_log_that_cannot_be_written_stops_nothing(monkeypatch: pytest.MonkeyPa
         with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
             log.flush()
         os.dup2(os.open(os.devnull, os.O_WRONLY), log.fileno())
+
+
+@pytest.mark.parametrize("how", ["damaged", "missing"])
+def test_with_a_lost_registry_no_kill_is_zero_until_an_unlatch(room: Room, how: str) -> None:
+    room.agent("one", populated=0)
+    path = room.guard.registry.path
+    path.write_text("{}") if how == "damaged" else path.unlink()
+    for _ in range(2):  # the second restart finds a whole registry, which knows nothing either
+        room.start()
+        assert room.guard.latch.state.latched and "registry" in room.guard.notices
+        kill = room.guard.press("all", "", "")
+        room.run_threads()
+        receipt = kill.receipt()
+        assert not receipt.verified_zero and kill.steps[StepName.ZERO].status is not StepStatus.OK and exit_code(receipt) == 9
+    state = room.guard.latch.state
+    assert room.ask("unlatch", generation=state.generation, kills=list(state.kills), by="owner")["ok"]
+    room.start()
+    assert not room.guard.registry.incomplete and not room.guard.latch.state.latched

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from console.killswitch.cgroups import Leaf
+from console.killswitch.cgroups import Leaf, Mount, Mounts
 from console.killswitch.durable import Damaged, seal, write_whole
 from console.killswitch.registry import Entry, Held, Registry
+from tests.fakes.guard_room import FolderTree, fill
 
 
 def leaf_at(path: Path, populated: int = 1) -> Leaf:
@@ -75,3 +76,57 @@ def test_marks_of_a_kill(tmp_path: Path) -> None:
     registry.held["a"] = Held(Entry("a", "process", "managed", 0))
     registry.mark_killed(["a", "nobody"], "k1")
     assert registry.held["a"].entry.killed == "k1"
+
+
+def filled(folder: Path, entry: Entry) -> Registry:
+    folder.mkdir(parents=True)
+    registry = Registry(folder)
+    registry.held[entry.agent_id], registry.engine_socket, registry.containers_ever = Held(entry), "/e", True
+    registry.save()
+    return registry
+
+
+@pytest.mark.parametrize("how", ["missing", "torn", "flipped"])
+def test_a_lost_registry_says_so_and_the_witness_knows_the_engine(tmp_path: Path, how: str) -> None:
+    path = filled(tmp_path / "guard", Entry("box", "container", "contained", 0)).path
+    if how == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:60] if how == "torn" else path.read_bytes().replace(b"contained", b"contairned"))
+    again = Registry(tmp_path / "guard")
+    assert again.recover() == () and again.incomplete and again.engine_socket == "/e" and again.containers_ever
+    again.save()  # a restart does not make it whole again
+    once_more = Registry(tmp_path / "guard")
+    assert once_more.recover() == () and once_more.incomplete
+
+
+def test_a_whole_registry_and_a_new_folder_are_complete(tmp_path: Path) -> None:
+    entry = Entry("a", "process", "managed", 0)
+    filled(tmp_path / "guard", entry)
+    again, fresh = Registry(tmp_path / "guard"), Registry(tmp_path / "new" / "guard")
+    assert again.recover() == (entry,) and not again.incomplete
+    assert fresh.recover() == () and not fresh.incomplete
+
+
+@pytest.mark.parametrize("trace", ["latch.json", "journal.jsonl", "causes.json"])
+def test_a_registry_that_is_missing_beside_other_files_is_lost(tmp_path: Path, trace: str) -> None:
+    (tmp_path / "guard").mkdir()
+    (tmp_path / "guard" / trace).touch()
+    registry = Registry(tmp_path / "guard")
+    assert registry.recover() == () and registry.incomplete and registry.containers_ever
+
+
+@pytest.mark.parametrize(
+    ("is_lost", "populated", "held", "doubtful"), [(True, 0, True, True), (True, 1, True, False), (False, 0, False, False)]
+)
+def test_a_leaf_nobody_knows(tmp_path: Path, is_lost: bool, populated: int, held: bool, doubtful: bool) -> None:
+    tree = FolderTree(tmp_path / "cg" / "watchfloor-0", Mounts(Mount(tmp_path / "cg", "/")))
+    fill(tree.agents.path / "box-00000000", populated)
+    registry = Registry(tmp_path)
+    registry.incomplete = "lost" if is_lost else ""
+    registry.restore((), tree)
+    assert ("box" in registry.held) is held and len(registry.retired) == (not held)
+    assert bool(held and registry.held["box"].doubt) is doubtful
+    for one in (*registry.held.values(), *registry.retired):
+        one.close()
+    tree.close()
