@@ -52,6 +52,15 @@ class EgressOptions(_Section):
     hosts: dict[str, list[str]] = Field(default={}, description="Names that resolve to fixed addresses instead of by DNS.")
 
 
+class EvidenceOptions(_Section):
+    """The evidence of a kill."""
+
+    bound_s: float = Field(default=2.0, gt=0, le=60, description="Longest time the evidence of a kill is collected for, in seconds.")
+    refresh_s: float = Field(default=5.0, ge=0.2, le=300, description="Time between two looks at the agents' processes, in seconds.")
+    processes_max: int = Field(default=500, ge=1, le=20_000, description="Most processes read in one look.")
+    files_max: int = Field(default=5000, ge=0, le=1_000_000, description="Most changed files listed of one workspace.")
+
+
 class Options(_Section):
     """All options of an instance."""
 
@@ -59,6 +68,7 @@ class Options(_Section):
     agents: AgentOptions = AgentOptions()
     remote: RemoteOptions = RemoteOptions()
     egress: EgressOptions = EgressOptions()
+    evidence: EvidenceOptions = EvidenceOptions()
     heartbeat_s: float = Field(
         default=30.0, gt=0, description="Silence of the supervisor after which the guard freezes its agents, in seconds."
     )

@@ -40,6 +40,8 @@ class Core:
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when somebody waits for the next write."""
     answers: dict[str, asyncio.Future[object]] = field(default_factory=dict)
+    asked: dict[str, e.PermissionAsked] = field(default_factory=dict)
+    """Permission requests not answered yet, as they were asked."""
 
     @property
     def state(self) -> EngineState:
@@ -49,6 +51,8 @@ class Core:
     def post(self, event: e.Event) -> None:
         """One step; only on the loop's thread."""
         assert self.run is not None
+        if isinstance(event, e.PermissionAsked):
+            self.asked[event.request_id] = event
         for command in self.engine.step(event):
             self.run(command)
 
@@ -85,6 +89,7 @@ class Core:
 
     def settle_answer(self, request_id: str, answer: object) -> None:
         """Answers a waiting permission request."""
+        self.asked.pop(request_id, None)
         future = self.answers.pop(request_id, None)
         if future is not None and not future.done():
             future.set_result(answer)

@@ -14,7 +14,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from console.api import messages as m
 from console.domain import event as e
 from console.domain.agent import AgentId, ControlLevel, SandboxKind, SourceReport
-from console.domain.errors import ConsoleError
+from console.domain.errors import ConsoleError, NotRecorded
+from console.killswitch.durable import Damaged, read_sealed
 from console.sandbox.interface import Availability
 from console.supervisor.canary import fly_canary
 from console.supervisor.core import now
@@ -22,12 +23,14 @@ from console.supervisor.parts import Parts
 from console.supervisor.revive import revive_guard
 from console.supervisor.stop import StopDesk
 from console.supervisor.views import agent_view
+from console.supervisor.witness import keep_watch
 
 log = logging.getLogger(__name__)
 _TROUBLE = (ConsoleError, OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SQLAlchemyError)
 FLUSH_S = 0.1
 CANARY_S = 60.0
 CANARY_RETRY_S = 2.0
+LATCH_S = 3.0
 
 
 class Follower:
@@ -41,10 +44,11 @@ class Follower:
         self._canary: tuple[float, bool, str] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._docker: Availability | None = None
+        self._latch_seen: float | None = None
 
     def start(self) -> None:
         """Starts the loops."""
-        loops = (self._flush, self._clock, self._guard, self._look_around, self._canaries, self._hosts, self._engines)
+        loops = (self._flush, self._clock, self._guard, self._look_around, self._canaries, self._hosts, self._engines, self._watch)
         self._tasks = [asyncio.get_running_loop().create_task(self._forever(loop)) for loop in loops]
 
     async def _forever(self, loop: Callable[[], Awaitable[None]]) -> None:
@@ -57,6 +61,10 @@ class Follower:
                 log.error("a follower broke", exc_info=error)
                 self._parts.notice(f"a follower of the supervisor broke and was begun again: {error}", "red")
                 await asyncio.sleep(1.0)
+
+    async def _watch(self) -> None:
+        """What a later kill's evidence needs, looked at while it lives."""
+        await keep_watch(self._parts.witness, self._parts.core, self._parts.notice)
 
     async def _engines(self) -> None:
         """Whether the engine answers, asked in a thread: a hung engine never holds up the loop."""
@@ -95,7 +103,7 @@ class Follower:
             self._parts.scribe.flush()
             return
         loop = asyncio.get_running_loop()
-        self._parts.scribe.then(lambda: loop.call_soon_threadsafe(_release, waiting))
+        self._parts.scribe.then(lambda ok: loop.call_soon_threadsafe(_release, waiting, ok))
 
     async def _clock(self) -> None:
         core = self._parts.core
@@ -146,14 +154,38 @@ class Follower:
         parts = self._parts
         status = await asyncio.to_thread(parts.guard.call, "status")
         self.guard_status, self.guard_at = status, time.time()
-        frozen = {AgentId(i): tuple(causes) for i, causes in dict(status.get("frozen", {})).items()}
-        parts.core.post(e.FrozenSetChanged(*now(), frozen))
+        parts.core.post(e.FrozenSetChanged(*now(), await asyncio.to_thread(self._frozen, status)))
         kill = status.get("kill") or {}
+        self._believe_the_latch(status)
         last = [str(kill["kill_id"])] if kill.get("kill_id") else []
         latched = [str(k) for k in status.get("kills", [])] + (last if status.get("latched") else [])
         for kill_id in dict.fromkeys([*latched, *last]):
             if self._stop.receipt(kill_id) is None and (parts.places.guard_dir / "receipts" / f"{kill_id}.json").exists():
                 self._stop.finish(kill_id, latched)
+
+    def _frozen(self, status: dict[str, Any]) -> dict[AgentId, tuple[str, ...]]:
+        """Every agent's causes. The guard shortens its status to one line; then its file on disk has them all."""
+        shown = {AgentId(i): tuple(causes) for i, causes in dict(status.get("frozen", {})).items()}
+        if int(status.get("frozen_n", len(shown))) <= len(shown):
+            return shown
+        try:
+            body = read_sealed(self._parts.places.guard_dir / "causes.json") or {}
+            return {AgentId(i): tuple(sorted(causes)) for i, causes in dict(body.get("causes", {})).items()} | shown
+        except (Damaged, OSError) as error:
+            self._parts.notice(f"the causes of freeze cannot be read: {error}")
+            return {i: a.causes for i, a in self._parts.core.state.agents.items() if a.causes} | shown
+
+    def _believe_the_latch(self, status: dict[str, Any]) -> None:
+        """A latch nobody pressed here (a lost or damaged file reads as killed) is believed within seconds."""
+        state = self._parts.core.state
+        if not status.get("latched") or state.killed or self._stop.turn.locked():
+            self._latch_seen = None
+            return
+        self._latch_seen = self._latch_seen or time.monotonic()
+        if time.monotonic() - self._latch_seen > LATCH_S:
+            mark = (status.get("kills") or ["latched"])[-1]
+            why = "; ".join(str(n) for n in status.get("notices", []))[:300] or "the guard is latched"
+            self._parts.core.post(e.KillStarted(*now(), str(mark), None, why, "guard"))
 
     async def _count(self) -> None:
         """Processes per agent, for the tree and for "what a press will do now"."""
@@ -252,7 +284,12 @@ class Follower:
         )
 
 
-def _release(waiting: list[asyncio.Future[None]]) -> None:
+def _release(waiting: list[asyncio.Future[None]], ok: bool) -> None:
+    """Nobody is told that something is kept which is not."""
     for future in waiting:
-        if not future.done():
+        if future.done():
+            continue
+        if ok:
             future.set_result(None)
+        else:
+            future.set_exception(NotRecorded("It could not be recorded: the disk refuses.", "Make room on the disk; it is tried again."))

@@ -17,6 +17,7 @@ from console.sources.interface import Source
 from console.supervisor.core import Core
 from console.supervisor.remote import RemoteDesk
 from console.supervisor.scribe import Scribe
+from console.supervisor.witness import Witness
 
 
 @dataclass
@@ -35,6 +36,7 @@ class Parts:
     tokens: Tokens
     sources: tuple[Source, ...]
     remote: RemoteDesk | None
+    witness: Witness = field(default_factory=Witness)
     notices: list[str] = field(default_factory=list)
     envoy_starting: bool = False
 

@@ -12,6 +12,7 @@ from console.domain.errors import ConsoleError
 from console.settings.options import (
     AgentOptions,
     EgressOptions,
+    EvidenceOptions,
     Options,
     RemoteOptions,
     SpawnOptions,
@@ -69,7 +70,7 @@ def test_changes_are_checked() -> None:
 
 
 def test_every_option_explains_itself() -> None:
-    sections: list[type[BaseModel]] = [Options, SpawnOptions, AgentOptions, RemoteOptions, EgressOptions]
+    sections: list[type[BaseModel]] = [Options, SpawnOptions, AgentOptions, RemoteOptions, EgressOptions, EvidenceOptions]
     for section in sections:
         for name, field in section.model_fields.items():
             assert field.description or field.annotation in sections, name
