@@ -68,6 +68,13 @@ class Conflict(ConsoleError):
     http_status = 409
 
 
+class TooMany(ConsoleError):
+    """More requests at once, or in a second, than one caller may make."""
+
+    exit_code = ExitCode.DENIED
+    http_status = 429
+
+
 class Killed(ConsoleError):
     """The kill switch is latched: nothing starts, nothing changes until rearm."""
 

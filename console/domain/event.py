@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest, ProcessIdentity, SourceReport
 from console.domain.kill import Receipt
@@ -119,6 +118,13 @@ class FrozenSetChanged(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class StopAsked(Event):
+    """A stop of these is about to be pressed: nothing below them may start from now on."""
+
+    agent_ids: tuple[AgentId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class KillStarted(Event):
     """A press reached the guard. ``agent_ids`` None: everything (latched)."""
 
@@ -133,6 +139,8 @@ class KillJudged(Event):
     """The guard's receipt: who is proven zero and who is not."""
 
     receipt: Receipt
+    seal_sha256: str = ""
+    """SHA-256 of the sealed receipt; empty while it is not final, or when it could not be sealed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,4 +174,5 @@ class Restored(Event):
     contexts: dict[str, tuple[Sensitivity, NetworkMode]]
     killed: bool
     tombstone: str
-    settings: dict[str, Any]
+    proven: frozenset[AgentId] = frozenset()
+    """Whose end a receipt proves."""

@@ -43,19 +43,19 @@ def ticked(state: EngineState, event: e.ClockTicked) -> Iterator[c.Command]:
 
 
 def _look(state: EngineState, agent: Agent, event: e.Event) -> Iterator[c.Command]:
-    if agent.agent_id in state.halting or not agent.state.is_live:
+    if agent.agent_id in state.halting or not agent.state.is_live or agent.state is AgentState.STARTING:
         return
     if breach := first_breach(agent.usage, agent.limits, "agent"):
-        yield from _halt(state, [agent.agent_id], breach, event)
+        yield from _halt(state, state.subtree(agent.agent_id), breach, event)
     root = state.agents.get(agent.root_id)
     if root is not None and (breach := first_breach(state.tree_usage.get(agent.root_id, Usage()), root.tree_limits, "tree")):
         yield from _halt(state, state.subtree(agent.root_id), breach, event)
 
 
 def _halt(state: EngineState, agent_ids: list[AgentId], breach: Breach, event: e.Event) -> Iterator[c.Command]:
-    halted = [
-        i for i in agent_ids if i in state.live and i not in state.halting and state.agents[i].control_level is not ControlLevel.OBSERVED
-    ]
+    # One that is still starting has no ticket yet, so the guard could not prove its end: it is halted at the next tick.
+    ready = [i for i in agent_ids if i in state.live and i not in state.halting and state.agents[i].state is not AgentState.STARTING]
+    halted = [i for i in ready if state.agents[i].control_level is not ControlLevel.OBSERVED]
     if not halted:
         return
     reason = breach.words()

@@ -35,6 +35,7 @@ class Engine:
             e.NetworkSwitched: self._network_switched,
             e.PermissionAsked: lambda event: permissions.asked(self.state, event),
             e.FrozenSetChanged: self._frozen,
+            e.StopAsked: self._stop_asked,
             e.KillStarted: self._kill_started,
             e.KillJudged: self._kill_judged,
             e.Rearmed: self._rearmed,
@@ -58,13 +59,20 @@ class Engine:
             usage = state.tree_usage.get(agent.root_id)
             state.tree_usage[agent.root_id] = agent.usage if usage is None else usage.plus(agent.usage)
             if agent.state.is_live and agent.agent_id not in event.alive:
-                ended = AgentState.KILLED if event.killed else AgentState.LOST
-                agent = replace(agent, state=ended, state_reason="gone while no supervisor ran", ended_at=event.at)
-                yield c.Record("supervisor", "agent.lost", f"{agent.agent_id} was gone at start-up", agent_id=agent.agent_id)
+                agent = self._gone(agent, event)
+                yield c.Record("supervisor", "agent.lost", f"{agent.agent_id} was gone at start-up: {agent.state}", agent_id=agent.agent_id)
             elif agent.state.is_live and agent.process is not None:
                 # proc(5): starttime counts ticks since boot, so wall time survives a restart of ours.
                 state.born_boot[agent.agent_id] = agent.process.start_ticks / 100
             yield self._show(agent)
+
+    def _gone(self, agent: Agent, event: e.Restored) -> Agent:
+        """What may be said of an agent nobody followed: killed only where a receipt proves it (promise 1)."""
+        if not event.killed:
+            return replace(agent, state=AgentState.LOST, state_reason="gone while no supervisor ran", ended_at=event.at)
+        if agent.agent_id in event.proven:
+            return replace(agent, state=AgentState.KILLED, state_reason=event.tombstone or "killed", ended_at=event.at)
+        return replace(agent, state=AgentState.ALIVE_AFTER_KILL, state_reason="killed, but its end is not proven")
 
     def _exited(self, event: e.AgentExited) -> Commands:
         agent = self.state.agents.get(event.agent_id)
@@ -119,7 +127,7 @@ class Engine:
         if agent is None:
             return
         mode = stricter_mode(agent.network_mode, event.mode)
-        self.state.raise_context(agent.context_id, agent.sensitivity, NetworkMode.FULL)
+        self.state.raise_context(agent.context_id, agent.sensitivity, event.mode)
         yield self._show(replace(agent, network_mode=mode, network_enforced=event.enforced, network_note=event.note))
         words = f"network {mode}" + ("" if event.enforced else f", not enforced: {event.note}")
         yield c.Record("supervisor", "network.switched", f"{event.agent_id}: {words}", agent_id=event.agent_id, must=True)
@@ -145,6 +153,10 @@ class Engine:
                 state = AgentState.RUNNING
             yield self._show(replace(agent, causes=causes, state=state))
             yield c.NoteEvent(agent_id, "freeze", f"frozen: {', '.join(causes)}" if causes else "thawed")
+
+    def _stop_asked(self, event: e.StopAsked) -> Commands:
+        self.state.killing.update(i for i in event.agent_ids if i in self.state.live)
+        yield from ()
 
     def _kill_started(self, event: e.KillStarted) -> Commands:
         state = self.state
@@ -184,7 +196,8 @@ class Engine:
             f"{receipt.kill_id}: {'zero proven' if receipt.verified_zero else 'NOT proven'}, "
             f"{sum(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets)} of {len(receipt.targets)} targets",
             verdict="ok" if receipt.verified_zero else "not_proven",
-            data={"kill_id": receipt.kill_id, "scope": receipt.scope, "reason": receipt.reason, "survivors": len(receipt.survivors)},
+            data={"kill_id": receipt.kill_id, "scope": receipt.scope, "reason": receipt.reason, "survivors": len(receipt.survivors)}
+            | ({"seal_sha256": event.seal_sha256} if event.seal_sha256 else {}),
             must=True,
         )
 

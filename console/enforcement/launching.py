@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.agent import Agent, AgentState, ContextId, ControlLevel, LaunchRequest, SandboxKind
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, LaunchRequest, SandboxKind
 from console.domain.budget import Limits, Usage, first_breach
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound
 from console.domain.network import NetworkMode, Sensitivity, higher, mode_for, stricter_mode
@@ -19,6 +19,7 @@ def asked(state: EngineState, event: e.LaunchAsked) -> Iterator[c.Command]:
     try:
         parent = _parent(state, event.request)
         _check(state, event.request, parent)
+        _check_context(state, event, parent)
     except ConsoleError as error:
         yield c.Record(event.by, "launch.refused", str(error), verdict="deny", data={"argv0": event.request.argv[0]})
         yield c.RefuseLaunch(event.agent_id, error, event.by)
@@ -47,10 +48,15 @@ def _check(state: EngineState, request: LaunchRequest, parent: Agent | None) -> 
         raise Killed(f"Soft stop: {state.soft_stop}.", "It lifts by itself on one good signed read of the kill file.")
     if len(state.live) >= state.spawn.max_agents:
         raise Denied(f"{len(state.live)} agents live already.", "End some, or raise the setting spawn.max_agents.")
-    if parent is None:
-        return
+    if parent is not None:
+        _check_parent(state, parent)
+
+
+def _check_parent(state: EngineState, parent: Agent) -> None:
     if parent.state not in (AgentState.RUNNING, AgentState.WAITING, AgentState.NEEDS_OK, AgentState.STARTING):
         raise Denied(f"Agent {parent.agent_id} is {parent.state}: it cannot spawn.", "Thaw it, or launch without a parent.")
+    if any(i in state.killing or i in state.halting or state.agents[i].causes for i in _ancestry(state, parent)):
+        raise Killed("An agent above is being stopped: nothing starts below it.", "Wait for the receipt.")
     if parent.control_level is ControlLevel.OBSERVED:
         raise Denied("An observed agent cannot be a parent.", "Only agents that Watchfloor started can spawn through it.")
     if parent.depth + 1 > state.spawn.max_depth:
@@ -63,6 +69,26 @@ def _check(state: EngineState, request: LaunchRequest, parent: Agent | None) -> 
     root = state.agents[parent.root_id]
     if breach := first_breach(state.tree_usage.get(parent.root_id, Usage()), root.tree_limits, "tree"):
         raise Denied(f"The tree's budget is used up: {breach.words()}.", "Raise the limit, or start a new tree.")
+
+
+def _ancestry(state: EngineState, agent: Agent) -> list[AgentId]:
+    """The agent and all above it."""
+    found = [agent.agent_id]
+    while (above := state.agents[found[-1]].parent_id) is not None and above in state.agents:
+        found.append(above)
+    return found
+
+
+def _check_context(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> None:
+    """An agent works in its own session or makes a new one; another's workspace is an operator's to give (N9, D05)."""
+    asked_for = event.request.context_id
+    if (
+        event.by.startswith("agent:")
+        and parent is not None
+        and asked_for not in (None, parent.context_id)
+        and asked_for in state.known_contexts
+    ):
+        raise Denied(f"Session {asked_for} is not this agent's.", "Leave the context out, or name a new one.")
 
 
 def _born(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> Agent:
@@ -91,7 +117,8 @@ def _born(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> Age
         started_at=event.at,
         argv=request.argv,
         limits=request.limits,
-        tree_limits=Limits() if parent else request.tree_limits,
+        # What caps a root caps all it spawns, unless its tree was given caps of its own.
+        tree_limits=Limits() if parent else (request.tree_limits if request.tree_limits != Limits() else request.limits),
         sensitivity=level,
         network_mode=mode,
         last_action="starting",

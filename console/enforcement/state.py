@@ -30,6 +30,8 @@ class EngineState:
     tree_usage: dict[AgentId, Usage] = field(default_factory=dict)
     """By root id; ended members stay counted."""
     contexts: dict[str, tuple[Sensitivity, NetworkMode]] = field(default_factory=dict)
+    known_contexts: set[str] = field(default_factory=set)
+    """Sessions that any agent, dead or alive, has worked in."""
     killed: bool = False
     kill_reason: str = ""
     soft_stop: str = ""
@@ -68,6 +70,7 @@ class EngineState:
     def put(self, agent: Agent) -> Agent:
         """Stores the agent and keeps the indexes true."""
         self.agents[agent.agent_id] = agent
+        self.known_contexts.add(agent.context_id)
         if agent.parent_id is not None:
             self.children.setdefault(agent.parent_id, set()).add(agent.agent_id)
         if agent.state.is_live:

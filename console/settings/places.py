@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import stat
 import tempfile
@@ -16,6 +17,7 @@ import platformdirs
 from console.domain.errors import ConsoleError, UsageProblem
 
 STATE_DIR_VARIABLE = "WATCHFLOOR_STATE_DIR"
+_INSTANCE = re.compile(r"[0-9a-f]{8}")
 # sun_path holds 108 bytes with the closing NUL (unix(7)); an agent socket is run/agents/a-xxxxxxxx/agent.sock.
 _LONGEST_RUN_DIR = 107 - len("/agents/a-01234567/agent.sock")
 
@@ -124,21 +126,43 @@ def find_places(option: str | None, *, create: bool) -> Places | None:
     state_dir, is_default = choose_state_dir(option)
     marker = state_dir / "instance.json"
     try:
-        if not marker.exists():
+        if not marker.exists() and not (state_dir / "guard").is_dir():
             if not create:
                 return None
             _make_instance(state_dir, marker)
-        instance_id = str(json.loads(marker.read_text())["instance_id"])
-        if len(instance_id) != 8 or any(c not in "0123456789abcdef" for c in instance_id):
-            raise ValueError("instance id")
+        instance_id = _read_instance(marker)
     except OSError as error:
         raise ConsoleError(
             f"The state directory {state_dir} cannot be used: {error.strerror or error}.",
             "Choose a folder you can write with --state-dir, or mend its permissions.",
         ) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise ConsoleError(f"{marker} is damaged.", "Restore it from a backup, or use a new --state-dir.") from error
+        # A stop must not fail for want of a name that stands elsewhere too: the guard's registry holds it.
+        instance_id = _from_registry(state_dir)
+        if not instance_id:
+            raise ConsoleError(f"{marker} is damaged.", "Restore it from a backup, or use a new --state-dir.") from error
     return Places(state_dir, _run_dir(state_dir, instance_id), instance_id, is_default)
+
+
+def _read_instance(marker: Path) -> str:
+    """The id; ValueError, KeyError or TypeError when the file is missing or not one of ours."""
+    try:
+        text = marker.read_text()
+    except FileNotFoundError as error:
+        raise ValueError("missing") from error
+    instance_id = str(json.loads(text)["instance_id"])
+    if not _INSTANCE.fullmatch(instance_id):
+        raise ValueError("instance id")
+    return instance_id
+
+
+def _from_registry(state_dir: Path) -> str:
+    """The id in the name of the cgroup tree that the guard's registry gives, or nothing."""
+    try:
+        found = re.search(r"/watchfloor-([0-9a-f]{8})\"", (state_dir / "guard" / "registry.json").read_text())
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return found[1] if found else ""
 
 
 def _make_instance(state_dir: Path, marker: Path) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import logging.handlers
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -97,6 +98,8 @@ def serve(given: argparse.Namespace) -> int:
     if "/agents/" in mine.cgroups and "/watchfloor-" in mine.cgroups:
         raise ConsoleError("This process runs inside an agent's cgroup: a supervisor does not start there.", "Start it outside any agent.")
     options = _options(places, given)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # every agent has a socket, a pidfd and a gate here
     lock = take_lock(places.supervisor_lock)
     _log_to(places)
     try:

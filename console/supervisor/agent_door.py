@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
+import time
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +20,7 @@ from console.api import messages as m
 from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.budget import checked_increment
-from console.domain.errors import Killed, UsageProblem
+from console.domain.errors import Killed, TooMany, UsageProblem
 from console.domain.network import mode_for, read_sensitivity
 from console.domain.permission import Decision, PermissionRequest
 from console.settings.places import Places
@@ -31,6 +33,9 @@ from console.supervisor.scribe import Scribe
 from console.supervisor.views import agent_view
 
 SWITCH_S = 30.0
+RATE = 100
+CONNECTIONS = 16
+"""Of one agent at once."""
 
 
 @dataclass(slots=True)
@@ -54,7 +59,7 @@ class AgentDoors:
         folder.mkdir(exist_ok=True, mode=0o755)
         path = folder / "agent.sock"
         routes = AgentRoutes(agent_id, self._core, self._scribe)
-        door = Door(path, routes.app(), lambda sock: self._accepts(agent_id, sock), mode=0o600, owner=owner_uid)
+        door = Door(path, routes.app(), lambda sock: self._accepts(agent_id, sock), mode=0o600, owner=owner_uid, connections=CONNECTIONS)
         self._held[agent_id] = _Held(door)
         await door.open()
         return path
@@ -88,6 +93,7 @@ class AgentRoutes:
 
     def __init__(self, agent_id: AgentId, core: Core, scribe: Scribe) -> None:
         self._id, self._core, self._scribe = agent_id, core, scribe
+        self._recent: deque[float] = deque()
 
     def app(self) -> Starlette:
         """The routes as an ASGI app."""
@@ -101,7 +107,17 @@ class AgentRoutes:
         ]
         return Starlette(routes=routes, exception_handlers=refusals())
 
+    def _turn(self) -> None:
+        """At most RATE requests a second of one agent: a flood of one is nobody else's delay (A1)."""
+        moment = time.monotonic()
+        while self._recent and moment - self._recent[0] > 1.0:
+            self._recent.popleft()
+        if len(self._recent) >= RATE:
+            raise TooMany(f"More than {RATE} requests a second.", "Ask more slowly; report usage in larger steps.")
+        self._recent.append(moment)
+
     def _alive(self) -> None:
+        self._turn()
         if self._core.state.killed:
             raise Killed("The kill switch is latched.", "")
         agent = self._core.state.agents.get(self._id)
@@ -116,7 +132,7 @@ class AgentRoutes:
     async def _notices(self, request: Request) -> Response:
         self._alive()
         text = request.query_params.get("after", "0")
-        after = int(text) if text.isdigit() and len(text) < 16 else 0
+        after = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
         found = await asyncio.to_thread(self._scribe.ledger.notices, self._id, after)
         views = [m.AgentEventView(at=n.at, kind=n.kind, text=n.text) for n in found]
         return answer(m.NoticesView(notices=views, next=max((n.seq for n in found), default=after)))
@@ -161,7 +177,8 @@ class AgentRoutes:
         self._core.post(e.PermissionAsked(*now(), self._id, request_id, PermissionRequest(body.tool, body.argument)))
         decision = await future
         assert isinstance(decision, Decision)
-        self._alive()  # an allow that crossed with a kill is not handed out
+        if self._core.state.killed or not self._core.state.agents[self._id].state.is_live:
+            raise Killed("The kill switch is latched.", "")  # an allow that crossed with a kill is not handed out
         return answer(
             m.PermissionView(verdict=decision.verdict.value, rule=decision.rule, reason=decision.reason, rollback_id=decision.rollback_id)
         )

@@ -23,15 +23,23 @@ App = Callable[[Scope, Callable[[], Awaitable[Message]], Callable[[Message], Awa
 MAX_BODY = 256 * 1024
 MAX_DRAIN = 4 * 1024 * 1024
 MAX_CONNECTIONS = 64
+FIRST_REQUEST_S = 10.0
 
 
 class Door:
     """One listening unix socket that serves one ASGI app to the peers that ``accepts``."""
 
     def __init__(
-        self, path: Path, app: App, accepts: Callable[[socket.socket], bool], *, mode: int = 0o600, owner: int | None = None
+        self,
+        path: Path,
+        app: App,
+        accepts: Callable[[socket.socket], bool],
+        *,
+        mode: int = 0o600,
+        owner: int | None = None,
+        connections: int = MAX_CONNECTIONS,
     ) -> None:
-        self.path, self._accepts = path, accepts
+        self.path, self._accepts, self._connections = path, accepts, connections
         self._config = uvicorn.Config(bounded(app), lifespan="off", log_config=None, access_log=False, timeout_keep_alive=30)
         self._config.load()
         self._state = ServerState()
@@ -50,7 +58,7 @@ class Door:
         self._server = await asyncio.get_running_loop().create_unix_server(self._protocol, sock=sock, backlog=128)
 
     def _protocol(self) -> asyncio.Protocol:
-        return _CheckedProtocol(self._config, self._state, self._accepts)
+        return _CheckedProtocol(self._config, self._state, self._accepts, self._connections)
 
     async def close(self) -> None:
         """Stops listening, cuts connections, removes the file."""
@@ -65,13 +73,18 @@ class Door:
 
 
 class _CheckedProtocol(H11Protocol):
-    def __init__(self, config: uvicorn.Config, state: ServerState, accepts: Callable[[socket.socket], bool]) -> None:
+    def __init__(self, config: uvicorn.Config, state: ServerState, accepts: Callable[[socket.socket], bool], connections: int) -> None:
         super().__init__(config=config, server_state=state, app_state={})
-        self._accepts = accepts
+        self._accepts, self._most = accepts, connections
+
+    def _close_the_silent(self, transport: asyncio.Transport) -> None:
+        """A connection that has asked nothing yet only holds a descriptor (slow-loris)."""
+        if getattr(self, "cycle", None) is None and not transport.is_closing():
+            transport.close()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         sock = transport.get_extra_info("socket")
-        if len(self.connections) >= MAX_CONNECTIONS or not self._accepts(sock):
+        if len(self.connections) >= self._most or not self._accepts(sock):
             transport.write(b"HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 71\r\ncontent-type: application/json\r\n\r\n")
             transport.write(b'{"error":"This socket does not serve you.","remedy":"","exit_code":4}  ')
             # The refused peer has no protocol behind it: nothing it sends is ever parsed.
@@ -79,6 +92,7 @@ class _CheckedProtocol(H11Protocol):
             transport.close()
             return
         super().connection_made(transport)
+        self.loop.call_later(FIRST_REQUEST_S, self._close_the_silent, transport)
         # The kernel's word on who is at the other end travels with every request of this connection.
         inner, uid = self.app, peer_of(sock).uid
 

@@ -15,13 +15,10 @@ from console.audit.database import Damaged
 from console.audit.log import AuditLog
 from console.audit.segments import set_aside
 from console.credentials.keyring_store import Store
-from console.credentials.rotation import unfinished
 from console.credentials.tokens import Tokens
-from console.domain import event as e
-from console.domain.agent import Agent
 from console.domain.command import Record
 from console.domain.errors import ConsoleError
-from console.domain.network import Allowlist, EgressRecord, NetworkMode, Sensitivity, mode_for, stricter_mode
+from console.domain.network import Allowlist, EgressRecord, NetworkMode
 from console.egress.service import Egress
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState, SpawnLimits
@@ -33,7 +30,7 @@ from console.settings.places import Places, make_run_dir
 from console.supervisor.adapters import sandboxes_of, sources_of
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.asgi import Door
-from console.supervisor.core import Core, now
+from console.supervisor.core import Core
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
 from console.supervisor.fold import fold_journal
@@ -43,14 +40,14 @@ from console.supervisor.network import NetworkDesk
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.parts import Parts
 from console.supervisor.peers import is_operator, peer_of
-from console.supervisor.rearm import latched_kills
 from console.supervisor.remote import RemoteDesk
+from console.supervisor.restore import restore
 from console.supervisor.revive import ensure_guard
-from console.supervisor.rotate import rotate_step
 from console.supervisor.runner import Runner
 from console.supervisor.scribe import Scribe
 from console.supervisor.stop import StopDesk
 from console.supervisor.views import egress_view
+from console.supervisor.witness import Witness
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +61,7 @@ class Supervisor:
         make_run_dir(places)
         spawn = SpawnLimits(max_depth=options.spawn.max_depth, max_children=options.spawn.max_children)
         self.core = Core(Engine(EngineState(spawn=spawn)))
+        self.ledger_lost = not places.ledger_db.exists() and places.audit_db.exists()
         self.ledger = Ledger(places.ledger_db)
         self.guard_pid = ensure_guard(places, options)
         self.audit, self.set_aside = _open_audit(places)
@@ -113,6 +111,7 @@ class Supervisor:
             tokens=tokens,
             sources=sources_of(places, options),
             remote=remote,
+            witness=Witness(options.evidence.refresh_s, options.evidence.processes_max),
         )
 
     def _egress_seen(self, record: EgressRecord) -> None:
@@ -139,12 +138,16 @@ class Supervisor:
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Starts everything, serves until asked to end, ends in order. Agents and guard outlive a restart."""
         self.core.loop = asyncio.get_running_loop()
-        await self._restore()
+        await restore(self)
         door = Door(self.places.operator_sock, OperatorRoutes(self.desk).app(), self._accepts, mode=0o600)
         await door.open()
         if self.set_aside is not None:
             words = f"a damaged audit log was set aside as {self.set_aside.name}; a new segment begins and this host starts killed"
             self.parts.scribe.record(Record("supervisor", "audit.set_aside", words, verdict="not_proven", must=True))
+            self.parts.notice(words, "red")
+        if self.ledger_lost:
+            words = "the ledger was lost: every session with a workspace reads as SECRET from now on"
+            self.parts.scribe.record(Record("supervisor", "ledger.lost", words, verdict="not_proven", must=True))
             self.parts.notice(words, "red")
         on_ready()
         self.follower.start()
@@ -166,53 +169,6 @@ class Supervisor:
 
     def _accepts(self, sock: socket.socket) -> bool:
         return is_operator(peer_of(sock), self.places.instance_id)
-
-    async def _restore(self) -> None:
-        """1. guard's word on the latch, 2. ledger's agents, 3. who still lives, 4. unfinished receipts. A tombstone restores nothing."""
-        status = self.guard_status
-        agents = tuple(self.ledger.agents(include_ended=True, limit=5000))
-        killed = bool(status.get("latched"))
-        alive = set()
-        for agent in agents:
-            if agent.state.is_live and agent.process is not None and not killed and self._reattach(agent):
-                alive.add(agent.agent_id)
-        contexts = self._contexts()
-        self.core.post(e.Restored(*now(), agents, frozenset(alive), contexts, killed, str(status.get("reason", "")), {}))
-        self.core.meters.today_usd = self.ledger.spend_today(now()[0]).cost_usd
-        for agent_id in alive:
-            await self._reopen(self.core.state.agents[agent_id])
-        if unfinished(self.parts.tokens):
-            # A crash in the middle of a rotation is taken up before anything else is trusted; its proof comes with the server.
-            asyncio.get_running_loop().create_task(self._finish_rotation())
-        latched = await asyncio.to_thread(latched_kills, self.parts, status)
-        for kill_id in self.stop.load():
-            self.stop.finish(kill_id, latched)
-
-    async def _finish_rotation(self) -> None:
-        step = await rotate_step(self.parts, True, now()[0])
-        self.parts.scribe.record(Record("supervisor", "secrets.rotated", f"an unfinished rotation: {step.detail}", verdict=step.status))
-
-    def _contexts(self) -> dict[str, tuple[Sensitivity, NetworkMode]]:
-        levels, modes = self.ledger.levels(), self.ledger.modes()
-        found = {}
-        for context_id in levels.keys() | modes.keys():
-            level = levels.get(context_id, Sensitivity.PUBLIC)
-            found[context_id] = (level, stricter_mode(mode_for(level), modes.get(context_id, NetworkMode.FULL)))
-        return found
-
-    def _reattach(self, agent: Agent) -> bool:
-        try:
-            self.launcher.reattach(agent)
-        except (ConsoleError, OSError):
-            return False
-        return True
-
-    async def _reopen(self, agent: Agent) -> None:
-        """Its socket again; its portal comes with Envoy."""
-        uid = self.options.agents.uid if os.geteuid() == 0 else None
-        await self.doors.open(agent.agent_id, uid)
-        self.doors.confirm(agent.agent_id, agent.container_id)
-        self.launcher.watch(agent.agent_id)
 
     async def _start_egress(self) -> None:
         """Envoy beside everything else: until it is healthy PROXIED means no network (fail closed)."""

@@ -10,7 +10,7 @@ from console import __version__
 from console.api import messages as m
 from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.command import Record, SwitchNetwork
-from console.domain.errors import Conflict, ConsoleError, UsageProblem
+from console.domain.errors import Conflict, ConsoleError
 from console.domain.network import NetworkMode
 from console.supervisor.core import now
 from console.supervisor.follow import Follower
@@ -192,17 +192,12 @@ class Desk:
         core = self.parts.core
         if not core.state.killed:
             raise Conflict("Nothing is killed: there is nothing to rearm.", "watchfloor status shows the state.")
-        last = next((r for r in self.stop.receipts() if r.scope == "all"), None)
-        if kill_id and last is not None and kill_id != last.kill_id:
-            raise UsageProblem(f"The kill to release is {last.kill_id}, not {kill_id[:64]!r}.", "Type the id that the receipt shows.")
         if any(r.scope == "all" and not r.complete for r in self.stop.receipts()):
             raise Conflict("The kill is still being carried out.", "Wait for its receipt, then rearm.")
-        if last is not None and not last.verified_zero:
-            raise Conflict("The last kill is not proven: something may still run.", "watchfloor receipt show lists what is not proven.")
         if self.stop.writing.locked():
             raise Conflict("The kill is being written to the bucket right now.", "Wait a moment, then rearm.")
         async with self.stop.turn, self.stop.writing:
-            await unlatch(self.parts, reason, by, self.stop.cancel_remote)
+            await unlatch(self.parts, self.stop, reason, by, kill_id)
 
     # --- rollback and audit
 

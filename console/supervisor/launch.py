@@ -8,14 +8,15 @@ import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity, SandboxKind
-from console.domain.errors import ConsoleError, Unavailable
-from console.domain.network import NetworkMode
+from console.domain.agent import Agent, AgentId, AgentState, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
+from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.cut import cut_container
 from console.sandbox.environment import scrub
 from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Prepared, Sandbox, Ticket
@@ -80,6 +81,9 @@ class Launcher:
             raise Unavailable(f"Sandbox {agent.sandbox} is not available, because {available.reason}.", available.remedy)
         # 2. Its own socket and workspace.
         spec = await self._spec(command)
+        # The session's ratchet outlives this process, whatever becomes of the agent (promise 4).
+        await asyncio.to_thread(self._keep_ratchet, agent)
+        self._refuse_if_stopped(agent)
         # 3. The guard's ticket: leaf created, registry on disk. Refused while latched.
         kind = "container" if agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR) else "process"
         level = ControlLevel.MANAGED if agent.sandbox is SandboxKind.NONE else ControlLevel.CONTAINED
@@ -95,6 +99,7 @@ class Launcher:
         # 4. The sandbox, with the agent's code still behind a gate.
         prepared = await asyncio.to_thread(sandbox.prepare, spec, ticket)
         try:
+            self._refuse_if_stopped(agent)
             await self._confirm_and_go(agent, sandbox, prepared, ticket)
         except (ConsoleError, OSError):
             await asyncio.to_thread(sandbox.abort, prepared)
@@ -119,14 +124,34 @@ class Launcher:
         enforced = prepared.netns or (agent.network_mode is NetworkMode.FULL and bool(prepared.container_id))
         if agent.network_mode is NetworkMode.PROXIED and prepared.netns:
             note = await self._attach(agent.agent_id, prepared) or note
-        # 7. Go.
+        # 7. Go, if nobody stopped it and nothing became stricter meanwhile; from the ticket on, every press reaches it.
+        self._refuse_if_stopped(agent)
         await asyncio.to_thread(sandbox.go, prepared)
         self.running[agent.agent_id] = Running(sandbox, prepared)
         process = ProcessIdentity(prepared.pid, prepared.start_ticks)
         level = ControlLevel(prepared.control_level)
         parts.core.post(e.LaunchConfirmed(*now(), agent.agent_id, process, prepared.container_id, level, enforced, note))
-        parts.core.settle_launch(agent.agent_id, None)
         self.watch(agent.agent_id)
+        if (mode := parts.core.state.agents[agent.agent_id].network_mode) is not agent.network_mode:
+            await self.switch(c.SwitchNetwork(agent.agent_id, mode, "its session became stricter while it started"))
+        await parts.core.saved()  # whoever asked is told once a restart would find it
+        parts.core.settle_launch(agent.agent_id, None)
+
+    def _refuse_if_stopped(self, agent: Agent) -> None:
+        """A stop, or a stricter network, that came while this launch was under way."""
+        state = self._parts.core.state
+        current = state.agents[agent.agent_id]
+        if state.killed or agent.agent_id in state.killing or agent.agent_id in state.halting or not current.state.is_live:
+            raise Killed("It was stopped while it started.", "")
+        if current.network_mode is not agent.network_mode:
+            raise Conflict("Its session became stricter while it started.", "Launch it again: it starts with what holds now.")
+
+    def _keep_ratchet(self, agent: Agent) -> None:
+        ledger, at = self._parts.scribe.ledger, now()[0]
+        if agent.sensitivity is not Sensitivity.PUBLIC:
+            ledger.raise_sensitivity(agent.context_id, agent.sensitivity, "launch", agent.agent_id, at)
+        if agent.network_mode is not NetworkMode.FULL:
+            ledger.restrict_mode(agent.context_id, agent.network_mode, f"launch of {agent.agent_id}", at)
 
     async def _attach(self, agent_id: AgentId, prepared: Prepared) -> str:
         egress = self._parts.egress
@@ -228,6 +253,10 @@ class Launcher:
         """Restricts a running agent: PROXIED to NONE closes the portal; what cannot be enforced is said, never pretended."""
         agent = self._parts.core.state.agents[command.agent_id]
         running = self.running.get(command.agent_id)
+        if running is None and agent.state is AgentState.STARTING:
+            return  # the launch sees the stricter mode before it opens the gate, and gives up
+        at = now()[0]
+        self._parts.scribe.job(partial(self._parts.scribe.ledger.restrict_mode, agent.context_id, command.mode, command.why[:500], at))
         enforced, note = False, "it shares the host's network: restarting it in a sandbox would be needed"
         if running is not None and running.prepared.netns:
             enforced, note = True, ""

@@ -23,6 +23,8 @@ from console.ledger.store import Ledger
 
 log = logging.getLogger(__name__)
 Job = Callable[[], object]
+KEEP_LINES = 20_000
+"""Lines kept in memory while the disk refuses them; the oldest go first."""
 
 
 class Scribe:
@@ -76,24 +78,46 @@ class Scribe:
 
     def flush(self) -> None:
         """Queues the collected writes; called a few times a second and at the end."""
+        self._jobs.put(self._write)
+
+    def then(self, job: Callable[[bool], object]) -> None:
+        """Flushes, and calls ``job(ok)`` in the scribe's thread: whether everything collected so far is on disk."""
+        self._jobs.put(lambda: job(self._write_and_say()))
+
+    def _write_and_say(self) -> bool:
+        try:
+            self._write()
+        except (ConsoleError, OSError, ValueError, SQLAlchemyError) as error:
+            self._show(error)
+            return False
+        return True
+
+    def _write(self) -> None:
+        """One batch; what the disk refuses goes back to be written later, so that nothing known is forgotten."""
         with self._lock:
-            agents, self._dirty = list(self._dirty.values()), {}
+            agents, self._dirty = self._dirty, {}
             events, self._events = self._events, []
             egress, self._egress = self._egress, []
             spend, self._spend = self._spend, []
-        if agents:
-            self._jobs.put(lambda: self.ledger.save_agents(agents))
-        if events:
-            self._jobs.put(lambda: self.ledger.add_events(events))
-        if spend:
-            self._jobs.put(lambda: self.ledger.add_spends(spend))
-        if egress:
-            self._jobs.put(lambda: self.ledger.add_egress(egress))
-
-    def then(self, job: Callable[[], object]) -> None:
-        """Flushes, and calls ``job`` in the scribe's thread once all of it is written."""
-        self.flush()
-        self._jobs.put(job)
+        try:
+            if agents:
+                self.ledger.save_agents(list(agents.values()))
+                agents = {}
+            if spend:
+                self.ledger.add_spends(spend)
+                spend = []
+            if events:
+                self.ledger.add_events(events)
+                events = []
+            if egress:
+                self.ledger.add_egress(egress)
+                egress = []
+        finally:
+            with self._lock:
+                self._dirty = agents | self._dirty
+                self._spend = spend + self._spend
+                self._events = (events + self._events)[-KEEP_LINES:]
+                self._egress = (egress + self._egress)[-KEEP_LINES:]
 
     def close(self) -> None:
         """Writes all that is queued, then ends the thread."""
@@ -113,5 +137,8 @@ class Scribe:
             try:
                 job()
             except (ConsoleError, OSError, ValueError, SQLAlchemyError) as error:
-                log.error("a record could not be written: %s", error)
-                self._on_trouble(f"a record could not be written: {error}")
+                self._show(error)
+
+    def _show(self, error: Exception) -> None:
+        log.error("a record could not be written: %s", error)
+        self._on_trouble(f"a record could not be written: {error}")

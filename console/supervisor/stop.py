@@ -6,28 +6,32 @@ Nothing here is waited for by the kill: every step below starts after the guard'
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
-import os
 import time
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from console.domain import event as e
-from console.domain.agent import AgentId
-from console.domain.errors import ConsoleError, TimedOut, Unreachable
+from console.domain.agent import AgentId, AgentState
+from console.domain.command import Record
+from console.domain.errors import Conflict, ConsoleError, TimedOut, Unreachable
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, receipt_from_json
 from console.killswitch.press import press_without_guard
-from console.settings.durable import replace_file
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.core import now
+from console.supervisor.evidence import evidence_step
 from console.supervisor.parts import Parts
 from console.supervisor.rotate import rotate_step
+from console.supervisor.sealing import Sealer, digest_of, keep_receipt
 
 log = logging.getLogger(__name__)
 GUARD_RECEIPT_S = 20.0
+STARTING_ROUNDS = 200
+CHUNK = 200
+"""Agents of one press: a line to the guard holds 4 KiB."""
 RETRY_S = (2.0, 5.0, 15.0, 60.0)
 
 
@@ -45,6 +49,7 @@ class StopDesk:
         self.writing = asyncio.Lock()
         """Held while the kill is written to the bucket; a rearm takes it, so that no write lands behind its back."""
         parts.places.receipts_dir.mkdir(exist_ok=True, mode=0o700)
+        self._sealer = Sealer(parts)
 
     # --- pressing
 
@@ -65,9 +70,23 @@ class StopDesk:
 
     async def kill(self, ids: list[AgentId], reason: str, by: str) -> Receipt:
         """Kills these and waits for the receipt."""
-        ours = [i for i in ids if i in self._parts.core.state.live and self._parts.core.state.agents[i].control_level != "observed"]
-        kill_id = await self.press(ours, reason, by)
-        return await self.wait(kill_id, 30.0)
+        core = self._parts.core
+        ours = [i for i in ids if i in core.state.live and core.state.agents[i].control_level != "observed"]
+        # Marked first: from now on nothing starts below them, and launches under way give up.
+        core.post(e.StopAsked(*now(), tuple(ours)))
+        found: list[Receipt] = []
+        pressed: set[AgentId] = set()
+        for _ in range(STARTING_ROUNDS):
+            ready = [i for i in ours if i not in pressed and i in core.state.live and core.state.agents[i].state is not AgentState.STARTING]
+            for chunk in (ready[n : n + CHUNK] for n in range(0, len(ready), CHUNK)):
+                found.append(await self.wait(await self.press(chunk, reason, by), 30.0))
+            pressed.update(ready)
+            if not any(i in core.state.live for i in ours if i not in pressed):
+                break
+            await asyncio.sleep(0.05)
+        if not found:
+            raise Conflict("There is nothing to kill: it has ended, or it is only observed.", "watchfloor fleet shows its state.")
+        return _together(found, [i for i in ours if i in core.state.live and i not in pressed])
 
     async def halt(self, ids: tuple[AgentId, ...], reason: str) -> None:
         """A budget's halt: the guard kills, verified; trouble is shown and tried again."""
@@ -88,7 +107,7 @@ class StopDesk:
         self._orders[kill_id] = order
         self._parts.core.post(e.KillStarted(*now(), kill_id, None if ids is None else tuple(ids), reason, by))
         self._parts.core.hub.publish("kill", {"state": "killing", "kill_id": kill_id, "reason": reason, "by": by})
-        self._following[kill_id] = asyncio.get_running_loop().create_task(self._follow(kill_id, ids is None, reason, by, order))
+        self._following[kill_id] = asyncio.get_running_loop().create_task(self._follow(kill_id, ids, reason, by, order))
 
     # --- receipts
 
@@ -117,7 +136,7 @@ class StopDesk:
         if receipt.by == CANARY:
             return
         if receipt.scope == "all" and kill_id not in latched:
-            self._put(_merged(receipt, {}, complete=True))
+            self._amended(kill_id, self._put(_merged(receipt, {}, complete=True)))
             self._begun.add(kill_id)
             return
         ids = None if receipt.scope == "all" else [AgentId(i) for i in receipt.scope.split(",")]
@@ -144,22 +163,34 @@ class StopDesk:
     def _guard_file(self, kill_id: str) -> Path:
         return self._parts.places.guard_dir / "receipts" / f"{kill_id}.json"
 
-    def _put(self, receipt: Receipt) -> None:
+    def _put(self, receipt: Receipt) -> str:
+        """Keeps it and shows it; once complete it is sealed: then the SHA-256 of its seal, else ''."""
         self._receipts[receipt.kill_id] = receipt
         body = receipt.as_json()
-        data = json.dumps(body, default=str).encode()
-        path = self._parts.places.receipts_dir / f"{receipt.kill_id}.json"
-        self._parts.scribe.job(lambda: replace_file(path, data))
+        data, sealed = self._bytes(body)
+        self._parts.scribe.job(lambda: keep_receipt(self._parts.places.receipts_dir, receipt.kill_id, data, sealed))
         state = "killed" if receipt.complete and receipt.scope == "all" else "killing"
         self._parts.core.hub.publish("kill", {"state": state, "kill_id": receipt.kill_id, "receipt": body})
+        return digest_of(sealed)
+
+    def _bytes(self, body: dict[str, Any]) -> tuple[bytes, bytes]:
+        """(the plain file, the sealed one or nothing)."""
+        data = json.dumps(body, default=str).encode()
+        return data, self._sealer.seal(data) if body["complete"] else b""
+
+    def _amended(self, kill_id: str, seal: str) -> None:
+        """A receipt changed without a new judgement of the guard's: its new seal is on record as well."""
+        if seal:
+            words, data = f"{kill_id}: the receipt was amended and sealed again", {"kill_id": kill_id, "seal_sha256": seal}
+            self._parts.scribe.record(Record("supervisor", "receipt.sealed", words, data=data, must=True))
 
     # --- following one kill
 
-    async def _follow(self, kill_id: str, everything: bool, reason: str, by: str, order: str) -> None:
-        pressed = time.time()
+    async def _follow(self, kill_id: str, ids: list[AgentId] | None, reason: str, by: str, order: str) -> None:
+        pressed, everything = time.time(), ids is None
         steps: dict[StepName, Step] = {}
         remote = asyncio.create_task(self._remote(everything, reason, by, order, pressed))
-        evidence = asyncio.create_task(self._evidence(kill_id, pressed))
+        evidence = asyncio.create_task(self._evidence(kill_id, ids, pressed))
         local = await self._guard_receipt(kill_id, StepName.ZERO)
         if local is None:
             local = Receipt(kill_id, self._parts.places.instance_id, "all" if everything else "", reason, by, pressed, order)
@@ -173,8 +204,7 @@ class StopDesk:
         looked = await self._guard_receipt(kill_id, StepName.SECOND_LOOK)
         local = looked or local
         final = _merged(local, steps, complete=True)
-        self._parts.core.post(e.KillJudged(*now(), final))
-        self._put(final)
+        self._parts.core.post(e.KillJudged(*now(), final, self._put(final)))
         if everything:
             await self._answer(order, final)
         if steps[StepName.REMOTE].status is StepStatus.FAILED:
@@ -207,29 +237,13 @@ class StopDesk:
         words = written.detail + (f" ({self._parts.options.stand_ins[0]}: a stand-in)" if self._parts.options.stand_ins else "")
         return Step(StepName.REMOTE, StepStatus.OK if written.ok else StepStatus.FAILED, _ms(pressed), words)
 
-    async def _evidence(self, kill_id: str, pressed: float) -> Step:
-        """The follower's last snapshot, hashed into a case folder; never in the way of SIGKILL, never deletes anything."""
+    async def _evidence(self, kill_id: str, ids: list[AgentId] | None, pressed: float) -> Step:
+        """Of these, or of all that lived; and of those that only the guard knows of, when it was pressed without us."""
         state = self._parts.core.state
-        tree = [
-            {
-                "id": a.agent_id,
-                "parent": a.parent_id,
-                "argv": a.argv,
-                "state": a.state,
-                "pid": a.process and a.process.pid,
-                "pids": state.pids.get(i),
-            }
-            for i, a in ((i, state.agents[i]) for i in sorted(state.live | state.killing))
-        ]
-        data = json.dumps({"kill_id": kill_id, "at": time.time(), "tree": tree}, default=str).encode()
-        folder = self._parts.places.state_dir / "cases" / kill_id
-        try:
-            await asyncio.to_thread(_write_case, folder, data)
-        except OSError as error:
-            return Step(StepName.EVIDENCE, StepStatus.FAILED, _ms(pressed), f"failed: {error.strerror}")
-        return Step(
-            StepName.EVIDENCE, StepStatus.OK, _ms(pressed), f"tree of {len(tree)} agents, sha256 {hashlib.sha256(data).hexdigest()[:16]}"
-        )
+        targets = state.live | state.killing if ids is None else set(ids)
+        local = await asyncio.to_thread(_read, self._guard_file(kill_id))
+        targets |= {AgentId(t.agent_id) for t in local.targets} if local is not None else set()
+        return await evidence_step(self._parts, kill_id, targets, pressed)
 
     async def _answer(self, order: str, receipt: Receipt) -> None:
         """This host's answer for the other consoles, under the generation that was obeyed or written."""
@@ -256,7 +270,7 @@ class StopDesk:
             step = replace(step, detail=f"{step.detail}, after a retry")
         receipt = self._receipts[kill_id]
         steps = tuple(step if s.name is StepName.REMOTE else s for s in receipt.steps)
-        self._put(replace(receipt, steps=steps))
+        self._amended(kill_id, self._put(replace(receipt, steps=steps)))
         if step.status is StepStatus.OK:
             await self._answer("", self._receipts[kill_id])
         return step.status is StepStatus.OK
@@ -276,8 +290,7 @@ class StopDesk:
             known = self._receipts[kill_id]
             if local is not None and local.targets != known.targets:
                 final = _merged(local, {s.name: s for s in known.steps if s.name in _OURS}, complete=True)
-                self._parts.core.post(e.KillJudged(*now(), final))
-                self._put(final)
+                self._parts.core.post(e.KillJudged(*now(), final, self._put(final)))
                 if final.verified_zero:
                     return
 
@@ -306,11 +319,27 @@ class StopDesk:
                 given_up = replace(owed[0], status=StepStatus.SKIPPED, detail=f"given up by a rearm ({owed[0].detail})")
                 receipt = replace(receipt, steps=tuple(given_up if s.name is StepName.REMOTE else s for s in receipt.steps))
                 self._receipts[receipt.kill_id] = receipt
-                path = self._parts.places.receipts_dir / f"{receipt.kill_id}.json"
-                await asyncio.to_thread(replace_file, path, json.dumps(receipt.as_json(), default=str).encode())
+                data, sealed = self._bytes(receipt.as_json())
+                await asyncio.to_thread(keep_receipt, self._parts.places.receipts_dir, receipt.kill_id, data, sealed)
+                self._amended(receipt.kill_id, digest_of(sealed))
 
 
 _OURS = (StepName.ROTATE, StepName.REMOTE, StepName.EVIDENCE)
+
+
+def _together(receipts: list[Receipt], open_ids: list[AgentId]) -> Receipt:
+    """One answer for several presses of one request; whatever is still open makes it unproven."""
+    first = receipts[0]
+    return replace(
+        first,
+        scope=",".join(r.scope for r in receipts),
+        verified_zero=all(r.verified_zero for r in receipts) and not open_ids,
+        targets=tuple(t for r in receipts for t in r.targets),
+        survivors=tuple(s for r in receipts for s in r.survivors),
+        complete=all(r.complete for r in receipts),
+        ms_total=max(r.ms_total for r in receipts),
+        excluded=(*(x for r in receipts for x in r.excluded), *(f"{i}: still starting, not stopped" for i in open_ids)),
+    )
 
 
 def _ms(pressed: float) -> float:
@@ -334,12 +363,3 @@ def _read(path: Path) -> Receipt | None:
         return receipt_from_json(json.loads(path.read_bytes()))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _write_case(folder: Path, data: bytes) -> None:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fd = os.open(folder / "tree.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(fd, "wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from console.domain import command as c
-from console.domain.agent import AgentId, AgentState
+from console.domain import event as e
+from console.domain.agent import AgentId, AgentState, ControlLevel, ProcessIdentity
 from console.domain.budget import Limits
 from tests.fakes.playbook import Playbook
 
@@ -63,9 +64,22 @@ def test_a_breach_is_acted_on_once() -> None:
 
 def test_an_ended_agents_late_report_changes_nothing() -> None:
     book = Playbook().run("a")
-    from console.domain import event as e
-
     book >> e.AgentExited(book.at, book.boot, AgentId("a"), 0)
     book.spend("a", cost_usd=5.0)
     assert book.out == []
     assert book.agent("a").usage.cost_usd == 0
+
+
+def test_one_that_is_still_starting_is_halted_as_soon_as_it_can_be_proven() -> None:
+    book = Playbook()
+    book.launch("a", limits=Limits(wall_s=1.0))
+    book.tick(5.0).none(c.HaltAgents)
+    process = ProcessIdentity(7, 7)
+    book >> e.LaunchConfirmed(book.at, book.boot, AgentId("a"), process, "", ControlLevel.MANAGED, True, "")
+    book.tick() << c.HaltAgents
+
+
+def test_a_halted_parent_takes_its_children_along() -> None:
+    book = Playbook().run("r").run("p", parent_id=AgentId("r"), limits=Limits(tokens=5)).run("c", parent_id=AgentId("p"))
+    book.spend("p", tokens=5)
+    assert set((book << c.HaltAgents).agent_ids) == {"p", "c"}

@@ -82,8 +82,10 @@ class TestNothingStartsWhileKilled:
     def test_after_a_restart_a_tombstone_restores_nothing(self) -> None:
         old = Agent(AgentId("a1"), "x", None, AgentId("a1"), 1, ContextId("c"), ControlLevel.MANAGED, SandboxKind.NONE, 1.0,
                     state=AgentState.RUNNING, process=ProcessIdentity(5, 6))  # fmt: skip
-        book = Playbook() >> e.Restored(9.0, 9.0, (old,), frozenset(), {}, True, "panic", {})
+        book = Playbook() >> e.Restored(9.0, 9.0, (old,), frozenset(), {}, True, "panic", frozenset({AgentId("a1")}))
         assert book.agent("a1").state is AgentState.KILLED
+        unproven = Playbook() >> e.Restored(9.0, 9.0, (old,), frozenset(), {}, True, "panic")
+        assert unproven.agent("a1").state is AgentState.ALIVE_AFTER_KILL
         assert book.state.killed
         book.launch("a2") << c.RefuseLaunch
 
@@ -92,7 +94,7 @@ class TestNothingStartsWhileKilled:
             return Agent(AgentId(i), "x", None, AgentId(i), 1, ContextId("c"), ControlLevel.MANAGED, SandboxKind.NONE, 1.0,
                          state=AgentState.RUNNING, process=ProcessIdentity(5, 600), usage=Usage(cost_usd=1.5))  # fmt: skip
 
-        book = Playbook() >> e.Restored(9.0, 9.0, (agent("a1"), agent("a2")), frozenset({AgentId("a1")}), {}, False, "", {})
+        book = Playbook() >> e.Restored(9.0, 9.0, (agent("a1"), agent("a2")), frozenset({AgentId("a1")}), {}, False, "")
         assert book.agent("a1").state is AgentState.RUNNING
         assert book.agent("a2").state is AgentState.LOST
         assert book.state.born_boot[AgentId("a1")] == 6.0

@@ -6,9 +6,9 @@ import pytest
 
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.agent import AgentId, SandboxKind
+from console.domain.agent import AgentId, ContextId, LaunchRequest, SandboxKind
 from console.domain.budget import Limits
-from console.domain.errors import Denied, NotFound
+from console.domain.errors import Denied, Killed, NotFound
 from tests.fakes.playbook import Playbook
 
 
@@ -98,3 +98,24 @@ def test_the_instance_has_a_bound(most: int) -> None:
     for number in range(most):
         book.run(f"a{number}")
     book.launch("over") << c.RefuseLaunch
+
+
+def test_nothing_starts_below_an_agent_that_is_being_stopped() -> None:
+    book = Playbook().run("p").run("c", parent_id=AgentId("p"))
+    book >> e.StopAsked(book.at, book.boot, (AgentId("p"),))
+    assert isinstance((book.launch("g", parent_id=AgentId("c")) << c.RefuseLaunch).error, Killed)
+    book.launch("other") << c.StartAgent
+
+
+def test_an_agent_cannot_enter_another_session_but_an_operator_may() -> None:
+    book = Playbook().run("a", context_id=ContextId("lunch")).run("b", context_id=ContextId("payroll"))
+    asked = LaunchRequest(argv=("/bin/x",), parent_id=AgentId("a"), context_id=ContextId("payroll"))
+    assert isinstance((book.launch("x", asked, by="agent:a") << c.RefuseLaunch).error, Denied)
+    book.launch("y", by="agent:a", parent_id=AgentId("a"), context_id=ContextId("fresh")) << c.StartAgent
+    book.launch("z", asked, by="operator:0") << c.StartAgent
+
+
+def test_what_caps_a_root_caps_all_it_spawns() -> None:
+    book = Playbook().run("r", limits=Limits(cost_usd=1.0)).run("c", parent_id=AgentId("r"))
+    book.spend("c", cost_usd=1.5)
+    assert set((book << c.HaltAgents).agent_ids) == {"r", "c"}

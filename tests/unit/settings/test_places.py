@@ -128,3 +128,22 @@ def test_every_path_is_inside_the_instance(state_dir: Path) -> None:
     assert len(set(paths)) == len(paths)
     assert all(p.is_relative_to(places.state_dir) for p in paths)
     assert json.loads((places.state_dir / "instance.json").read_text())["instance_id"] == places.instance_id
+
+
+@pytest.mark.parametrize("damage", ["", "{", "{}", '{"instance_id": "../../x"}', None])
+def test_a_lost_name_is_found_again_in_the_guards_registry(tmp_path: Path, damage: str | None) -> None:
+    made = find_places(str(tmp_path), create=True)
+    assert made is not None
+    (tmp_path / "guard").mkdir()
+    (tmp_path / "guard" / "registry.json").write_text(f'{{"body": {{"root": "/sys/fs/cgroup/watchfloor-{made.instance_id}"}}}}')
+    marker = tmp_path / "instance.json"
+    marker.unlink() if damage is None else marker.write_text(damage)
+    found = find_places(str(tmp_path), create=False)
+    assert found is not None
+    assert found.instance_id == made.instance_id
+
+
+def test_a_used_folder_without_any_name_is_damaged_and_no_new_instance(tmp_path: Path) -> None:
+    (tmp_path / "guard").mkdir()
+    with pytest.raises(ConsoleError, match="damaged"):
+        find_places(str(tmp_path), create=True)

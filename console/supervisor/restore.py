@@ -1,0 +1,107 @@
+"""Start-up: what the ledger held, who of it still lives, what the guard holds besides. A tombstone restores nothing (promise 3)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+from console.credentials.rotation import unfinished
+from console.domain import event as e
+from console.domain.agent import CONTEXT_ID, Agent, AgentId
+from console.domain.command import Record
+from console.domain.errors import ConsoleError
+from console.domain.kill import Outcome
+from console.domain.network import NetworkMode, Sensitivity, mode_for, stricter_mode
+from console.killswitch.durable import Damaged
+from console.killswitch.registry import Registry
+from console.supervisor.canary import BY as CANARY
+from console.supervisor.core import now
+from console.supervisor.rearm import latched_kills
+from console.supervisor.rotate import rotate_step
+
+if TYPE_CHECKING:
+    from console.supervisor.compose import Supervisor
+
+log = logging.getLogger(__name__)
+AGENTS_BACK = 5000
+
+
+async def restore(it: Supervisor) -> None:
+    """1. receipts, 2. the guard's word on the latch, 3. agents that live, 4. agents nobody knows, 5. what was left half done."""
+    unwritten = it.stop.load()
+    status: dict[str, Any] = it.guard_status
+    killed = bool(status.get("latched"))
+    agents = tuple(it.ledger.agents(include_ended=True, limit=AGENTS_BACK))
+    alive = {a.agent_id for a in agents if not killed and a.state.is_live and a.process is not None and _reattach(it, a)}
+    proven = {AgentId(t.agent_id) for r in it.stop.receipts() for t in r.targets if t.outcome is Outcome.PROVEN_ZERO}
+    why = str(status.get("reason", ""))
+    it.core.post(e.Restored(*now(), agents, frozenset(alive), _contexts(it), killed, why, frozenset(proven)))
+    it.core.meters.today_usd = it.ledger.spend_today(now()[0]).cost_usd
+    for agent_id in alive:
+        await _reopen(it, it.core.state.agents[agent_id])
+    await _stop_strangers(it, alive)
+    latched = await asyncio.to_thread(latched_kills, it.parts, status)
+    for kill_id in unwritten:
+        it.stop.finish(kill_id, latched)
+    if unfinished(it.parts.tokens):
+        # A crash in the middle of a rotation is taken up before anything else is trusted; its proof comes with the server.
+        asyncio.get_running_loop().create_task(_finish_rotation(it))
+
+
+def _reattach(it: Supervisor, agent: Agent) -> bool:
+    try:
+        it.launcher.reattach(agent)
+    except (ConsoleError, OSError):
+        return False
+    return True
+
+
+async def _reopen(it: Supervisor, agent: Agent) -> None:
+    """Its socket again, in the folder it was given; its portal comes with Envoy."""
+    uid = it.options.agents.uid if os.geteuid() == 0 else None
+    await it.doors.open(agent.agent_id, uid)
+    it.doors.confirm(agent.agent_id, agent.container_id)
+    it.launcher.watch(agent.agent_id)
+
+
+async def _stop_strangers(it: Supervisor, alive: set[AgentId]) -> None:
+    """What the guard holds and this supervisor cannot follow runs without policy and caps: it is stopped, and that is recorded."""
+    registry = Registry(it.places.guard_dir)
+    try:
+        held = [entry.agent_id for entry in await asyncio.to_thread(registry.load)]
+    except (Damaged, OSError) as error:
+        it.parts.notice(f"the guard's registry cannot be read: {error}", "red")
+        return
+    strangers = []
+    for agent_id in held:
+        if AgentId(agent_id) in alive or agent_id.startswith(f"{CANARY}-"):
+            continue
+        try:
+            if int((await asyncio.to_thread(it.parts.guard.call, "procs", agent_id=agent_id)).get("count", 0)):
+                strangers.append(agent_id)
+        except ConsoleError:
+            continue
+    if strangers and not it.core.state.killed:
+        await it.stop.press([AgentId(i) for i in strangers], "nobody follows it after a restart", "supervisor")
+
+
+def _contexts(it: Supervisor) -> dict[str, tuple[Sensitivity, NetworkMode]]:
+    """Every session's ratchet. Where the ledger was lost in a folder that was in use, each session with a workspace reads as SECRET."""
+    levels, modes = it.ledger.levels(), it.ledger.modes()
+    found = {}
+    for context_id in levels.keys() | modes.keys():
+        level = levels.get(context_id, Sensitivity.PUBLIC)
+        found[context_id] = (level, stricter_mode(mode_for(level), modes.get(context_id, NetworkMode.FULL)))
+    if it.ledger_lost and it.places.workspaces_dir.is_dir():
+        for folder in it.places.workspaces_dir.iterdir():
+            if CONTEXT_ID.match(folder.name):
+                it.ledger.raise_sensitivity(folder.name, Sensitivity.SECRET, "ledger lost", "supervisor", now()[0])
+                found[folder.name] = (Sensitivity.SECRET, NetworkMode.NONE)
+    return found
+
+
+async def _finish_rotation(it: Supervisor) -> None:
+    step = await rotate_step(it.parts, True, now()[0])
+    it.parts.scribe.record(Record("supervisor", "secrets.rotated", f"an unfinished rotation: {step.detail}", verdict=step.status))
