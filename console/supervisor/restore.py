@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from console.credentials.rotation import unfinished
 from console.domain import event as e
@@ -16,19 +16,38 @@ from console.domain.kill import Outcome
 from console.domain.network import NetworkMode, Sensitivity, mode_for, stricter_mode
 from console.killswitch.durable import Damaged
 from console.killswitch.registry import Registry
+from console.ledger.store import Ledger
+from console.settings.options import Options
+from console.settings.places import Places
+from console.supervisor.agent_door import AgentDoors
 from console.supervisor.canary import BY as CANARY
-from console.supervisor.core import now
+from console.supervisor.core import Core, now
+from console.supervisor.launch import Launcher
+from console.supervisor.parts import Parts
 from console.supervisor.rearm import latched_kills
 from console.supervisor.rotate import rotate_step
-
-if TYPE_CHECKING:
-    from console.supervisor.compose import Supervisor
+from console.supervisor.stop import StopDesk
 
 log = logging.getLogger(__name__)
 AGENTS_BACK = 5000
 
 
-async def restore(it: Supervisor) -> None:
+class Starting(Protocol):
+    """What a supervisor that starts has put together so far (compose)."""
+
+    places: Places
+    options: Options
+    core: Core
+    ledger: Ledger
+    ledger_lost: bool
+    guard_status: dict[str, Any]
+    parts: Parts
+    doors: AgentDoors
+    launcher: Launcher
+    stop: StopDesk
+
+
+async def restore(it: Starting) -> None:
     """1. receipts, 2. the guard's word on the latch, 3. agents that live, 4. agents nobody knows, 5. what was left half done."""
     unwritten = it.stop.load()
     status: dict[str, Any] = it.guard_status
@@ -50,7 +69,7 @@ async def restore(it: Supervisor) -> None:
         asyncio.get_running_loop().create_task(_finish_rotation(it))
 
 
-def _reattach(it: Supervisor, agent: Agent) -> bool:
+def _reattach(it: Starting, agent: Agent) -> bool:
     try:
         it.launcher.reattach(agent)
     except (ConsoleError, OSError):
@@ -58,7 +77,7 @@ def _reattach(it: Supervisor, agent: Agent) -> bool:
     return True
 
 
-async def _reopen(it: Supervisor, agent: Agent) -> None:
+async def _reopen(it: Starting, agent: Agent) -> None:
     """Its socket again, in the folder it was given; its portal comes with Envoy."""
     uid = it.options.agents.uid if os.geteuid() == 0 else None
     await it.doors.open(agent.agent_id, uid)
@@ -66,7 +85,7 @@ async def _reopen(it: Supervisor, agent: Agent) -> None:
     it.launcher.watch(agent.agent_id)
 
 
-async def _stop_strangers(it: Supervisor, alive: set[AgentId]) -> None:
+async def _stop_strangers(it: Starting, alive: set[AgentId]) -> None:
     """What the guard holds and this supervisor cannot follow runs without policy and caps: it is stopped, and that is recorded."""
     registry = Registry(it.places.guard_dir)
     try:
@@ -87,7 +106,7 @@ async def _stop_strangers(it: Supervisor, alive: set[AgentId]) -> None:
         await it.stop.press([AgentId(i) for i in strangers], "nobody follows it after a restart", "supervisor")
 
 
-def _contexts(it: Supervisor) -> dict[str, tuple[Sensitivity, NetworkMode]]:
+def _contexts(it: Starting) -> dict[str, tuple[Sensitivity, NetworkMode]]:
     """Every session's ratchet. Where the ledger was lost in a folder that was in use, each session with a workspace reads as SECRET."""
     levels, modes = it.ledger.levels(), it.ledger.modes()
     found = {}
@@ -102,6 +121,6 @@ def _contexts(it: Supervisor) -> dict[str, tuple[Sensitivity, NetworkMode]]:
     return found
 
 
-async def _finish_rotation(it: Supervisor) -> None:
+async def _finish_rotation(it: Starting) -> None:
     step = await rotate_step(it.parts, True, now()[0])
     it.parts.scribe.record(Record("supervisor", "secrets.rotated", f"an unfinished rotation: {step.detail}", verdict=step.status))
