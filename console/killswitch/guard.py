@@ -84,7 +84,7 @@ class Guard:
         self.config = config
         self.lock = threading.RLock()
         self.reserve = Reserve(config.guard_dir / "reserve")
-        self.latch = Latch(config.guard_dir, self.reserve)
+        self.latch = Latch(config.guard_dir, self.reserve, config.run_dir)
         self.registry = Registry(config.guard_dir, self.reserve)
         self.causes = Causes(config.guard_dir / "causes.json", self.reserve)
         self.clerk = Clerk()
@@ -115,11 +115,11 @@ class Guard:
             self.notices["registry"] = f"{self.registry.incomplete} It reads as killed."
             if not self.latch.state.latched:
                 self.latch.press("registry-unreadable", self.notices["registry"])
-        if self.latch.state.why:
-            self.notices["latch"] = self.latch.state.why
         self._read_causes()
         self.reserve.make()
         self.record("state", self.latch.save, self.registry.save, self.causes.save)
+        if self.latch.state.why:  # the save takes in a press that was made meanwhile
+            self.notices["latch"] = self.latch.state.why
         self.clerk.start()
 
     def _read_causes(self) -> None:
@@ -163,6 +163,8 @@ class Guard:
                 self.registry.generation = self.latch.press(kill_id, reason).generation
             self.registry.mark_killed(ids, kill_id)
             kill.strike()
+            if is_all:
+                self.latch.mark(kill_id)
             self.kills[kill_id] = kill
             while len(self.kills) > KILLS_KEPT:
                 self.kills.pop(next(iter(self.kills)))

@@ -103,7 +103,7 @@ def press_without_guard(
         kill.excluded.append(f"{registry.incomplete} Only leaves, containers and marked processes that were found were killed.")
     kill.strike()
     kill.note(StepName.REFUSE, StepStatus.OK, "No guard runs, so no launch is confirmed.")
-    _record(kill, guard_dir, registry, reserve)
+    _record(kill, guard_dir, Latch(guard_dir, reserve, run_dir), registry, reserve)
     kill.on_zero = kill.on_done = lambda: _write(kill, guard_dir, reserve)
     kill.run()
     if registry.retired:
@@ -116,10 +116,11 @@ def press_without_guard(
     return receipt
 
 
-def _record(kill: Kill, guard_dir: Path, registry: Registry, reserve: Reserve) -> None:
+def _record(kill: Kill, guard_dir: Path, latch: Latch, registry: Registry, reserve: Reserve) -> None:
     """Latch and journal, as the guard does it; a full disk costs the record, never the kill."""
+    if kill.order.is_all:
+        latch.mark(kill.order.kill_id)
     journal = Journal(guard_dir, reserve)
-    latch = Latch(guard_dir, reserve)
     try:
         guard_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         if kill.order.is_all:

@@ -33,6 +33,19 @@ def world(state_dir: Path) -> Iterator[GuardWorld]:
         made.close()
 
 
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardWorld]:
+    with contextlib.closing(GuardWorld(tmp_path_factory.mktemp("w"))) as made:
+        yield made.start()
+
+
+@pytest.fixture
+def shared(lasting: GuardWorld) -> Iterator[GuardWorld]:
+    """One guard for all tests that do not count its generations or kills."""
+    yield lasting
+    lasting.clear()
+
+
 def test_the_latch_survives_crashes_of_the_guard(world: GuardWorld) -> None:
     receipt = press_and_wait(world.state, world.run, world.instance, "all", "x", "y")
     for _ in range(3):
@@ -42,6 +55,16 @@ def test_the_latch_survives_crashes_of_the_guard(world: GuardWorld) -> None:
         assert status["latched"] and status["generation"] == 1 and status["kills"] == [receipt.kill_id]
         with pytest.raises(Killed):
             world.supervisor.ticket("late", "process", "managed")
+
+
+def test_a_press_that_was_answered_is_latched_though_the_guard_dies_at_once(world: GuardWorld) -> None:
+    world.agent("one")
+    world.operator.press("all", "x", "y", timeout_s=10)
+    world.kill_guard()
+    world.start()
+    assert world.operator.status()["latched"]
+    with pytest.raises(Killed):
+        world.supervisor.ticket("late", "process", "managed")
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "flipped", "garbage", "folder missing", "torn"])
@@ -117,18 +140,18 @@ def test_a_kill_half_done_is_finished_by_the_next_guard(world: GuardWorld) -> No
     assert world.receipt("20250101-000000-abcdef")["verified_zero"]
 
 
-def test_only_one_guard_per_instance(world: GuardWorld) -> None:
-    assert start_guard(world.state, world.run, world.instance) == world.pid
+def test_only_one_guard_per_instance(shared: GuardWorld) -> None:
+    assert start_guard(shared.state, shared.run, shared.instance) == shared.pid
     command = [
         sys.executable,
         "-m",
         "console.killswitch",
-        f"--state-dir={world.state}",
-        f"--run-dir={world.run}",
-        f"--instance={world.instance}",
+        f"--state-dir={shared.state}",
+        f"--run-dir={shared.run}",
+        f"--instance={shared.instance}",
     ]
     done = subprocess.run(command, capture_output=True, timeout=20, check=False, cwd=Path(__file__).parents[2])
-    assert done.returncode == 75 and b"already" in done.stderr and processes.is_alive(world.pid)
+    assert done.returncode == 75 and b"already" in done.stderr and processes.is_alive(shared.pid)
 
 
 def test_a_guard_refuses_to_start_inside_an_agent(world: GuardWorld, state_dir: Path) -> None:
@@ -223,8 +246,8 @@ def connect(world: GuardWorld) -> socket.socket:
     return sock
 
 
-def test_long_and_partial_lines_are_cut_off(world: GuardWorld) -> None:
-    long, slow = connect(world), connect(world)
+def test_long_and_partial_lines_are_cut_off(shared: GuardWorld) -> None:
+    long, slow = connect(shared), connect(shared)
     long.sendall(b"x" * 9000)
     with contextlib.suppress(ConnectionResetError):
         assert long.recv(100) == b""
@@ -239,8 +262,8 @@ def test_long_and_partial_lines_are_cut_off(world: GuardWorld) -> None:
     "line",
     [b"\n", b"[]\n", b"null\n", b"\xff\xfe\n", b'{"op":7}\n', b'{"op":"press"}\n', b"[" * 4000 + b"\n", b'{"op":"press","scope":[1]}\n'],
 )
-def test_nonsense_gets_a_refusal_and_presses_nothing(world: GuardWorld, line: bytes) -> None:
-    sock = connect(world)
+def test_nonsense_gets_a_refusal_and_presses_nothing(shared: GuardWorld, line: bytes) -> None:
+    sock = connect(shared)
     sock.sendall(line)
     answer = decode(sock.makefile("rb").readline())
     assert answer["ok"] is False and answer["error"]
@@ -249,8 +272,8 @@ def test_nonsense_gets_a_refusal_and_presses_nothing(world: GuardWorld, line: by
     sock.close()
 
 
-def test_many_requests_on_one_connection(world: GuardWorld) -> None:
-    sock = connect(world)
+def test_many_requests_on_one_connection(shared: GuardWorld) -> None:
+    sock = connect(shared)
     sock.sendall(encode({"op": "status"}) * 20)
     lines = sock.makefile("rb")
     assert all(decode(lines.readline())["ok"] for _ in range(20))
@@ -258,55 +281,55 @@ def test_many_requests_on_one_connection(world: GuardWorld) -> None:
     sock.close()
 
 
-def test_a_flood_of_connections_leaves_room_for_a_press(world: GuardWorld) -> None:
+def test_a_flood_of_connections_leaves_room_for_a_press(shared: GuardWorld) -> None:
     code = (
         "import socket,sys,time\nheld=[]\n"
         "for i in range(40):\n"
         "    s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); held.append(s)\n"
         "print('ready', flush=True); time.sleep(600)\n"
     )
-    agent = world.agent("one")
-    floods = [world.popen(sys.executable, "-S", "-c", code, str(world.run / "guard.sock"), stdout=subprocess.PIPE) for _ in range(10)]
+    agent = shared.agent("one")
+    floods = [shared.popen(sys.executable, "-S", "-c", code, str(shared.run / "guard.sock"), stdout=subprocess.PIPE) for _ in range(10)]
     for flood in floods:
         assert flood.stdout is not None and flood.stdout.readline() == b"ready\n"
     time.sleep(0.3)
-    client = GuardClient(world.run / "guard.sock")
+    client = GuardClient(shared.run / "guard.sock")
     assert client.press("all", "flooded", "tester", timeout_s=5)
     client.close()
     assert agent.wait(5) == -signal.SIGKILL
 
 
-def test_descriptors_are_raised_and_too_few_refuse_launches(world: GuardWorld) -> None:
+def test_descriptors_are_raised_and_too_few_refuse_launches(shared: GuardWorld) -> None:
     import resource
 
-    soft, hard = resource.prlimit(world.pid, resource.RLIMIT_NOFILE)
+    soft, hard = resource.prlimit(shared.pid, resource.RLIMIT_NOFILE)
     assert soft == hard
-    agent = world.agent("one")
-    used = len(os.listdir(f"/proc/{world.pid}/fd"))
-    resource.prlimit(world.pid, resource.RLIMIT_NOFILE, (used + 40, hard))
+    agent = shared.agent("one")
+    used = len(os.listdir(f"/proc/{shared.pid}/fd"))
+    resource.prlimit(shared.pid, resource.RLIMIT_NOFILE, (used + 40, hard))
     with pytest.raises(Unavailable):
-        world.supervisor.ticket("two", "process", "managed")
-    resource.prlimit(world.pid, resource.RLIMIT_NOFILE, (used, hard))  # not one more can be opened
-    fd = os.pidfd_open(world.pid)
+        shared.supervisor.ticket("two", "process", "managed")
+    resource.prlimit(shared.pid, resource.RLIMIT_NOFILE, (used, hard))  # not one more can be opened
+    fd = os.pidfd_open(shared.pid)
     signal.pidfd_send_signal(fd, signal.SIGUSR1)
     os.close(fd)
     assert agent.wait(10) == -signal.SIGKILL
-    resource.prlimit(world.pid, resource.RLIMIT_NOFILE, (soft, hard))
-    until(lambda: world.operator.status()["kill"]["done"], "done")
+    resource.prlimit(shared.pid, resource.RLIMIT_NOFILE, (soft, hard))
+    until(lambda: shared.operator.status()["kill"]["done"], "done")
 
 
-def test_the_guard_is_the_last_to_be_taken_by_memory(world: GuardWorld) -> None:
+def test_the_guard_is_the_last_to_be_taken_by_memory(shared: GuardWorld) -> None:
     """Lowering it takes CAP_SYS_RESOURCE (proc(5)), which not every root has."""
     effective = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff"))
     expected = -900 if int(effective.split()[1], 16) & (1 << 24) else int(Path("/proc/self/oom_score_adj").read_text())
-    assert int(Path(f"/proc/{world.pid}/oom_score_adj").read_text()) == expected
+    assert int(Path(f"/proc/{shared.pid}/oom_score_adj").read_text()) == expected
 
 
-def test_the_status_fits_into_a_line_whatever_there_is(world: GuardWorld) -> None:
+def test_the_status_fits_into_a_line_whatever_there_is(shared: GuardWorld) -> None:
     for n in range(60):
-        world.agent(f"agent-with-a-long-name-{n:040d}", confirm=False)
-    world.operator.freeze("all")
-    status = world.operator.status()
+        shared.supervisor.ticket(f"agent-with-a-long-name-{n:040d}", "process", "managed")
+    shared.operator.freeze("all")
+    status = shared.operator.status()
     assert status["agents"] == 60 and status["frozen_n"] == 60 and len(status["frozen"]) < 60
     with pytest.raises(ConsoleError):
-        world.operator.call("status", extra="x" * 5000)
+        shared.operator.call("status", extra="x" * 5000)
