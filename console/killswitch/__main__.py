@@ -21,6 +21,8 @@ from console.killswitch.launches import Launches
 from console.killswitch.peers import inside_an_agent
 
 ALREADY_RUNNING = 75
+DRAIN_S = 5.0
+"""An orderly end waits that long for the disk: what was answered is on it."""
 
 
 def main() -> int:
@@ -127,6 +129,7 @@ def _run(config: Config, told: int | None, socket_mode: int) -> int:
         os.write(told, f"ready {os.getpid()}\n".encode())
         os.close(told)
     doors.serve()
+    guard.clerk.drain(DRAIN_S)
     if guard.tree is not None and desk.nothing_left():
         guard.tree.dismantle()
     return 0

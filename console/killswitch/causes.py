@@ -15,6 +15,7 @@ from console.killswitch import processes
 from console.killswitch.durable import Damaged, Reserve, read_sealed, seal, write_whole
 from console.killswitch.engine_socket import Engine
 from console.killswitch.registry import Held
+from console.killswitch.witness import Witness
 
 SWEEPS = 20
 
@@ -49,6 +50,8 @@ class Causes:
         """Damaged or OSError when it is there but cannot be read."""
         body = read_sealed(self.path)
         if body is None:
+            if Witness(self.path.parent).was_in_use():
+                raise Damaged("causes.json is missing")
             return
         try:
             self.by_agent = {str(a): {c for c in causes if c in CAUSES} for a, causes in body["causes"].items()}

@@ -136,6 +136,13 @@ class Leaf:
         """ "sent", "gone", or why not; never raises."""
         return self._write("cgroup.freeze", b"1" if on else b"0")
 
+    def is_held_frozen(self) -> bool:
+        """Whether somebody asked for it to be frozen (whatever its state is by now). Unreadable reads as not."""
+        try:
+            return (self.path / "cgroup.freeze").read_text().strip() == "1"
+        except OSError:
+            return False
+
     def _write(self, name: str, data: bytes) -> str:
         fd = self._files.get(name)
         if fd is None:

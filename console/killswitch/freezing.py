@@ -31,7 +31,8 @@ class Freezing:
         self.lease_over = False
 
     def restore(self) -> None:
-        """Brings every agent into the state its causes on disk ask for."""
+        """Freezes every agent that has a cause on disk. Thaws nothing: what is frozen without a cause was frozen in the last
+        moments of the guard before, and stays so until an operator thaws it."""
         guard = self._guard
         for cause, is_on in (("heartbeat", True), ("lease", True), ("soft_stop", bool(guard.causes.soft_stop))):
             if guard.causes.having(cause):
@@ -41,10 +42,24 @@ class Freezing:
                 self.freeze(guard.known("all"), cause, "guard")
         if guard.config.lease and guard.causes.lease_until is None:
             guard.causes.lease_until = 0.0
+        self._adopt_frozen()
         with guard.lock:
             for held in guard.registry.held.values():
-                self._apply(held)
+                if guard.causes.of(held.entry.agent_id):
+                    self._apply(held)
         self._tell_holds()
+
+    def _adopt_frozen(self) -> None:
+        guard = self._guard
+        with guard.lock:
+            ids = [h.entry.agent_id for h in guard.registry.held.values() if h.is_held_frozen() and not guard.causes.of(h.entry.agent_id)]
+            for agent_id in ids:
+                guard.causes.add(agent_id, "operator")
+        if ids:
+            guard.notices["causes"] = (
+                f"{len(ids)} agents were frozen and no record says why (the guard ended at once): they stay frozen until they are thawed."
+            )
+            self._record_freeze(sorted(ids), "operator", "guard")
 
     def freeze(self, agent_ids: Iterable[str], cause: str, by: str) -> dict[str, str]:
         """Adds one cause to each agent and stops it; what each write said. Recorded afterwards."""
@@ -222,6 +237,7 @@ class Freezing:
         if on:
             guard.causes.soft_stop = why[:300] or "soft stop"
             self.freeze(guard.known("all"), "soft_stop", "supervisor")
+            guard.record("soft_stop", guard.causes.save)  # before it is answered: nobody says it twice
             if guard.tree is not None:
                 guard.tree.relays.kill()
             return

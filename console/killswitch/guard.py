@@ -67,6 +67,12 @@ class Clerk(threading.Thread):
     def do(self, job: Callable[[], None]) -> None:
         self._jobs.put(job)
 
+    def drain(self, timeout_s: float) -> bool:
+        """Waits until everything asked for so far is done. False when the disk takes longer than that."""
+        done = threading.Event()
+        self.do(done.set)
+        return done.wait(timeout_s)
+
     def run(self) -> None:
         while True:
             job = self._jobs.get()

@@ -79,6 +79,13 @@ class Held:
             or (self.init is not None and self.init.is_alive())
         )
 
+    def is_held_frozen(self) -> bool:
+        """Whether a freezer of its own is on, as far as that can be read."""
+        leaves = [leaf for leaf in (self.leaf, self.container) if leaf is not None and leaf.can_freeze]
+        if not leaves and self.init is not None:
+            return processes.state(self.init.pid) == "T"
+        return any(leaf.is_held_frozen() for leaf in leaves)
+
     def pids(self) -> list[int]:
         """Its processes, as this host sees them."""
         found = [pid for leaf in (self.leaf, self.container) if leaf is not None for pid in leaf.pids()]

@@ -400,3 +400,36 @@ def test_the_timers_freeze_everybody_once(one: Room) -> None:
     one.clerk.work()
     one.freezing.check_timers()
     assert one.clerk.waiting == []
+
+
+# --- a guard that ends at once ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["freeze", "hold", "soft stop"])
+def test_what_was_frozen_and_not_recorded_yet_is_never_thawed_by_a_restart(one: Room, how: str) -> None:
+    one.clerk.work()
+    if how == "freeze":
+        one.freezing.freeze(["one"], "operator", "ann")
+    elif how == "hold":
+        one.freezing.hold("ann")
+    else:
+        one.freezing.soft_stop(True, "bucket unread")
+    one.start()
+    assert one.is_frozen("one") and one.guard.causes.of("one")
+    assert "thaw" not in one.journal() and one.guard.causes.soft_stop == ("bucket unread" if how == "soft stop" else "")
+    if how != "soft stop":
+        assert one.guard.causes.of("one") == {"operator"} and "causes" in one.guard.notices and "freeze" in one.journal()
+        assert one.freezing.thaw(["one"], "operator", "ann") == ["one"] and not one.is_frozen("one")
+
+
+def test_missing_causes_keep_everything_frozen(one: Room) -> None:
+    one.freezing.freeze(["one"], "budget", "x")
+    one.clerk.work()
+    one.guard.causes.path.unlink()
+    one.start()
+    assert one.is_frozen("one") and one.guard.causes.of("one") == {"operator"} and "causes" in one.guard.notices
+
+
+def test_an_agent_that_runs_is_left_running_by_a_restart(one: Room) -> None:
+    one.start()
+    assert not one.is_frozen("one") and one.guard.causes.by_agent == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -399,3 +400,30 @@ def test_with_a_lost_registry_no_kill_is_zero_until_an_unlatch(room: Room, how: 
     assert room.ask("unlatch", generation=state.generation, kills=list(state.kills), by="owner")["ok"]
     room.start()
     assert not room.guard.registry.incomplete and not room.guard.latch.state.latched
+
+
+def test_an_orderly_end_waits_for_what_was_asked_of_the_clerk() -> None:
+    class Last(BaseException):
+        """Ends the clerk's thread."""
+
+    def work() -> None:
+        with contextlib.suppress(Last):
+            clerk.run()
+
+    def end() -> None:
+        raise Last
+
+    clerk, done, stuck = Clerk(), list[int](), threading.Event()
+    clerk.do(lambda: done.append(1))
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert clerk.drain(10) and done == [1]
+
+    def hang() -> None:
+        stuck.wait(10)
+
+    clerk.do(hang)
+    assert not clerk.drain(0.05)
+    stuck.set()
+    clerk.do(end)
+    thread.join(10)
