@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import socket
@@ -28,6 +29,19 @@ def world(state_dir: Path) -> Iterator[GuardWorld]:
         yield made.start()
     finally:
         made.close()
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardWorld]:
+    with contextlib.closing(GuardWorld(tmp_path_factory.mktemp("w"), heartbeat_s=600.0)) as made:
+        yield made.start()
+
+
+@pytest.fixture
+def shared(lasting: GuardWorld) -> Iterator[GuardWorld]:
+    """One guard for all tests that do not read its whole journal."""
+    yield lasting
+    lasting.clear()
 
 
 def is_frozen(world: GuardWorld, agent_id: str) -> bool:
@@ -74,16 +88,16 @@ def test_each_cause_removes_only_itself(world: GuardWorld) -> None:
     assert kinds == [("freeze", "operator"), ("freeze", "budget"), ("thaw", "budget"), ("thaw", "operator")]
 
 
-def test_an_operator_lifts_no_cause_but_its_own(world: GuardWorld) -> None:
-    world.agent("one")
-    world.supervisor.freeze("all", "budget")
+def test_an_operator_lifts_no_cause_but_its_own(shared: GuardWorld) -> None:
+    shared.agent("one")
+    shared.supervisor.freeze("all", "budget")
     with pytest.raises(Conflict):
-        world.operator.thaw("all", "budget")
+        shared.operator.thaw("all", "budget")
     with pytest.raises(Conflict):
-        world.supervisor.thaw("all", "heartbeat")
+        shared.supervisor.thaw("all", "heartbeat")
     with pytest.raises(NotFound):
-        world.operator.freeze(["nobody"])
-    assert is_frozen(world, "one")
+        shared.operator.freeze(["nobody"])
+    assert is_frozen(shared, "one")
 
 
 def test_causes_survive_a_guard_that_is_killed(world: GuardWorld) -> None:
@@ -99,30 +113,30 @@ def test_causes_survive_a_guard_that_is_killed(world: GuardWorld) -> None:
     until(lambda: not is_frozen(world, "one"), "it runs")
 
 
-def test_a_hold_kills_at_its_end(world: GuardWorld) -> None:
-    agent = world.agent("one")
-    peer = Raw(world.run / "guard.sock")
+def test_a_hold_kills_at_its_end(shared: GuardWorld) -> None:
+    agent = shared.agent("one")
+    peer = Raw(shared.run / "guard.sock")
     begun = time.monotonic()
     held = peer.ask(op="hold", by="ann")
-    until(lambda: is_frozen(world, "one"), "frozen at the press")
+    until(lambda: is_frozen(shared, "one"), "frozen at the press")
     assert agent.poll() is None and time.monotonic() - begun < HOLD_S
     assert agent.wait(10) == -signal.SIGKILL and time.monotonic() - begun >= HOLD_S
-    receipt = world.receipt(held["kill_id"])
-    assert receipt["verified_zero"] and receipt["by"] == "ann" and world.operator.status()["latched"]
+    receipt = shared.receipt(held["kill_id"])
+    assert receipt["verified_zero"] and receipt["by"] == "ann" and shared.operator.status()["latched"]
     peer.close()
 
 
-def test_a_hold_let_go_thaws_only_its_own(world: GuardWorld) -> None:
-    one, two = world.agent("one"), world.agent("two")
-    world.operator.freeze(["two"])
-    peer = Raw(world.run / "guard.sock")
+def test_a_hold_let_go_thaws_only_its_own(shared: GuardWorld) -> None:
+    one, two = shared.agent("one"), shared.agent("two")
+    shared.operator.freeze(["two"])
+    peer = Raw(shared.run / "guard.sock")
     held = peer.ask(op="hold", by="ann")
     with pytest.raises(Denied):
-        world.supervisor.ticket("late", "process", "managed")
+        shared.supervisor.ticket("late", "process", "managed")
     assert peer.ask(op="let_go", hold_id=held["hold_id"])["ok"]
     time.sleep(HOLD_S + 0.4)
-    assert one.poll() is None and two.poll() is None and not is_frozen(world, "one") and is_frozen(world, "two")
-    assert not world.operator.status()["latched"] and not peer.ask(op="let_go", hold_id=held["hold_id"])["ok"]
+    assert one.poll() is None and two.poll() is None and not is_frozen(shared, "one") and is_frozen(shared, "two")
+    assert not shared.operator.status()["latched"] and not peer.ask(op="let_go", hold_id=held["hold_id"])["ok"]
     peer.close()
 
 
@@ -145,14 +159,14 @@ def test_a_peer_that_vanishes_in_mid_hold_leaves_everything_frozen(world: GuardW
     assert world.operator.status()["notices"] == []
 
 
-def test_two_holds_and_one_let_go_leave_it_frozen(world: GuardWorld) -> None:
-    world.agent("one")
-    first, second = Raw(world.run / "guard.sock"), Raw(world.run / "guard.sock")
+def test_two_holds_and_one_let_go_leave_it_frozen(shared: GuardWorld) -> None:
+    shared.agent("one")
+    first, second = Raw(shared.run / "guard.sock"), Raw(shared.run / "guard.sock")
     a, b = first.ask(op="hold", by="ann"), second.ask(op="hold", by="ben")
     first.ask(op="let_go", hold_id=a["hold_id"])
-    assert is_frozen(world, "one")
+    assert is_frozen(shared, "one")
     second.ask(op="let_go", hold_id=b["hold_id"])
-    until(lambda: not is_frozen(world, "one"), "it runs")
+    until(lambda: not is_frozen(shared, "one"), "it runs")
     first.close()
     second.close()
 
@@ -161,11 +175,12 @@ def test_a_silent_supervisor_freezes_its_agents_until_it_is_back(state_dir: Path
     world = GuardWorld(state_dir, heartbeat_s=FAST)
     try:
         world.start()
-        world.supervisor.heartbeat(planned_restart_s=3.0)
+        world.supervisor.heartbeat(planned_restart_s=60)
         world.agent("one")
         world.agent("two")
         world.operator.freeze(["two"])
-        time.sleep(FAST + 0.6)
+        world.supervisor.heartbeat(planned_restart_s=2.0)
+        time.sleep(FAST + 0.4)
         assert not is_frozen(world, "one")  # it had said that it would be away
         until(lambda: is_frozen(world, "one"), "frozen")
         assert causes(world) == {"one": ["heartbeat"], "two": ["heartbeat", "operator"]}
@@ -228,11 +243,11 @@ def test_soft_stop_is_durable_and_refuses_launches(world: GuardWorld) -> None:
     world.agent("two")
 
 
-def test_frozen_agents_die_at_once(world: GuardWorld) -> None:
-    agent = world.agent("one")
-    world.operator.freeze("all")
-    until(lambda: is_frozen(world, "one"), "frozen")
-    client = GuardClient(world.run / "guard.sock")
-    receipt = world.receipt(client.press("all", "x", "y"))
+def test_frozen_agents_die_at_once(shared: GuardWorld) -> None:
+    agent = shared.agent("one")
+    shared.operator.freeze("all")
+    until(lambda: is_frozen(shared, "one"), "frozen")
+    client = GuardClient(shared.run / "guard.sock")
+    receipt = shared.receipt(client.press("all", "x", "y"))
     client.close()
     assert receipt["verified_zero"] and agent.wait(5) == -signal.SIGKILL

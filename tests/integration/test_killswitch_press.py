@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -31,38 +32,57 @@ def world(state_dir: Path) -> Iterator[GuardWorld]:
         made.close()
 
 
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardWorld]:
+    with contextlib.closing(GuardWorld(tmp_path_factory.mktemp("w"), heartbeat_s=600.0)) as made:
+        yield made.start()
+
+
+@pytest.fixture
+def shared(lasting: GuardWorld) -> Iterator[GuardWorld]:
+    """One guard for all tests that neither end it nor count its generations."""
+    yield lasting
+    lasting.clear()
+
+
+@pytest.fixture
+def impatient(state_dir: Path) -> Iterator[GuardWorld]:
+    """Its guard gives up after 1.5 s."""
+    with contextlib.closing(GuardWorld(state_dir)) as made:
+        yield made.start_impatient()
+
+
 def press(world: GuardWorld, scope: str | list[str] = "all") -> dict[str, object]:
     receipt = press_and_wait(world.state, world.run, world.instance, scope, "test", "tester", timeout_s=30)
     return receipt.as_json()
 
 
-def test_hostile_trees_end_proven_and_bystanders_live(world: GuardWorld) -> None:
+def test_hostile_trees_end_proven_and_bystanders_live(shared: GuardWorld) -> None:
     with decoys() as others:
         for n in range(3):
-            world.python(f"hostile-{n}", HOSTILE_TREE, "24", pids_max=200)
-        world.python("bomb", FORK_BOMB, pids_max=150)
-        until(lambda: len(world.oracle("bomb")) > 100, "the bomb has grown")
-        until(lambda: all(len(world.oracle(f"hostile-{n}")) > 24 for n in range(3)), "the trees have grown")
-        receipt = press_and_wait(world.state, world.run, world.instance, "all", "test", "tester", timeout_s=30)
+            shared.python(f"hostile-{n}", HOSTILE_TREE, "24", pids_max=200)
+        shared.python("bomb", FORK_BOMB, pids_max=150)
+        until(lambda: len(shared.oracle("bomb")) > 100, "the bomb has grown")
+        until(lambda: all(len(shared.oracle(f"hostile-{n}")) > 24 for n in range(3)), "the trees have grown")
+        receipt = press_and_wait(shared.state, shared.run, shared.instance, "all", "test", "tester", timeout_s=30)
         assert receipt.verified_zero and receipt.complete and not receipt.survivors, receipt
         assert {t.outcome for t in receipt.targets} == {Outcome.PROVEN_ZERO}
-        assert [world.oracle(a) for a in ("hostile-0", "hostile-1", "hostile-2", "bomb")] == [[], [], [], []]
+        assert [shared.oracle(a) for a in ("hostile-0", "hostile-1", "hostile-2", "bomb")] == [[], [], [], []]
         assert exit_code(receipt) == 0
         assert all(p.poll() is None for p in others)
     steps = {s.name: s.status for s in receipt.steps}
     assert steps == dict.fromkeys((StepName.LATCH, StepName.REFUSE, StepName.SIGNAL, StepName.ZERO, StepName.SECOND_LOOK), StepStatus.OK)
 
 
-def test_receipt_on_disk_names_what_was_killed(world: GuardWorld) -> None:
-    world.agent("one", confirm=True)
-    time.sleep(1.3)
-    kill_id = world.operator.press("all", "why", "who", "12:abc")
-    saved = receipt_from_json(world.receipt(kill_id))
+def test_receipt_on_disk_names_what_was_killed(shared: GuardWorld) -> None:
+    shared.agent("one", confirm=True)
+    kill_id = shared.operator.press("all", "why", "who", "12:abc")
+    saved = receipt_from_json(shared.receipt(kill_id))
     target = saved.targets[0]
-    assert (saved.reason, saved.by, saved.order, saved.scope, saved.instance_id) == ("why", "who", "12:abc", "all", world.instance)
+    assert (saved.reason, saved.by, saved.order, saved.scope, saved.instance_id) == ("why", "who", "12:abc", "all", shared.instance)
     assert target.evidence["populated"] == 0 and target.evidence["pids_before"][0]["cmdline"] == "/bin/sleep 600"
-    assert target.evidence["inode"] > 0 and world.instance in target.evidence["cgroup"]
-    assert (world.state / "guard" / "receipts" / f"{kill_id}.json").stat().st_mode & 0o777 == 0o600
+    assert target.evidence["inode"] > 0 and shared.instance in target.evidence["cgroup"]
+    assert (shared.state / "guard" / "receipts" / f"{kill_id}.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_list_kills_only_those_and_leaves_no_latch(world: GuardWorld) -> None:
@@ -78,8 +98,8 @@ def test_a_list_kills_only_those_and_leaves_no_latch(world: GuardWorld) -> None:
     world.agent("third")
 
 
-def test_an_unknown_agent_is_never_green(world: GuardWorld) -> None:
-    receipt = press_and_wait(world.state, world.run, world.instance, ["nobody"], "x", "tester", timeout_s=20)
+def test_an_unknown_agent_is_never_green(shared: GuardWorld) -> None:
+    receipt = press_and_wait(shared.state, shared.run, shared.instance, ["nobody"], "x", "tester", timeout_s=20)
     assert not receipt.verified_zero and receipt.targets[0].outcome is Outcome.NOT_PROVEN
     assert exit_code(receipt) == 9
 
@@ -102,13 +122,13 @@ def test_nothing_starts_while_latched_and_unlatch_needs_everything(world: GuardW
     world.agent("after")
 
 
-def test_a_press_between_ticket_and_confirmation_wins(world: GuardWorld) -> None:
-    ticket = world.supervisor.ticket("racer", "process", "managed")
-    press(world)
-    process = world.popen("/bin/sleep", "600")
+def test_a_press_between_ticket_and_confirmation_wins(shared: GuardWorld) -> None:
+    ticket = shared.supervisor.ticket("racer", "process", "managed")
+    press(shared)
+    process = shared.popen("/bin/sleep", "600")
     Path(ticket["leaf"], "cgroup.procs").write_text(str(process.pid))  # it enters its leaf only now
     with pytest.raises(Killed):
-        world.supervisor.confirm("racer", ticket["generation"], process.pid, ticks(process.pid))
+        shared.supervisor.confirm("racer", ticket["generation"], process.pid, ticks(process.pid))
     assert process.wait(5) == -signal.SIGKILL  # whatever rises among the killed is struck
 
 
@@ -208,14 +228,14 @@ def test_press_without_guard_takes_a_list_too(world: GuardWorld) -> None:
     assert not world.operator.status()["latched"]
 
 
-def test_sigusr1_presses_everything(world: GuardWorld) -> None:
-    agent = world.agent("one")
-    end(world.pid, signal.SIGUSR1)
+def test_sigusr1_presses_everything(shared: GuardWorld) -> None:
+    agent = shared.agent("one")
+    end(shared.pid, signal.SIGUSR1)
     assert agent.wait(10) == -signal.SIGKILL
-    until(lambda: world.operator.status()["latched"], "latched")
+    until(lambda: shared.operator.status()["latched"], "latched")
 
 
-def test_an_agent_may_ask_for_nothing(world: GuardWorld) -> None:
+def test_an_agent_may_ask_for_nothing(shared: GuardWorld) -> None:
     code = (
         "import socket,sys,json\n"
         "for name,op in (('guard.sock','press'),('guard.sock','status'),('guard.sock','hold'),('guard-supervisor.sock','heartbeat')):\n"
@@ -224,18 +244,18 @@ def test_an_agent_may_ask_for_nothing(world: GuardWorld) -> None:
         "    print(s.recv(4096).decode().strip(), flush=True)\n"
         "import time; time.sleep(600)\n"
     )
-    bystander = world.agent("bystander")
-    agent = world.python("rogue", code, str(world.run), stdout=subprocess.PIPE)
+    bystander = shared.agent("bystander")
+    agent = shared.python("rogue", code, str(shared.run), stdout=subprocess.PIPE)
     assert agent.stdout is not None
     answers = [json.loads(agent.stdout.readline()) for _ in range(4)]
     assert [a["ok"] for a in answers] == [False] * 4 and {a["kind"] for a in answers} == {"Denied"}
-    assert bystander.poll() is None and not world.operator.status()["latched"]
-    assert any("refused" in n for n in world.operator.status()["notices"])
+    assert bystander.poll() is None and not shared.operator.status()["latched"]
+    assert any("refused" in n for n in shared.operator.status()["notices"])
 
 
-def test_a_peer_in_another_pid_namespace_may_press_but_not_thaw(world: GuardWorld) -> None:
-    world.agent("one")
-    world.operator.freeze("all")
+def test_a_peer_in_another_pid_namespace_may_press_but_not_thaw(shared: GuardWorld) -> None:
+    shared.agent("one")
+    shared.operator.freeze("all")
     code = (
         "import socket,sys,json\n"
         "s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]+'/guard.sock')\n"
@@ -243,49 +263,51 @@ def test_a_peer_in_another_pid_namespace_may_press_but_not_thaw(world: GuardWorl
         "    s.sendall(json.dumps({'op':op,'scope':'all','reason':'','by':'x'}).encode()+b'\\n')\n"
         "    print(s.recv(4096).decode().strip(), flush=True)\n"
     )
-    stranger = world.popen("/usr/bin/unshare", "--pid", "--fork", sys.executable, "-S", "-c", code, str(world.run), stdout=subprocess.PIPE)
+    stranger = shared.popen(
+        "/usr/bin/unshare", "--pid", "--fork", sys.executable, "-S", "-c", code, str(shared.run), stdout=subprocess.PIPE
+    )
     assert stranger.stdout is not None
     thaw, pressed = (json.loads(stranger.stdout.readline()) for _ in range(2))
     assert not thaw["ok"] and thaw["kind"] == "Denied" and pressed["ok"]
 
 
-def test_the_operators_socket_has_no_supervisors_operation(world: GuardWorld) -> None:
+def test_the_operators_socket_has_no_supervisors_operation(shared: GuardWorld) -> None:
     for op in ("ticket", "confirm", "heartbeat", "lease", "soft_stop", "unlatch", "halt", "forget", "quit"):
         with pytest.raises(ConsoleError):
-            world.operator.call(op)
+            shared.operator.call(op)
 
 
-def test_a_process_outside_its_leaf_is_not_confirmed(world: GuardWorld) -> None:
-    ticket = world.supervisor.ticket("outside", "process", "managed")
-    process = world.popen("/bin/sleep", "600")
+def test_a_process_outside_its_leaf_is_not_confirmed(shared: GuardWorld) -> None:
+    ticket = shared.supervisor.ticket("outside", "process", "managed")
+    process = shared.popen("/bin/sleep", "600")
     with pytest.raises(Denied):
-        world.supervisor.confirm("outside", ticket["generation"], process.pid, ticks(process.pid))
+        shared.supervisor.confirm("outside", ticket["generation"], process.pid, ticks(process.pid))
     with pytest.raises(Denied):
-        world.supervisor.confirm("outside", ticket["generation"], process.pid, ticks(process.pid) + 1)
+        shared.supervisor.confirm("outside", ticket["generation"], process.pid, ticks(process.pid) + 1)
     with pytest.raises(NotFound):
-        world.supervisor.confirm("ghost", 0, process.pid, ticks(process.pid))
+        shared.supervisor.confirm("ghost", 0, process.pid, ticks(process.pid))
 
 
-def test_a_stray_that_left_its_leaf_is_hunted_by_its_marks(world: GuardWorld) -> None:
-    env = {**os.environ, "WATCHFLOOR_AGENT_ID": "escapee", "WATCHFLOOR_INSTANCE": world.instance}
+def test_a_stray_that_left_its_leaf_is_hunted_by_its_marks(shared: GuardWorld) -> None:
+    env = {**os.environ, "WATCHFLOOR_AGENT_ID": "escapee", "WATCHFLOOR_INSTANCE": shared.instance}
     foreign = {**env, "WATCHFLOOR_INSTANCE": "00000000"}
-    world.agent("escapee", env=env)
-    stray = world.popen("/bin/sleep", "600", env=env)  # a root agent can write itself into another cgroup
-    other = world.popen("/bin/sleep", "600", env=foreign)
-    receipt = press_and_wait(world.state, world.run, world.instance, "all", "stray", "tester")
+    shared.agent("escapee", env=env)
+    stray = shared.popen("/bin/sleep", "600", env=env)  # a root agent can write itself into another cgroup
+    other = shared.popen("/bin/sleep", "600", env=foreign)
+    receipt = press_and_wait(shared.state, shared.run, shared.instance, "all", "stray", "tester")
     assert stray.wait(5) == -signal.SIGKILL and other.poll() is None
     assert receipt.verified_zero and str(stray.pid) in json.dumps(receipt.targets[0].evidence["strays"])
 
 
-def test_not_proven_is_said_with_pid_state_and_place(world: GuardWorld) -> None:
+def test_not_proven_is_said_with_pid_state_and_place(impatient: GuardWorld) -> None:
     """A task frozen by a v1 freezer ignores SIGKILL until it is thawed: a survivor on demand."""
-    freezer = Path(f"/sys/fs/cgroup/freezer/watchfloor-{world.instance}")
+    freezer = Path(f"/sys/fs/cgroup/freezer/watchfloor-{impatient.instance}")
     freezer.mkdir()
     try:
-        agent = world.agent("stuck")
+        agent = impatient.agent("stuck")
         (freezer / "cgroup.procs").write_text(str(agent.pid))
         (freezer / "freezer.state").write_text("FROZEN")
-        receipt = press_and_wait(world.state, world.run, world.instance, "all", "stuck", "tester", timeout_s=30)
+        receipt = press_and_wait(impatient.state, impatient.run, impatient.instance, "all", "stuck", "tester", timeout_s=30)
         assert not receipt.verified_zero and exit_code(receipt) == 9
         assert [(s.agent_id, s.pid, s.state) for s in receipt.survivors] == [("stuck", agent.pid, "D")]
         assert receipt.targets[0].outcome is Outcome.NOT_PROVEN and receipt.survivors[0].wchan not in ("", None)
@@ -297,25 +319,27 @@ def test_not_proven_is_said_with_pid_state_and_place(world: GuardWorld) -> None:
         freezer.rmdir()
 
 
-def test_forget_refuses_while_alive_and_removes_the_leaf(world: GuardWorld) -> None:
-    agent = world.agent("one", pids_max=50)
-    leaf = Path(f"/sys/fs/cgroup/unified/watchfloor-{world.instance}/agents")
-    assert world.supervisor.call("procs", agent_id="one")["pids"] == [agent.pid]
+def test_forget_refuses_while_alive_and_removes_the_leaf(shared: GuardWorld) -> None:
+    agent = shared.agent("one", pids_max=50)
+    leaf = Path(f"/sys/fs/cgroup/unified/watchfloor-{shared.instance}/agents")
+    assert shared.supervisor.call("procs", agent_id="one")["pids"] == [agent.pid]
     with pytest.raises(Conflict):
-        world.supervisor.forget("one")
+        shared.supervisor.forget("one")
     agent.kill()
     agent.wait()
-    world.supervisor.forget("one")
+    shared.supervisor.forget("one")
     until(lambda: not list(leaf.glob("one-*")), "the leaf is removed")
-    assert processes.is_alive(world.pid)
+    assert processes.is_alive(shared.pid)
 
 
 FEW_DESCRIPTORS = r"""
-import json, resource, sys
+import functools, json, resource, sys
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 from console.domain.kill import exit_code
+from console.killswitch import press, reaper
 from console.killswitch.press import press_without_guard
+press.Kill = functools.partial(reaper.Kill, limit_s=1.5)  # it would give up after 5 s
 ids = [f"a{n:02d}" for n in range(20)]
 receipt = press_without_guard(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], ids, "few descriptors", "t")
 print(json.dumps({"exit": int(exit_code(receipt)), "proven": [t.agent_id for t in receipt.targets if t.outcome == "proven_zero"]}))

@@ -35,7 +35,7 @@ def world(state_dir: Path) -> Iterator[GuardWorld]:
 
 @pytest.fixture(scope="module")
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardWorld]:
-    with contextlib.closing(GuardWorld(tmp_path_factory.mktemp("w"))) as made:
+    with contextlib.closing(GuardWorld(tmp_path_factory.mktemp("w"), heartbeat_s=600.0)) as made:
         yield made.start()
 
 
