@@ -20,6 +20,7 @@ from console.killswitch.receipts import receipt_bytes
 
 SUPERVISOR_CAUSES = tuple(c for c in CAUSES if c not in ("hold", "heartbeat", "lease", "soft_stop"))
 CHUNK = 2000
+MOST_READERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Op:
     doors: tuple[str, ...]
     slow: bool = False
     """Waits for the disk: the clerk does it."""
+    at_once: Callable[[dict[str, Any]], None] | None = None
+    """What must not wait for the clerk: done by the loop when the line is read."""
     loosens: bool = False
     """Refused on any doubt about the peer."""
 
@@ -72,11 +75,13 @@ class Desk:
         self._guard = guard
         self._freezing = freezing
         self._launches = launches
+        self._reading: dict[tuple[str, int], str] = {}
+        """Receipts as they were when somebody (by pid) asked for their first piece."""
         both, own = ("operator", "supervisor"), ("supervisor",)
         self.ops: dict[str, Op] = {
             "press": Op(self._press, both),
             "hold": Op(self._hold, both),
-            "let_go": Op(self._let_go, both, slow=True, loosens=True),
+            "let_go": Op(self._let_go, both, slow=True, at_once=self._stop_clock, loosens=True),
             "freeze": Op(lambda m, p: self._freeze(m, p, ("operator",)), ("operator",)),
             "thaw": Op(lambda m, p: self._thaw(m, p, ("operator",)), ("operator",), slow=True, loosens=True),
             "status": Op(lambda m, p: self._status(), both),
@@ -126,6 +131,9 @@ class Desk:
     def _hold(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         hold = self._freezing.hold(str(message.get("by", ""))[:100])
         return {"hold_id": hold.hold_id, "kill_id": hold.kill_id}
+
+    def _stop_clock(self, message: dict[str, Any]) -> None:
+        self._freezing.stop_clock(text(message, "hold_id", limit=40))
 
     def _let_go(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         thawed = self._freezing.let_go(text(message, "hold_id", limit=40), str(message.get("by", ""))[:100])
@@ -183,9 +191,13 @@ class Desk:
 
     def _receipt(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         """A piece of the receipt's text, for when the disk could not take it."""
-        raw = receipt_bytes(self._kill(message).receipt()).decode()
-        offset = whole(message, "offset", 0)
-        end = offset + CHUNK
+        kill, offset = self._kill(message), whole(message, "offset", 0)
+        key = (kill.order.kill_id, peer.pid)
+        if offset == 0 or key not in self._reading:  # all pieces come from one text: a receipt goes on changing
+            while len(self._reading) >= MOST_READERS:
+                self._reading.pop(next(iter(self._reading)))
+            self._reading[key] = receipt_bytes(kill.receipt()).decode()
+        raw, end = self._reading[key], offset + CHUNK
         return {"text": raw[offset:end], "next": end if end < len(raw) else None}
 
     def _status(self) -> dict[str, Any]:

@@ -222,6 +222,8 @@ class Doors:
             message = decode(line)
             op = self._desk.find(message.get("op"), connection.door)
             self._check_peer(connection, op, message)
+            if op.at_once is not None:
+                op.at_once(message)
         except (ValueError, RecursionError):
             self._reply(connection, {"ok": False, "error": "That is not one JSON object on a line.", "remedy": "", "kind": "UsageProblem"})
             return

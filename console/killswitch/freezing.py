@@ -128,13 +128,19 @@ class Freezing:
         self.freeze(ids, "hold", by)
         return hold
 
+    def stop_clock(self, hold_id: str) -> None:
+        """Whoever let go in time kills nothing, however slow the disk is: frozen until the thaw is recorded."""
+        hold = self._guard.causes.holds.get(hold_id)
+        if hold is not None and hold.deadline is not None:
+            hold.deadline, hold.why = None, "letting go is being recorded"
+
     def let_go(self, hold_id: str, by: str) -> list[str]:
         """Thaws what this hold froze, and nothing that another hold still holds. NotFound when it is over (or killed)."""
         holds = self._guard.causes.holds
         hold = holds.get(hold_id)
         if hold is None:
             raise NotFound("There is no such hold: it was let go, or it ended in a kill.", "watchfloor status says which.")
-        was, hold.deadline = hold.deadline, None  # from here on it does not fire
+        self.stop_clock(hold_id)
         others = {agent for other in holds.values() if other is not hold for agent in other.agents}
         holds.pop(hold_id, None)
         try:
@@ -143,7 +149,7 @@ class Freezing:
                 self._save_holds()
         except NotRecorded:
             holds[hold_id] = hold
-            hold.why = "letting go could not be recorded" if was is not None else hold.why
+            hold.why = "letting go could not be recorded"
             raise
         finally:
             self._tell_holds()

@@ -444,3 +444,17 @@ def test_housekeeping_obeys_the_disk_and_looks_at_agents(hall: Hall, monkeypatch
     hall.turn()
     hall.room.clerk.work()
     assert hall.room.guard.latch.state.latched and "latch" in hall.room.guard.notices
+
+
+def test_a_hold_let_go_in_time_kills_nothing_however_slow_the_disk(hall: Hall) -> None:
+    held = hall.room.agent("one")
+    end = hall.connect()
+    hold_id = hall.ask(end, op="hold", by="ann")["hold_id"]
+    hall.room.now += HOLD_S / 2
+    hall.send(end, encode({"op": "let_go", "hold_id": hold_id}))
+    hall.room.now += 10 * HOLD_S  # the clerk is stuck all the while
+    hall.turn()
+    assert not hall.room.guard.latch.state.latched and hall.room.is_frozen("one") and held.is_populated()
+    hall.room.clerk.work()
+    hall.turn()
+    assert decode(hall.heard(end))["thawed"] == 1 and not hall.room.is_frozen("one")
