@@ -8,7 +8,7 @@ import time
 
 from console import __version__
 from console.api import messages as m
-from console.domain.agent import Agent, AgentId, ControlLevel
+from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.command import Record, SwitchNetwork
 from console.domain.errors import Conflict, ConsoleError
 from console.domain.network import NetworkMode
@@ -22,6 +22,7 @@ from console.supervisor.stop import StopDesk
 from console.supervisor.views import agent_view, receipt_row
 
 MAX_OUTPUT = 64 * 1024
+FREEZE_ROUNDS = 200
 
 
 class Desk:
@@ -172,6 +173,22 @@ class Desk:
         elif len(ids) == 1:
             raise Conflict(f"{verb} is not possible: {failed[ids[0]]}.", "watchfloor fleet shows its state.")
         return m.ActView(agents=[str(i) for i in todo], failed=failed)
+
+    async def freeze_tree(self, root: AgentId, by: str) -> m.ActView:
+        """Freezes until nothing below is left running: what was starting when the first freeze went out is frozen as soon as it runs."""
+        state = self.parts.core.state
+        frozen: dict[AgentId, None] = {}
+        for round_ in range(FREEZE_ROUNDS):
+            live = [i for i in state.subtree(root) if i in state.live]
+            ready = [i for i in live if not self.can(state.agents[i])["freeze"] and state.agents[i].state is not AgentState.STARTING]
+            if ready:
+                await self._act("freeze", ready, by)
+                frozen.update(dict.fromkeys(ready))
+            elif not any(state.agents[i].state is AgentState.STARTING for i in live):
+                break
+            await asyncio.sleep(0.05 if round_ else 0)
+        failed = {i: self.can(state.agents[i])["freeze"] for i in state.subtree(root) if i not in frozen}
+        return m.ActView(agents=[str(i) for i in frozen], failed={str(i): why or "it is still starting" for i, why in failed.items()})
 
     async def _act(self, verb: str, ids: list[AgentId], by: str) -> None:
         parts = self.parts

@@ -214,6 +214,8 @@ class OperatorRoutes:
         if verb == "kill":
             receipt = await self._desk.stop.kill(ids, body.reason or "operator", self._by(request))
             return Response(json.dumps(receipt.as_json()), media_type="application/json")
+        if verb == "freeze" and body.tree:
+            return answer(await self._desk.freeze_tree(agent_id, self._by(request)))
         return answer(await self._desk.act(verb, ids, self._by(request)))
 
     async def _kill_switch_change(self, request: Request) -> Response:
