@@ -9,7 +9,9 @@ import pytest
 
 from console.domain.errors import UsageProblem
 from console.domain.guard import LINE_LIMIT
-from console.killswitch.desk import _fit, number, scope_of, text, whole
+from console.domain.kill import StepName, StepStatus
+from console.killswitch.desk import MOST_READERS, _fit, number, scope_of, text, whole
+from tests.fakes.guard_room import Room
 
 
 @pytest.mark.parametrize("value", [None, 1, [], "x" * 501])
@@ -44,3 +46,25 @@ def test_a_status_is_cut_to_a_line() -> None:
         "holds": [{"h": "x" * 40}] * 30,
     }
     assert len(json.dumps(_fit(answer))) < LINE_LIMIT
+
+
+def test_all_pieces_of_a_receipt_are_of_one_text(room: Room) -> None:
+    """The receipt goes on changing while it is read: its time runs, a late disk decides a step."""
+    kill = room.guard.press("all", "r" * 500, "who")
+    words = [f"{n}: " + "x" * 200 for n in range(20)]
+    kill.excluded += words
+    text, rounds, offset = "", 0, 0
+    while True:
+        piece = room.ask("receipt", "operator", kill_id=kill.order.kill_id, offset=offset)
+        kill.note(StepName.LATCH, StepStatus.FAILED, "y" * (7 * rounds))
+        text, rounds = text + piece["text"], rounds + 1
+        if piece["next"] is None:
+            break
+        offset = piece["next"]
+    assert rounds > 2 and json.loads(text)["excluded"] == words
+
+
+def test_receipts_being_read_stay_bounded(room: Room) -> None:
+    for _ in range(3 * MOST_READERS):
+        room.ask("receipt", "operator", kill_id=room.guard.press(["ghost"], "", "").order.kill_id, offset=0)
+    assert len(room.desk._reading) == MOST_READERS
