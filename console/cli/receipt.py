@@ -1,4 +1,4 @@
-"""``watchfloor receipt list | show``: what was killed, when, and what was proven."""
+"""``watchfloor receipt list | show | verify``: what was killed, when, what was proven, and by whose key it is sealed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import typer
 from rich.table import Table
 
 from console.cli import out
-from console.cli.later import add_later
 from console.cli.link import connect
 from console.cli.options import Json, StateDir, new_app
+from console.cli.receipt_verify import verify
 from console.cli.receipts import show_receipt
 
 app = new_app("Receipts of kills: what was stopped, and the proof.", no_args_is_help=True)
@@ -60,4 +60,4 @@ def show(
     return 0
 
 
-add_later(app, "verify", "receipts are not signed yet; their kills are in the audit log: watchfloor audit verify")
+app.command("verify")(verify)
