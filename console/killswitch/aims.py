@@ -15,6 +15,7 @@ from console.killswitch.cgroups import Leaf, Mount, Refused, container_folder
 from console.killswitch.engine_socket import Engine, EngineSilent
 from console.killswitch.registry import Held
 
+CAN_LEAVE_NOTE = "It may leave its cgroup and has no PID namespace: what it started elsewhere can only be looked for."
 BEST_EFFORT_NOTE = "It shares this PID namespace and has no cgroup: what it started can only be looked for."
 
 
@@ -43,8 +44,10 @@ class Aim:
 
     @property
     def is_best_effort(self) -> bool:
-        """No cgroup and no PID namespace of its own: no kernel proof exists."""
+        """No PID namespace of its own, and no cgroup or one that it may leave: no kernel proof exists."""
         held = self.held
+        if held is not None and held.entry.can_leave:
+            return True
         if held is None or held.leaf is not None or held.container is not None or held.entry.leaf or held.entry.container_leaf:
             return False
         return held.entry.kind == "process" and held.entry.confirmed and held.entry.pid_namespace == 0
@@ -105,7 +108,7 @@ class Aim:
     def give_up(self, ms: float) -> None:
         """The time is over and zero was not seen."""
         if self.outcome is Outcome.DYING:
-            self.outcome = Outcome.BEST_EFFORT if self.is_best_effort else Outcome.NOT_PROVEN
+            self.outcome = Outcome.NOT_PROVEN
             self.ms = round(ms, 3)
             self.why = self.why or self._why_not()
 
@@ -118,9 +121,7 @@ class Aim:
             return self.held.doubt
         if self.held.unopened:
             return f"Its cgroup or its process could not be opened: {self.held.unopened}."
-        if self.is_best_effort:
-            return BEST_EFFORT_NOTE
-        return "Still there after SIGKILL."
+        return f"Still there after SIGKILL. {self._note()}".strip()
 
     def survivors(self) -> list[Survivor]:
         """What is left of it, with state and wait channel."""
@@ -151,7 +152,9 @@ class Aim:
         return Target(self.agent_id, self.control_level, self.outcome, self.ms, evidence)
 
     def _note(self) -> str:
-        return BEST_EFFORT_NOTE if self.is_best_effort else ""
+        if not self.is_best_effort:
+            return ""
+        return CAN_LEAVE_NOTE if self.held is not None and self.held.entry.can_leave else BEST_EFFORT_NOTE
 
     def _method(self) -> str:
         held = self.held

@@ -122,6 +122,7 @@ class Launches:
             if (held.entry.pid, held.entry.start_ticks, held.entry.container_id) != (pid, start_ticks, container_id):
                 raise Conflict(f"Agent {agent_id} is confirmed already, with another process.", "Abort this launch.")
         held.look()
+        self._tell_best_effort()
         try:
             guard.registry.save()
         except OSError as error:
@@ -164,7 +165,7 @@ class Launches:
         where = mount.locate(line) if mount and line is not None else None
         if held.leaf is not None and not is_among(where, (held.leaf.path,)):
             raise Denied(f"Process {init.pid} is not in the leaf of its ticket.", "Enter the leaf before confirming; abort this launch.")
-        return entry, None
+        return replace(entry, can_leave=held.leaf is not None and not namespace and _can_leave(init.pid, held.leaf)), None
 
     def _identify_container(self, entry: Entry, pid: int, container_id: str) -> tuple[Entry, Leaf | None]:
         if not CONTAINER_ID.match(container_id):
@@ -193,10 +194,22 @@ class Launches:
                 raise Conflict(f"Agent {agent_id} still has processes.", "Kill it first, or wait until it has ended.")
             guard.registry.retire(agent_id)
             guard.causes.by_agent.pop(agent_id, None)
+        self._tell_best_effort()
         guard.record("registry", guard.registry.save, guard.causes.save)
         if not guard.is_killing():
             guard.registry.sweep()
         return {"known": True}
+
+    def _tell_best_effort(self) -> None:
+        """Said before any press: what of these agents no kill can prove."""
+        guard = self._guard
+        with guard.lock:
+            count = sum(1 for held in guard.registry.held.values() if held.entry.can_leave)
+        guard.notices.pop("best-effort", None)
+        if count:
+            guard.notices["best-effort"] = (
+                f"{count} agents may leave their cgroup and have no PID namespace: a kill of them is best effort."
+            )
 
     def procs(self, agent_id: str) -> dict[str, Any]:
         """How many processes an agent has, and the first hundred."""
@@ -205,6 +218,16 @@ class Launches:
             raise NotFound(f"Agent {agent_id} is not registered.", "watchfloor fleet lists them.")
         pids = held.pids()
         return {"count": len(pids), "pids": pids[:100]}
+
+
+def _can_leave(pid: int, leaf: Leaf) -> bool:
+    """Whether the process may write the cgroup.procs of our tree: it is root, or owns the leaf. Unknown reads as yes."""
+    uids = processes.uids(pid)
+    try:
+        owners = {0, leaf.path.stat().st_uid}
+    except OSError:
+        return True
+    return not uids or bool(uids & owners)
 
 
 def _open_container(folder: Path, mount: Mount) -> Leaf:

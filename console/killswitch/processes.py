@@ -98,6 +98,14 @@ def cgroup_line(pid: int | str, controller: str = "") -> str | None:
     return None
 
 
+def uids(pid: int) -> set[int]:
+    """Real, effective, saved and filesystem uid; empty when unknown."""
+    for line in _read(pid, "status").splitlines():
+        if line.startswith(b"Uid:"):
+            return {int(word) for word in line.split()[1:]}
+    return set()
+
+
 def pid_namespace(pid: int | str) -> int | None:
     """Inode of the PID namespace; None when it cannot be read."""
     try:

@@ -36,6 +36,8 @@ class Entry:
     start_ticks: int = 0
     pid_namespace: int = 0
     """Inode of its own PID namespace; 0 when it shares ours."""
+    can_leave: bool = False
+    """It may move itself out of its cgroup (as root, or as the owner of the leaf) and has no PID namespace: no proof holds it."""
     container_id: str = ""
     container_leaf: str = ""
     container_inode: int = 0

@@ -49,7 +49,10 @@ while True:
 """
 ENTER = """import os,sys
 for f in sys.argv[1].split('|'): open(f+'/cgroup.procs','w').write('0')
+if os.environ.get('ENTER_AS'): uid=int(os.environ.pop('ENTER_AS')); os.setgroups([]); os.setgid(uid); os.setuid(uid)
 os.execvpe(sys.argv[2],sys.argv[2:],os.environ)"""
+NOBODY = {**os.environ, "ENTER_AS": "65534"}
+"""Environment of an agent that cannot leave its leaf: it is not root."""
 IMPATIENT = """import functools, sys
 from console.killswitch import guard, reaper
 reaper.LAST_LOOK_S = 0.5

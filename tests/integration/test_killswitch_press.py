@@ -20,7 +20,11 @@ from console.domain.kill import Outcome, StepName, StepStatus, exit_code, receip
 from console.killswitch import processes
 from console.killswitch.client import GuardClient
 from console.killswitch.press import press_and_wait, press_without_guard
-from tests.fakes.guard_world import FORK_BOMB, HOSTILE_TREE, GuardWorld, decoys, end, ticks, until
+from tests.fakes.guard_world import FORK_BOMB, HOSTILE_TREE, NOBODY, GuardWorld, decoys, end, ticks, until
+
+
+PYTHON = ("/usr/bin/python3", "-S", "-c")
+"""One that nobody may run as well."""
 
 
 @pytest.fixture
@@ -60,8 +64,8 @@ def press(world: GuardWorld, scope: str | list[str] = "all") -> dict[str, object
 def test_hostile_trees_end_proven_and_bystanders_live(shared: GuardWorld) -> None:
     with decoys() as others:
         for n in range(3):
-            shared.python(f"hostile-{n}", HOSTILE_TREE, "24", pids_max=200)
-        shared.python("bomb", FORK_BOMB, pids_max=150)
+            shared.agent(f"hostile-{n}", *PYTHON, HOSTILE_TREE, "24", pids_max=200, env=NOBODY)
+        shared.agent("bomb", *PYTHON, FORK_BOMB, pids_max=150, env=NOBODY)
         until(lambda: len(shared.oracle("bomb")) > 100, "the bomb has grown")
         until(lambda: all(len(shared.oracle(f"hostile-{n}")) > 24 for n in range(3)), "the trees have grown")
         receipt = press_and_wait(shared.state, shared.run, shared.instance, "all", "test", "tester", timeout_s=30)
@@ -75,7 +79,7 @@ def test_hostile_trees_end_proven_and_bystanders_live(shared: GuardWorld) -> Non
 
 
 def test_receipt_on_disk_names_what_was_killed(shared: GuardWorld) -> None:
-    shared.agent("one", confirm=True)
+    shared.agent("one", confirm=True, env=NOBODY)
     kill_id = shared.operator.press("all", "why", "who", "12:abc")
     saved = receipt_from_json(shared.receipt(kill_id))
     target = saved.targets[0]
@@ -330,6 +334,17 @@ def test_forget_refuses_while_alive_and_removes_the_leaf(shared: GuardWorld) -> 
     shared.supervisor.forget("one")
     until(lambda: not list(leaf.glob("one-*")), "the leaf is removed")
     assert processes.is_alive(shared.pid)
+
+
+def test_an_agent_that_may_leave_its_cgroup_is_best_effort_and_that_is_said_before(world: GuardWorld) -> None:
+    """Here: one that is root. In user mode: every one without a PID namespace, because it has the guard's uid."""
+    world.agent("captive", env=NOBODY)
+    assert not any("best effort" in notice for notice in world.operator.status()["notices"])
+    world.agent("free")
+    assert any("best effort" in notice for notice in world.operator.status()["notices"])
+    receipt = press_and_wait(world.state, world.run, world.instance, "all", "test", "tester", timeout_s=30)
+    assert {t.agent_id: t.outcome for t in receipt.targets} == {"captive": Outcome.PROVEN_ZERO, "free": Outcome.BEST_EFFORT}
+    assert exit_code(receipt) == 8 and all("may leave" in t.evidence["note"] for t in receipt.targets if t.agent_id == "free")
 
 
 FEW_DESCRIPTORS = r"""

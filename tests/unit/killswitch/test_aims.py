@@ -281,3 +281,12 @@ def test_a_container_that_cannot_be_struck_by_cgroup_is_left_to_its_engine(
 
 def test_a_silent_engine_raises_nothing(tmp_path: Path) -> None:
     assert aims.kill_running_container(Engine(tmp_path / "nobody.sock", INSTANCE), BOX, None) == 0
+
+
+def test_a_leaf_that_it_may_leave_is_best_effort_and_what_still_lives_is_never_that(leaf: FolderLeaf) -> None:
+    alive, dead = aim(leaf, can_leave=True), aim(leaf, can_leave=True)
+    assert not alive.settle(1.0)
+    alive.give_up(2.0)
+    assert alive.outcome is Outcome.NOT_PROVEN
+    leaf.kill()
+    assert dead.settle(1.0) and dead.outcome is Outcome.BEST_EFFORT and "may leave" in dead.target().evidence["note"]
