@@ -23,6 +23,7 @@ from console.killswitch.cgroups import Refused, Tree
 from console.killswitch.engine_socket import Engine, EngineSilent, Running
 from console.killswitch.peers import is_among
 from console.killswitch.registry import Entry, Held
+from console.killswitch.strays import has_lineage
 
 REPEAT_S = 0.05
 LAST_LOOK_S = 2.0
@@ -235,7 +236,11 @@ class Kill:
         except OSError as error:
             marked, unclear = [], True
             words.append(f"stray processes could not be looked for: {error.strerror}")
-        strays, left = self._hunt_strays(marked)
+        innocent = self._leave_alone(marked)
+        if innocent:
+            unclear = True
+            words.append(f"{innocent} processes carry an agent's variables and nothing else says that they are one's: left alone")
+        strays, left = self._hunt_strays([m for m in marked if has_lineage(m, self.aims)])
         if strays:
             words.append(
                 f"{strays} stray processes found by their environment and killed" + (f", {left} of them still alive" if left else "")
@@ -316,12 +321,24 @@ class Kill:
         self.aims.append(Aim(agent_id, None))
         return self.aims[-1]
 
+    def _is_stray(self, marked: processes.Marked, spared: frozenset[int]) -> bool:
+        return marked.pid not in spared and self._in_scope(marked.agent_id) and not self._is_at_home(marked.pid)
+
+    def _leave_alone(self, found: list[processes.Marked]) -> int:
+        """Lists as survivors those that may be somebody's shell with a copied environment. They are not signalled."""
+        spared = self.field_.spared()
+        doubtful = [m for m in found if self._is_stray(m, spared) and not has_lineage(m, self.aims)]
+        for m in doubtful:
+            words = (processes.state(m.pid), processes.wait_channel(m.pid), processes.command_line(m.pid)[:200])
+            self.strays_left.append(Survivor(m.agent_id, m.pid, *words, "known by its environment alone: not signalled"))
+        return len(doubtful)
+
     def _hunt_strays(self, found: list[processes.Marked]) -> tuple[int, int]:
         """(marked processes found outside every place of ours and signalled, those still alive a second later)."""
         handles: list[tuple[Aim, processes.Handle]] = []
         spared = self.field_.spared()
         for marked in found:
-            if marked.pid in spared or not self._in_scope(marked.agent_id) or self._is_at_home(marked.pid):
+            if not self._is_stray(marked, spared):
                 continue
             try:
                 handle = processes.Handle(marked.pid, marked.start_ticks)

@@ -22,7 +22,6 @@ from console.killswitch.client import GuardClient
 from console.killswitch.press import press_and_wait, press_without_guard
 from tests.fakes.guard_world import FORK_BOMB, HOSTILE_TREE, NOBODY, GuardWorld, decoys, end, ticks, until
 
-
 PYTHON = ("/usr/bin/python3", "-S", "-c")
 """One that nobody may run as well."""
 
@@ -296,7 +295,7 @@ def test_a_stray_that_left_its_leaf_is_hunted_by_its_marks(shared: GuardWorld) -
     env = {**os.environ, "WATCHFLOOR_AGENT_ID": "escapee", "WATCHFLOOR_INSTANCE": shared.instance}
     foreign = {**env, "WATCHFLOOR_INSTANCE": "00000000"}
     shared.agent("escapee", env=env)
-    stray = shared.popen("/bin/sleep", "600", env=env)  # a root agent can write itself into another cgroup
+    stray = shared.popen("/bin/sleep", "600", env=env, user=65534)  # it got out of its cgroup somehow
     other = shared.popen("/bin/sleep", "600", env=foreign)
     receipt = press_and_wait(shared.state, shared.run, shared.instance, "all", "stray", "tester")
     assert stray.wait(5) == -signal.SIGKILL and other.poll() is None
@@ -345,6 +344,16 @@ def test_an_agent_that_may_leave_its_cgroup_is_best_effort_and_that_is_said_befo
     receipt = press_and_wait(world.state, world.run, world.instance, "all", "test", "tester", timeout_s=30)
     assert {t.agent_id: t.outcome for t in receipt.targets} == {"captive": Outcome.PROVEN_ZERO, "free": Outcome.BEST_EFFORT}
     assert exit_code(receipt) == 8 and all("may leave" in t.evidence["note"] for t in receipt.targets if t.agent_id == "free")
+
+
+def test_a_shell_with_a_copied_environment_is_listed_and_not_killed(shared: GuardWorld) -> None:
+    shared.agent("one", env=NOBODY)
+    env = {**os.environ, "WATCHFLOOR_AGENT_ID": "one", "WATCHFLOOR_INSTANCE": shared.instance}
+    shell = shared.popen("/bin/sleep", "600", env=env)
+    receipt = press_and_wait(shared.state, shared.run, shared.instance, "all", "shell", "tester", timeout_s=30)
+    assert shell.poll() is None and receipt.verified_zero and exit_code(receipt) == 7
+    assert [(s.pid, s.agent_id) for s in receipt.survivors] == [(shell.pid, "one")] and "not signalled" in receipt.survivors[0].why
+    assert {s.name: s.status for s in receipt.steps}[StepName.SECOND_LOOK] is StepStatus.UNKNOWN
 
 
 FEW_DESCRIPTORS = r"""

@@ -1,0 +1,24 @@
+"""Whether a process that carries an agent's variables is an agent's, or only somebody's shell with a copied environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from console.killswitch import processes
+from console.killswitch.aims import Aim
+
+
+def has_lineage(marked: processes.Marked, aims: Iterable[Aim]) -> bool:
+    """More than its environment says so: its uid is not the operator's, it was seen in a leaf, or its PID namespace is an agent's."""
+    uids = processes.uids(marked.pid)
+    if os.geteuid() == 0 and uids and 0 not in uids:
+        return True
+    namespace = processes.pid_namespace(marked.pid)
+    for held in (aim.held for aim in aims if aim.held is not None):
+        if namespace is not None and namespace == held.entry.pid_namespace:
+            return True
+        seen = {(p["pid"], p["start"]) for p in held.before} | {(held.entry.pid, held.entry.start_ticks)}
+        if (marked.pid, marked.start_ticks) in seen:
+            return True
+    return False
