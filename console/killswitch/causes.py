@@ -12,7 +12,7 @@ from pathlib import Path
 
 from console.domain.guard import CAUSES
 from console.killswitch import processes
-from console.killswitch.durable import Damaged, Reserve, read_sealed, seal, write_whole
+from console.killswitch.durable import Damaged, read_sealed, seal, write_whole
 from console.killswitch.engine_socket import Engine
 from console.killswitch.registry import Held
 from console.killswitch.witness import Witness
@@ -38,7 +38,6 @@ class Causes:
     """In memory; ``save`` puts it on disk."""
 
     path: Path
-    reserve: Reserve | None = None
     by_agent: dict[str, set[str]] = field(default_factory=dict)
     holds: dict[str, Hold] = field(default_factory=dict)
     soft_stop: str = ""
@@ -72,7 +71,7 @@ class Causes:
             "soft_stop": self.soft_stop,
             "lease": lease,
         }
-        write_whole(self.path, seal(body), self.reserve)
+        write_whole(self.path, seal(body))
 
     def of(self, agent_id: str) -> set[str]:
         return self.by_agent.get(agent_id, set())

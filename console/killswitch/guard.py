@@ -91,8 +91,8 @@ class Guard:
         self.lock = threading.RLock()
         self.reserve = Reserve(config.guard_dir / "reserve")
         self.latch = Latch(config.guard_dir, self.reserve, config.run_dir)
-        self.registry = Registry(config.guard_dir, self.reserve)
-        self.causes = Causes(config.guard_dir / "causes.json", self.reserve)
+        self.registry = Registry(config.guard_dir)
+        self.causes = Causes(config.guard_dir / "causes.json")
         self.clerk = Clerk()
         self.mounts = find_mounts()
         self.tree: Tree | None = None
@@ -217,7 +217,7 @@ class Guard:
         self._write_receipt(kill)
 
     def _write_receipt(self, kill: Kill) -> None:
-        self.record("receipt", lambda: write_receipt(self.config.guard_dir, kill.receipt(), self.reserve))
+        self.record("receipt", lambda: write_receipt(self.config.guard_dir, kill.receipt()))
 
     def record(self, what: str, *writes: Callable[[], object]) -> list[str]:
         """Durable writes that stop nothing when they fail: the words of what failed, kept as a notice, and tried again."""

@@ -36,8 +36,8 @@ class Journal:
             try:
                 return self._append(kind, data)
             except OSError:
-                if self._reserve is None or kind in ("thaw", "unlatch") or not self._reserve.spend():
-                    raise  # what loosens never spends the reserve that a kill may need
+                if self._reserve is None or kind != "press" or not self._reserve.spend():
+                    raise  # nothing but a kill spends the reserve that a kill may need
                 return self._append(kind, data)
 
     def _append(self, kind: str, data: dict[str, Any]) -> int:

@@ -43,7 +43,7 @@ class Latch:
         self.path = folder / "latch.json"
         self._lock_path = folder / "latch.lock"
         self._markers = tuple(place / "pressed" for place in (run_dir, folder) if place is not None)
-        self._witness = Witness(folder, reserve)
+        self._witness = Witness(folder)
         self._reserve = reserve
         self._disk = threading.Lock()
         self._memory = threading.RLock()

@@ -75,7 +75,7 @@ def press_without_guard(
     processes.raise_descriptors()
     guard_dir = state_dir / "guard"
     reserve = Reserve(guard_dir / "reserve")
-    registry = Registry(guard_dir, reserve)
+    registry = Registry(guard_dir)
     entries = registry.recover()
     mounts = find_mounts()
     try:
@@ -104,7 +104,7 @@ def press_without_guard(
     kill.strike()
     kill.note(StepName.REFUSE, StepStatus.OK, "No guard runs, so no launch is confirmed.")
     _record(kill, guard_dir, Latch(guard_dir, reserve, run_dir), registry, reserve)
-    kill.on_zero = kill.on_done = lambda: _write(kill, guard_dir, reserve)
+    kill.on_zero = kill.on_done = lambda: _write(kill, guard_dir)
     kill.run()
     if registry.retired:
         registry.sweep()
@@ -136,8 +136,8 @@ def _record(kill: Kill, guard_dir: Path, latch: Latch, registry: Registry, reser
         kill.note(StepName.LATCH, StepStatus.FAILED, f"Not on disk: {error.strerror or error}")
 
 
-def _write(kill: Kill, guard_dir: Path, reserve: Reserve) -> None:
+def _write(kill: Kill, guard_dir: Path) -> None:
     try:
-        write_receipt(guard_dir, kill.receipt(), reserve)
+        write_receipt(guard_dir, kill.receipt())
     except OSError as error:
         kill.excluded.append(f"The receipt could not be written: {error.strerror or error}")

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from console.domain.kill import Receipt, receipt_from_json
-from console.killswitch.durable import Reserve, write_whole
+from console.killswitch.durable import write_whole
 
 KILL_ID = re.compile(r"^[a-z0-9][a-z0-9-]{3,40}\Z")
 
@@ -30,11 +30,11 @@ def receipt_bytes(receipt: Receipt) -> bytes:
     return json.dumps(receipt.as_json(), indent=1, ensure_ascii=True).encode() + b"\n"
 
 
-def write_receipt(guard_dir: Path, receipt: Receipt, reserve: Reserve | None = None) -> None:
+def write_receipt(guard_dir: Path, receipt: Receipt) -> None:
     """OSError when it is not durable."""
     path = receipt_path(guard_dir, receipt.kill_id)
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    write_whole(path, receipt_bytes(receipt), reserve)
+    write_whole(path, receipt_bytes(receipt))
 
 
 def read_receipt(guard_dir: Path, kill_id: str) -> Receipt | None:

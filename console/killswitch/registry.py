@@ -11,7 +11,7 @@ from typing import Any
 from console.domain.agent import AGENT_ID
 from console.killswitch import processes
 from console.killswitch.cgroups import Leaf, Refused, Tree
-from console.killswitch.durable import Damaged, Reserve, read_sealed, seal, write_whole
+from console.killswitch.durable import Damaged, read_sealed, seal, write_whole
 from console.killswitch.processes import Handle
 from console.killswitch.witness import Witness
 
@@ -112,10 +112,9 @@ class Held:
 class Registry:
     """All agents of the instance. Memory is changed under the guard's lock; ``save`` is not."""
 
-    def __init__(self, folder: Path, reserve: Reserve | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.path = folder / "registry.json"
-        self._reserve = reserve
-        self._witness = Witness(folder, reserve)
+        self._witness = Witness(folder)
         self.incomplete = ""
         """Why there may be agents that this registry does not know; empty when it knows them all. Lasts until an unlatch."""
         self.held: dict[str, Held] = {}
@@ -194,7 +193,7 @@ class Registry:
             "incomplete": self.incomplete,
             "agents": [asdict(held.entry) for held in list(self.held.values())],
         }
-        write_whole(self.path, seal(body), self._reserve)
+        write_whole(self.path, seal(body))
         self._witness.write(self.engine_socket, self.containers_ever)
 
     def mark_killed(self, agent_ids: list[str], kill_id: str) -> None:

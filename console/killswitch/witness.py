@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from console.killswitch.durable import Damaged, Reserve, read_sealed, seal, write_whole
+from console.killswitch.durable import Damaged, read_sealed, seal, write_whole
 
 TRACES = ("registry.json", "latch.json", "journal.jsonl", "causes.json", "receipts")
 
@@ -12,10 +12,9 @@ TRACES = ("registry.json", "latch.json", "journal.jsonl", "causes.json", "receip
 class Witness:
     """A file beside the guard's folder. It outlives the folder, and speaks when the registry cannot."""
 
-    def __init__(self, guard_dir: Path, reserve: Reserve | None = None) -> None:
+    def __init__(self, guard_dir: Path) -> None:
         self.path = guard_dir.parent / ".guard-was-here"
         self._folder = guard_dir
-        self._reserve = reserve
 
     def was_in_use(self) -> bool:
         """A guard ran here before: whatever is missing now was lost."""
@@ -38,4 +37,4 @@ class Witness:
         """OSError when it is not durable."""
         if self.path.exists() and self.read() == (engine_socket, containers_ever):
             return
-        write_whole(self.path, seal({"engine_socket": engine_socket, "containers_ever": containers_ever}), self._reserve)
+        write_whole(self.path, seal({"engine_socket": engine_socket, "containers_ever": containers_ever}))

@@ -427,3 +427,24 @@ def test_an_orderly_end_waits_for_what_was_asked_of_the_clerk() -> None:
     stuck.set()
     clerk.do(end)
     thread.join(10)
+
+
+def test_the_reserve_is_kept_for_the_latch_of_a_press(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    room.agent("one")
+    room.clerk.work()
+    real = durable._replace
+
+    def replace(path: Path, data: bytes) -> None:
+        if room.guard.reserve.path.exists():
+            full()
+        real(path, data)
+
+    monkeypatch.setattr(durable, "_replace", replace)
+    room.freezing.freeze(["one"], "operator", "ann")
+    room.clerk.work()
+    assert room.guard.reserve.path.exists() and not room.ask("ticket", agent_id="two", kind="process", control_level="managed")["ok"]
+    room.guard.press("all", "", "")
+    room.run_threads()
+    monkeypatch.setattr(durable, "_replace", real)
+    room.start()
+    assert room.guard.latch.state.latched
