@@ -130,7 +130,7 @@ class Aim:
         found = []
         for pid in self.held.pids()[:200]:
             letter = processes.state(pid)
-            if letter in ("", "Z", "X"):
+            if not processes.is_alive(pid):
                 continue
             why = "SIGKILL is pending" if processes.kill_is_pending(pid) else self.why
             found.append(Survivor(self.agent_id, pid, letter, processes.wait_channel(pid), processes.command_line(pid)[:200], why))

@@ -80,12 +80,24 @@ def raise_descriptors() -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """There, and not a zombie. What cannot be read, though it is not gone, counts as alive."""
+    """There, and not a zombie in all its threads. What cannot be read, though it is not gone, counts as alive."""
     try:
         fields = _fields(_fetch(pid, "stat"))
     except OSError as error:
         return error.errno not in _GONE
-    return bool(fields) and fields[0] not in (b"Z", b"X")
+    if not fields or fields[0] == b"X":
+        return False
+    return fields[0] != b"Z" or _has_live_thread(pid)
+
+
+def _has_live_thread(pid: int) -> bool:
+    """Whether a process whose first thread has ended goes on in others: /proc calls it a zombie all the same."""
+    try:
+        with os.scandir(f"/proc/{pid}/task") as tasks:
+            threads = [task.name for task in tasks if task.name != str(pid)]
+    except OSError as error:
+        return error.errno not in _GONE
+    return any(_stat(f"{pid}/task/{thread}")[:1] not in ([b"Z"], [b"X"]) for thread in threads)  # one that ended meanwhile: look again
 
 
 def cgroup_line(pid: int | str, controller: str = "") -> str | None:

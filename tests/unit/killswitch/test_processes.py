@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -133,3 +134,23 @@ def test_what_could_not_be_looked_at_is_not_gone(sleeper: subprocess.Popen[bytes
         processes.members(namespace)
     with pytest.raises(OSError, match="Too many open files"):
         list(find_marked("0123abcd", Path("/nowhere")))
+
+
+LEADERLESS = """
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.CDLL(None).syscall(60, 0)  # exit(2): the first thread alone
+"""
+
+
+def test_a_process_without_its_first_thread_is_alive() -> None:
+    process = subprocess.Popen([sys.executable, "-S", "-c", LEADERLESS])
+    try:
+        while processes.state(process.pid) != "Z":
+            pass
+        assert processes.is_alive(process.pid)
+    finally:
+        process.kill()
+        while processes.is_alive(process.pid):
+            pass
+        process.wait()
