@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,3 +74,24 @@ def test_hostile_text_stays_one_line_and_bounded(tmp_path: Path) -> None:
     journal.append("press", reason="x" * (2 * LONGEST))
     lines = list(read_journal(journal.path))
     assert [line["seq"] for line in lines] == [1, 2] and lines[1]["cut"]
+
+
+def test_two_writers_never_number_alike(tmp_path: Path) -> None:
+    one, two = Journal(tmp_path), Journal(tmp_path)
+    assert [one.append("press"), two.append("freeze"), two.append("press"), one.append("thaw")] == [1, 2, 3, 4]
+    assert [line["seq"] for line in read_journal(one.path)] == [1, 2, 3, 4]
+
+
+def test_only_the_end_of_a_long_journal_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = {"seq": 0, "kind": "press", "generation": 3, "reason": "x" * 400}
+    (tmp_path / "journal.jsonl").write_text("".join(json.dumps({**line, "seq": n}) + "\n" for n in range(1, 5001)))
+    parsed: list[int] = []
+    real = journal_module._parse
+
+    def counted(lines: list[bytes]) -> Iterator[dict[str, Any]]:
+        parsed.append(len(lines))
+        return real(lines)
+
+    monkeypatch.setattr(journal_module, "_parse", counted)
+    journal = Journal(tmp_path)
+    assert journal.append("press") == 5001 and journal.generation == 3 and sum(parsed) < 600
