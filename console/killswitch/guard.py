@@ -206,7 +206,8 @@ class Guard:
         o = kill.order
         words = {"kill_id": o.kill_id, "scope": o.scope[:4000], "reason": o.reason, "by": o.by, "order": o.remote_order}
         generation = self.latch.state.generation
-        self.record("journal", lambda: self.journal.append("press", **words, generation=generation))
+        if not kill.is_canary:  # one a minute, and nobody's doing
+            self.record("journal", lambda: self.journal.append("press", **words, generation=generation))
         self.record("registry", self.registry.save)
 
     def _finish(self, kill: Kill, recorder: threading.Thread | None) -> None:

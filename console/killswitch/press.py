@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from console.domain.errors import ConsoleError, Denied, TimedOut, Unreachable
@@ -21,6 +23,9 @@ from console.killswitch.peers import inside_an_agent
 from console.killswitch.reaper import Field, Kill, Order
 from console.killswitch.receipts import new_kill_id, read_receipt, write_receipt
 from console.killswitch.registry import Registry
+
+RECORD_S = 3.0
+"""A press without a guard waits no longer for the disk; its process ends then, proof in hand."""
 
 
 def press_and_wait(
@@ -103,8 +108,11 @@ def press_without_guard(
         kill.excluded.append(f"{registry.incomplete} Only leaves, containers and marked processes that were found were killed.")
     kill.strike()
     kill.note(StepName.REFUSE, StepStatus.OK, "No guard runs, so no launch is confirmed.")
-    _record(kill, guard_dir, Latch(guard_dir, reserve, run_dir), registry, reserve)
-    kill.on_zero = kill.on_done = lambda: _write(kill, guard_dir)
+    latch = Latch(guard_dir, reserve, run_dir)
+    if is_all:
+        latch.mark(kill.order.kill_id)
+    recorder = _aside(lambda: _record(kill, guard_dir, latch, registry, reserve))
+    kill.on_done = lambda: _finish(kill, guard_dir, recorder)
     kill.run()
     if registry.retired:
         registry.sweep()
@@ -118,22 +126,40 @@ def press_without_guard(
 
 def _record(kill: Kill, guard_dir: Path, latch: Latch, registry: Registry, reserve: Reserve) -> None:
     """Latch and journal, as the guard does it; a full disk costs the record, never the kill."""
-    if kill.order.is_all:
-        latch.mark(kill.order.kill_id)
-    journal = Journal(guard_dir, reserve)
     try:
         guard_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         if kill.order.is_all:
-            latch.load(max(registry.generation, journal.generation))
+            latch.load(registry.generation)
             latch.press(kill.order.kill_id, kill.order.reason)
             latch.save()
             kill.note(StepName.LATCH, StepStatus.OK, f"Generation {latch.state.generation}, on disk; pressed without the guard")
         else:
             kill.note(StepName.LATCH, StepStatus.SKIPPED, "Only the agents named: no latch.")
         words = {"kill_id": kill.order.kill_id, "scope": kill.order.scope[:4000], "reason": kill.order.reason, "by": kill.order.by}
-        journal.append("press", **words, generation=latch.state.generation, without_guard=True)
+        Journal(guard_dir, reserve).append("press", **words, generation=latch.state.generation, without_guard=True)
     except OSError as error:
         kill.note(StepName.LATCH, StepStatus.FAILED, f"Not on disk: {error.strerror or error}")
+
+
+def _aside(job: Callable[[], None]) -> threading.Thread | None:
+    """A disk that hangs delays no proof. At once, here, where no thread can be had."""
+    thread = threading.Thread(target=job, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        job()
+        return None
+    return thread
+
+
+def _finish(kill: Kill, guard_dir: Path, recorder: threading.Thread | None) -> None:
+    if recorder is not None:
+        recorder.join(RECORD_S)
+    if StepName.LATCH not in kill.steps:
+        kill.note(StepName.LATCH, StepStatus.UNKNOWN, "The disk has not answered yet.")
+    writer = _aside(lambda: _write(kill, guard_dir))
+    if writer is not None:
+        writer.join(RECORD_S)
 
 
 def _write(kill: Kill, guard_dir: Path) -> None:

@@ -92,6 +92,11 @@ class Kill:
         """Nothing more is looked for, and the receipt is on disk (a disk that hangs is waited for 2 s)."""
         return self.finished.is_set() or (self.phase == "done" and time.monotonic() - self._done_at > DISK_S)
 
+    @property
+    def is_canary(self) -> bool:
+        """The supervisor's own trial of the kill (supervisor/canary.py), and nothing else."""
+        return self.order.by == "canary" and len(self.aims) == 1 and self.aims[0].agent_id.startswith("canary-")
+
     def note(self, name: StepName, status: StepStatus, detail: str) -> None:
         """Decides a step; its time is that of the first look that decided it so."""
         before = self.steps.get(name)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,3 +39,25 @@ def test_a_freeze_just_answered_outlives_its_guard(world: GuardWorld, number: si
     assert world.operator.status()["frozen"] == {"one": ["operator"]} and is_frozen(world, "one")
     world.operator.thaw(["one"])
     until(lambda: not is_frozen(world, "one"), "thawed")
+
+
+HUNG_DISK = r"""
+import json, sys, threading
+from pathlib import Path
+from console.killswitch import durable, press
+durable.write_whole.__globals__["_replace"] = lambda *_: threading.Event().wait()
+press.RECORD_S = 0.5
+receipt = press.press_without_guard(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], "all", "hung disk", "t")
+print(json.dumps({"zero": receipt.verified_zero, "latch": next(s.status for s in receipt.steps if s.name == "latch")}))
+"""
+
+
+def test_a_disk_that_hangs_delays_no_proof_without_a_guard(world: GuardWorld) -> None:
+    agent = world.agent("one")
+    world.kill_guard()
+    command = [sys.executable, "-c", HUNG_DISK, str(world.state), str(world.run), world.instance]
+    done = subprocess.run(command, capture_output=True, timeout=30, check=False, cwd=Path(__file__).parents[2])
+    assert agent.wait(5) == -signal.SIGKILL
+    assert json.loads(done.stdout) == {"zero": True, "latch": "unknown"}, done.stderr.decode()[-2000:]
+    world.start()
+    assert world.operator.status()["latched"]  # by its marker
