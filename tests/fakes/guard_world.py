@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -47,10 +48,12 @@ while True:
     try: os.wait()
     except ChildProcessError: time.sleep(1)
 """
-ENTER = """import os,sys
-for f in sys.argv[1].split('|'): open(f+'/cgroup.procs','w').write('0')
-if os.environ.get('ENTER_AS'): uid=int(os.environ.pop('ENTER_AS')); os.setgroups([]); os.setgid(uid); os.setuid(uid)
-os.execvpe(sys.argv[2],sys.argv[2:],os.environ)"""
+ENTER = """while [ "$1" != -- ]; do echo 0 > "$1/cgroup.procs" || exit 1; shift; done
+shift
+[ -z "$ENTER_AS" ] || set -- setpriv "--reuid=$ENTER_AS" "--regid=$ENTER_AS" --clear-groups "$@"
+unset ENTER_AS
+exec "$@\""""
+ENTERING = re.compile("cgroup[.]procs|^setpriv")
 NOBODY = {**os.environ, "ENTER_AS": "65534"}
 """Environment of an agent that cannot leave its leaf: it is not root."""
 IMPATIENT = """import functools, sys
@@ -126,13 +129,13 @@ class GuardWorld:
 
     def spawn_in(self, ticket: dict[str, Any], *argv: str, **popen: Any) -> subprocess.Popen[bytes]:
         folders = [ticket["leaf"], *ticket["limit_leaves"]]
-        return self.popen(sys.executable, "-S", "-c", ENTER, "|".join(f for f in folders if f), *argv, **popen)
+        return self.popen("/bin/sh", "-c", ENTER, "sh", *(f for f in folders if f), "--", *argv, **popen)
 
     def popen(self, *argv: str, **popen: Any) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, **popen)
         self._started.append(process)
         if ENTER in argv:
-            until(lambda: "execvpe" not in (processes.command_line(process.pid) or "execvpe"), "it entered its leaf")
+            until(lambda: not ENTERING.search(processes.command_line(process.pid) or "setpriv"), "it entered its leaf")
         return process
 
     def python(self, agent_id: str, code: str, *args: str, **more: Any) -> subprocess.Popen[bytes]:

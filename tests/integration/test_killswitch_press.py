@@ -363,7 +363,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 from console.domain.kill import exit_code
 from console.killswitch import press, reaper
 from console.killswitch.press import press_without_guard
-press.Kill = functools.partial(reaper.Kill, limit_s=1.5)  # it would give up after 5 s
+press.Kill, reaper.LAST_LOOK_S = functools.partial(reaper.Kill, limit_s=1.5), 0.5  # it would give up after 5 s and 2
 ids = [f"a{n:02d}" for n in range(20)]
 receipt = press_without_guard(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], ids, "few descriptors", "t")
 print(json.dumps({"exit": int(exit_code(receipt)), "proven": [t.agent_id for t in receipt.targets if t.outcome == "proven_zero"]}))
