@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from console.domain.errors import ConsoleError
 from console.domain.guard import AGENT_LABEL, INSTANCE_LABEL
 
 CALL_S = 2.0
@@ -149,6 +150,9 @@ def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:200]
 
 
+FOLLOWER_FAULTS = (EngineSilent, OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError, ConsoleError)
+
+
 class Follower(threading.Thread):
     """Follows the engine's events for the guard's whole life: ``on_start`` for every container of ours that starts,
     and for every one that already runs, at each reconnect."""
@@ -171,8 +175,11 @@ class Follower(threading.Thread):
                 self.state, self.detail, pause = "ok", "", 0.2
                 for container in self._engine.starts(since):
                     self._on_start(container)
-            except EngineSilent as error:
-                self.state, self.detail = "down", str(error)
+            except FOLLOWER_FAULTS as error:  # the thread must outlive whatever an answer or a container does to it
+                self.state, self.detail = (
+                    "down",
+                    str(error) if isinstance(error, EngineSilent) else f"{type(error).__name__}: {error}"[:200],
+                )
                 self._stopped.wait(pause)
                 pause = min(pause * 2, 5.0)
 

@@ -172,8 +172,9 @@ class Guard:
             if is_all:
                 self.latch.mark(kill_id)
             self.kills[kill_id] = kill
-            while len(self.kills) > KILLS_KEPT:
-                self.kills.pop(next(iter(self.kills)))
+            over = [i for i, old in self.kills.items() if old.finished.is_set()][: max(0, len(self.kills) - KILLS_KEPT)]
+            for old_id in over:  # one under way is never forgotten
+                del self.kills[old_id]
         kill.note(StepName.REFUSE, StepStatus.OK, "Launches are refused." if is_all else "These agents start nothing any more.")
         recorder = _start(lambda: self._record_press(kill), "press-record")
         kill.on_zero = lambda: self._write_receipt(kill)
@@ -252,14 +253,16 @@ class Guard:
 
     def strike_the_risen(self) -> None:
         """Whatever shows up among the killed is struck again. Cheap enough for every quarter of a second."""
-        if self.is_killing():
-            return  # a kill that goes on strikes every 50 ms itself
+        under_way = [kill for kill in list(self.kills.values()) if not kill.finished.is_set()]
+        if any(kill.order.is_all for kill in under_way):
+            return  # it strikes every 50 ms itself
+        aimed = {aim.agent_id for kill in under_way for aim in kill.aims}
         with self.lock:
             latched, tree = self.latch.state.latched, self.tree
             if latched and tree is not None and tree.agents.is_populated():
                 tree.agents.kill()
             for held in self.registry.held.values():
-                if (latched or held.entry.killed) and held.is_populated():
+                if held.entry.agent_id not in aimed and (latched or held.entry.killed) and held.is_populated():
                     Aim(held.entry.agent_id, held).strike(tree.mount if tree else None, tree.agents.path if tree else None)
                     self.notices["risen"] = f"Agent {held.entry.agent_id} had processes after its kill; they are struck until none is left."
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from console.domain.errors import ConsoleError, Denied, TimedOut, Unreachable
+from console.domain.errors import ConsoleError, Denied, TimedOut, Unreachable, UsageProblem
 from console.domain.kill import Receipt, StepName, StepStatus, receipt_from_json
 from console.killswitch import processes
 from console.killswitch.aims import Aim
@@ -76,6 +76,8 @@ def press_without_guard(
     """
     if inside_an_agent():
         raise Denied("An agent has no say here.", "")
+    if not scope:
+        raise UsageProblem('A press names "all" or at least one agent.', "Name at least one agent.")
     is_all = scope in ("all", ["all"])
     processes.raise_descriptors()
     guard_dir = state_dir / "guard"

@@ -100,10 +100,8 @@ class Kill:
     def note(self, name: StepName, status: StepStatus, detail: str) -> None:
         """Decides a step; its time is that of the first look that decided it so."""
         before = self.steps.get(name)
-        if before is not None and before.status is status:
-            self.steps[name] = Step(name, status, before.ms, detail)
-            return
-        self.steps[name] = Step(name, status, self.ms(), detail)
+        ms = before.ms if before is not None and before.status is status else self.ms()
+        self.steps[name] = Step(name, status, ms, detail)
 
     def strike(self) -> None:
         """One recursive write kills every leaf of ours when everything is meant; then each container and pidfd."""
@@ -123,20 +121,24 @@ class Kill:
     def run(self) -> None:
         """Everything after the first wave."""
         refused = sum(1 for a in self.aims for w in a.writes.values() if w.startswith(("refused", "failed")))
-        status = StepStatus.FAILED if refused else StepStatus.OK
-        self.note(
-            StepName.SIGNAL, status, f"{len(self.aims)} agents signalled" + (f", {refused} writes refused or failed" if refused else "")
-        )
-        self._tell_engine()
-        self._prove()
-        self.phase = "second_look"
-        self.on_zero()
-        time.sleep(max(0.0, self.t0 + SECOND_LOOK_S - time.monotonic()))
-        self._look_again()
-        self.phase = "done"
-        self._done_at = time.monotonic()
-        self.on_done()
-        self.finished.set()
+        words = f"{len(self.aims)} agents signalled" + (f", {refused} writes refused or failed" if refused else "")
+        self.note(StepName.SIGNAL, StepStatus.FAILED if refused else StepStatus.OK, words)
+        try:
+            self._tell_engine()
+            self._prove()
+            self.phase = "second_look"
+            self.on_zero()
+            time.sleep(max(0.0, self.t0 + SECOND_LOOK_S - time.monotonic()))
+            self._look_again()
+        finally:  # a fault in here proves nothing, and leaves nobody waiting
+            for name in (StepName.ZERO, StepName.SECOND_LOOK):
+                if name not in self.steps:
+                    self.note(name, StepStatus.UNKNOWN, "The guard failed at this; see guard.log.")
+            self.phase, self._done_at = "done", time.monotonic()
+            try:
+                self.on_done()
+            finally:
+                self.finished.set()
 
     def _prove(self) -> None:
         deadline = self.t0 + self.limit_s
@@ -331,8 +333,7 @@ class Kill:
 
     def _leave_alone(self, found: list[processes.Marked]) -> int:
         """Lists as survivors those that may be somebody's shell with a copied environment. They are not signalled."""
-        spared = self.field_.spared()
-        doubtful = [m for m in found if self._is_stray(m, spared) and not has_lineage(m, self.aims)]
+        doubtful = [m for m in found if self._is_stray(m, self.field_.spared()) and not has_lineage(m, self.aims)]
         for m in doubtful:
             words = (processes.state(m.pid), processes.wait_channel(m.pid), processes.command_line(m.pid)[:200])
             self.strays_left.append(Survivor(m.agent_id, m.pid, *words, "known by its environment alone: not signalled"))

@@ -10,6 +10,7 @@ import pytest
 
 from console.killswitch.engine_socket import Engine, EngineSilent, Follower, Running
 from tests.fakes.engine_stub import EngineStub
+from tests.fakes.guard_world import until
 
 ID = "ab" * 32
 
@@ -81,3 +82,23 @@ def test_the_follower_lists_what_runs_and_says_how_the_engine_is(stub: EngineStu
     stub.close()
     follower.join(15)
     assert seen[0] == Running(ID, "a")
+
+
+def test_a_follower_survives_a_fault_and_says_so(tmp_path: Path) -> None:
+    stub = EngineStub(tmp_path / "engine.sock", "lies")
+    stub.containers["ab" * 32] = {"pid": 0, "agent": "a", "instance": "i"}
+    calls: list[str] = []
+
+    def broken(container: Running) -> None:
+        calls.append(container.agent_id)
+        raise RuntimeError("changed size during iteration")
+
+    follower = Follower(Engine(tmp_path / "engine.sock", "i"), broken)
+    follower.start()
+    try:
+        until(lambda: len(calls) >= 2, "it tried again")
+        assert follower.is_alive() and follower.state == "down" and "RuntimeError" in follower.detail
+    finally:
+        follower.stop()
+        follower.join(10)
+        stub.close()

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from console.domain.errors import UsageProblem
 from console.domain.guard import LINE_LIMIT, encode
 from console.domain.kill import Outcome, StepName, StepStatus, exit_code
 from console.killswitch import durable, guard
 from console.killswitch.engine_socket import Engine, Running
 from console.killswitch.guard import KILLS_KEPT, Clerk, note_fault
+from console.killswitch.press import press_without_guard
 from console.killswitch.receipts import new_kill_id, read_receipt
 from console.killswitch.registry import Entry, Held
 from tests.fakes.engine_stub import EngineStub
@@ -118,7 +120,9 @@ def test_texts_of_a_press_are_cut(room: Room) -> None:
 
 def test_the_last_kills_are_kept(room: Room) -> None:
     ids = [room.guard.press(["ghost"], "", "").order.kill_id for _ in range(KILLS_KEPT + 5)]
-    assert list(room.guard.kills) == ids[5:]
+    room.run_threads()
+    ids.append(room.guard.press(["ghost"], "", "").order.kill_id)
+    assert list(room.guard.kills) == ids[6:]
 
 
 def test_a_press_without_threads_is_carried_out_at_once(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -448,3 +452,26 @@ def test_the_reserve_is_kept_for_the_latch_of_a_press(room: Room, monkeypatch: p
     monkeypatch.setattr(durable, "_replace", real)
     room.start()
     assert room.guard.latch.state.latched
+
+
+def test_a_kill_under_way_is_never_forgotten(room: Room) -> None:
+    kills = [room.guard.press(["nobody"], "", "") for _ in range(KILLS_KEPT + 10)]
+    assert len(room.guard.kills) == KILLS_KEPT + 10 and room.ask("progress", kill_id=kills[0].order.kill_id)["ok"]
+    room.run_threads()
+    room.guard.press(["nobody"], "", "")
+    assert len(room.guard.kills) == KILLS_KEPT
+
+
+def test_the_risen_of_the_latch_are_struck_while_a_list_kill_runs(room: Room) -> None:
+    held = room.agent("one")
+    room.guard.press("all", "", "")
+    room.run_threads()
+    fill(Path(held.entry.leaf), 1)
+    room.guard.press(["canary-1"], "", "canary")  # under way: its thread has not run
+    room.guard.strike_the_risen()
+    assert not held.is_populated()
+
+
+def test_a_press_of_nobody_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem):
+        press_without_guard(tmp_path, tmp_path, INSTANCE, [], "", "")

@@ -144,3 +144,15 @@ def test_what_is_among_the_agents_but_in_no_leaf_is_never_passed_over(
     assert not receipt.verified_zero and [t.outcome for t in receipt.targets] == [Outcome.NOT_PROVEN]
     assert [(s.agent_id, s.pid) for s in receipt.survivors] == [("unregistered", os.getpid())]
     tree.close()
+
+
+def test_a_fault_in_the_middle_is_unknown_and_leaves_nobody_waiting(kill_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: Kill) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(Kill, "_look_again", broken)
+    seen: list[Kill] = []
+    monkeypatch.setattr(Kill, "strike", lambda self: seen.append(self))
+    with pytest.raises(KeyError):
+        kill_of(StandInLeaf(0))
+    assert seen[0].is_done and seen[0].finished.is_set() and seen[0].steps[StepName.SECOND_LOOK].status is StepStatus.UNKNOWN
