@@ -40,7 +40,6 @@ from console.supervisor.network import NetworkDesk
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.parts import Parts
 from console.supervisor.peers import is_operator, peer_of
-from console.supervisor.remote import RemoteDesk
 from console.supervisor.restore import restore
 from console.supervisor.revive import ensure_guard
 from console.supervisor.runner import Runner
@@ -95,6 +94,9 @@ class Supervisor:
         )
         remote = None
         if options.remote.bucket:
+            # Google's client takes most of a second to load: only a host that uses a bucket waits for it.
+            from console.supervisor.remote import RemoteDesk
+
             remote = RemoteDesk(
                 options.remote, places.keys_dir, places.state_dir / "remote-state.json", options.host(), bool(options.remote.endpoint)
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from console.credentials.keyring_store import Store
 from console.credentials.tokens import Tokens
@@ -15,8 +16,10 @@ from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.interface import Source
 from console.supervisor.core import Core
-from console.supervisor.remote import RemoteDesk
 from console.supervisor.scribe import Scribe
+
+if TYPE_CHECKING:
+    from console.supervisor.remote import RemoteDesk
 from console.supervisor.witness import Witness
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
+import socket
 import time
 from contextlib import suppress
 from pathlib import Path
-
-import httpx
 
 from console.credentials.rotation import rotate
 from console.domain.errors import ConsoleError
@@ -17,14 +17,19 @@ from console.supervisor.parts import Parts
 
 def served(operator_sock: Path, token: str) -> bool:
     """Presents a token to the running server over its own socket: True when it was accepted. OSError when nothing answered."""
-    try:
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(operator_sock)), timeout=1.5) as client:
-            answer = client.get("http://watchfloor/api/token-check", headers={"authorization": f"Bearer {token}"})
-    except httpx.HTTPError as error:
-        raise OSError(str(error)) from error
-    if answer.status_code not in (200, 401, 403):
-        raise OSError(f"the server answered {answer.status_code}")
-    return answer.status_code == 200
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.settimeout(1.5)
+        sock.connect(str(operator_sock))
+        connection = http.client.HTTPConnection("watchfloor")
+        connection.sock = sock
+        try:
+            connection.request("GET", "/api/token-check", headers={"Authorization": f"Bearer {token}"})
+            status = connection.getresponse().status
+        except http.client.HTTPException as error:
+            raise OSError(str(error)) from error
+    if status not in (200, 401, 403):
+        raise OSError(f"the server answered {status}")
+    return status == 200
 
 
 async def rotate_step(parts: Parts, everything: bool, pressed: float) -> Step:
