@@ -19,6 +19,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 SESSION_VARIABLE = "WATCHFLOOR_TEST_SESSION"
+SHALLOW_VARIABLE = "WATCHFLOOR_TESTS_SHALLOW"
+"""Set for a run of unit and gui tests beside the others (packaging/test): it makes no instance, so it does not count as one."""
 GRACE_S = 5.0
 """How long what is on its way out may take."""
 _LOCK = Path("/tmp/.watchfloor-test-sessions.lock")  # noqa: S108 - the same for every session of the machine
@@ -52,7 +54,9 @@ class Session:
         self.mark = mark
         self.folder = folder
         self._lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        fcntl.flock(self._lock, fcntl.LOCK_SH)
+        self._makes_instances = SHALLOW_VARIABLE not in os.environ
+        if self._makes_instances:
+            fcntl.flock(self._lock, fcntl.LOCK_SH)
 
     def look(self, *, deep: bool, engine: Path | None) -> Traces:
         """``deep`` reads every process's environment and the machine's cgroups (some ms); otherwise only what is ours alone is seen."""
@@ -92,6 +96,8 @@ class Session:
 
     def _is_alone(self) -> bool:
         """False while another test session, or an instance that is not ours, lives on this machine."""
+        if not self._makes_instances:
+            return False  # the run beside it makes cgroups and containers, and looks after them
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
