@@ -315,3 +315,9 @@ def test_a_thousand_events_a_second_leave_the_window_responsive(fleet: str, make
     assert len(late) > 20
     assert ordered[len(ordered) // 2] < 0.25, "generous: server and window share two loaded cores and one interpreter lock"
     assert house.supervisor.seq > 500
+
+
+def test_the_receipt_page_opened_first_of_all_finds_the_newest_receipt(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    make_house("mockup")
+    window = open_window("receipt")
+    qtbot.waitUntil(lambda: window.page is not None and window.page.is_ready(), timeout=10_000)

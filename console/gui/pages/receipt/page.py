@@ -194,6 +194,9 @@ class ReceiptPage(Page):
         self.view.setFocus()
 
     def on_models(self) -> None:
+        if not self.kill_id and (latest := self._latest()):
+            self.kill_id = latest  # the page was opened before the list of kills had come
+            self._read()
         live = self.desk.switch.receipt
         if live is not None and live.kill_id == self.kill_id:
             self.receipt = live
