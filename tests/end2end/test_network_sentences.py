@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,8 @@ def calm(it: Instance) -> Iterator[Instance]:
     yield it
     for agent in it.api.fleet().agents:
         if agent.parent_id is None and agent.ended_at is None:
-            it.api.kill(agent.id, tree=True)
+            with suppress(Conflict):  # it ended by itself meanwhile
+                it.api.kill(agent.id, tree=True)
     until(lambda: not list(it.places.agents_dir.iterdir()))
 
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,8 @@ def calm(standing: Instance) -> Iterator[Instance]:
     yield standing
     for agent in standing.api.fleet().agents:
         if agent.parent_id is None and agent.state in LIVE:
-            standing.api.kill(agent.id, tree=True)
+            with suppress(Conflict):  # it ended by itself meanwhile
+                standing.api.kill(agent.id, tree=True)
     until(lambda: not [a for a in standing.api.fleet().agents if a.state in LIVE])
     until(lambda: not list(standing.places.agents_dir.iterdir()))
 
