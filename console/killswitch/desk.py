@@ -277,6 +277,12 @@ class Desk:
             raise Conflict("A kill is still being carried out.", "Wait until it is done.")
         with guard.lock:
             guard.latch.check_release(generation, [str(k) for k in kills])
+            # A latch that came from a damaged file has no receipt: the kernel is asked, whatever the caller believes.
+            alive = [i for i, held in guard.registry.held.items() if held.is_populated()]
+        if alive:
+            raise Conflict(
+                f"{len(alive)} agents still have processes, for example {alive[0]}.", "Press again, and rearm once zero is proven."
+            )
         try:
             guard.journal.append("unlatch", generation=generation, kills=kills[:200], by=text(message, "by", "", 100))
             guard.latch.release(generation)

@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -277,6 +278,15 @@ def test_unlatch_needs_the_generation_and_every_kill(room: Room) -> None:
     assert room.guard.latch.state.latched and "unlatch" not in room.journal()
     assert room.ask("unlatch", generation=generation, kills=[*kills, "more"], by="owner")["ok"]
     assert room.ask("status")["latched"] is False and room.ask("unlatch", generation=generation, kills=kills)["kind"] == "Conflict"
+
+
+def test_unlatch_asks_the_kernel_whatever_the_caller_believes(room: Room) -> None:
+    generation, kills = pressed(room)
+    room.guard.registry.held["a-alive"] = SimpleNamespace(is_populated=lambda: True)  # type: ignore[assignment]
+    assert room.ask("unlatch", generation=generation, kills=kills)["kind"] == "Conflict"
+    assert room.guard.latch.state.latched
+    del room.guard.registry.held["a-alive"]
+    assert room.ask("unlatch", generation=generation, kills=kills)["ok"]
 
 
 def test_unlatch_waits_for_the_kill(room: Room) -> None:
