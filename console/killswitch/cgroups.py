@@ -221,6 +221,10 @@ class Tree:
             _limit(path / "memory.max", memory_max)
         return Leaf(path), limits
 
+    def make_limit_root(self) -> None:
+        """The instance's own folder in the v1 pids hierarchy, where there is one: it lives as long as the tree does."""
+        self._limit_folder("")
+
     def _limit_folder(self, name: str) -> Path | None:
         mount, line = self.mounts.v1.get("pids"), cgroup_line("self", "pids")
         beside = mount.locate(line) if mount and line is not None else None
@@ -304,6 +308,7 @@ def make_tree(instance_id: str, mounts: Mounts, recorded: str = "") -> Tree:
             whys.append(f"{root}: {error.strerror or error}")
             continue
         _delegate_limits(mounts.v2.point, root)
+        tree.make_limit_root()
         return tree
     raise Unavailable(
         f"No writable cgroup v2 ({'; '.join(whys)}).", "Start it under systemd-run --user --scope -p Delegate=yes, or as root."

@@ -15,8 +15,8 @@ KILL_ID = re.compile(r"^[a-z0-9][a-z0-9-]{3,40}\Z")
 
 
 def new_kill_id() -> str:
-    """Sorts by time: 20250131-142233-a1b2c3."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(3)}"
+    """Sorts by time: 20250131-142233-a1b2c3d4."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
 
 
 def receipt_path(guard_dir: Path, kill_id: str) -> Path:

@@ -14,7 +14,7 @@ from console.supervisor.core import now
 from console.supervisor.parts import Parts
 from console.supervisor.stop import StopDesk
 
-_KILL_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}\Z")
+_KILL_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6,8}\Z")
 
 
 async def unlatch(parts: Parts, stop: StopDesk, reason: str, by: str, kill_id: str) -> None:
