@@ -294,6 +294,7 @@ def wait_end(launched: Launched, timeout: float | None) -> int:
     _kill(launched.child_pidfd)
     if launched.child_pidfd >= 0 and not wait_gone(launched.child_pidfd, END_S):
         raise TimedOut("The agent still runs.", "")
+    wait_empty(launched.leaf)
     with launched.lock:
         if launched.code is None:
             launched.code = _read_code(launched)
@@ -325,12 +326,32 @@ def end(launched: Launched) -> None:
     for pidfd in (launched.child_pidfd, launched.init_pidfd):
         if pidfd >= 0 and not wait_gone(pidfd, END_S):
             raise TimedOut("The sandbox has not ended yet.", "The guard goes on killing it.")
+    if not wait_empty(launched.leaf):
+        raise TimedOut("The sandbox has not ended yet.", "The guard goes on killing it.")
 
 
 def _kill(pidfd: int) -> None:
     if pidfd >= 0:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+
+
+def wait_empty(leaf: str) -> bool:
+    """Whether the leaf is empty within END_S: helpers outside of the PID namespace (shim, bwrap's monitor) outlive its init by a little."""
+    if not leaf:
+        return True
+    deadline = time.monotonic() + END_S
+    try:
+        with Path(leaf, "cgroup.events").open("rb", buffering=0) as events:
+            poll = select.poll()
+            poll.register(events, select.POLLPRI)
+            while b"populated 1" in os.pread(events.fileno(), 4096, 0):
+                if (left := deadline - time.monotonic()) <= 0:
+                    return False
+                poll.poll(int(left * 1000) + 1)
+    except OSError:  # no leaf (any more)
+        return True
+    return True
 
 
 def end_leaf(leaf: str) -> None:
