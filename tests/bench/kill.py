@@ -1,9 +1,15 @@
-"""How fast a press is, and whether anything survives it: ``python tests/bench/kill.py [--rounds N] [--container-rounds N]``.
+"""How fast a press is, and whether anything survives it.
+
+``python tests/bench/kill.py [--sizes 10,100,1000] [--rounds N] [--containers 20,100] [--container-rounds N] [--markdown]``
 
 Every method gets the same trees, launched the same way, in one run, shuffled, so that ratios mean something on a busy machine.
-Time is from the call to the moment the *pids* hierarchy of cgroup v1, which no method uses, lists no process (at most 1 s, then
-survivors are counted). ``plain``: 100 processes in one session. ``hostile``: 40 plain, 20 in sessions of their own, 40 double-forked
-orphans in sessions of their own. ``containers``: 20 containers of one busybox shell and two sleeps each.
+Time is from the call to the moment the *pids* hierarchy of cgroup v1, which no method uses, lists no process. Survivors are counted
+there 450 ms after the call, and again 300 ms after a second call at 500 ms (the guard gets none: it looks again by itself).
+
+``plain``: processes in one session. ``hostile``: 40 % plain, 20 % in sessions of their own, 20 % double-forked orphans, 20 % orphans
+with an empty environment and another name, and one rabbit (a new process and session every 2 ms) and one pair of mutual watchdogs
+for every 50. ``containers``: a shell and two sleeps each. "first death" is an upper bound of the first SIGKILL: from the call until
+the first process of the tree is dead.
 """
 
 from __future__ import annotations
@@ -11,92 +17,149 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import select
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-import psutil  # type: ignore[import-untyped]  # noqa: E402 - needs the line above to find the project
+import docker as docker_py  # noqa: E402 - needs the line above to find the project
 
+from tests.bench.kill_trees import PYTHON, TREE, expire, has_supervisor, kill_group, psutil_recipe, supervised  # noqa: E402
 from tests.fakes.docker_engine import Docker, busybox_tar  # noqa: E402
 from tests.fakes.guard_world import GuardWorld, ticks, until  # noqa: E402
 
-LIMIT_S = 1.0
-TREE = r"""
-import os, sys, time
-plain, session, orphan = map(int, sys.argv[1:4])
-for i in range(plain + session + orphan - 1):
-    if os.fork() == 0:
-        if i >= plain + session - 1:
-            if os.fork(): os._exit(0)
-            os.setsid()
-        elif i >= plain - 1:
-            os.setsid()
-        time.sleep(600); os._exit(0)
-while True:
-    try: os.wait()
-    except ChildProcessError: time.sleep(1)
-"""
-SHAPES = {"plain 100": ("100", "0", "0"), "hostile 100": ("40", "20", "40")}
+FIRST_LOOK_S, SECOND_PASS_S, SECOND_LOOK_S, LIMIT_S = 0.45, 0.5, 0.8, 30.0
+BARE = "bare cgroup.kill write"
+PRESS = "watchfloor press (guard)"
+CERTAIN = (PRESS, BARE)
+"""These are waited for until nobody is left; others get two passes."""
+Act = Callable[[], object]
 
 
+@dataclass
+class Run:
+    ms: float
+    at_450: int
+    after_second: int
+    first_death_ms: float | None = None
+
+
+@dataclass
 class Table:
-    """Milliseconds and survivors per (case, method)."""
+    """Runs per (case, method)."""
 
-    def __init__(self) -> None:
-        self.ms: dict[tuple[str, str], list[float]] = {}
-        self.survivors: dict[tuple[str, str], list[int]] = {}
+    runs: dict[tuple[str, str], list[Run]] = field(default_factory=dict)
 
-    def add(self, case: str, method: str, ms: float, survivors: int) -> None:
-        self.ms.setdefault((case, method), []).append(ms)
-        self.survivors.setdefault((case, method), []).append(survivors)
+    def add(self, case: str, method: str, run: Run) -> None:
+        self.runs.setdefault((case, method), []).append(run)
+        print(f"  {case}, {method}: {run.ms:.1f} ms, left {run.at_450} then {run.after_second}", file=sys.stderr, flush=True)
 
-    def show(self) -> None:
-        print(f"\n{'case':<14}{'method':<28}{'n':>3}{'median ms':>11}{'p95 ms':>9}{'x bare':>8}{'runs at zero':>14}{'survivors':>11}")
-        for (case, method), values in sorted(self.ms.items()):
-            left = self.survivors[case, method]
-            zero = [ms for ms, n in zip(values, left, strict=True) if n == 0]
-            bare = statistics.median(self.ms[case, BARE])
-            words = (
-                (f"{statistics.median(zero):11.1f}{_p95(zero):9.1f}{statistics.median(zero) / bare:8.1f}")
-                if zero
-                else f"{'never':>11}{'':>9}{'':>8}"
-            )
-            print(f"{case:<14}{method:<28}{len(values):>3}{words}{f'{len(zero)}/{len(values)}':>14}{statistics.median(left):>11.0f}")
+    def rows(self) -> Iterator[list[str]]:
+        for (case, method), runs in sorted(self.runs.items(), key=lambda item: (_order(item[0][0]), item[0][1] not in CERTAIN, item[0][1])):
+            zero = [r.ms for r in runs if r.after_second == 0]
+            bare = [r.ms for r in self.runs.get((case, BARE), []) if r.after_second == 0]
+            deaths = [r.first_death_ms for r in runs if r.first_death_ms is not None]
+            median = statistics.median(zero) if zero else 0.0
+            yield [
+                case,
+                method,
+                f"{len(zero)}/{len(runs)}",
+                f"{median:.1f}" if zero else "never",
+                f"{_p95(zero):.1f}" if zero else "",
+                f"{median / statistics.median(bare):.1f}" if zero and bare else "",
+                f"{max(r.at_450 for r in runs)}",
+                f"{max(r.after_second for r in runs)}",
+                f"{statistics.median(deaths):.1f}" if deaths else "",
+            ]
+
+    def show(self, markdown: bool) -> None:
+        head = [
+            "case",
+            "method",
+            "runs at zero",
+            "median ms",
+            "p95 ms",
+            "x bare",
+            "left at 450 ms",
+            "left after 2nd pass",
+            "first death ms",
+        ]
+        rows = [head, *self.rows()]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+        for number, row in enumerate(rows):
+            cells = [cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
+            print(f"| {' | '.join(cells)} |" if markdown else "  ".join(cells))
+            if markdown and number == 0:
+                print(f"|{'|'.join('-' * (w + 1) + (':' if i > 1 else '-') for i, w in enumerate(widths))}|")
         print(f"\nload average at the end {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; compare within this run only.")
 
 
-BARE = "bare cgroup.kill write"
-PRESS = "watchfloor press (guard)"
+def _order(case: str) -> tuple[str, int]:
+    kind, _, count = case.rpartition(" ")
+    return kind, int(count)
 
 
 def _p95(values: list[float]) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * 0.95))]
 
 
-def time_to_zero(act: Callable[[], object], members: Callable[[], list[int]]) -> tuple[float, int]:
-    """(ms from the call until nobody is left, who is left after the limit). The call runs beside the watch."""
+class Deaths(threading.Thread):
+    """Notes when the first of some processes is dead."""
+
+    def __init__(self, pids: list[int]) -> None:
+        super().__init__()
+        self.at: float | None = None
+        self._fds = [os.pidfd_open(pid) for pid in pids]
+        self._poll = select.poll()
+        for fd in self._fds:
+            self._poll.register(fd, select.POLLIN)
+
+    def run(self) -> None:
+        if self._poll.poll(3000):
+            self.at = time.perf_counter()
+
+    def end(self) -> None:
+        self.join()
+        for fd in self._fds:
+            os.close(fd)
+
+
+def measure(act: Act, members: Callable[[], list[int]], certain: bool, watched: list[int]) -> Run:
+    """Calls ``act`` beside a watch of who is left, and again at 500 ms for methods that prove nothing."""
+    deaths = Deaths(watched)
+    deaths.start()
     begun = time.perf_counter()
     with ThreadPoolExecutor(1) as pool:
         acting = pool.submit(act)
-        while members():
-            if time.perf_counter() - begun > LIMIT_S and acting.done():
-                acting.result()
-                return (time.perf_counter() - begun) * 1000, len(members())
-            time.sleep(0.0003)
+        at_450, again = -1, certain
+        while left := members():
+            now = time.perf_counter() - begun
+            if at_450 < 0 and now >= FIRST_LOOK_S:
+                at_450 = len(left)
+            if not again and now >= SECOND_PASS_S and acting.done():
+                again, acting, second = True, pool.submit(act), now
+            if not certain and again and acting.done() and now >= max(SECOND_LOOK_S, second + SECOND_LOOK_S - SECOND_PASS_S):
+                break
+            if now > LIMIT_S:
+                break
+            time.sleep(0.0005)
         ms = (time.perf_counter() - begun) * 1000
         acting.result()
-    return ms, 0
+    deaths.end()
+    first = (deaths.at - begun) * 1000 if deaths.at is not None else None
+    return Run(ms, max(at_450, 0), len(left), first)
 
 
 def listed(folders: list[Path]) -> list[int]:
@@ -110,18 +173,6 @@ def listed(folders: list[Path]) -> list[int]:
     return found
 
 
-def psutil_recipe(pid: int) -> None:
-    """psutil's documentation, "Kill process tree"."""
-    parent = psutil.Process(pid)
-    everyone = [*parent.children(recursive=True), parent]
-    for process in everyone:
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            continue
-    psutil.wait_procs(everyone, timeout=1)
-
-
 def release(world: GuardWorld) -> None:
     """Waits for the kill to be over and unlatches, outside of the measured time."""
     until(lambda: (world.operator.status()["kill"] or {"done": True})["done"], "the kill is done")
@@ -130,58 +181,95 @@ def release(world: GuardWorld) -> None:
         world.supervisor.unlatch(status["generation"], status["kills"], "bench")
 
 
-def run_processes(world: GuardWorld, table: Table, rounds: int) -> None:
+def press(world: GuardWorld) -> Act:
+    return lambda: world.operator.press("all", "bench", "bench", timeout_s=30)
+
+
+def run_tree(world: GuardWorld, table: Table, case: str, method: str, agent: str) -> None:
+    kind, _, size = case.partition(" ")
+    argv = [*PYTHON, TREE, size, kind]
+    ticket = world.supervisor.ticket(agent, "process", "managed", pids_max=int(size) * 2 + 100)
+    places = [str(p) for p in (ticket["leaf"], *ticket["limit_leaves"]) if p]
+    leaf, folders = Path(ticket["leaf"]), [Path(p) for p in ticket["limit_leaves"]]
+    with ExitStack() as stack:
+        pid = 0
+        if method == "supervisorctl stop":
+            act = stack.enter_context(supervised(world.state, places, argv))
+        else:
+            prefix = ["/usr/bin/timeout", "-s", "KILL", "3600"] if method == "timeout -s KILL" else []
+            pid = world.spawn_in(ticket, *prefix, *argv, start_new_session=True).pid
+            world.supervisor.confirm(agent, ticket["generation"], pid, ticks(pid))
+            acts: dict[str, Act] = {
+                PRESS: press(world),
+                BARE: lambda: (leaf / "cgroup.kill").write_text("1"),
+                "psutil recipe": lambda: psutil_recipe(pid),
+                "killpg": lambda: kill_group(pid),
+                "timeout -s KILL": lambda: expire(pid),
+            }
+            act = acts[method]
+        until(lambda: len(listed(folders)) >= int(size) * 0.98, "the tree has grown", 120)
+        time.sleep(0.2)
+        watched = [p for p in listed(folders)[:6] if Path(f"/proc/{p}").exists()]
+        table.add(case, method, measure(act, lambda: listed(folders), method in CERTAIN, watched))
+        until(lambda: (leaf / "cgroup.kill").write_text("1") and not listed(folders), "cleaned up", 60)
+    for process in world._started:
+        process.wait()
+    world._started.clear()
+    release(world)
+    world.supervisor.forget(agent)
+
+
+def run_processes(world: GuardWorld, table: Table, sizes: list[int], rounds: int) -> None:
+    methods = [PRESS, BARE, "psutil recipe", "killpg", "timeout -s KILL"]
+    if has_supervisor():
+        methods.append("supervisorctl stop")
+    else:
+        print("supervisorctl stop not measured: supervisor (PyPI) is not installed here", file=sys.stderr)
+    cases = [f"{kind} {size}" for size in sizes for kind in ("plain", "hostile")]
     for number in range(rounds):
-        jobs = [(case, method) for case in SHAPES for method in (PRESS, BARE, "psutil recipe", "killpg")]
+        jobs = [(case, method) for case in cases for method in methods]
         random.shuffle(jobs)
-        for case, method in jobs:
-            agent = f"a{number}-{abs(hash((case, method))) % 10**8}"
-            process = world.python(agent, TREE, *SHAPES[case], pids_max=400, start_new_session=True)
-            folders = list(Path(f"/sys/fs/cgroup/pids/watchfloor-{world.instance}").glob(f"{agent}-*"))
-            leaf = next(Path(f"/sys/fs/cgroup/unified/watchfloor-{world.instance}/agents").glob(f"{agent}-*"))
-            until(lambda f=folders: len(listed(f)) >= 100, "the tree has grown")  # type: ignore[misc]
-            time.sleep(0.1)
-            acts: dict[str, Callable[[], object]] = {
-                PRESS: lambda: world.operator.press("all", "bench", "bench", timeout_s=5),
-                BARE: lambda leaf=leaf: (leaf / "cgroup.kill").write_text("1"),  # type: ignore[misc]
-                "psutil recipe": lambda pid=process.pid: psutil_recipe(pid),  # type: ignore[misc]
-                "killpg": lambda pid=process.pid: os.killpg(pid, signal.SIGKILL),  # type: ignore[misc]
-            }
-            table.add(case, method, *time_to_zero(acts[method], lambda f=folders: listed(f)))  # type: ignore[misc]
-            (leaf / "cgroup.kill").write_text("1")
-            process.wait()
-            until(lambda f=folders: not listed(f), "cleaned up")  # type: ignore[misc]
-            release(world)
-            world.supervisor.forget(agent)
+        for index, (case, method) in enumerate(jobs):
+            run_tree(world, table, case, method, f"a{number}-{index}")
 
 
-def run_containers(world: GuardWorld, table: Table, rounds: int, count: int, docker: Docker, image: str) -> None:
+def run_containers(world: GuardWorld, table: Table, count: int, docker: Docker, image: str, prefix: str) -> None:
     tree = "sleep 600 & sleep 600 & wait"
-    for number in range(rounds):
-        methods = [PRESS, BARE, "docker kill"]
-        random.shuffle(methods)
-        for method in methods:
-            names = [f"c{number}-{methods.index(method)}-{i}" for i in range(count)]
-            tickets = {name: world.supervisor.ticket(name, "container", "contained") for name in names}
-            with ThreadPoolExecutor(4) as pool:
-                made = dict(zip(names, pool.map(lambda n: docker.run(image, world.instance, n, "/bin/sh", "-c", tree), names), strict=True))
-            for name, (container, pid) in made.items():
-                world.supervisor.confirm(name, tickets[name]["generation"], pid, ticks(pid), container)
-            ids = [container for container, _ in made.values()]
-            folders = [Path(f"/sys/fs/cgroup/pids/docker/{i}") for i in ids]
-            until(lambda f=folders: len(listed(f)) >= 3 * count, "the containers have grown")  # type: ignore[misc]
-            acts: dict[str, Callable[[], object]] = {
-                PRESS: lambda: world.operator.press("all", "bench", "bench", timeout_s=5),
-                BARE: lambda ids=ids: [Path(f"/sys/fs/cgroup/unified/docker/{i}/cgroup.kill").write_text("1") for i in ids],  # type: ignore[misc]
-                "docker kill": lambda ids=ids: subprocess.run(["docker", "kill", *ids], check=True, capture_output=True),  # type: ignore[misc]
-            }
-            table.add(f"containers {count}", method, *time_to_zero(acts[method], lambda f=folders: listed(f)))  # type: ignore[misc]
-            release(world)
-            with ThreadPoolExecutor(4) as pool:
-                list(pool.map(lambda i: docker.ask("DELETE", f"/containers/{i}?force=1&v=1"), ids))
-            docker.made = [i for i in docker.made if i not in ids]
-            for name in names:
-                world.supervisor.forget(name)
+    client = docker_py.DockerClient(base_url=f"unix://{docker.path}", timeout=120)
+    methods = [PRESS, BARE, "docker kill", "docker-py kill"]
+    random.shuffle(methods)
+    for index, method in enumerate(methods):
+        names = [f"{prefix}-{index}-{i}" for i in range(count)]
+        tickets = {name: world.supervisor.ticket(name, "container", "contained") for name in names}
+        with ThreadPoolExecutor(4) as pool:
+            made = dict(zip(names, pool.map(lambda n: docker.run(image, world.instance, n, "/bin/sh", "-c", tree), names), strict=True))
+        for name, (container, pid) in made.items():
+            world.supervisor.confirm(name, tickets[name]["generation"], pid, ticks(pid), container)
+        ids = [container for container, _ in made.values()]
+        folders = [Path(f"/sys/fs/cgroup/pids/docker/{i}") for i in ids]
+        until(lambda f=folders: len(listed(f)) >= 3 * count, "the containers have grown", 120)  # type: ignore[misc]
+        command = ["docker", "-H", f"unix://{docker.path}", "kill", *ids]
+        acts: dict[str, Act] = {
+            PRESS: press(world),
+            BARE: lambda ids=ids: [Path(f"/sys/fs/cgroup/unified/docker/{i}/cgroup.kill").write_text("1") for i in ids],  # type: ignore[misc]
+            "docker kill": lambda command=command: subprocess.run(command, check=False, capture_output=True),  # type: ignore[misc]
+            "docker-py kill": lambda ids=ids: kill_by_client(client, ids),  # type: ignore[misc]
+        }
+        table.add(f"containers {count}", method, measure(acts[method], lambda f=folders: listed(f), True, listed(folders)[:6]))  # type: ignore[misc]
+        release(world)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda i: docker.ask("DELETE", f"/containers/{i}?force=1&v=1"), ids))
+        docker.made = [i for i in docker.made if i not in ids]
+        for name in names:
+            world.supervisor.forget(name)
+    client.close()
+
+
+def kill_by_client(client: docker_py.DockerClient, ids: list[str]) -> None:
+    wanted = set(ids)
+    for container in client.containers.list():
+        if container.id in wanted:
+            container.kill()
 
 
 @contextmanager
@@ -196,10 +284,12 @@ def image_on(socket: Path, folder: Path) -> Iterator[tuple[Docker, str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--sizes", type=lambda s: [int(n) for n in s.split(",")], default=[10, 100, 1000])
     parser.add_argument("--container-rounds", type=int, default=3)
-    parser.add_argument("--containers", type=int, default=20)
+    parser.add_argument("--containers", type=lambda s: [int(n) for n in s.split(",")], default=[20, 100])
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="wfb-", dir="/tmp"))
     engine = Path(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://"))
@@ -208,13 +298,15 @@ def main() -> None:
     table = Table()
     try:
         world.start(heartbeat_s=600.0)
-        run_processes(world, table, options.rounds)
+        run_processes(world, table, options.sizes, options.rounds)
         if options.container_rounds and engine.exists():
             with image_on(engine, folder) as (docker, image):
-                run_containers(world, table, options.container_rounds, options.containers, docker, image)
+                for number in range(options.container_rounds):
+                    for count in options.containers:
+                        run_containers(world, table, count, docker, image, f"c{number}-{count}")
         elif options.container_rounds:
             print(f"containers not measured: no engine on {engine}")
-        table.show()
+        table.show(options.markdown)
     finally:
         world.close()
         shutil.rmtree(folder)
