@@ -18,6 +18,7 @@ from console.audit.record import GENESIS, Draft, Record, digest, draft, shortene
 from console.audit.reserve import Reserve
 from console.audit.verify import Verdict, verify_file
 from console.domain.errors import Conflict, NotRecorded, UsageProblem
+from console.domain.failpoints import failpoint
 
 CHECKPOINT_ROWS = 256
 CHECKPOINT_S = 60.0
@@ -250,11 +251,13 @@ class AuditLog:
                 connection.execute(f"INSERT INTO records ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", _row(record, content))
                 records.append(record)
                 seq, previous = record.seq, record.hash
+            failpoint("audit.commit")
             connection.execute("COMMIT")  # WAL and synchronous=FULL: on disk when this returns
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        failpoint("audit.committed")
         return records
 
     def _checkpoint(self) -> None:

@@ -5,6 +5,7 @@ privilege for good, then run. Either ``exec`` replaces the process (Envoy), or `
 ``main(*args)`` is called.
 """
 
+import contextlib
 import ctypes
 import errno
 import json
@@ -69,6 +70,8 @@ def enter(folder: str, bind: bool) -> None:
 def main(spec: dict) -> None:  # type: ignore[type-arg]
     """Carries SPEC out: {netns, cwd, bind, uid, gid, umask, exec?, program?, args, parent}."""
     parent, args = spec["parent"], spec["args"]
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("0")  # not as the supervisor, which is taken last
     namespace = runpy.run_path(spec["program"]) if spec.get("program") else {}
     binary = os.open(spec["exec"], os.O_RDONLY | os.O_CLOEXEC) if spec.get("exec") else -1
     if spec.get("netns"):

@@ -11,6 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
+from console.domain import failpoints
 from console.domain.guard import HEARTBEAT_S
 from console.killswitch import processes
 from console.killswitch.desk import Desk
@@ -106,6 +107,8 @@ def _detach(log: Path) -> int:
 
 def _run(config: Config, told: int | None, socket_mode: int) -> int:
     _harden()
+    if config.supervisor_uid is not None:
+        failpoints.disarm()  # system mode
     guard = Guard(config)
     guard.take_over()
     freezing = Freezing(guard)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, NotRecorded, UsageProblem
+from console.domain.failpoints import failpoint
 from console.domain.guard import CAUSES, LINE_LIMIT
 from console.domain.kill import Outcome, StepName
 from console.killswitch.freezing import Freezing, check_cause
@@ -285,6 +286,7 @@ class Desk:
             )
         try:
             guard.journal.append("unlatch", generation=generation, kills=kills[:200], by=text(message, "by", "", 100))
+            failpoint("unlatch.journalled")
             guard.latch.release(generation)
         except OSError as error:
             raise NotRecorded(

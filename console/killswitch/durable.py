@@ -10,6 +10,8 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from console.domain.failpoints import failpoint
+
 RESERVE_BYTES = 256 * 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -55,6 +57,7 @@ def write_whole(path: Path, data: bytes, reserve: Reserve | None = None) -> None
 
 def _replace(path: Path, data: bytes) -> None:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    what = "receipt" if path.parent.name == "receipts" else path.stem
     try:
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -62,7 +65,9 @@ def _replace(path: Path, data: bytes) -> None:
             os.fsync(fd)
         finally:
             os.close(fd)
+        failpoint(f"{what}.written")
         draft.rename(path)
+        failpoint(f"{what}.renamed")
     except OSError:
         draft.unlink(missing_ok=True)
         raise

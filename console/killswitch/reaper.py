@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from console.domain.failpoints import failpoint
 from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor
 from console.killswitch import processes
@@ -27,6 +28,7 @@ from console.killswitch.strays import has_lineage
 
 REPEAT_S = 0.05
 LAST_LOOK_S = 2.0
+MOST_AMENDED = 50
 ENGINE_THREADS = 8
 DISK_S = 2.0
 
@@ -76,12 +78,17 @@ class Kill:
     pressed_at: float = field(default_factory=time.time)
     steps: dict[StepName, Step] = field(default_factory=dict)
     phase: str = "killing"
-    strays_left: list[Survivor] = field(default_factory=list)
+    amended: list[str] = field(default_factory=list)
+    second_look: SecondLook = field(init=False)
     excluded: list[str] = field(default_factory=list)
     survivors: tuple[Survivor, ...] = ()
     finished: threading.Event = field(default_factory=threading.Event)
     _listed: list[Running] | None = None
     _done_at: float = 0.0
+    _ms_done: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.second_look = SecondLook(self)
 
     def ms(self) -> float:
         """Milliseconds since the press."""
@@ -102,6 +109,7 @@ class Kill:
         before = self.steps.get(name)
         ms = before.ms if before is not None and before.status is status else self.ms()
         self.steps[name] = Step(name, status, ms, detail)
+        failpoint(f"kill.{name}")
 
     def strike(self) -> None:
         """One recursive write kills every leaf of ours when everything is meant; then each container and pidfd."""
@@ -129,12 +137,14 @@ class Kill:
             self.phase = "second_look"
             self.on_zero()
             time.sleep(max(0.0, self.t0 + SECOND_LOOK_S - time.monotonic()))
-            self._look_again()
+            self.second_look.look()
+            self.judge_zero()
+            self.note(StepName.SECOND_LOOK, *self.second_look.verdict())
         finally:  # a fault in here proves nothing, and leaves nobody waiting
             for name in (StepName.ZERO, StepName.SECOND_LOOK):
                 if name not in self.steps:
                     self.note(name, StepStatus.UNKNOWN, "The guard failed at this; see guard.log.")
-            self.phase, self._done_at = "done", time.monotonic()
+            self.phase, self._done_at, self._ms_done = "done", time.monotonic(), self.ms()
             try:
                 self.on_done()
             finally:
@@ -159,7 +169,7 @@ class Kill:
                 self._strike_again(left)
         for aim in (*left, *unknown):
             aim.give_up(self.ms())
-        self._judge_zero()
+        self.judge_zero()
 
     def _watch(self, aims: list[Aim]) -> tuple[select.poll, dict[int, tuple[Aim, Callable[[], bool]]]]:
         """A poll that wakes for every target, and what each of its descriptors says: still alive?"""
@@ -182,8 +192,8 @@ class Kill:
             if aim.is_pending_container and self._listed is not None:
                 aim.engine_says_gone = all(c.agent_id != aim.agent_id for c in self._listed)
 
-    def _judge_zero(self) -> None:
-        self.survivors = tuple(s for aim in self.aims for s in aim.survivors()) + tuple(self.strays_left)
+    def judge_zero(self) -> None:
+        self.survivors = tuple(s for aim in self.aims for s in aim.survivors()) + tuple(self.second_look.left_alone)
         unproven = [a for a in self.aims if a.outcome in (Outcome.NOT_PROVEN, Outcome.DYING)]
         if unproven:
             self.note(StepName.ZERO, StepStatus.FAILED, f"{len(unproven)} of {len(self.aims)} agents are not proven zero")
@@ -221,69 +231,8 @@ class Kill:
             with contextlib.suppress(RuntimeError):  # no thread to be had: the kernel's way does not need it
                 threading.Thread(target=job, name="engine-kill", daemon=True).start()
 
-    def _look_again(self) -> None:
-        """Populated again, containers that came back, marked processes outside our cgroups."""
-        words, unclear = [], False
-        again = [a for a in self.aims if a.outcome is Outcome.PROVEN_ZERO and a.held is not None and a.held.is_populated()]
-        for aim in again:
-            aim.outcome, aim.ms = Outcome.DYING, None
-        unknown = self._take_in_unknown()
-        if unknown:
-            words.append(f"{unknown} leaves that nobody had registered were populated, struck")
-        late = [a for a in self.aims if a.outcome in (Outcome.NOT_PROVEN, Outcome.DYING)]
-        for aim in late:
-            aim.outcome = Outcome.DYING
-        if again:
-            words.append(f"{len(again)} agents had processes again, struck again")
-        back, engine_silent = self._containers_back()
-        if back:
-            words.append(f"{back} containers had come back, killed again")
-        try:
-            marked = list(processes.find_marked(self.field_.instance_id, self.field_.run_dir))
-        except OSError as error:
-            marked, unclear = [], True
-            words.append(f"stray processes could not be looked for: {error.strerror}")
-        innocent = self._leave_alone(marked)
-        if innocent:
-            unclear = True
-            words.append(f"{innocent} processes carry an agent's variables and nothing else says that they are one's: left alone")
-        strays, left = self._hunt_strays([m for m in marked if has_lineage(m, self.aims)])
-        if strays:
-            words.append(
-                f"{strays} stray processes found by their environment and killed" + (f", {left} of them still alive" if left else "")
-            )
-        if engine_silent:
-            unclear |= self.field_.containers_ever
-            words.append(
-                "the engine did not answer" + (": containers that came back cannot be ruled out" if self.field_.containers_ever else "")
-            )
-        self._settle_again([*again, *late])
-        self._judge_zero()
-        failed = left or any(a.outcome is Outcome.NOT_PROVEN for a in self.aims)
-        status = StepStatus.FAILED if failed else StepStatus.UNKNOWN if unclear else StepStatus.OK
-        self.note(StepName.SECOND_LOOK, status, "; ".join(words) or "nothing had come back")
-
-    def _take_in_unknown(self) -> int:
-        """Leaves of ours that appeared without a ticket."""
-        tree = self.field_.tree
-        if tree is None or not self.order.is_all or not tree.agents.is_populated():
-            return 0
-        known = {a.held.entry.leaf for a in self.aims if a.held is not None}
-        count = 0
-        for agent_id, folder in tree.leaves_on_disk():
-            if str(folder) not in known:
-                with contextlib.suppress(OSError):
-                    held = Held(Entry(agent_id, "process", "managed", 0, str(folder), folder.stat().st_ino))
-                    held.open()
-                    self.aims.append(Aim(agent_id, held))
-                    count += 1
-        if not any(a.held is not None and a.held.is_populated() for a in self.aims) and tree.agents.is_populated():
-            place = Entry("unregistered", "process", "unknown", 0, str(tree.agents.path), tree.agents.inode)
-            self.aims.append(Aim(place.agent_id, Held(place, tree.agents)))  # among the agents, and in no leaf of any
-            count += 1
-        return count
-
-    def _settle_again(self, aims: list[Aim]) -> None:
+    def settle_again(self, aims: list[Aim]) -> None:
+        """Strikes these until they are zero, 2 s at most; what is left is given up."""
         deadline = time.monotonic() + LAST_LOOK_S
         left = [aim for aim in aims if not aim.settle(self.ms())]
         while any(not aim.is_unknown for aim in left) and time.monotonic() < deadline:
@@ -293,89 +242,36 @@ class Kill:
         for aim in left:
             aim.give_up(self.ms())
 
-    def _in_scope(self, agent_id: str) -> bool:
+    def in_scope(self, agent_id: str) -> bool:
         return self.order.is_all or any(a.agent_id == agent_id for a in self.aims)
 
-    def _containers_back(self) -> tuple[int, bool]:
-        """(containers that were alive again, whether the engine was silent)."""
-        engine, tree = self.field_.engine, self.field_.tree
-        if engine is None:
-            return 0, self.field_.containers_ever
-        count, deadline = 0, time.monotonic() + LAST_LOOK_S
-        try:
-            while listed := [c for c in engine.running() if self._in_scope(c.agent_id)]:
-                alive = [c for c in listed if kill_running_container(engine, c.container_id, tree.mount if tree else None)]
-                if not alive:
-                    break  # the engine's list is only late
-                count = max(count, len(alive))
-                if time.monotonic() > deadline:
-                    self._blame(alive)
-                    break
-                time.sleep(REPEAT_S)
-        except EngineSilent:
-            return count, True
-        return count, False
+    # --- after the receipt was given ----------------------------------------------------------------------------------
 
-    def _blame(self, alive: list[Running]) -> None:
-        for container in alive:
-            aim = self._aim_of(container.agent_id or container.container_id[:12])
-            aim.outcome, aim.why = Outcome.NOT_PROVEN, f"Container {container.container_id[:12]} keeps coming back."
+    def open_aims(self) -> list[Aim]:
+        """Targets that the receipt calls not proven and that can still be looked at."""
+        return [a for a in self.aims if a.outcome is Outcome.NOT_PROVEN and not a.is_unknown]
 
-    def _aim_of(self, agent_id: str) -> Aim:
-        for aim in self.aims:
-            if aim.agent_id == agent_id:
-                return aim
-        self.aims.append(Aim(agent_id, None))
-        return self.aims[-1]
+    def look_later(self) -> list[str]:
+        """One look at the open targets; those that are dead by now are proven in the receipt, which says when. Gives the words of it."""
+        return self._amend([a for a in self.open_aims() if a.prove_late(self.ms())], "proven zero after the receipt was given")
 
-    def _is_stray(self, marked: processes.Marked, spared: frozenset[int]) -> bool:
-        return marked.pid not in spared and self._in_scope(marked.agent_id) and not self._is_at_home(marked.pid)
+    def take_back(self, aim: Aim) -> list[str]:
+        """A container that started after the kill and was struck: a target of its own from now on."""
+        self.aims = [a for a in self.aims if a.outcome is not Outcome.PROVEN_ZERO or a.container_id != aim.container_id or not a.came_back]
+        aim.came_back = True
+        self.aims.append(aim)
+        self.settle_again([aim])
+        dead = aim.outcome is not Outcome.NOT_PROVEN
+        return self._amend([aim], f"started after the kill and was killed again: {'proven zero' if dead else 'NOT proven'}")
 
-    def _leave_alone(self, found: list[processes.Marked]) -> int:
-        """Lists as survivors those that may be somebody's shell with a copied environment. They are not signalled."""
-        doubtful = [m for m in found if self._is_stray(m, self.field_.spared()) and not has_lineage(m, self.aims)]
-        for m in doubtful:
-            words = (processes.state(m.pid), processes.wait_channel(m.pid), processes.command_line(m.pid)[:200])
-            self.strays_left.append(Survivor(m.agent_id, m.pid, *words, "known by its environment alone: not signalled"))
-        return len(doubtful)
-
-    def _hunt_strays(self, found: list[processes.Marked]) -> tuple[int, int]:
-        """(marked processes found outside every place of ours and signalled, those still alive a second later)."""
-        handles: list[tuple[Aim, processes.Handle]] = []
-        spared = self.field_.spared()
-        for marked in found:
-            if not self._is_stray(marked, spared):
-                continue
-            try:
-                handle = processes.Handle(marked.pid, marked.start_ticks)
-            except OSError:
-                continue
-            aim = self._aim_of(marked.agent_id)
-            aim.strays.append(f"pid {marked.pid}: {processes.command_line(marked.pid)[:120]}: {handle.send(signal.SIGKILL)}")
-            handles.append((aim, handle))
-        deadline = time.monotonic() + 1.0
-        while any(h.is_alive() for _, h in handles) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        left = 0
-        for aim, handle in handles:
-            if handle.is_alive():
-                left += 1
-                aim.outcome, aim.why = Outcome.NOT_PROVEN, f"Stray process {handle.pid} is still alive."
-                words = (processes.state(handle.pid), processes.wait_channel(handle.pid), processes.command_line(handle.pid)[:200])
-                self.strays_left.append(Survivor(aim.agent_id, handle.pid, *words, "stray, found by its environment"))
-            elif aim.held is None and aim.outcome is Outcome.DYING:
-                aim.outcome, aim.ms, aim.why = Outcome.BEST_EFFORT, self.ms(), "Known only by its stray process, which is dead."
-            handle.close()
-        return len(handles), left
-
-    def _is_at_home(self, pid: int) -> bool:
-        """In a cgroup that the kill has struck: proven, or not, by that cgroup."""
-        tree = self.field_.tree
-        line = processes.cgroup_line(pid)
-        where = tree.mount.locate(line) if tree and line is not None else None
-        folders = [tree.agents.path] if tree and self.order.is_all else []
-        folders += [leaf.path for a in self.aims if a.held for leaf in (a.held.leaf, a.held.container) if leaf is not None]
-        return is_among(where, folders)
+    def _amend(self, aims: list[Aim], what: str) -> list[str]:
+        if not aims:
+            return []
+        words = [f"{aim.name()}: {what}, {self.ms() / 1000:.1f} s after the press" for aim in aims]
+        self.amended = [*self.amended, *words][-MOST_AMENDED:]
+        self.judge_zero()
+        self.note(StepName.SECOND_LOOK, *self.second_look.verdict())
+        return words
 
     def receipt(self) -> Receipt:
         """The local part: ``complete`` once the second look is over (rotation, remote and evidence are the supervisor's)."""
@@ -394,6 +290,7 @@ class Kill:
             steps=tuple(self.steps[name] for name in StepName if name in self.steps),
             targets=targets,
             excluded=tuple(self.excluded),
-            ms_total=self.ms(),
+            ms_total=self._ms_done or self.ms(),
             complete=self.phase == "done",
+            amended=tuple(self.amended),
         )

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, func, insert, s
 from sqlalchemy.exc import SQLAlchemyError
 
 from console.domain.errors import Conflict, ConsoleError, NotRecorded
+from console.domain.failpoints import failpoint
 from console.ledger.migrations import MIGRATIONS, VERSION_TABLE, Migration
 from console.ledger.tables import SCHEMA_VERSION
 
@@ -79,7 +80,9 @@ class Database:
         try:
             with self._write_lock, self._writer.begin() as connection:
                 yield connection
-        except (SQLAlchemyError, OverflowError, UnicodeDecodeError) as error:
+                failpoint("ledger.commit")
+            failpoint("ledger.committed")
+        except (SQLAlchemyError, OSError, OverflowError, UnicodeDecodeError) as error:
             raise NotRecorded(
                 f"The ledger could not be written: {_cause(error)}.", f"Free space or mend {self.path.parent}; nothing was changed."
             ) from error

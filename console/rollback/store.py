@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
+from console.domain.failpoints import failpoint
 from console.domain.rollback import RollbackKind, RollbackRecord, RollbackState
 from console.rollback.beneath import MAX_BYTES, relative_parts, workspace
 from console.rollback.images import Image, Objects, look
@@ -68,6 +69,7 @@ class RollbackStore:
         parts = relative_parts(rel_path, self._roots(context_id))
         with workspace(self._workspaces, context_id) as root:
             before = self._objects.snapshot(root, parts, self._max_bytes)
+        failpoint("snapshot.kept")
         entry = self._journal.add(agent_id, context_id, kind, "/".join(parts), before, self._clock())
         return entry.as_record(RollbackState.UNKNOWN)
 

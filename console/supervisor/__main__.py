@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,9 @@ def serve(given: argparse.Namespace) -> int:
     options = _options(places, given)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # every agent has a socket, a pidfd and a gate here
+    with suppress(OSError):  # the last to be taken when memory runs out; its agents and Envoy set their own
+        Path("/proc/self/oom_score_adj").write_text("-900")
+    signal.signal(signal.SIGUSR1, lambda *_: None)  # a press by signal before anything runs must not end the one who starts
     lock = take_lock(places.supervisor_lock)
     _log_to(places)
     try:
@@ -109,6 +113,7 @@ def serve(given: argparse.Namespace) -> int:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, supervisor.desk.end.set)
+            loop.add_signal_handler(signal.SIGUSR1, supervisor.press_by_signal)
             idle = loop.create_task(linger(supervisor)) if given.embedded else None
             await supervisor.run(lambda: print("ready", flush=True))
             if idle is not None:

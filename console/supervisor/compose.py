@@ -128,6 +128,13 @@ class Supervisor:
         if self.core.loop is not None and not self.core.loop.is_closed():
             asyncio.run_coroutine_threadsafe(self.launcher.reconnect(agent_id), self.core.loop)
 
+    def press_by_signal(self) -> None:
+        """SIGUSR1: everything, through the guard, or without it when it does not answer."""
+        self.runner.task(self._press_by_signal())
+
+    async def _press_by_signal(self) -> None:
+        await self.stop.press(None, "SIGUSR1", "signal")
+
     def end_guard(self) -> None:
         """The embedded pair ends together; refused by the guard while anything needs it."""
         with suppress(ConsoleError):

@@ -16,6 +16,7 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel, ProcessIdentity, SandboxKind
 from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
+from console.domain.failpoints import failpoint
 from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.cut import cut_container
 from console.sandbox.environment import scrub
@@ -76,6 +77,7 @@ class Launcher:
         data = {"argv0": agent.argv[0][:200], "parent": agent.parent_id, "context": agent.context_id}
         record = c.Record(command.by, "launch", what, verdict="allow", agent_id=agent.agent_id, data=data)
         await asyncio.to_thread(parts.scribe.record_first, record)
+        failpoint("launch.recorded")
         available = await asyncio.to_thread(sandbox.available)
         if not available.ok:
             raise Unavailable(f"Sandbox {agent.sandbox} is not available, because {available.reason}.", available.remedy)
@@ -96,9 +98,11 @@ class Launcher:
             pids_max=parts.options.agents.pids_max,
         )
         ticket = Ticket(str(answer.get("leaf", "")), tuple(answer.get("limit_leaves", ())), int(answer["generation"]))
+        failpoint("launch.ticketed")
         # 4. The sandbox, with the agent's code still behind a gate.
         prepared = await asyncio.to_thread(sandbox.prepare, spec, ticket)
         try:
+            failpoint("launch.prepared")
             self._refuse_if_stopped(agent)
             await self._confirm_and_go(agent, sandbox, prepared, ticket)
         except (ConsoleError, OSError):
@@ -118,6 +122,7 @@ class Launcher:
             start_ticks=prepared.start_ticks,
             **fields,
         )
+        failpoint("launch.confirmed")
         self._doors.confirm(agent.agent_id, prepared.container_id)
         # 6. The portal, before any code of the agent's can take its port.
         note = "; ".join(prepared.notes)
@@ -127,6 +132,7 @@ class Launcher:
         # 7. Go, if nobody stopped it and nothing became stricter meanwhile; from the ticket on, every press reaches it.
         self._refuse_if_stopped(agent)
         await asyncio.to_thread(sandbox.go, prepared)
+        failpoint("launch.gone")
         self.running[agent.agent_id] = Running(sandbox, prepared)
         process = ProcessIdentity(prepared.pid, prepared.start_ticks)
         level = ControlLevel(prepared.control_level)

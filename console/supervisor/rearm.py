@@ -9,6 +9,7 @@ from typing import Any
 from console.domain import event as e
 from console.domain.command import Record
 from console.domain.errors import Conflict
+from console.domain.failpoints import failpoint
 from console.killswitch.durable import Damaged, read_sealed
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
@@ -32,7 +33,9 @@ async def unlatch(parts: Parts, stop: StopDesk, reason: str, by: str, kill_id: s
     _check_proof(stop, kills, kill_id)
     await stop.cancel_remote()
     await asyncio.to_thread(parts.scribe.record_first, Record(by, "kill.rearm", f"rearm: {reason}", verdict="allow", data={"kills": kills}))
+    failpoint("rearm.recorded")
     await asyncio.to_thread(parts.guard.call, "unlatch", generation=status["generation"], kills=kills, by=by, reason=reason)
+    failpoint("rearm.unlatched")
     if parts.remote is not None:
         parts.remote.generation = 0
         parts.remote.hosts = []

@@ -11,6 +11,7 @@ from typing import Any, assert_never
 
 from console.domain import command as c
 from console.domain.errors import ConsoleError, UsageProblem
+from console.domain.failpoints import failpoint
 from console.domain.network import NetworkMode
 from console.domain.permission import Decision, Verdict
 from console.domain.rollback import RollbackKind
@@ -95,6 +96,7 @@ class Runner:
             record = await asyncio.to_thread(
                 parts.rollback.snapshot, command.agent_id, command.context_id, RollbackKind(command.destructive), command.path
             )
+            failpoint("snapshot.recorded")
             what = f"{command.destructive} {record.path}"
             entry = c.Record(
                 f"agent:{command.agent_id}",
@@ -105,6 +107,7 @@ class Runner:
                 data={"rollback_id": record.record_id},
             )
             await asyncio.to_thread(parts.scribe.record_first, entry)
+            failpoint("snapshot.audited")
         except (ConsoleError, OSError) as error:
             decision = Decision(Verdict.DENY, "rollback record", f"no snapshot, no action: {error}")
             self._answer(command.agent_id, command.request_id, decision)

@@ -17,6 +17,7 @@ from console.audit.log import AuditLog
 from console.domain.agent import Agent
 from console.domain.command import Record
 from console.domain.errors import ConsoleError
+from console.domain.failpoints import failpoint
 from console.domain.network import EgressRecord
 from console.ledger.spending import SpendSample
 from console.ledger.store import Ledger
@@ -47,6 +48,7 @@ class Scribe:
         self.audit.append(
             record.actor, record.kind, record.what, verdict=record.verdict, agent_id=record.agent_id, data=record.data, must=record.must
         )
+        failpoint("act.recorded")
 
     def record(self, record: Record) -> None:
         """Queues an entry; trouble is shown, never hidden."""
