@@ -2,188 +2,136 @@
 
 from __future__ import annotations
 
-import itertools
-import json
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from console.remotekill.document import Junk, KeySet, KillOrder, Order, canonical, kill_document, order_of, parse
-from console.remotekill.machine import (
-    RELEASED_KEPT,
-    HostState,
-    Latch,
-    LeaseOver,
-    LiftSoftStop,
-    Missing,
-    Mode,
-    Observation,
-    Read,
-    Released,
-    Restarted,
-    SoftStop,
-    Unchanged,
-    Unreadable,
-    observe,
-)
+from console.remotekill import document, machine
+from console.remotekill.document import Junk, KillOrder, Order
+from console.remotekill.machine import RELEASED_KEPT, HostState, Latch, LiftSoftStop, Mode, Read, Released, Restarted, SoftStop, observe
+from tests.fakes.kill_model import ORDER, walk
 
-AT = "2026-01-01T00:00:00+00:00"
-EMERGENCY = b'{"killed":true,"reason":"emergency"}'
-GEN = {"A": 11, "A2": 12, "B": 13}
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a person would say of an observation; the oracle sees only this."""
-
-    what: str
-    """kill, unkill, junk, missing, unchanged, unreadable, lease_over, restart or lost."""
-    order: str = ""
-    epoch: int = 0
-    releases: frozenset[str] = frozenset()
-    voters: int = 0
-    """Distinct keys with a good signature over these bytes for this fleet."""
-
-
-@dataclass
-class Oracle:
-    """The table, row by row."""
-
-    quorum: int
-    latched: set[str] = field(default_factory=set)
-    released: set[str] = field(default_factory=set)
-    epoch: int = 0
-    soft: bool = True
-
-    def mode(self) -> str:
-        return "killed" if self.latched else ("soft" if self.soft else "armed")
-
-    def step(self, seen: Seen) -> set[str]:
-        """The kinds of effects; changes the oracle."""
-        what = seen.what
-        if what == "lost":
-            self.latched, self.released, self.epoch, self.soft = set(), set(), 0, True
-            what = "restart"
-        if what == "unkill" and seen.voters < self.quorum:
-            what = "junk"
-        mode = self.mode()
-        if what == "kill":
-            return self._kill(seen.order)
-        if what == "unkill":
-            return self._unkill(seen, mode)
-        if what in ("junk", "missing", "lease_over"):
-            if mode == "armed":
-                self.soft = True
-                return {"SoftStop", "Alarm"}
-            return set()
-        if what == "unreadable":
-            return {"Alarm"}
-        if what == "unchanged":
-            return {"LeaseRenewed"} if mode == "armed" else set()
-        assert what == "restart"
-        if mode == "killed":
-            return {"Latch"}
-        self.soft = True
-        return {"SoftStop"}
-
-    def _kill(self, order: str) -> set[str]:
-        if order in self.latched:
-            return set()
-        if order in self.released:
-            return {"Alarm"}
-        self.latched.add(order)
-        return {"Latch"}
-
-    def _unkill(self, seen: Seen, mode: str) -> set[str]:
-        if seen.epoch < self.epoch:
-            return {"Alarm"}
-        if mode == "killed":
-            if seen.epoch == self.epoch:
-                return set()
-            if self.latched - seen.releases:
-                return {"Alarm"}
-            self.released |= self.latched
-            self.latched = set()
-            self.epoch, self.soft = seen.epoch, False
-            return {"Released", "LiftSoftStop", "LeaseRenewed"}
-        self.epoch, self.soft = seen.epoch, False
-        return {"LeaseRenewed"} | ({"LiftSoftStop"} if mode == "soft" else set())
-
-
-ORDER = {name: order_of(gen, EMERGENCY) for name, gen in GEN.items()}
-
-
-def world(fleet: Any, quorum: int) -> list[tuple[Seen, Observation]]:
-    """Every observation twice: in words for the oracle, and as the real parser reads the real bytes."""
-    keys: KeySet = fleet.keys(quorum)
-
-    def read(seen: Seen, generation: int, body: bytes) -> tuple[Seen, Observation]:
-        return seen, Read(order_of(generation, body), parse(body, keys))
-
-    def unkill(epoch: int, kids: tuple[str, ...], voters: int, *names: str) -> tuple[Seen, Observation]:
-        orders = [ORDER[n] for n in names]
-        body = fleet.release(epoch, orders, *kids) if names else fleet.baseline(epoch, *kids)
-        return read(Seen("unkill", "", epoch, frozenset(ORDER[n] for n in names), voters), 100 + epoch, body)
-
-    tampered = json.loads(fleet.baseline(1, "k1", "k2"))
-    tampered["epoch"] = 9
-    signed_kill = kill_document(fleet="other", reason="x", actor="y", issued_at=AT, signers=fleet.signers("stranger"))
-    return [
-        read(Seen("kill", ORDER["A"]), GEN["A"], EMERGENCY),
-        read(Seen("kill", ORDER["A2"]), GEN["A2"], EMERGENCY),
-        read(Seen("kill", order_of(GEN["B"], signed_kill)), GEN["B"], signed_kill),
-        unkill(1, ("k1",), 1),
-        unkill(1, ("k1", "k2"), 2),
-        unkill(2, ("k1", "k2"), 2),
-        unkill(2, ("k1",), 1, "A"),
-        unkill(2, ("k1", "k1-again"), 1, "A"),
-        unkill(2, ("k1", "k2"), 2, "A"),
-        unkill(2, ("k1", "k2", "stranger"), 2, "A2"),
-        unkill(3, ("k1", "k2"), 2, "A", "A2"),
-        unkill(2, ("stranger",), 0, "A"),
-        read(Seen("junk"), 40, canonical(tampered)),
-        read(Seen("junk"), 41, fleet.baseline(1, "k1", "k2", fleet="prod-us")),
-        read(Seen("junk"), 42, b'{"killed":false}'),
-        read(Seen("junk"), 43, b'{"killed":false,"killed":true}'),
-        read(Seen("junk"), 44, b"\x00"),
-        read(Seen("junk"), 45, b'{"killed":1}'),
-        (Seen("missing"), Missing()),
-        (Seen("unchanged"), Unchanged()),
-        (Seen("unreadable"), Unreadable("HTTP 503")),
-        (Seen("lease_over"), LeaseOver("HTTP 503")),
-        (Seen("restart"), Restarted()),
-        (Seen("lost"), Restarted()),
-    ]
-
-
-def walk(fleet: Any, quorum: int, depth: int) -> int:
-    steps = 0
-    everything = world(fleet, quorum)
-    for path in itertools.product(everything, repeat=depth):
-        oracle, state = Oracle(quorum), HostState()
-        for seen, observation in path:
-            if seen.what == "lost":
-                state = HostState()
-            state, effects = observe(state, observation)
-            expected = oracle.step(seen)
-            steps += 1
-            where = [s for s, _ in path]
-            assert state.mode == oracle.mode(), where
-            assert set(state.latched) == oracle.latched and state.epoch == oracle.epoch, where
-            assert {type(e).__name__ for e in effects} == expected, where
-    return steps
+OBSERVATIONS = 25
 
 
 @pytest.mark.parametrize("quorum", [1, 2])
-def test_every_sequence_of_three_observations_follows_the_table(fleet: Any, quorum: int) -> None:
-    assert walk(fleet, quorum, 3) == 3 * 24**3
+def test_every_sequence_of_two_observations_follows_the_table(fleet: Any, quorum: int) -> None:
+    assert walk(fleet, quorum, 2, document, machine) == 2 * OBSERVATIONS**2
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("depth", [3, 4])
 @pytest.mark.parametrize("quorum", [1, 2])
-def test_every_sequence_of_four_observations_follows_the_table(fleet: Any, quorum: int) -> None:
-    assert walk(fleet, quorum, 4) == 4 * 24**4
+def test_every_sequence_of_three_and_four_observations_follows_the_table(fleet: Any, quorum: int, depth: int) -> None:
+    assert walk(fleet, quorum, depth, document, machine) == depth * OBSERVATIONS**depth
+
+
+# --- the walk finds what is planted -----------------------------------------------------------------------------------
+
+MUTANTS = {
+    "signatures are counted, not keys": (document, "good.add(public)", "good.add(str(entry).encode())"),
+    "kids are counted, not keys": (document, "good.add(public)", "good.add(entry['kid'].encode())"),
+    "one signature is enough": (document, "len(signed_by) < keys.quorum", "len(signed_by) < 1"),
+    "no signature is needed": (document, "if keys.quorum < 1 or len(signed_by) < keys.quorum:", "if False:"),
+    "a stranger's key counts": (document, "public = keys.keys[kid]", "public = keys.keys[kid]; return public"),
+    "any fleet will do": (document, 'if document["fleet"] != keys.fleet:', "if False:"),
+    "the epoch is not signed": (document, 'if k != "sigs"', 'if k not in ("sigs", "epoch")'),
+    "an order is its content alone": (machine, "not set(state.latched) <= set(content.releases)", "not content.releases"),
+    "one covered order is enough": (
+        machine,
+        "not set(state.latched) <= set(content.releases)",
+        "not set(state.latched) & set(content.releases)",
+    ),
+    "a baseline releases": (
+        machine,
+        "    if not set(state.latched) <= set(content.releases):",
+        "    if content.releases and not set(state.latched) <= set(content.releases):",
+    ),
+    "an old epoch releases": (machine, "if content.epoch < state.epoch:", "if False:"),
+    "the same epoch releases": (
+        machine,
+        "    if content.epoch == state.epoch:\n        return state, ()",
+        "    if False:\n        return state, ()",
+    ),
+    "the epoch is forgotten": (machine, "return replace(state, soft=False, epoch=content.epoch)", "return replace(state, soft=False)"),
+    "a release keeps the old epoch": (machine, "HostState(soft=False, epoch=content.epoch,", "HostState(soft=False, epoch=state.epoch,"),
+    "a released order kills again": (machine, "    if order in state.released:", "    if False:"),
+    "a second kill is not added": (machine, "latched=(*state.latched, order)", "latched=(state.latched or (order,))"),
+    "a missing file is nothing": (machine, 'return _distrust(state, "The remote kill file is missing.")', "return state, ()"),
+    "junk is nothing": (
+        machine,
+        'return _distrust(state, f"The remote kill file cannot be trusted: {seen.content.why}.")',
+        "return state, ()",
+    ),
+    "the lease's end is nothing": (
+        machine,
+        "case LeaseOver():\n            return _distrust(",
+        "case LeaseOver():\n            return (state, ()) if state else _distrust(",
+    ),
+    "an outage stops at once": (
+        machine,
+        "case Unreadable():\n            return state,",
+        "case Unreadable():\n            return replace(state, soft=True),",
+    ),
+    "unchanged renews while soft": (
+        machine,
+        "if state.mode is Mode.ARMED else (state, ())",
+        "if state.mode is not Mode.KILLED else (state, ())",
+    ),
+    "a restart starts armed": (machine, "return replace(state, soft=True), (SoftStop(why),)", "return state, (SoftStop(why),)"),
+    "a restart forgets the kill": (
+        machine,
+        "    if state.latched:\n        return state, tuple(",
+        "    if False:\n        return state, tuple(",
+    ),
+}
+
+
+@contextmanager
+def mutated(which: ModuleType, old: str, new: str) -> Iterator[tuple[ModuleType, ModuleType]]:
+    """Both modules built anew from their source, one of them with a fault in it."""
+    made: list[ModuleType] = []
+    try:
+        for module in (document, machine):
+            source = Path(str(module.__file__)).read_text().replace(f"from {document.__name__} import", "from planted_document import")
+            if module is which:
+                assert source.count(old) == 1, f"the source has changed: {old!r} is there {source.count(old)} times"
+                source = source.replace(old, new)
+            made.append(ModuleType(f"planted_{module.__name__.rpartition('.')[2]}"))
+            sys.modules[made[-1].__name__] = made[-1]
+            exec(compile(source, made[-1].__name__, "exec"), made[-1].__dict__)
+        yield made[0], made[1]
+    finally:
+        for module in made:
+            del sys.modules[module.__name__]
+
+
+def differs(fleet: Any, planted: tuple[ModuleType, ModuleType]) -> bool:
+    try:
+        for quorum in (2, 1):
+            walk(fleet, quorum, 3, *planted)
+    except AssertionError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("fault", MUTANTS)
+def test_the_walk_finds_every_planted_fault(fleet: Any, fault: str) -> None:
+    with mutated(*MUTANTS[fault]) as planted:
+        assert differs(fleet, planted), f"not noticed: {fault}"
+
+
+def test_nothing_is_found_where_nothing_is_planted(fleet: Any) -> None:
+    with mutated(machine, "RELEASED_KEPT = 64", "RELEASED_KEPT = 65") as planted:
+        assert walk(fleet, 2, 2, *planted) == 2 * OBSERVATIONS**2
+
+
+# --- by hand ----------------------------------------------------------------------------------------------------------
 
 
 def test_killing_comes_before_everything_and_names_the_order() -> None:
