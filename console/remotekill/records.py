@@ -75,6 +75,12 @@ def gather_receipts(client: storage.Client, bucket: str, prefix: str, left: Call
     return sorted(found, key=lambda receipt: receipt.host)
 
 
+def gather_hosts(client: storage.Client, bucket: str, prefix: str, left: Callable[[], float]) -> list[str]:
+    """The hosts that ever wrote a receipt below ``prefix``, from the names alone; FAULTS."""
+    names = {name.rpartition("/")[2].removesuffix(".json") for name in _names(client, bucket, prefix, left)}
+    return sorted(name for name in names if _HOST.fullmatch(name))
+
+
 def _read_receipt(bucket: storage.Bucket, name: str, host: str) -> HostReceipt:
     try:
         seen = fetch(bucket, name, 0, RECEIPT_LIMIT)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from console.domain.errors import UsageProblem
 from console.remotekill.document import MAX_EPOCH, Order, read_order
@@ -40,6 +42,22 @@ def _orders(data: Any) -> tuple[Order, ...]:
     if not isinstance(data, list):
         raise ValueError("orders")
     return tuple(read_order(text) for text in data)
+
+
+def hold_state(path: Path) -> IO[bytes] | None:
+    """The right to poll with this state, until the file is closed; None while another process has it. OSError when it cannot be asked for.
+
+    Two pollers with one state would forget each other's latches.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = path.with_name(f"{path.name}.lock")
+    file = os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "rb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
 
 
 def save_state(path: Path, state: HostState) -> None:

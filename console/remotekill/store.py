@@ -22,6 +22,7 @@ from console.remotekill.records import (
     HostReceipt,
     LoggedDocument,
     add_receipt,
+    gather_hosts,
     gather_kill_log,
     gather_receipts,
     receipt_name,
@@ -101,6 +102,10 @@ class RemoteStore:
         except FAULTS as error:
             return RemoteRead(fault=words_of(error))
 
+    def clock_off(self) -> tuple[float, float] | None:
+        """(this host's clock minus the store's, seconds since that was seen), by the polling answers; None: never seen."""
+        return self._polling.clock.off()
+
     def write_kill(self, document: bytes, keys: KeySet) -> RemoteWrite:
         """Puts a kill where every host sees it. Never raises: ``failed: …`` in ``detail`` and ok False instead.
 
@@ -146,6 +151,14 @@ class RemoteStore:
         prefix = f"{self._prefix}receipts/{int(kill_generation)}/"
         try:
             return self._listing.run(lambda c, left: gather_receipts(c, self.bucket, prefix, left), self._write_deadline_s), ""
+        except FAULTS as error:
+            return [], words_of(error)
+
+    def hosts_ever(self) -> tuple[list[str], str]:
+        """(hosts, trouble): every host that ever answered an order, by name; trouble says why the list may be short."""
+        prefix = f"{self._prefix}receipts/"
+        try:
+            return self._listing.run(lambda c, left: gather_hosts(c, self.bucket, prefix, left), self._write_deadline_s), ""
         except FAULTS as error:
             return [], words_of(error)
 

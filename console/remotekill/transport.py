@@ -6,6 +6,7 @@ under a 2 s time-out). Here every call runs in a thread of its own; at the deadl
 
 from __future__ import annotations
 
+import email.utils
 import http.client
 import socket
 import threading
@@ -89,11 +90,32 @@ def _shut(connection: Any) -> None:
             pass
 
 
+class ServerClock:
+    """How far this host's wall clock is off, by the Date of the server's answers (RFC 9110: whole seconds). It decides nothing."""
+
+    def __init__(self) -> None:
+        self._seen: tuple[float, float] | None = None
+
+    def note(self, date: str | None) -> None:
+        """One answer's Date header; anything else than a date is passed over."""
+        try:
+            server = email.utils.parsedate_to_datetime(date or "").timestamp()
+        except (ValueError, TypeError, OverflowError):
+            return
+        self._seen = (round(time.time() - server - 0.5, 1), time.monotonic())
+
+    def off(self) -> tuple[float, float] | None:
+        """(this host's clock minus the server's, age of that measurement), both in seconds; None: never measured."""
+        seen = self._seen
+        return None if seen is None else (seen[0], time.monotonic() - seen[1])
+
+
 class _Adapter(requests.adapters.HTTPAdapter):
     """Registers every connection, and reads every answer up to ANSWER_LIMIT and no further."""
 
-    def __init__(self, sockets: _Sockets) -> None:
+    def __init__(self, sockets: _Sockets, clock: ServerClock) -> None:
         self._sockets = sockets
+        self._clock = clock
         super().__init__(pool_connections=2, pool_maxsize=2, max_retries=0)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[no-untyped-call,unused-ignore]
@@ -138,6 +160,7 @@ class _Adapter(requests.adapters.HTTPAdapter):
         except BaseException:
             response.close()
             raise
+        self._clock.note(response.headers.get("Date"))
         response._content = b"".join(pieces)
         response._content_consumed = True  # type: ignore[attr-defined]
         response.raw.release_conn()
@@ -168,6 +191,7 @@ class Lane:
         self._endpoint = endpoint
         self._project = project
         self._credentials = credentials
+        self.clock = ServerClock()
         self._busy = threading.Lock()
         self._client: storage.Client | None = None
         self._sockets = _Sockets()
@@ -246,7 +270,7 @@ class Lane:
     def _mount(self, session: requests.Session, sockets: _Sockets) -> None:
         if self._endpoint:
             session.trust_env = False  # a stand-in on loopback is not reached through a proxy
-        adapter = _Adapter(sockets)
+        adapter = _Adapter(sockets, self.clock)
         session.mount("https://", adapter)
         session.mount("http://", adapter)
 

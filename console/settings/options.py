@@ -42,6 +42,7 @@ class RemoteOptions(_Section):
     endpoint: str = Field(default="", description="Another endpoint than Google's (a stand-in); empty: Google Cloud Storage.")
     fleet: str = Field(default="default", description="Fleet the kill file must name.")
     poll_s: float = Field(default=10.0, gt=0, le=10, description="Longest time between two reads, in seconds.")
+    hosts: list[str] = Field(default=[], description="Hosts of the fleet: one that does not answer an order is shown as silent.")
     lease: Literal["stop", "alarm"] = Field(default="stop", description="What a host does that cannot read the file for 60 s.")
 
 
@@ -71,6 +72,9 @@ class Options(_Section):
     evidence: EvidenceOptions = EvidenceOptions()
     heartbeat_s: float = Field(
         default=30.0, gt=0, description="Silence of the supervisor after which the guard freezes its agents, in seconds."
+    )
+    canary_s: float = Field(
+        default=60.0, ge=0.5, le=3600, description="Time between two canaries of the armed light: a process killed to prove the kill."
     )
     engine_socket: str = Field(default="", description="Docker Engine's unix socket; empty: DOCKER_HOST, else /var/run/docker.sock.")
     discover_root: str = Field(
