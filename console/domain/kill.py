@@ -101,6 +101,8 @@ class Receipt:
     ms_total: float = 0.0
     complete: bool = False
     """False while steps are still being carried out."""
+    amended: tuple[str, ...] = ()
+    """What was found out after the receipt was given: who was dead later, what came back and was killed again."""
     schema_version: int = SCHEMA_VERSION
 
     def as_json(self) -> dict[str, Any]:
@@ -117,6 +119,7 @@ def receipt_from_json(data: dict[str, Any]) -> Receipt:
         Target(t["agent_id"], t["control_level"], Outcome(t["outcome"]), t["ms"], t.get("evidence", {})) for t in data.get("targets", ())
     )
     known["excluded"] = tuple(data.get("excluded", ()))
+    known["amended"] = tuple(data.get("amended", ()))
     return Receipt(**known)
 
 

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import os
 import re
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -44,6 +45,7 @@ def main() -> int:
         arguments.lease,
         arguments.supervisor_uid,
         arguments.orphan_s,
+        arguments.passphrase_file,
     )
     config.guard_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = _take_lock(config.guard_dir / "lock")
@@ -64,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--orphan-s", type=float, default=900.0)
     parser.add_argument("--lease", action="store_true")
     parser.add_argument("--supervisor-uid", type=int)
+    parser.add_argument("--passphrase-file", type=Path, help="where the passphrase for rearm is kept")
     parser.add_argument("--socket-mode", type=lambda t: int(t, 8), default=0o600)
     parser.add_argument("--detach", action="store_true", help="print 'ready PID' and go on in the background")
     return parser
@@ -150,10 +153,14 @@ def _ask_end(desk: Desk, doors: Doors) -> None:
 
 
 def _harden() -> None:
-    """As many descriptors as allowed; the last to be taken when memory runs out."""
+    """As many descriptors as allowed; the last to be taken when memory runs out; nothing of it in a core file."""
     processes.raise_descriptors()
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("-900")
+    # core(5): no memory of ours is dumped, whatever the machine does with cores; a passphrase passes through here.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError):
+        Path("/proc/self/coredump_filter").write_text("0")
 
 
 if __name__ == "__main__":

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from console.domain.kill import Outcome, Survivor, Target
 from console.killswitch import processes
 from console.killswitch.cgroups import Leaf, Mount, Refused, container_folder
-from console.killswitch.engine_socket import Engine, EngineSilent
-from console.killswitch.registry import Held
+from console.killswitch.engine_socket import Engine, EngineSilent, Running
+from console.killswitch.registry import Entry, Held
 
 CAN_LEAVE_NOTE = "It may leave its cgroup and has no PID namespace: what it started elsewhere can only be looked for."
 BEST_EFFORT_NOTE = "It shares this PID namespace and has no cgroup: what it started can only be looked for."
@@ -33,6 +35,14 @@ class Aim:
     why: str = ""
     engine_says_gone: bool | None = None
     """Only for a container that was never confirmed: whether the engine lists it as running."""
+    loose: list[processes.Handle] = field(default_factory=list)
+    """Strays of it that were alive when they were given up."""
+    came_back: bool = False
+    """A container that started after the kill: a target of its own."""
+    amended: list[dict[str, Any]] = field(default_factory=list)
+    """What the receipt said before it was found dead."""
+    last_survivors: list[Survivor] = field(default_factory=list)
+    """Who was left when it was given up."""
 
     @property
     def container_id(self) -> str:
@@ -62,8 +72,13 @@ class Aim:
         """No look at it can prove anything: nothing to wait for."""
         return self.held is None or bool(self.held.doubt)
 
-    def strike(self, mount: Mount | None, below: Path | None, spare_leaf: bool = False) -> None:
-        """SIGKILL by every way there is. ``spare_leaf``: the one recursive write on ``agents`` has covered the leaf."""
+    def strike(
+        self, mount: Mount | None, below: Path | None, spare_leaf: bool = False, spared: Callable[[], frozenset[int]] = frozenset
+    ) -> None:
+        """SIGKILL by every way there is. ``spare_leaf``: the one recursive write on ``agents`` has covered the leaf.
+
+        ``spared``: pids that no pidfd is ever used on.
+        """
         held = self.held
         if held is None:
             return
@@ -73,16 +88,13 @@ class Aim:
             self.writes["cgroup.kill"] = _checked_kill(held.leaf, mount, below)
         if held.container is not None:
             self.writes["container cgroup.kill"] = _checked_kill(held.container, mount, None)
-        if held.init is not None and not self._is_ours(held.init.pid):
-            self.writes["pidfd SIGKILL"] = held.init.send(signal.SIGKILL)
-
-    def _is_ours(self, pid: int) -> bool:
-        return pid in (1, os.getpid(), os.getppid())
+        if held.init is not None:
+            self.writes["pidfd SIGKILL"] = _checked_signal(held, spared)
 
     def is_zero(self) -> bool:
         """Kernel proof: cgroups unpopulated, init gone, its PID namespace empty."""
         held = self.held
-        if held is None or held.doubt or held.is_populated():
+        if held is None or held.doubt or held.is_populated() or any(stray.is_alive() for stray in self.loose):
             return False
         if self.is_pending_container:
             return self.engine_says_gone is True
@@ -103,7 +115,21 @@ class Aim:
         if self.outcome is Outcome.DYING and self.is_zero():
             self.outcome = Outcome.BEST_EFFORT if self.is_best_effort else Outcome.PROVEN_ZERO
             self.ms = round(ms, 3)
+            if self.came_back and self.held is not None:
+                self.held.close()  # nobody else holds it
         return self.outcome is not Outcome.DYING and self.outcome is not Outcome.NOT_PROVEN
+
+    def prove_late(self, ms: float) -> bool:
+        """One look after it was given up: True when it is dead by now. What was said of it then is kept."""
+        if not self.is_zero():
+            return False
+        then = {"outcome": self.outcome.value, "ms": self.ms, "why": self.why, "left": [asdict(s) for s in self.last_survivors]}
+        self.amended.append(then)
+        self.outcome, self.ms, self.why = Outcome.DYING, None, ""
+        for stray in self.loose:
+            stray.close()
+        self.loose.clear()
+        return self.settle(ms)
 
     def give_up(self, ms: float) -> None:
         """The time is over and zero was not seen."""
@@ -111,6 +137,7 @@ class Aim:
             self.outcome = Outcome.NOT_PROVEN
             self.ms = round(ms, 3)
             self.why = self.why or self._why_not()
+            self.last_survivors = self.survivors()
 
     def _why_not(self) -> str:
         if self.held is None:
@@ -125,10 +152,10 @@ class Aim:
 
     def survivors(self) -> list[Survivor]:
         """What is left of it, with state and wait channel."""
-        if self.held is None or self.outcome is Outcome.PROVEN_ZERO:
+        if self.outcome is Outcome.PROVEN_ZERO:
             return []
         found = []
-        for pid in self.held.pids()[:200]:
+        for pid in [*(self.held.pids()[:200] if self.held else []), *(stray.pid for stray in self.loose if stray.is_alive())]:
             letter = processes.state(pid)
             if not processes.is_alive(pid):
                 continue
@@ -147,9 +174,14 @@ class Aim:
                 evidence |= {"container_id": entry.container_id, "container_cgroup": entry.container_leaf}
         if self.outcome is Outcome.PROVEN_ZERO:
             evidence["populated"] = 0
-        extra = {"engine": self.engine_answer, "strays": list(self.strays), "why": self.why, "note": self._note()}
+        extra: dict[str, Any] = {"engine": self.engine_answer, "strays": list(self.strays), "why": self.why, "note": self._note()}
+        extra |= {"amended": list(self.amended), "came_back": self.came_back}
         evidence |= {key: value for key, value in extra.items() if value}
         return Target(self.agent_id, self.control_level, self.outcome, self.ms, evidence)
+
+    def name(self) -> str:
+        """For a sentence."""
+        return f"{self.agent_id} (container {self.container_id[:12]})" if self.container_id else self.agent_id
 
     def _note(self) -> str:
         if not self.is_best_effort:
@@ -179,21 +211,63 @@ def _checked_kill(leaf: Leaf, mount: Mount | None, below: Path | None) -> str:
     return leaf.kill()
 
 
-def kill_running_container(engine: Engine, container_id: str, mount: Mount | None) -> int:
-    """Kills a container that the engine lists as running: cgroup first, then its init, then the engine's own kill.
+def _checked_signal(held: Held, spared: Callable[[], frozenset[int]]) -> str:
+    """SIGKILL to its init: never to this process, its parent or PID 1; nor, without a cgroup that says whose it is, to one spared."""
+    assert held.init is not None
+    pid = held.init.pid
+    if pid in (1, os.getpid(), os.getppid()) or (held.leaf is None and held.container is None and pid in spared()):
+        return f"refused: process {pid} is the guard, the one who pressed, or an ancestor of theirs"
+    return held.init.send(signal.SIGKILL)
 
-    Gives its init's pid when that was alive, 0 when the engine's list was only late.
+
+def watch(aims: list[Aim]) -> tuple[select.poll, dict[int, tuple[Aim, Callable[[], bool]]]]:
+    """A poll that wakes for every target, and what each of its descriptors says: still alive?"""
+    poll, by_fd = select.poll(), dict[int, tuple[Aim, Callable[[], bool]]]()
+    for aim in aims:
+        held = aim.held
+        for leaf in (held.leaf, held.container) if held is not None else ():
+            if leaf is not None and leaf.is_populated():
+                poll.register(leaf.events_fd, select.POLLPRI)
+                by_fd[leaf.events_fd] = (aim, leaf.is_populated)
+        inits = [held.init] if held is not None and held.init is not None else []
+        for process in (*inits, *aim.loose):
+            if process.is_alive():
+                poll.register(process.fd, select.POLLIN)
+                by_fd[process.fd] = (aim, process.is_alive)
+    return poll, by_fd
+
+
+def kill_listed(engine: Engine, listed: Running, mount: Mount | None) -> Aim | None:
+    """Kills a container that the engine lists as running: its cgroup first, then its init, then the engine's own kill, which keeps a
+    restart policy from bringing it back. Gives the target it was; None when nothing of it lives (the engine's list was late).
     """
-    pid = 0
-    with contextlib.suppress(EngineSilent):
-        pid = engine.init_pid(container_id)
-    alive = pid > 1 and processes.is_alive(pid)
-    if alive and mount is not None:
-        with contextlib.suppress(OSError, Refused):
-            leaf = Leaf(container_folder(pid, container_id, mount))
-            try:
-                _checked_kill(leaf, mount, None)
-            finally:
-                leaf.close()
-    engine.kill(container_id)
-    return pid if alive else 0
+    entry = Entry(
+        listed.agent_id or listed.container_id[:12], "container", "contained", 0, confirmed=True, container_id=listed.container_id
+    )
+    try:
+        held = _find_container(engine, entry, mount)
+    except EngineSilent as error:
+        held = Held(entry, doubt=f"The engine lists it as running and does not say as which process ({error}).")
+    aim = Aim(entry.agent_id, held, came_back=True)
+    aim.strike(mount, None)
+    aim.engine_answer = engine.kill(entry.container_id)
+    engine.forbid_restart(entry.container_id)
+    return aim if held is not None else None
+
+
+def _find_container(engine: Engine, entry: Entry, mount: Mount | None) -> Held | None:
+    """The pid that the engine names counts only if that process's cgroup names the container; otherwise there is only doubt."""
+    pid = engine.init_pid(entry.container_id)
+    ticks = processes.start_ticks(pid) if pid > 1 else None
+    if ticks is None or not processes.is_alive(pid):
+        return None
+    if not processes.names_container(pid, entry.container_id):
+        return Held(entry, doubt=f"The engine says that it runs as process {pid}, which is in no cgroup of it.")
+    entry = replace(entry, pid=pid, start_ticks=ticks, pid_namespace=processes.pid_namespace(pid) or 0)
+    with contextlib.suppress(OSError, Refused):
+        folder = container_folder(pid, entry.container_id, mount) if mount is not None else None
+        if folder is not None:
+            entry = replace(entry, container_leaf=str(folder), container_inode=folder.stat().st_ino)
+    held = Held(entry)
+    held.open()
+    return held

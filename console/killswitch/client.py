@@ -155,6 +155,11 @@ class GuardClient:
     def lease(self, seconds: float | None) -> dict[str, Any]:
         return self.call("lease", seconds=seconds)
 
-    def unlatch(self, generation: int, kills: list[str], by: str = "") -> dict[str, Any]:
-        """Conflict unless the generation is current and every latched kill is covered and over."""
-        return self.call("unlatch", generation=generation, kills=kills, by=by)
+    def prove(self, kind: str, generation: int, by: str = "", *, kill_id: str = "", passphrase: str = "", nonce: str = "") -> str:
+        """A ticket for ``unlatch``: ``typed`` (kill_id), ``passphrase`` or ``signature`` (nonce). Denied when it is wrong."""
+        given = {"kill_id": kill_id, "passphrase": passphrase, "nonce": nonce}
+        return str(self.call("prove", timeout_s=None, kind=kind, generation=generation, by=by, **given)["proof"])
+
+    def unlatch(self, generation: int, kills: list[str], by: str = "", *, proof: str = "") -> dict[str, Any]:
+        """Conflict unless the generation is current and every latched kill is covered and over; Denied without a ticket of ``prove``."""
+        return self.call("unlatch", generation=generation, kills=kills, by=by, proof=proof)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, NotRecorded, UsageProblem
-from console.domain.failpoints import failpoint
 from console.domain.guard import CAUSES, LINE_LIMIT
 from console.domain.kill import Outcome, StepName
 from console.killswitch.freezing import Freezing, check_cause
@@ -18,6 +17,7 @@ from console.killswitch.launches import Launches
 from console.killswitch.peers import Peer
 from console.killswitch.reaper import Kill
 from console.killswitch.receipts import receipt_bytes
+from console.killswitch.unlatching import Unlatching
 
 SUPERVISOR_CAUSES = tuple(c for c in CAUSES if c not in ("hold", "heartbeat", "lease", "soft_stop"))
 CHUNK = 2000
@@ -76,6 +76,7 @@ class Desk:
         self._guard = guard
         self._freezing = freezing
         self._launches = launches
+        self.unlatching = Unlatching(guard, guard.passphrase)
         self._reading: dict[tuple[str, int], str] = {}
         """Receipts as they were when somebody (by pid) asked for their first piece."""
         both, own = ("operator", "supervisor"), ("supervisor",)
@@ -102,7 +103,10 @@ class Desk:
             "lease": Op(self._lease, own, slow=True),
             "soft_stop": Op(self._soft_stop, own, slow=True),
             "isolate": Op(self._isolate, own),
+            "challenge": Op(lambda m, p: self.unlatching.challenge(), own, slow=True),
+            "prove": Op(self._prove, own, slow=True),
             "unlatch": Op(self._unlatch, own, slow=True),
+            "passphrase": Op(self._passphrase, own, slow=True),
             "quit": Op(self._quit, own, slow=True),
         }
         self.wants_to_end = False
@@ -224,6 +228,7 @@ class Desk:
                 {"hold_id": h.hold_id, "kill_id": h.kill_id, "live": h.deadline is not None} for h in list(guard.causes.holds.values())
             ],
             "kill": self._progress(last) if last is not None else None,
+            "rearm": self.unlatching.view(),
             "heartbeat_age_s": round(monotonic() - freezing.heard_at, 3),
             "heartbeat_lost": freezing.heartbeat_lost,
             "lease_left_s": freezing.lease_left(),
@@ -240,8 +245,9 @@ class Desk:
     def _ticket(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         pids_max = whole(message, "pids_max") if message.get("pids_max") is not None else None
         memory_max = whole(message, "memory_max") if message.get("memory_max") is not None else None
+        uid = whole(message, "uid") if message.get("uid") is not None else None
         agent_id, kind, level = (text(message, k, limit=63) for k in ("agent_id", "kind", "control_level"))
-        return self._launches.ticket(agent_id, kind, level, pids_max, memory_max)
+        return self._launches.ticket(agent_id, kind, level, pids_max, memory_max, uid)
 
     def _confirm(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         generation, pid, ticks = (whole(message, k) for k in ("generation", "pid", "start_ticks"))
@@ -267,36 +273,26 @@ class Desk:
             raise NotRecorded("Lifting the soft stop could not be recorded.", "Make room on the disk.") from error
         return {"soft_stop": self._guard.causes.soft_stop}
 
+    def _prove(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        """Who may rearm: a ticket for ``unlatch``."""
+        given = {name: text(message, name, "", room) for name, room in (("passphrase", 256), ("kill_id", 64), ("nonce", 40))}
+        kind, generation = text(message, "kind", limit=20), whole(message, "generation")
+        return self.unlatching.prove(kind, generation, text(message, "by", "", 200), **given)
+
     def _unlatch(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
-        """Un-kill: generation current, every kill covered and over, journal first, disk before memory."""
-        guard, kills = self._guard, message.get("kills")
+        """Un-kill; see unlatching.py."""
+        kills = message.get("kills")
         if not isinstance(kills, list):
             raise UsageProblem("Field 'kills' must list the kills that are released.", "Read them from the status.")
-        generation = whole(message, "generation")
-        guard.latch.obey_disk()
-        if any(not kill.is_done for kill in list(guard.kills.values())):
-            raise Conflict("A kill is still being carried out.", "Wait until it is done.")
-        with guard.lock:
-            guard.latch.check_release(generation, [str(k) for k in kills])
-            # A latch that came from a damaged file has no receipt: the kernel is asked, whatever the caller believes.
-            alive = [i for i, held in guard.registry.held.items() if held.is_populated()]
-        if alive:
-            raise Conflict(
-                f"{len(alive)} agents still have processes, for example {alive[0]}.", "Press again, and rearm once zero is proven."
-            )
-        try:
-            guard.journal.append("unlatch", generation=generation, kills=kills[:200], by=text(message, "by", "", 100))
-            failpoint("unlatch.journalled")
-            guard.latch.release(generation)
-        except OSError as error:
-            raise NotRecorded(
-                f"The release could not be recorded: {error.strerror}.", "Make room on the disk; it stays killed until then."
-            ) from error
-        for key in ("latch", "registry", "came-back", "risen"):
-            guard.notices.pop(key, None)
-        guard.registry.incomplete = ""
-        guard.record("registry", guard.registry.save)
-        return {"latched": guard.latch.state.latched, "generation": guard.latch.state.generation}
+        by, reason, proof = text(message, "by", "", 200), text(message, "reason", ""), text(message, "proof", "", 40)
+        return self.unlatching.unlatch(whole(message, "generation"), [str(k) for k in kills], proof, by, reason)
+
+    def _passphrase(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        """Sets, changes or resets the passphrase."""
+        by = text(message, "by", "", 200)
+        if message.get("reset") is True:
+            return self.unlatching.reset(text(message, "kill_id", "", 64), by)
+        return self.unlatching.change(text(message, "new", limit=256), text(message, "old", "", 256), by)
 
     def _quit(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         """The embedded pair ends. Refused while anything needs the guard."""

@@ -151,8 +151,9 @@ class Doors:
             guard.notices["latch"] = "Latched by a press that was made without the guard."
         guard.write_what_is_owed()
         guard.reserve.make()
+        self._desk.unlatching.look()
         if not guard.is_killing():
-            guard.registry.sweep()
+            guard.registry.sweep(guard.afterwards.holds)
             for held in list(guard.registry.held.values())[:200]:
                 held.look()
 

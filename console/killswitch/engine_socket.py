@@ -72,12 +72,16 @@ class Engine:
     def unpause(self, container_id: str) -> str:
         return self._order(f"/containers/{container_id}/unpause")
 
+    def forbid_restart(self, container_id: str) -> str:
+        """Takes its restart policy away: "always" brings a killed container back when the engine itself is started again."""
+        return self._order(f"/containers/{container_id}/update", {"RestartPolicy": {"Name": "no"}})
+
     def running(self) -> list[Running]:
         """Containers of this instance that the engine says are running. EngineSilent when it does not say."""
         filters = quote(json.dumps({"label": [self._label], "status": ["running", "paused", "restarting"]}))
         answer = self._ask("GET", f"/containers/json?filters={filters}")
         try:
-            return [Running(str(c["Id"]), str(c["Labels"].get(AGENT_LABEL, ""))) for c in answer]
+            return [_running(c["Id"], c["Labels"].get(AGENT_LABEL, "")) for c in answer]
         except (KeyError, TypeError, AttributeError) as error:
             raise EngineSilent("its list of containers has an unknown shape") from error
 
@@ -109,7 +113,7 @@ class Engine:
                     return
                 event = json.loads(line)
                 actor = event.get("Actor") or {}
-                yield Running(str(actor.get("ID", "")), str((actor.get("Attributes") or {}).get(AGENT_LABEL, "")))
+                yield _running(actor.get("ID", ""), (actor.get("Attributes") or {}).get(AGENT_LABEL, ""))
         except TimeoutError:
             return
         except (OSError, http.client.HTTPException, ValueError, AttributeError) as error:
@@ -117,18 +121,21 @@ class Engine:
         finally:
             connection.close()
 
-    def _order(self, path: str) -> str:
+    def _order(self, path: str, body: dict[str, Any] | None = None) -> str:
         try:
-            self._ask("POST", path)
+            self._ask("POST", path, body)
         except EngineSilent as error:
             return str(error)
         return "204"
 
-    def _ask(self, method: str, path: str) -> Any:
+    def _ask(self, method: str, path: str, sent: dict[str, Any] | None = None) -> Any:
         connection = _Connection(self.path, self._call_s)
         deadline = time.monotonic() + 2 * self._call_s
         try:
-            connection.request(method, path)
+            if sent is None:
+                connection.request(method, path)
+            else:
+                connection.request(method, path, json.dumps(sent), {"Content-Type": "application/json"})
             response = connection.getresponse()
             body = b""
             while chunk := response.read1(65536):
@@ -142,6 +149,13 @@ class Engine:
             raise EngineSilent(_words(error)) from error
         finally:
             connection.close()
+
+
+def _running(container_id: object, agent_id: object) -> Running:
+    """EngineSilent for an id that no container has: it is put into paths."""
+    if not isinstance(container_id, str) or not CONTAINER_ID.match(container_id):
+        raise EngineSilent("it names a container by something that is no id")
+    return Running(container_id, str(agent_id)[:63])
 
 
 def _words(error: BaseException) -> str:

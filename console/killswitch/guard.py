@@ -19,13 +19,15 @@ from console.domain.errors import ConsoleError, Unavailable
 from console.domain.guard import HEARTBEAT_S
 from console.domain.kill import StepName, StepStatus
 from console.killswitch import processes
-from console.killswitch.aims import Aim, kill_running_container
+from console.killswitch.afterwards import Afterwards
+from console.killswitch.aims import Aim, kill_listed
 from console.killswitch.causes import Causes
 from console.killswitch.cgroups import Tree, find_mounts, make_tree
 from console.killswitch.durable import Damaged, Reserve
 from console.killswitch.engine_socket import Engine, Follower, Running
 from console.killswitch.journal import Journal
 from console.killswitch.latch import Latch
+from console.killswitch.passphrase import Passphrase
 from console.killswitch.peers import AgentPlaces
 from console.killswitch.reaper import Field, Kill, Order
 from console.killswitch.receipts import new_kill_id, read_receipt, write_receipt
@@ -51,6 +53,8 @@ class Config:
     supervisor_uid: int | None = None
     orphan_s: float = 900.0
     """Without supervisor, agent and latch for this many seconds the guard ends."""
+    passphrase_file: Path | None = None
+    """Where the operator's passphrase lies, or would: never beside the latch."""
 
     @property
     def guard_dir(self) -> Path:
@@ -93,6 +97,7 @@ class Guard:
         self.latch = Latch(config.guard_dir, self.reserve, config.run_dir)
         self.registry = Registry(config.guard_dir)
         self.causes = Causes(config.guard_dir / "causes.json")
+        self.passphrase = Passphrase(config.passphrase_file, config.guard_dir)
         self.clerk = Clerk()
         self.mounts = find_mounts()
         self.tree: Tree | None = None
@@ -101,6 +106,7 @@ class Guard:
         self.follower = Follower(self.engine, self.container_started) if self.engine else None
         self.kills: dict[str, Kill] = {}
         self.notices: dict[str, str] = {}
+        self.afterwards = Afterwards(self._amended)
         self.supervisor_pid = 0
         self.owed: list[tuple[str, Callable[[], object]]] = []
         """What the disk refused so far: tried again every second."""
@@ -122,6 +128,7 @@ class Guard:
             if not self.latch.state.latched:
                 self.latch.press("registry-unreadable", self.notices["registry"])
         self._read_causes()
+        self.passphrase.load()
         self.reserve.make()
         self.record("state", self.latch.save, self.registry.save, self.causes.save)
         if self.latch.state.why:  # the save takes in a press that was made meanwhile
@@ -192,6 +199,7 @@ class Guard:
             self.registry.containers_ever,
             lambda: frozenset().union(*(processes.ancestors(pid) for pid in spared if pid > 1)),
             self.registry.incomplete,
+            self.registry.other_uids(),
         )
 
     def _record_press(self, kill: Kill) -> None:
@@ -217,9 +225,16 @@ class Guard:
         if StepName.LATCH not in kill.steps:
             kill.note(StepName.LATCH, StepStatus.UNKNOWN, "The disk has not answered yet.")
         self._write_receipt(kill)
+        self.afterwards.follow(kill)
 
     def _write_receipt(self, kill: Kill) -> None:
         self.record("receipt", lambda: write_receipt(self.config.guard_dir, kill.receipt()))
+
+    def _amended(self, kill: Kill, words: list[str]) -> None:
+        """A receipt that was given changed; the supervisor folds the file and the journal's line."""
+        self._write_receipt(kill)
+        line = {"kill_id": kill.order.kill_id, "verified_zero": kill.receipt().verified_zero, "reason": "; ".join(words)[:1000]}
+        self.record("journal", lambda: self.journal.append("receipt_amended", **line))
 
     def record(self, what: str, *writes: Callable[[], object]) -> list[str]:
         """Durable writes that stop nothing when they fail: the words of what failed, kept as a notice, and tried again."""
@@ -244,12 +259,21 @@ class Guard:
             self.record(what, write)
 
     def container_started(self, container: Running) -> None:
-        """The engine says that a container of ours runs: while killed, it does not stay."""
+        """The engine says that a container of ours runs: while killed, it does not stay, and the receipt says so."""
         held = self.registry.held.get(container.agent_id)
-        if self.engine is None or not (self.latch.state.latched or (held is not None and held.entry.killed)):
+        killed, engine = held.entry.killed if held is not None else "", self.engine
+        if engine is None or not (self.latch.state.latched or killed):
             return
-        if kill_running_container(self.engine, container.container_id, self.tree.mount if self.tree else None):
-            self.notices["came-back"] = f"Container {container.container_id[:12]} started after the kill and was killed again."
+        back = kill_listed(engine, container, self.tree.mount if self.tree else None)
+        if back is None:
+            return
+        self.notices["came-back"] = f"Container {container.container_id[:12]} started after the kill and was killed again."
+        standing = (*self.latch.state.kills, killed)
+        kills = [k for k in list(self.kills.values()) if k.order.kill_id in standing]
+        if kills:
+            self.afterwards.came_back(kills[-1], back)
+        else:  # the guard was restarted since: a kill of its own, with a receipt
+            self.press("all" if self.latch.state.latched else [container.agent_id], "A container started after the kill", "guard")
 
     def strike_the_risen(self) -> None:
         """Whatever shows up among the killed is struck again. Cheap enough for every quarter of a second."""

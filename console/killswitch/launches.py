@@ -46,9 +46,18 @@ class Launches:
             raise Denied(why, "watchfloor status says what is missing.")
 
     def ticket(
-        self, agent_id: str, kind: str, control_level: str, pids_max: int | None = None, memory_max: int | None = None
+        self,
+        agent_id: str,
+        kind: str,
+        control_level: str,
+        pids_max: int | None = None,
+        memory_max: int | None = None,
+        uid: int | None = None,
     ) -> dict[str, Any]:
-        """A leaf for one agent. Raises Killed, Denied, Conflict, UsageProblem, Unavailable or NotRecorded."""
+        """A leaf for one agent, that will run under account ``uid``.
+
+        Raises Killed, Denied, Conflict, UsageProblem, Unavailable or NotRecorded.
+        """
         is_valid = AGENT_ID.match(agent_id) and agent_id != "all"  # "all" is a scope: such an agent could not be meant alone
         if not is_valid or kind not in ("process", "container") or control_level not in set(ControlLevel):
             raise UsageProblem("The ticket's agent id, kind or control level is not valid.", "Use a-z, 0-9 and -, process or container.")
@@ -66,6 +75,7 @@ class Launches:
             generation = guard.latch.state.generation
             guard.registry.held[agent_id] = Held(Entry(agent_id, kind, control_level, generation, place, inode, limits), leaf)
             guard.registry.containers_ever |= kind == "container"
+            guard.registry.uids |= set() if uid is None or kind == "container" else {uid}
         try:
             self._save(generation)
         except ConsoleError:
@@ -197,7 +207,7 @@ class Launches:
         self._tell_best_effort()
         guard.record("registry", guard.registry.save, guard.causes.save)
         if not guard.is_killing():
-            guard.registry.sweep()
+            guard.registry.sweep(guard.afterwards.holds)
         return {"known": True}
 
     def _tell_best_effort(self) -> None:

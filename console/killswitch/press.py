@@ -103,6 +103,7 @@ def press_without_guard(
             registry.containers_ever,
             lambda: frozenset().union(*(processes.ancestors(pid) for pid in spared)),
             registry.incomplete,
+            registry.other_uids(),
         ),
         [Aim(i, registry.held.get(i)) for i in ids],
     )

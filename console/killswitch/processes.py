@@ -110,6 +110,11 @@ def cgroup_line(pid: int | str, controller: str = "") -> str | None:
     return None
 
 
+def names_container(pid: int, container_id: str) -> bool:
+    """Whether the process is in a cgroup (of any hierarchy) that bears the container's id."""
+    return any(container_id.encode() in line for line in _read(pid, "cgroup").splitlines()) if container_id else False
+
+
 def uids(pid: int) -> set[int]:
     """Real, effective, saved and filesystem uid; empty when unknown."""
     for line in _read(pid, "status").splitlines():

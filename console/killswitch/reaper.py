@@ -7,8 +7,6 @@ kernel or the strike is repeated every 50 ms, 5 s at most, (4) a second look at 
 from __future__ import annotations
 
 import contextlib
-import select
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -18,13 +16,10 @@ from pathlib import Path
 from console.domain.failpoints import failpoint
 from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor
-from console.killswitch import processes
-from console.killswitch.aims import Aim, kill_running_container
+from console.killswitch.aims import Aim, watch
 from console.killswitch.cgroups import Refused, Tree
 from console.killswitch.engine_socket import Engine, EngineSilent, Running
-from console.killswitch.peers import is_among
-from console.killswitch.registry import Entry, Held
-from console.killswitch.strays import has_lineage
+from console.killswitch.second_look import SecondLook
 
 REPEAT_S = 0.05
 LAST_LOOK_S = 2.0
@@ -59,9 +54,11 @@ class Field:
     engine: Engine | None
     containers_ever: bool
     spared: Callable[[], frozenset[int]]
-    """Pids never signalled as strays: the guard, the supervisor, the presser and their ancestors."""
+    """Pids never signalled: the guard, the supervisor, the presser and their ancestors."""
     incomplete: str = ""
     """Why there may be agents that no aim stands for; zero is unknown then."""
+    agent_uids: frozenset[int] = frozenset()
+    """Other accounts than ours that agents of this instance were launched under."""
 
 
 @dataclass(slots=True)
@@ -122,7 +119,7 @@ class Kill:
             except (Refused, OSError) as error:
                 self.excluded.append(f"The agents' cgroup was not struck as a whole: {error}")
         for aim in self.aims:
-            aim.strike(mount, below, spare_leaf=covered)
+            aim.strike(mount, below, spare_leaf=covered, spared=self.field_.spared)
             if covered and aim.held is not None and aim.held.leaf is not None:
                 aim.writes["cgroup.kill on agents"] = "sent"
 
@@ -154,7 +151,7 @@ class Kill:
         deadline = self.t0 + self.limit_s
         unknown = [aim for aim in self.aims if aim.is_unknown]
         left = [aim for aim in self.aims if not aim.is_unknown and not aim.settle(self.ms())]
-        poll, by_fd = self._watch(left)
+        poll, by_fd = watch(left)
         struck = time.monotonic()
         while left and time.monotonic() < deadline:
             ready = poll.poll(max(1.0, (struck + REPEAT_S - time.monotonic()) * 1000))
@@ -171,24 +168,10 @@ class Kill:
             aim.give_up(self.ms())
         self.judge_zero()
 
-    def _watch(self, aims: list[Aim]) -> tuple[select.poll, dict[int, tuple[Aim, Callable[[], bool]]]]:
-        """A poll that wakes for every target, and what each of its descriptors says: still alive?"""
-        poll, by_fd = select.poll(), {}
-        for aim in aims:
-            held = aim.held
-            for leaf in (held.leaf, held.container) if held is not None else ():
-                if leaf is not None and leaf.is_populated():
-                    poll.register(leaf.events_fd, select.POLLPRI)
-                    by_fd[leaf.events_fd] = (aim, leaf.is_populated)
-            if held is not None and held.init is not None and held.init.is_alive():
-                poll.register(held.init.fd, select.POLLIN)
-                by_fd[held.init.fd] = (aim, held.init.is_alive)
-        return poll, by_fd
-
     def _strike_again(self, left: list[Aim]) -> None:
         tree = self.field_.tree
         for aim in left:
-            aim.strike(tree.mount if tree else None, tree.agents.path if tree else None)
+            aim.strike(tree.mount if tree else None, tree.agents.path if tree else None, spared=self.field_.spared)
             if aim.is_pending_container and self._listed is not None:
                 aim.engine_says_gone = all(c.agent_id != aim.agent_id for c in self._listed)
 
@@ -219,6 +202,8 @@ class Kill:
                 except IndexError:
                     return
                 aim.engine_answer = engine.kill(aim.container_id)
+                engine.unpause(aim.container_id)  # what its freezer holds does not die (only one of v1: findings); else it says 409
+                engine.forbid_restart(aim.container_id)
 
         def ask() -> None:
             with contextlib.suppress(EngineSilent):
@@ -249,7 +234,7 @@ class Kill:
 
     def open_aims(self) -> list[Aim]:
         """Targets that the receipt calls not proven and that can still be looked at."""
-        return [a for a in self.aims if a.outcome is Outcome.NOT_PROVEN and not a.is_unknown]
+        return [a for a in self.aims if a.outcome in (Outcome.NOT_PROVEN, Outcome.DYING) and not a.is_unknown]
 
     def look_later(self) -> list[str]:
         """One look at the open targets; those that are dead by now are proven in the receipt, which says when. Gives the words of it."""
@@ -257,9 +242,7 @@ class Kill:
 
     def take_back(self, aim: Aim) -> list[str]:
         """A container that started after the kill and was struck: a target of its own from now on."""
-        self.aims = [a for a in self.aims if a.outcome is not Outcome.PROVEN_ZERO or a.container_id != aim.container_id or not a.came_back]
-        aim.came_back = True
-        self.aims.append(aim)
+        self.aims = [*(a for a in self.aims if not (a.came_back and a.container_id == aim.container_id)), aim]
         self.settle_again([aim])
         dead = aim.outcome is not Outcome.NOT_PROVEN
         return self._amend([aim], f"started after the kill and was killed again: {'proven zero' if dead else 'NOT proven'}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 from console.domain.agent import AGENT_ID
 from console.killswitch import processes
 from console.killswitch.cgroups import Leaf, Refused, Tree
+from console.killswitch.closure import Closure
 from console.killswitch.durable import Damaged, read_sealed, seal, write_whole
 from console.killswitch.processes import Handle
 from console.killswitch.witness import Witness
@@ -44,6 +47,15 @@ class Entry:
     killed: str = ""
     """Id of the kill it was part of: nothing of it may run again."""
 
+    @property
+    def why_best_effort(self) -> str:
+        """Why no kill of it can be proven; empty when the kernel can prove it."""
+        if self.can_leave:
+            return "it may move itself out of its cgroup and has no PID namespace"
+        if self.kind == "process" and self.confirmed and not (self.leaf or self.container_leaf or self.pid_namespace):
+            return "it has neither a cgroup nor a PID namespace: what it starts can only be looked for"
+        return ""
+
 
 @dataclass(slots=True)
 class Held:
@@ -57,6 +69,8 @@ class Held:
     """Its processes at the last look (at most 50)."""
     doubt: str = ""
     """Why its being empty proves nothing: it was found, already empty, when the registry was lost."""
+    closure: Closure | None = None
+    """Its descendants, followed since birth where nothing in the kernel holds them together."""
     unopened: str = ""
     """Why something recorded of it could not be opened (too few descriptors, say): until it is, it counts as alive."""
 
@@ -71,12 +85,19 @@ class Held:
         except OSError as error:
             self.unopened = error.strerror or str(error)
 
+    def follow(self) -> Closure | None:
+        """The look-out for its descendants; None where cgroup or PID namespace make it needless."""
+        if self.closure is None and self.init is not None and self.entry.why_best_effort:
+            self.closure = Closure(self.init)
+        return self.closure
+
     def is_populated(self) -> bool:
         """Whether anything of it may be alive."""
         if self.unopened:
             self.open()
         return (
             bool(self.unopened)
+            or (self.closure is not None and self.closure.has_known())
             or any(leaf is not None and leaf.is_populated() for leaf in (self.leaf, self.container))
             or (self.init is not None and self.init.is_alive())
         )
@@ -96,6 +117,9 @@ class Held:
                 found = processes.members(self.entry.pid_namespace)
         if not found and self.init is not None and self.init.is_alive():
             found = [self.init.pid]
+        if (closure := self.follow()) is not None:
+            with contextlib.suppress(OSError):
+                found += [pid for pid, _ in closure.look()]
         return list(dict.fromkeys(found))
 
     def look(self) -> None:
@@ -124,6 +148,8 @@ class Registry:
         self.generation = 0
         """Highest generation of the latch seen: the latch's memory when its own file is lost."""
         self.containers_ever = False
+        self.uids: set[int] = set()
+        """Accounts that agents were launched under, ended ones included."""
         self.retired: list[Held] = []
         """Forgotten ones, whose files are closed once no kill is using them."""
 
@@ -136,6 +162,7 @@ class Registry:
             self.root, self.engine_socket = str(body["root"]), str(body["engine_socket"])
             self.generation, self.containers_ever = int(body["generation"]), bool(body["containers_ever"])
             self.incomplete = str(body.get("incomplete", ""))
+            self.uids = {int(uid) for uid in body.get("uids", ())}
             return tuple(_entry_from(raw) for raw in body["agents"])
         except (KeyError, TypeError, ValueError) as error:
             raise Damaged("registry.json has the wrong shape") from error
@@ -191,6 +218,7 @@ class Registry:
             "generation": self.generation,
             "containers_ever": self.containers_ever,
             "incomplete": self.incomplete,
+            "uids": sorted(self.uids),
             "agents": [asdict(held.entry) for held in list(self.held.values())],
         }
         write_whole(self.path, seal(body))
@@ -210,10 +238,17 @@ class Registry:
             self.retired.append(held)
         return held
 
-    def sweep(self) -> None:
-        """Closes and removes what was retired. Only while no kill runs."""
+    def other_uids(self) -> frozenset[int]:
+        """Of them those that are neither ours nor root's: whoever runs under one is an agent's, unless it only says so."""
+        return frozenset(self.uids - {0, os.geteuid()})
+
+    def sweep(self, in_use: Callable[[Held], bool] = lambda held: False) -> None:
+        """Closes and removes what was retired, but for what is ``in_use``. Only while no kill runs."""
         still = []
         for held in self.retired:
+            if in_use(held):
+                still.append(held)
+                continue
             held.close()
             folders = [f for f in (held.entry.leaf, *held.entry.limit_leaves) if f]
             if not all(_remove(Path(folder)) for folder in folders):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
 from console.killswitch import processes
 from console.killswitch.aims import Aim
 
 
-def has_lineage(marked: processes.Marked, aims: Iterable[Aim]) -> bool:
-    """More than its environment says so: its uid is not the operator's, it was seen in a leaf, or its PID namespace is an agent's."""
+def has_lineage(marked: processes.Marked, aims: Iterable[Aim], agent_uids: frozenset[int]) -> bool:
+    """More than its environment says so: it runs under an account that agents were launched under (never ours, nor root's), it was
+    seen in a leaf, or its PID namespace is an agent's."""
     uids = processes.uids(marked.pid)
-    if os.geteuid() == 0 and uids and 0 not in uids:
+    if uids and uids <= agent_uids:
         return True
     namespace = processes.pid_namespace(marked.pid)
     for held in (aim.held for aim in aims if aim.held is not None):

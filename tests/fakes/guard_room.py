@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from console.domain.errors import Unavailable
-from console.killswitch import cgroups, desk, doors, freezing, guard, processes, reaper, registry
+from console.killswitch import cgroups, desk, doors, freezing, guard, processes, reaper, registry, second_look
 from console.killswitch.cgroups import Leaf, Mount, Mounts, Tree
 from console.killswitch.desk import Desk
 from console.killswitch.freezing import Freezing
@@ -111,6 +111,7 @@ class Room:
         monkeypatch.setattr("os.fsync", lambda fd: None)  # a busy disk takes half a second for one; test_durable.py sees to it
         monkeypatch.setattr(reaper, "SECOND_LOOK_S", 0.0)
         monkeypatch.setattr(reaper, "LAST_LOOK_S", 0.1)
+        monkeypatch.setattr(second_look, "BACK_S", 0.1)
         self.start()
 
     def _make_tree(self, *_: object) -> FolderTree:
@@ -134,6 +135,12 @@ class Room:
     def ask(self, op: str, door: str = "supervisor", **fields: Any) -> dict[str, Any]:
         """As the doors ask the desk, without a socket."""
         return self.desk.answer(self.desk.find(op, door), {"op": op, **fields}, Peer(4242, 0, 1))
+
+    def unlatch(self, generation: int, kills: list[str], by: str = "owner", **proof: Any) -> dict[str, Any]:
+        """As the supervisor does for a person: the proof (without one: the typed id of the kill), then the release."""
+        given = proof or {"kind": "typed", "kill_id": self.ask("challenge")["to_type"]}
+        proven = self.ask("prove", generation=generation, by=by, **given)
+        return self.ask("unlatch", generation=generation, kills=kills, by=by, proof=proven["proof"]) if proven["ok"] else proven
 
     def agent(self, agent_id: str, populated: int = 1) -> Held:
         """An agent with a ticket, whose leaf says what the test wants."""

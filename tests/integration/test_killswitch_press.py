@@ -120,7 +120,9 @@ def test_nothing_starts_while_latched_and_unlatch_needs_everything(world: GuardW
         world.supervisor.unlatch(2, status["kills"][:1])
     with pytest.raises(ConsoleError):
         world.operator.unlatch(2, status["kills"])  # guard.sock has no such operation
-    world.supervisor.unlatch(2, status["kills"], "owner")
+    with pytest.raises(Denied):
+        world.supervisor.unlatch(2, status["kills"], "owner")  # nobody proved anything
+    world.unlatch("owner")
     assert not world.operator.status()["latched"]
     world.agent("after")
 
@@ -294,12 +296,14 @@ def test_a_process_outside_its_leaf_is_not_confirmed(shared: GuardWorld) -> None
 def test_a_stray_that_left_its_leaf_is_hunted_by_its_marks(shared: GuardWorld) -> None:
     env = {**os.environ, "WATCHFLOOR_AGENT_ID": "escapee", "WATCHFLOOR_INSTANCE": shared.instance}
     foreign = {**env, "WATCHFLOOR_INSTANCE": "00000000"}
+    shared.supervisor.call("ticket", agent_id="somebody", kind="process", control_level="managed", uid=65534)
     shared.agent("escapee", env=env)
     stray = shared.popen("/bin/sleep", "600", env=env, user=65534)  # it got out of its cgroup somehow
     other = shared.popen("/bin/sleep", "600", env=foreign)
     receipt = press_and_wait(shared.state, shared.run, shared.instance, "all", "stray", "tester")
     assert stray.wait(5) == -signal.SIGKILL and other.poll() is None
-    assert receipt.verified_zero and str(stray.pid) in json.dumps(receipt.targets[0].evidence["strays"])
+    (target,) = (t for t in receipt.targets if t.agent_id == "escapee")
+    assert receipt.verified_zero and str(stray.pid) in json.dumps(target.evidence["strays"])
 
 
 def test_not_proven_is_said_with_pid_state_and_place(impatient: GuardWorld) -> None:

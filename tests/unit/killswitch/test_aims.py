@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 
 from console.domain.kill import Outcome
-from console.killswitch import aims, cgroups, processes
-from console.killswitch.aims import BEST_EFFORT_NOTE, Aim, kill_running_container
+from console.killswitch import cgroups, processes
+from console.killswitch.aims import BEST_EFFORT_NOTE, Aim, kill_listed
 from console.killswitch.cgroups import Leaf, Mount
-from console.killswitch.engine_socket import Engine
+from console.killswitch.engine_socket import Engine, Running
 from console.killswitch.processes import Handle
 from console.killswitch.registry import Entry, Held, Registry
 from tests.fakes.engine_stub import EngineStub
 from tests.fakes.guard_room import INSTANCE, FolderLeaf, FolderTree, fill
+from tests.fakes.guard_world import until
 
 BOX = "ab" * 32
 
@@ -209,7 +210,7 @@ def test_neither_we_nor_our_parent_is_ever_signalled(who: str) -> None:
     init = Handle(pid, ticks)
     target = aim(init=init)
     target.strike(None, None)
-    assert target.writes == {}
+    assert list(target.writes) == ["pidfd SIGKILL"] and target.writes["pidfd SIGKILL"].startswith("refused")
     init.close()
 
 
@@ -254,33 +255,107 @@ def engine(tmp_path: Path) -> Iterator[tuple[Engine, EngineStub]]:
     stub.close()
 
 
-def test_a_running_container_is_struck_by_its_cgroup_then_by_its_engine(
+def own_cgroup(monkeypatch: pytest.MonkeyPatch, pid: int, line: str) -> None:
+    monkeypatch.setattr(cgroups, "cgroup_line", lambda of: line if of == pid else "/")
+    monkeypatch.setattr(processes, "names_container", lambda of, container_id: of == pid and container_id in line)
+
+
+def test_a_listed_container_is_struck_by_its_cgroup_then_by_its_engine_which_may_not_start_it_again(
     engine: tuple[Engine, EngineStub], tmp_path: Path, sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(tmp_path / "docker" / BOX, 1)
-    monkeypatch.setattr(cgroups, "cgroup_line", lambda pid: f"/docker/{BOX}" if pid == sleeper[0] else "/")
+    folder = fill(tmp_path / "docker" / BOX, 1)
+    own_cgroup(monkeypatch, sleeper[0], f"/docker/{BOX}")
     engine[1].containers[BOX] = {"pid": sleeper[0], "agent": "a", "instance": INSTANCE}
     before = len(os.listdir("/proc/self/fd"))
-    assert kill_running_container(engine[0], BOX, Mount(tmp_path, "/")) == sleeper[0]
-    assert (tmp_path / "docker" / BOX / "cgroup.kill").read_text() == "1" and len(os.listdir("/proc/self/fd")) <= before + 1
-    assert engine[1].asked[-1] == f"POST /containers/{BOX}/kill?signal=SIGKILL"
+    back = kill_listed(engine[0], Running(BOX, "a"), Mount(tmp_path, "/"))
+    assert back is not None and back.came_back and (folder / "cgroup.kill").read_text() == "1"
+    wait_for_end(sleeper[0])
+    (folder / "cgroup.events").write_text("populated 0\n")
+    assert back.settle(3.0) and back.target().evidence["container_cgroup"] == str(folder)
+    assert len(os.listdir("/proc/self/fd")) <= before + 1
+    asked = [line for line in engine[1].asked if line.startswith("POST")]
+    assert asked == [f"POST /containers/{BOX}/kill?signal=SIGKILL", f"POST /containers/{BOX}/update"]
 
 
-@pytest.mark.parametrize("case", ["another instance's", "dead init", "not in its cgroup", "no cgroups"])
-def test_a_container_that_cannot_be_struck_by_cgroup_is_left_to_its_engine(
+@pytest.mark.parametrize("case", ["another instance's", "dead init"])
+def test_one_of_which_nothing_lives_is_left_to_its_engine(
     engine: tuple[Engine, EngineStub], tmp_path: Path, sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    fill(tmp_path / "docker" / BOX, 1)
-    monkeypatch.setattr(cgroups, "cgroup_line", lambda pid: "/elsewhere" if case == "not in its cgroup" else f"/docker/{BOX}")
+    own_cgroup(monkeypatch, sleeper[0], f"/docker/{BOX}")
     pid = 4_000_000 if case == "dead init" else sleeper[0]
     engine[1].containers[BOX] = {"pid": pid, "agent": "a", "instance": "00000000" if case.startswith("another") else INSTANCE}
-    alive = kill_running_container(engine[0], BOX, None if case == "no cgroups" else Mount(tmp_path, "/"))
-    assert alive == (sleeper[0] if case in ("not in its cgroup", "no cgroups") else 0)
-    assert (tmp_path / "docker" / BOX / "cgroup.kill").read_text() == ""
+    assert kill_listed(engine[0], Running(BOX, "a"), Mount(tmp_path, "/")) is None
+    assert f"POST /containers/{BOX}/kill?signal=SIGKILL" in engine[1].asked and processes.is_alive(sleeper[0])
 
 
-def test_a_silent_engine_raises_nothing(tmp_path: Path) -> None:
-    assert aims.kill_running_container(Engine(tmp_path / "nobody.sock", INSTANCE), BOX, None) == 0
+def test_a_pid_that_the_engine_passes_off_as_a_container_is_neither_signalled_nor_believed(
+    engine: tuple[Engine, EngineStub], tmp_path: Path, sleeper: tuple[int, int]
+) -> None:
+    engine[1].containers[BOX] = {"pid": sleeper[0], "agent": "a", "instance": INSTANCE}
+    back = kill_listed(engine[0], Running(BOX, "a"), Mount(tmp_path, "/"))
+    assert back is not None and back.is_unknown and back.writes == {} and processes.is_alive(sleeper[0])
+    back.give_up(1.0)
+    assert back.outcome is Outcome.NOT_PROVEN and "no cgroup of it" in back.why
+
+
+def test_a_container_in_no_cgroup_of_v2_dies_by_its_init(
+    engine: tuple[Engine, EngineStub], tmp_path: Path, sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_cgroup(monkeypatch, sleeper[0], f"/docker/{BOX}")
+    engine[1].containers[BOX] = {"pid": sleeper[0], "agent": "a", "instance": INSTANCE}
+    back = kill_listed(engine[0], Running(BOX, "a"), None)
+    assert back is not None and back.writes == {"pidfd SIGKILL": "sent"}
+    wait_for_end(sleeper[0])
+    assert back.held is not None
+    back.held.close()
+
+
+def test_an_engine_that_lists_and_then_is_silent_leaves_doubt(tmp_path: Path) -> None:
+    back = kill_listed(Engine(tmp_path / "nobody.sock", INSTANCE), Running(BOX, ""), None)
+    assert back is not None and back.is_unknown and back.agent_id == BOX[:12]
+
+
+# --- after the receipt ----------------------------------------------------------------------------------------------------
+
+
+def test_one_that_dies_later_is_proven_later_and_what_was_said_before_is_kept(leaf: FolderLeaf, sleeper: tuple[int, int]) -> None:
+    (leaf.path / "cgroup.procs").write_text(f"{sleeper[0]}\n")
+    target = aim(leaf)
+    target.give_up(5000.0)
+    assert not target.prove_late(6000.0) and target.amended == []
+    leaf.kill()
+    assert target.prove_late(7000.0) and target.outcome is Outcome.PROVEN_ZERO and target.ms == 7000.0 and not target.why
+    (then,) = target.target().evidence["amended"]
+    assert (then["outcome"], then["ms"]) == ("not_proven", 5000.0) and then["left"][0]["pid"] == sleeper[0] and then["why"]
+
+
+def test_a_stray_that_lives_keeps_its_agent_from_being_proven(leaf: FolderLeaf, sleeper: tuple[int, int]) -> None:
+    target = aim(leaf)
+    leaf.kill()
+    target.loose.append(processes.Handle(*sleeper))
+    target.give_up(1.0)
+    assert not target.prove_late(2.0) and [s.pid for s in target.survivors()] == [sleeper[0]]
+    target.loose[0].send(9)
+    wait_for_end(sleeper[0])
+    assert target.prove_late(3.0) and target.loose == []
+
+
+def wait_for_end(pid: int) -> None:
+    until(lambda: not processes.is_alive(pid), "it ended")
+
+
+@pytest.mark.parametrize("with_leaf", [True, False])
+def test_an_ancestor_of_the_presser_is_never_signalled_through_a_pidfd(leaf: FolderLeaf, sleeper: tuple[int, int], with_leaf: bool) -> None:
+    """Unless the kernel says that it is an agent's: it sits in an agent's own cgroup."""
+    held = Held(Entry("a", "process", "managed", 0, pid=sleeper[0], start_ticks=sleeper[1]), leaf if with_leaf else None)
+    held.init = processes.Handle(*sleeper)
+    target = Aim("a", held)
+    target.strike(None, None, spare_leaf=True, spared=lambda: frozenset({sleeper[0]}))
+    assert target.writes["pidfd SIGKILL"].startswith("sent" if with_leaf else "refused")
+    if with_leaf:
+        wait_for_end(sleeper[0])
+    assert processes.is_alive(sleeper[0]) is not with_leaf
+    held.init.close()
 
 
 def test_a_leaf_that_it_may_leave_is_best_effort_and_what_still_lives_is_never_that(leaf: FolderLeaf) -> None:

@@ -16,7 +16,7 @@ import pytest
 from console.domain.errors import UsageProblem
 from console.domain.guard import LINE_LIMIT, encode
 from console.domain.kill import Outcome, StepName, StepStatus, exit_code
-from console.killswitch import durable, guard
+from console.killswitch import durable, guard, processes
 from console.killswitch.engine_socket import Engine, Running
 from console.killswitch.guard import KILLS_KEPT, Clerk, note_fault
 from console.killswitch.press import press_without_guard
@@ -234,7 +234,7 @@ def test_while_latched_a_group_nobody_registered_is_struck_too(room: Room) -> No
 
 @pytest.mark.parametrize(("state", "struck"), [("free", False), ("latched", True), ("killed", True), ("other killed", False)])
 def test_a_container_that_starts_is_killed_only_when_it_must(
-    room: Room, tmp_path: Path, sleeper: tuple[int, int], state: str, struck: bool
+    room: Room, tmp_path: Path, sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch, state: str, struck: bool
 ) -> None:
     stub = EngineStub(tmp_path / "e.sock", "lies")
     try:
@@ -244,7 +244,11 @@ def test_a_container_that_starts_is_killed_only_when_it_must(
         if state == "latched":
             room.guard.latch.press("k", "")
         room.guard.registry.mark_killed({"killed": ["one"], "other killed": ["two"]}.get(state, []), "k")
+        asked: list[str] = []
+        monkeypatch.setattr(room.guard, "press", lambda scope, *_: asked.append(str(scope)))
+        monkeypatch.setattr(processes, "names_container", lambda pid, container_id: True)
         room.guard.container_started(Running(BOX, "one"))
+        assert asked == {"latched": ["all"], "killed": ["['one']"]}.get(state, [])  # no kill in memory: one with a receipt of its own
         assert any(line.endswith("/kill?signal=SIGKILL") for line in stub.asked) is struck
         assert ("came-back" in room.guard.notices) is struck
     finally:
@@ -276,7 +280,7 @@ def test_unlatch_needs_the_generation_and_every_kill(room: Room) -> None:
     for message in ({}, {"generation": generation}, {"generation": "2", "kills": kills}, {"generation": generation, "kills": "all"}):
         assert room.ask("unlatch", **message)["kind"] == "UsageProblem"
     assert room.guard.latch.state.latched and "unlatch" not in room.journal()
-    assert room.ask("unlatch", generation=generation, kills=[*kills, "more"], by="owner")["ok"]
+    assert room.unlatch(generation, [*kills, "more"])["ok"]
     assert room.ask("status")["latched"] is False and room.ask("unlatch", generation=generation, kills=kills)["kind"] == "Conflict"
 
 
@@ -286,7 +290,7 @@ def test_unlatch_asks_the_kernel_whatever_the_caller_believes(room: Room) -> Non
     assert room.ask("unlatch", generation=generation, kills=kills)["kind"] == "Conflict"
     assert room.guard.latch.state.latched
     del room.guard.registry.held["a-alive"]
-    assert room.ask("unlatch", generation=generation, kills=kills)["ok"]
+    assert room.unlatch(generation, kills)["ok"]
 
 
 def test_unlatch_waits_for_the_kill(room: Room) -> None:
@@ -301,11 +305,11 @@ def test_unlatch_that_is_not_recorded_does_not_happen(room: Room, disk: pytest.M
         disk.setattr("console.killswitch.journal.write_all", full)
     else:
         disk.setattr(durable, "_replace", full)
-    assert room.ask("unlatch", generation=generation, kills=kills)["kind"] == "NotRecorded"
+    assert room.unlatch(generation, kills)["kind"] == "NotRecorded"
     assert room.guard.latch.state.latched
     disk.undo()
     room.start()
-    assert room.guard.latch.state.latched and room.ask("unlatch", generation=generation, kills=kills)["ok"]
+    assert room.guard.latch.state.latched and room.unlatch(generation, kills)["ok"]
 
 
 def test_unlatch_obeys_a_press_that_somebody_else_wrote(room: Room) -> None:
@@ -411,7 +415,7 @@ def test_with_a_lost_registry_no_kill_is_zero_until_an_unlatch(room: Room, how: 
         receipt = kill.receipt()
         assert not receipt.verified_zero and kill.steps[StepName.ZERO].status is not StepStatus.OK and exit_code(receipt) == 9
     state = room.guard.latch.state
-    assert room.ask("unlatch", generation=state.generation, kills=list(state.kills), by="owner")["ok"]
+    assert room.unlatch(state.generation, list(state.kills))["ok"]
     room.start()
     assert not room.guard.registry.incomplete and not room.guard.latch.state.latched
 

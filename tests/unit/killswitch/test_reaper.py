@@ -15,6 +15,7 @@ from console.killswitch.aims import Aim
 from console.killswitch.cgroups import Mount, Mounts, Refused
 from console.killswitch.reaper import Field, Kill, Order
 from console.killswitch.registry import Entry, Held
+from console.killswitch.second_look import SecondLook
 from tests.fakes.guard_room import FolderTree, fill
 
 
@@ -147,10 +148,10 @@ def test_what_is_among_the_agents_but_in_no_leaf_is_never_passed_over(
 
 
 def test_a_fault_in_the_middle_is_unknown_and_leaves_nobody_waiting(kill_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(self: Kill) -> None:
+    def broken(self: SecondLook) -> None:
         raise KeyError("x")
 
-    monkeypatch.setattr(Kill, "_look_again", broken)
+    monkeypatch.setattr(SecondLook, "look", broken)
     seen: list[Kill] = []
     monkeypatch.setattr(Kill, "strike", lambda self: seen.append(self))
     with pytest.raises(KeyError):

@@ -1,0 +1,86 @@
+"""After a receipt was given: targets that were not proven are watched until they are, and what came back is written into it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from console.killswitch.aims import Aim, watch
+from console.killswitch.reaper import Kill
+from console.killswitch.registry import Held
+
+LOOK_S = 1.0
+"""A change of a cgroup or the end of a process wakes it at once; what has neither is looked at this often."""
+PAUSE_S = 0.05
+
+
+class Afterwards:
+    """One thread, there only while something is open. ``amended`` is called on it with the kill and the words of each change."""
+
+    def __init__(self, amended: Callable[[Kill, list[str]], None]) -> None:
+        self._amended = amended
+        self._lock = threading.Lock()
+        self._kills: list[Kill] = []
+        self._back: list[tuple[Kill, Aim]] = []
+        self._is_running = False
+
+    def follow(self, kill: Kill) -> None:
+        """A kill that is over, if its receipt leaves anything open."""
+        if kill.open_aims():
+            with self._lock:
+                self._kills.append(kill)
+                self._start()
+
+    def came_back(self, kill: Kill, aim: Aim) -> None:
+        """A container that started after this kill, struck already."""
+        with self._lock:
+            self._back.append((kill, aim))
+            self._start()
+
+    def forget(self) -> None:
+        """An unlatch: nobody waits for these receipts any more."""
+        with self._lock:
+            self._kills.clear()
+            self._back.clear()
+
+    def holds(self, held: Held) -> bool:
+        """Whether its files are still looked at: they must not be closed."""
+        with self._lock:
+            aims = [a for kill in self._kills for a in kill.aims] + [a for _, a in self._back]
+        return any(aim.held is held for aim in aims)
+
+    def _start(self) -> None:
+        if not self._is_running:
+            threading.Thread(target=self._run, name="afterwards", daemon=True).start()
+            self._is_running = True
+
+    def _run(self) -> None:
+        try:
+            while (work := self._next()) is not None:
+                self._look(*work)
+                time.sleep(PAUSE_S)
+        finally:  # after a fault the next one to be followed starts it again
+            with self._lock:
+                self._is_running = False
+
+    def _look(self, kills: list[Kill], back: list[tuple[Kill, Aim]]) -> None:
+        for kill, aim in back:
+            self._tell(kill, kill.take_back(aim))
+            self.follow(kill)
+        watch([aim for kill in kills for aim in kill.open_aims()])[0].poll(0 if back else LOOK_S * 1000)
+        for kill in kills:
+            self._tell(kill, kill.look_later())
+
+    def _next(self) -> tuple[list[Kill], list[tuple[Kill, Aim]]] | None:
+        """What is open, and what came back to kills that are over; None ends the thread."""
+        with self._lock:
+            self._kills = list({id(kill): kill for kill in self._kills if kill.open_aims()}.values())
+            ready = [(kill, aim) for kill, aim in self._back if kill.finished.is_set()]
+            self._back = [(kill, aim) for kill, aim in self._back if not kill.finished.is_set()]
+            self._is_running = bool(self._kills or self._back or ready)
+            return (self._kills, ready) if self._is_running else None
+
+    def _tell(self, kill: Kill, words: list[str]) -> None:
+        if words:
+            self._amended(kill, words)

@@ -1,0 +1,197 @@
+"""The second look of a kill, 0.5 s after the press: what had processes again, what the engine brought back, what got away.
+
+Only what is an agent's by more than its environment is signalled (strays.py), and never the presser, the guard or an ancestor of
+theirs; whatever is left alone is listed with the reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from console.domain.kill import Outcome, StepStatus, Survivor
+from console.killswitch import processes
+from console.killswitch.aims import Aim, kill_listed
+from console.killswitch.engine_socket import EngineSilent
+from console.killswitch.peers import is_among
+from console.killswitch.registry import Entry, Held
+from console.killswitch.strays import has_lineage
+
+if TYPE_CHECKING:
+    from console.killswitch.reaper import Kill
+
+BACK_S = 2.0
+"""Containers that the engine keeps starting are killed again and again for that long; then the receipt names them."""
+STRAYS_S = 1.0
+PAUSE_S = 0.05
+
+
+class SecondLook:
+    """Of one kill. ``look`` once; ``verdict`` whenever the targets have changed."""
+
+    def __init__(self, kill: Kill) -> None:
+        self._kill = kill
+        self._words: list[str] = []
+        self._unclear = False
+        self.left_alone: list[Survivor] = []
+        """Alive, marked as an agent's, and not signalled."""
+
+    def look(self) -> None:
+        """Strikes whatever shows up."""
+        aims = self._kill.aims
+        again = [a for a in aims if a.outcome is Outcome.PROVEN_ZERO and a.held is not None and a.held.is_populated()]
+        for aim in again:
+            aim.outcome, aim.ms = Outcome.DYING, None
+        self._say(again, "agents had processes again, struck again")
+        self._say(self._take_in_unknown(), "leaves that nobody had registered were populated, struck")
+        late = [a for a in self._kill.aims if a.outcome in (Outcome.NOT_PROVEN, Outcome.DYING)]
+        for aim in late:
+            aim.outcome = Outcome.DYING
+        self._look_at_engine()
+        self._hunt()
+        self._kill.settle_again(late)
+
+    def verdict(self) -> tuple[StepStatus, str]:
+        """Status and words of the step, as the targets stand now."""
+        kill = self._kill
+        failed = any(a.outcome in (Outcome.NOT_PROVEN, Outcome.DYING) for a in kill.aims)
+        status = StepStatus.FAILED if failed else StepStatus.UNKNOWN if self._unclear else StepStatus.OK
+        return status, "; ".join([*self._words, *kill.amended[-3:]]) or "nothing had come back"
+
+    def _say(self, found: list[Aim], what: str) -> None:
+        if found:
+            self._words.append(f"{len(found)} {what}")
+
+    def _take_in_unknown(self) -> list[Aim]:
+        """Leaves of ours that appeared without a ticket."""
+        kill, tree, found = self._kill, self._kill.field_.tree, list[Aim]()
+        if tree is None or not kill.order.is_all or not tree.agents.is_populated():
+            return found
+        known = {a.held.entry.leaf for a in kill.aims if a.held is not None}
+        for agent_id, folder in tree.leaves_on_disk():
+            if str(folder) not in known:
+                with contextlib.suppress(OSError):
+                    held = Held(Entry(agent_id, "process", "managed", 0, str(folder), folder.stat().st_ino))
+                    held.open()
+                    found.append(Aim(agent_id, held))
+        kill.aims += found
+        if not any(a.held is not None and a.held.is_populated() for a in kill.aims) and tree.agents.is_populated():
+            place = Entry("unregistered", "process", "unknown", 0, str(tree.agents.path), tree.agents.inode)
+            found.append(Aim(place.agent_id, Held(place, tree.agents)))  # among the agents, and in no leaf of any
+            kill.aims.append(found[-1])
+        return found
+
+    # --- containers ---------------------------------------------------------------------------------------------------
+
+    def _look_at_engine(self) -> None:
+        """Containers that came back are killed until the engine lists none of them, or ``BACK_S`` are over."""
+        kill, ever = self._kill, self._kill.field_.containers_ever
+        if kill.field_.engine is not None:
+            try:
+                self._kill_those_back()
+                return
+            except EngineSilent:
+                pass
+        elif not ever:
+            return
+        self._unclear |= ever
+        self._words.append("the engine did not answer" + (": containers that came back cannot be ruled out" if ever else ""))
+
+    def _kill_those_back(self) -> None:
+        """EngineSilent when it does not say what runs."""
+        kill, engine, tree = self._kill, self._kill.field_.engine, self._kill.field_.tree
+        assert engine is not None
+        mount, deadline, back = tree.mount if tree else None, time.monotonic() + BACK_S, set[str]()
+        while listed := [c for c in engine.running() if kill.in_scope(c.agent_id)]:
+            found = [aim for c in listed if (aim := kill_listed(engine, c, mount)) is not None]
+            back |= {aim.container_id for aim in found if not aim.is_unknown}
+            if not found or time.monotonic() > deadline:
+                self._blame(found)
+                break  # with none alive, the engine's list is only late
+            for aim in found:
+                if aim.held is not None:
+                    aim.held.close()
+            time.sleep(PAUSE_S)
+        if back:
+            self._words.append(f"{len(back)} containers had come back, killed again")
+
+    def _blame(self, alive: list[Aim]) -> None:
+        for aim in alive:
+            aim.why = (aim.held.doubt if aim.held else "") or f"Container {aim.container_id[:12]} keeps coming back."
+            aim.give_up(self._kill.ms())
+        self._kill.aims += alive
+
+    # --- strays -------------------------------------------------------------------------------------------------------
+
+    def _hunt(self) -> None:
+        """Marked processes outside every place of ours: an agent's are killed, others listed."""
+        kill, place = self._kill, self._kill.field_
+        try:
+            marked = [m for m in processes.find_marked(place.instance_id, place.run_dir) if self._is_stray(m)]
+        except OSError as error:
+            self._unclear = True
+            self._words.append(f"stray processes could not be looked for: {error.strerror}")
+            return
+        spared = place.spared()
+        theirs = [m for m in marked if has_lineage(m, kill.aims, place.agent_uids)]
+        self._leave([m for m in marked if m not in theirs and m.pid not in spared], "known by its environment alone: not signalled")
+        self._leave([m for m in theirs if m.pid in spared], "the one who pressed, the guard, or an ancestor of theirs: never signalled")
+        self._strike_strays([m for m in theirs if m.pid not in spared])
+
+    def _is_stray(self, marked: processes.Marked) -> bool:
+        return self._kill.in_scope(marked.agent_id) and not self._is_at_home(marked.pid)
+
+    def _is_at_home(self, pid: int) -> bool:
+        """In a cgroup that the kill has struck: proven, or not, by that cgroup."""
+        kill, tree = self._kill, self._kill.field_.tree
+        line = processes.cgroup_line(pid)
+        where = tree.mount.locate(line) if tree and line is not None else None
+        folders = [tree.agents.path] if tree and kill.order.is_all else []
+        folders += [leaf.path for a in kill.aims if a.held for leaf in (a.held.leaf, a.held.container) if leaf is not None]
+        return is_among(where, folders)
+
+    def _leave(self, found: list[processes.Marked], why: str) -> None:
+        """Not signalled, so nothing is clear; listed."""
+        for m in found:
+            words = (processes.state(m.pid), processes.wait_channel(m.pid), processes.command_line(m.pid)[:200])
+            self.left_alone.append(Survivor(m.agent_id, m.pid, *words, why))
+        if found:
+            self._unclear = True
+            self._words.append(f"{len(found)} marked processes were left alone ({why})")
+
+    def _strike_strays(self, found: list[processes.Marked]) -> None:
+        struck: list[tuple[Aim, processes.Handle]] = []
+        for marked in found:
+            try:
+                handle = processes.Handle(marked.pid, marked.start_ticks)
+            except OSError:
+                continue
+            aim = self._aim_of(marked.agent_id)
+            aim.strays.append(f"pid {marked.pid}: {processes.command_line(marked.pid)[:120]}: {handle.send(signal.SIGKILL)}")
+            struck.append((aim, handle))
+        deadline = time.monotonic() + STRAYS_S
+        while any(handle.is_alive() for _, handle in struck) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        left = 0
+        for aim, handle in struck:
+            if handle.is_alive():
+                left += 1
+                aim.loose.append(handle)
+                aim.outcome, aim.why = Outcome.DYING, f"Stray process {handle.pid} is still alive."
+                aim.give_up(self._kill.ms())
+                continue
+            handle.close()
+            if aim.held is None and aim.outcome is Outcome.DYING:
+                aim.outcome, aim.ms, aim.why = Outcome.BEST_EFFORT, self._kill.ms(), "Known only by its stray process, which is dead."
+        if struck:
+            words = f"{len(struck)} stray processes found by their environment and killed"
+            self._words.append(words + (f", {left} of them still alive" if left else ""))
+
+    def _aim_of(self, agent_id: str) -> Aim:
+        for aim in self._kill.aims:
+            if aim.agent_id == agent_id:
+                return aim
+        self._kill.aims.append(Aim(agent_id, None))
+        return self._kill.aims[-1]

@@ -1,0 +1,122 @@
+"""What shows up half a second after the press: an agent's is struck, anything else is listed and never signalled."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.domain.kill import Outcome, StepName, StepStatus
+from console.killswitch import processes, reaper, second_look
+from console.killswitch.aims import Aim
+from console.killswitch.engine_socket import Engine
+from console.killswitch.processes import Marked
+from console.killswitch.reaper import Field, Kill, Order
+from console.killswitch.registry import Entry, Held
+from tests.fakes.engine_stub import EngineStub
+from tests.fakes.guard_world import until
+
+BOX = "ab" * 32
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reaper, "SECOND_LOOK_S", 0.0)
+    monkeypatch.setattr(reaper, "LAST_LOOK_S", 0.1)
+    monkeypatch.setattr(second_look, "BACK_S", 0.2)
+
+
+@pytest.fixture
+def reaped() -> Iterator[tuple[int, int]]:
+    process = subprocess.Popen(["/bin/sleep", "60"])
+    ticks = processes.start_ticks(process.pid)
+    assert ticks is not None
+    yield process.pid, ticks
+    process.kill()
+    process.wait()
+
+
+def run(place: Field, scope: str = "all", aims: list[Aim] | None = None) -> Kill:
+    kill = Kill(Order("k1-test", scope, "", ""), place, aims or [], limit_s=0.1)
+    kill.strike()
+    kill.run()
+    return kill
+
+
+def look_of(kill: Kill) -> tuple[StepStatus, str]:
+    step = kill.steps[StepName.SECOND_LOOK]
+    return step.status, step.detail
+
+
+def marked(monkeypatch: pytest.MonkeyPatch, who: tuple[int, int], uids: set[int]) -> None:
+    monkeypatch.setattr(processes, "find_marked", lambda *_: iter((Marked(*who, "a"),)))
+    monkeypatch.setattr(processes, "uids", lambda pid: uids)
+    monkeypatch.setattr(processes, "pid_namespace", lambda pid: None)
+
+
+def test_an_agents_stray_is_killed_and_named(monkeypatch: pytest.MonkeyPatch, reaped: tuple[int, int]) -> None:
+    marked(monkeypatch, reaped, {65534})
+    kill = run(Field("0", Path("/"), None, None, False, frozenset, agent_uids=frozenset({65534})))
+    until(lambda: not processes.is_alive(reaped[0]), "it is dead")
+    assert look_of(kill)[0] is StepStatus.OK and kill.aims[0].outcome is Outcome.BEST_EFFORT
+    assert f"pid {reaped[0]}" in kill.receipt().targets[0].evidence["strays"][0]
+
+
+@pytest.mark.parametrize("why", ["another account", "an ancestor of the presser", "out of scope"])
+def test_what_is_not_surely_an_agents_lives_and_is_listed(monkeypatch: pytest.MonkeyPatch, reaped: tuple[int, int], why: str) -> None:
+    marked(monkeypatch, reaped, {1000} if why == "another account" else {65534})
+    spared = frozenset({reaped[0]}) if why.startswith("an ancestor") else frozenset[int]()
+    place = Field("0", Path("/"), None, None, False, lambda: spared, agent_uids=frozenset({65534}))
+    other = Aim("b", Held(Entry("b", "process", "managed", 0, leaf="/gone", confirmed=True)))
+    kill = run(place, "b" if why == "out of scope" else "all", [other])
+    assert processes.is_alive(reaped[0])
+    if why == "out of scope":
+        assert look_of(kill)[0] is StepStatus.OK and not kill.receipt().survivors
+    else:
+        assert look_of(kill)[0] is StepStatus.UNKNOWN and [s.pid for s in kill.receipt().survivors] == [reaped[0]]
+        assert "never signalled" in kill.receipt().survivors[0].why or "not signalled" in kill.receipt().survivors[0].why
+
+
+def test_a_stray_that_does_not_die_is_not_proven_until_it_does(monkeypatch: pytest.MonkeyPatch, reaped: tuple[int, int]) -> None:
+    marked(monkeypatch, reaped, {65534})
+    monkeypatch.setattr(second_look, "STRAYS_S", 0.05)
+    monkeypatch.setattr(processes.Handle, "send", lambda self, number: "sent")
+    owner = Aim("a", Held(Entry("a", "process", "managed", 0, leaf="/gone", confirmed=True)))
+    kill = run(Field("0", Path("/"), None, None, False, frozenset, agent_uids=frozenset({65534})), aims=[owner])
+    assert not kill.receipt().verified_zero and look_of(kill)[0] is StepStatus.FAILED
+    assert [s.pid for s in kill.receipt().survivors] == [reaped[0]] and kill.look_later() == []
+    monkeypatch.undo()
+    owner.loose[0].send(9)
+    until(lambda: not processes.is_alive(reaped[0]), "it is dead")
+    assert kill.look_later() and kill.receipt().verified_zero and look_of(kill)[0] is StepStatus.OK
+
+
+def test_processes_that_cannot_be_listed_leave_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    def blind(*_: object) -> Iterator[Marked]:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(processes, "find_marked", blind)
+    status, words = look_of(run(Field("0", Path("/"), None, None, False, frozenset)))
+    assert status is StepStatus.UNKNOWN and "Too many" in words
+
+
+@pytest.mark.parametrize(("ever", "status"), [(True, StepStatus.UNKNOWN), (False, StepStatus.OK)])
+def test_a_silent_engine_is_doubt_where_there_ever_were_containers(tmp_path: Path, ever: bool, status: StepStatus) -> None:
+    engine = Engine(tmp_path / "nobody.sock", "00c0ffee")
+    assert look_of(run(Field("0", Path("/nowhere"), None, engine, ever, frozenset)))[0] is status
+
+
+def test_an_engine_that_lists_a_container_for_ever_and_names_a_strangers_pid_proves_nothing(
+    tmp_path: Path, reaped: tuple[int, int]
+) -> None:
+    stub = EngineStub(tmp_path / "e.sock", "lies")
+    try:
+        stub.containers[BOX] = {"pid": reaped[0], "agent": "a", "instance": "00c0ffee"}
+        engine = Engine(tmp_path / "e.sock", "00c0ffee", call_s=0.5)
+        kill = run(Field("00c0ffee", Path("/nowhere"), None, engine, True, frozenset))
+        assert processes.is_alive(reaped[0]) and not kill.receipt().verified_zero
+        assert "no cgroup of it" in kill.receipt().targets[0].evidence["why"] and kill.open_aims() == []
+    finally:
+        stub.close()
