@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from console.api import messages as m
+from console.api import review_messages as r
 from console.api.wire import V, Wire, segment
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
 from console.domain.kill import Receipt, receipt_from_json
@@ -134,6 +135,26 @@ class _NetworkRoutes:
     def envoy_config(self) -> m.EnvoyConfigView:
         """GET /api/envoy/config."""
         return self._wire.ask(m.EnvoyConfigView, "GET", "/api/envoy/config")
+
+    def allowlist_history(self, limit: int = 50) -> r.AllowlistHistoryView:
+        """GET /api/allowlist/history, newest first."""
+        return self._wire.ask(r.AllowlistHistoryView, "GET", "/api/allowlist/history", query={"limit": limit})
+
+    def revert_allowlist(self, body: r.RevertBody) -> m.AllowlistChangedView:
+        """POST /api/allowlist/revert."""
+        return self._wire.ask(m.AllowlistChangedView, "POST", "/api/allowlist/revert", body=body, timeout_s=CHANGE_S)
+
+    def backtest(self, body: r.BacktestBody) -> r.BacktestView:
+        """POST /api/allowlist/backtest."""
+        return self._wire.ask(r.BacktestView, "POST", "/api/allowlist/backtest", body=body, timeout_s=CHANGE_S)
+
+    def allowlist_file(self) -> r.AllowlistFileView:
+        """GET /api/allowlist/file."""
+        return self._wire.ask(r.AllowlistFileView, "GET", "/api/allowlist/file")
+
+    def import_allowlist(self, body: r.ImportBody) -> r.ImportView:
+        """POST /api/allowlist/import."""
+        return self._wire.ask(r.ImportView, "POST", "/api/allowlist/import", body=body, timeout_s=CHANGE_S)
 
     def egress(self, limit: int = 200) -> m.EgressPage:
         """GET /api/egress, newest first."""

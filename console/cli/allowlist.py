@@ -1,4 +1,4 @@
-"""``watchfloor allowlist list | add | remove | test``: what agents in PROXIED mode may reach."""
+"""``watchfloor allowlist list | add | remove | test`` (and the verbs of ``allowlist_review``): what agents in PROXIED mode may reach."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.table import Table
 
 from console.api.messages import AllowlistChangedView, AllowlistEntryBody, UrlTestBody
 from console.cli import out
-from console.cli.later import add_later
+from console.cli.allowlist_review import add_review, marks_of
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir, new_app
 from console.cli.plain import plain
@@ -49,6 +49,9 @@ def list_entries(state_dir: StateDir = None, as_json: Json = False) -> int:
             out.words(e.reason, limit=120),
         )
     out.show(table)
+    for e in seen.entries:
+        for words in marks_of(e):
+            out.say(f"{plain(e.entry_id, 30)} {words}")
     return 0
 
 
@@ -113,8 +116,7 @@ def test(
     return int(ExitCode.DONE if verdict.allowed else ExitCode.DENIED)
 
 
-add_later(app, "backtest", "past requests are not judged against drafts yet")
-add_later(app, "history", "old versions are kept in the ledger but not shown yet")
+add_review(app)
 
 
 def _changed(answer: AllowlistChangedView, as_json: bool) -> int:

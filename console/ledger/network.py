@@ -62,6 +62,14 @@ class NetworkTables(Database):
             rows = connection.execute(query).mappings().all()
         return [EgressRow(row["egress_id"], EgressRecord(**{n: row[n] for n in names} | {"allowed": row["allowed"] == 1})) for row in rows]
 
+    def egress_since(self, at: float, limit: int = 100_000) -> tuple[list[EgressRecord], bool]:
+        """(the newest ``limit`` records at or after ``at``, whether there are more)."""
+        names = [f.name for f in fields(EgressRecord)]
+        query = select(*(EGRESS.c[n] for n in names)).where(EGRESS.c.at >= at).order_by(EGRESS.c.egress_id.desc()).limit(limit + 1)
+        with self.reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [EgressRecord(**{**row, "allowed": row["allowed"] == 1}) for row in rows[:limit]], len(rows) > limit
+
     def hits(self, since: float) -> dict[str, tuple[int, float]]:
         """Entry id -> (allowed requests at or after ``since``, time of the last one ever, seconds since the epoch)."""
         count = func.total(EGRESS.c.at >= since)

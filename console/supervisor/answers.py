@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -27,6 +28,19 @@ async def body_of(request: Request, kind: type[B]) -> B:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the body"
         raise UsageProblem(f"{where}: {first['msg']}.", "Send JSON as the API's messages describe it.") from error
+
+
+def number_in(request: Request, name: str, default: int, most: int) -> int:
+    """A whole number from the query, bounded; UsageProblem otherwise."""
+    text = request.query_params.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or len(text) > 15:
+        raise UsageProblem(f"{name} must be a whole number, not {text[:40]!r}.", "")
+    return min(int(text), most)
+
+
+def asked_by(request: Request) -> str:
+    """Who asks, by the kernel's word on the connection; nothing the request itself says counts."""
+    return f"operator:{request.scope.get('watchfloor.uid', os.geteuid())}"
 
 
 def answer(view: BaseModel) -> Response:

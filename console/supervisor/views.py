@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 
 from console.api import messages as m
@@ -10,6 +11,7 @@ from console.domain.budget import Usage, share_used
 from console.domain.kill import Outcome, Receipt, StepStatus, exit_code
 from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
 from console.enforcement.state import EngineState
+from console.policy.allowlist_review import Mark
 from console.supervisor.meters import Meter, Meters
 
 
@@ -27,9 +29,10 @@ def agent_view(agent: Agent, state: EngineState, meters: Meters, at: float) -> m
         session=agent.context_id,
         control_level=agent.control_level,
         sandbox=agent.sandbox,
-        network_mode=agent.network_mode if agent.network_enforced else "FULL",
+        network_mode=agent.effective_mode if agent.network_enforced else "FULL",
         network_enforced=agent.network_enforced,
         network_note=agent.network_note,
+        isolated=agent.isolated,
         sensitivity=agent.sensitivity,
         state=agent.state,
         state_reason=agent.state_reason,
@@ -80,9 +83,10 @@ def egress_view(record: EgressRecord, name: str) -> m.EgressView:
     return m.EgressView(agent_name=name, **asdict(record))
 
 
-def entry_view(entry: AllowlistEntry, hits: tuple[int, float | None]) -> m.AllowlistEntryView:
-    """One entry with how it was used."""
-    return m.AllowlistEntryView(hits_7d=hits[0], last_used=hits[1], **{**asdict(entry), "may_receive": entry.may_receive.value})
+def entry_view(entry: AllowlistEntry, hits: tuple[int, float | None], marks: Iterable[Mark] = ()) -> m.AllowlistEntryView:
+    """One entry with how it was used, and what a reviewer should see."""
+    seen = [m.MarkView(kind=mark.kind, words=mark.words, danger=mark.is_danger) for mark in marks]
+    return m.AllowlistEntryView(hits_7d=hits[0], last_used=hits[1], marks=seen, **{**asdict(entry), "may_receive": entry.may_receive.value})
 
 
 def entry_from_body(entry_id: str, body: m.AllowlistEntryBody) -> AllowlistEntry:
