@@ -1,0 +1,198 @@
+"""The closure by parent and session: what belongs to it, what never does, and that one empty look decides nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from console.killswitch import closure, processes
+from console.killswitch.closure import APART_S, PATIENCE, QUIET_LOOKS, Closure, Row
+from console.killswitch.processes import Handle
+
+INIT = 1000
+
+
+class Keeper:
+    """A keeper that only takes notes."""
+
+    pid, start_ticks = INIT, 50
+
+    def __init__(self) -> None:
+        self.got: list[int] = []
+
+    def send(self, number: int) -> str:
+        self.got.append(number)
+        return "sent"
+
+    def is_alive(self) -> bool:
+        return signal.SIGKILL not in self.got
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> dict[int, Row]:
+    made = {1: Row(0, 1, 0, True), INIT: Row(1, INIT, 50, True)}
+    monkeypatch.setattr(closure, "read_table", lambda: dict(made))
+    return made
+
+
+@pytest.fixture
+def keeper() -> Keeper:
+    return Keeper()
+
+
+@pytest.fixture
+def followed(keeper: Keeper, table: dict[int, Row]) -> Closure:
+    return Closure(keeper)  # type: ignore[arg-type]
+
+
+def pids(followed: Closure) -> list[int]:
+    return [pid for pid, _ in followed.look()]
+
+
+def quiet_looks(followed: Closure, count: int) -> None:
+    for _ in range(count):
+        time.sleep(APART_S * 1.1)
+        followed.look()
+
+
+def test_children_of_children_and_their_sessions_belong(table: dict[int, Row], followed: Closure) -> None:
+    table |= {1001: Row(INIT, INIT, 51, True), 1002: Row(1001, 1002, 52, True), 2000: Row(1, 2000, 60, True)}
+    assert pids(followed) == [1001, 1002]
+    table |= {1003: Row(1, 1002, 53, True)}  # an orphan of PID 1, in a session that a member leads
+    assert pids(followed) == [1001, 1002, 1003]
+
+
+def test_an_orphan_that_was_seen_before_still_belongs_and_so_do_its_children(table: dict[int, Row], followed: Closure) -> None:
+    table |= {1001: Row(INIT, INIT, 51, True)}
+    assert pids(followed) == [1001]
+    del table[INIT]  # somebody killed the keeper
+    table |= {1001: Row(1, INIT, 51, True), 1002: Row(1001, 1002, 52, True)}
+    assert pids(followed) == [1001, 1002]
+
+
+def test_older_processes_reused_numbers_and_foreign_sessions_never_belong(table: dict[int, Row], followed: Closure) -> None:
+    table |= {1001: Row(INIT, 1001, 51, True)}
+    assert pids(followed) == [1001]
+    table[1001] = Row(1, 1001, 99, True)  # the same number, another process, leading a session of its own
+    table |= {1500: Row(1, 1001, 100, True), 1600: Row(INIT, INIT, 49, True)}  # one is in that session; one is older than the keeper
+    assert pids(followed) == []
+
+
+def test_a_reused_number_of_the_keeper_is_nobody(table: dict[int, Row], followed: Closure) -> None:
+    table[INIT] = Row(1, INIT, 77, True)
+    table |= {1001: Row(INIT, INIT, 78, True)}
+    assert pids(followed) == []
+
+
+def test_we_and_what_is_above_us_never_belong(table: dict[int, Row], followed: Closure) -> None:
+    us, above = os.getpid(), os.getppid()
+    table |= {us: Row(INIT, INIT, 60, True), above: Row(INIT, INIT, 60, True), 1001: Row(us, INIT, 61, True)}
+    assert us not in pids(followed) and above not in pids(followed)
+
+
+def test_a_zombie_is_not_alive(table: dict[int, Row], followed: Closure) -> None:
+    table |= {1001: Row(INIT, INIT, 51, False)}
+    assert pids(followed) == []
+
+
+def test_one_empty_look_decides_nothing(table: dict[int, Row], followed: Closure, keeper: Keeper) -> None:
+    for _ in range(10):
+        followed.look()  # at once after each other: they count as one
+    assert followed.quiet == 1 and not followed.is_quiet()
+    quiet_looks(followed, QUIET_LOOKS - 2)
+    table |= {1001: Row(INIT, INIT, 51, True)}
+    followed.look()
+    assert followed.quiet == 0
+    del table[1001]
+    quiet_looks(followed, QUIET_LOOKS)
+    assert followed.quiet >= QUIET_LOOKS and not followed.is_quiet(), "the keeper lives"
+    followed.strike()
+    assert keeper.got[-1] == signal.SIGKILL and followed.is_quiet()
+
+
+def test_what_cannot_be_listed_is_never_quiet(followed: Closure, keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet_looks(followed, QUIET_LOOKS)
+
+    def broken() -> dict[int, Row]:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(closure, "read_table", broken)
+    assert not followed.is_quiet() and followed.quiet == 0
+    assert followed.strike().startswith("failed") and signal.SIGKILL not in keeper.got
+
+
+def test_the_keeper_goes_last_but_not_never(
+    table: dict[int, Row], followed: Closure, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[tuple[int, int]] = []
+
+    def kill(pid: int, ticks: int) -> int:
+        killed.append((pid, ticks))
+        return 1
+
+    monkeypatch.setattr(closure, "_kill", kill)
+    table |= {1001: Row(INIT, INIT, 51, True)}
+    followed.strike()
+    assert (1001, 51) in killed and set(keeper.got) == {signal.SIGTERM}
+    followed.strike(frozenset({1001, INIT}))
+    assert killed.count((1001, 51)) == closure.ROUNDS, "spared ones are not signalled"
+    for _ in range(PATIENCE):
+        followed.strike()
+    assert signal.SIGKILL in keeper.got
+
+
+# --- real processes ---------------------------------------------------------------------------------------------------------
+
+TREE = """
+import ctypes, os, signal, time
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER, as the shim
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+ready, tell = os.pipe()
+for kind in range(4):
+    if os.fork() == 0:
+        if kind: os.setsid()
+        if kind > 1 and os.fork(): os._exit(0)
+        os.write(tell, b".")
+        time.sleep(600)
+for kind in range(4): os.read(ready, 1)
+print("up", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def tree() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-S", "-c", TREE], stdout=subprocess.PIPE, start_new_session=True)
+    assert process.stdout is not None and process.stdout.readline() == b"up\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_real_tree_ends_and_a_bystander_does_not(tree: subprocess.Popen[bytes]) -> None:
+    ticks = processes.start_ticks(tree.pid)
+    assert ticks is not None
+    handle = Handle(tree.pid, ticks)
+    bystander = subprocess.Popen(["/bin/sleep", "600"])
+    try:
+        followed = Closure(handle)
+        first = followed.look()
+        assert len(first) >= 4 and followed.has_known()
+        deadline = time.monotonic() + 20
+        while not followed.is_quiet():
+            assert time.monotonic() < deadline
+            followed.strike()
+            time.sleep(APART_S)
+        assert not followed.has_known() and tree.wait(10) == -signal.SIGKILL
+        assert not any(processes.start_ticks(pid) == when and processes.is_alive(pid) for pid, when in first)
+        assert bystander.poll() is None
+    finally:
+        handle.close()
+        bystander.kill()
+        bystander.wait()
