@@ -6,6 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
+from console.api.armed import ArmedView as ArmedView
+from console.api.armed import PathView as PathView
+from console.api.rearm_messages import RearmProof
+
 SCHEMA_VERSION = 1
 
 Name = Annotated[str, Field(max_length=200)]
@@ -41,6 +45,8 @@ class AgentView(View):
     network_mode: str = "FULL"
     network_enforced: bool = False
     network_note: str = ""
+    isolated: str = ""
+    """Which operator cut its network and why, or empty. ``reconnect`` takes it back."""
     sensitivity: str = "PUBLIC"
     state: str = "running"
     state_reason: str = ""
@@ -116,7 +122,7 @@ class AgentDetailView(View):
     cost_per_minute: list[float] = []
     """USD in each of the last 60 minutes, oldest first."""
     can: dict[str, str] = {}
-    """Action (freeze, thaw, isolate, kill) -> "" when possible, else why not."""
+    """Action (freeze, thaw, isolate, reconnect, kill) -> "" when possible, else why not."""
 
 
 class LaunchBody(Request):
@@ -147,18 +153,24 @@ class LaunchedView(View):
 
 
 class ActBody(Request):
-    """POST /api/agents/{id}/freeze | thaw | isolate | kill."""
+    """POST /api/agents/{id}/freeze | thaw | isolate | reconnect | kill."""
 
     tree: bool = False
     reason: Annotated[str, Field(max_length=500)] = ""
 
 
 class ActView(View):
-    """Answer of freeze, thaw and isolate: which agents, and who refused with why."""
+    """Answer of freeze, thaw, isolate and reconnect."""
 
     schema_version: int = SCHEMA_VERSION
     agents: list[str] = []
+    """Done, and verified."""
     failed: dict[str, str] = {}
+    """Tried, and not verified: why."""
+    excluded: dict[str, str] = {}
+    """Left alone: why."""
+    notes: list[str] = []
+    """What else a person should know."""
 
 
 class OutputView(View):
@@ -197,19 +209,7 @@ class KillSwitchBody(Request):
     scope: Literal["all"] = "all"
     kill_id: Annotated[str, Field(max_length=64)] = ""
     """Rearm from the console names the kill it releases (typed by the operator)."""
-
-
-class PathView(View):
-    """One way this host can be stopped, with the proof."""
-
-    name: str
-    """local, engine, remote, secrets."""
-    state: Literal["proven", "in_doubt", "not_configured", "unavailable"]
-    detail: str = ""
-    checked_at: float | None = None
-    worst_s: float | None = None
-    facts: list[tuple[str, str]] = []
-    """Up to four label/value pairs for the card."""
+    proof: RearmProof | None = None
 
 
 class HostView(View):
@@ -263,6 +263,10 @@ class KillSwitchView(View):
     hosts: list[HostView] = []
     mode_note: str = ""
     """User mode's *best effort* and why, or empty."""
+    passphrase: str = "unknown"
+    """Whether one is set for rearm: set, not_set, broken, unknown."""
+    rearm_note: str = ""
+    """Answer of a rearm: the amber note on how it was allowed, or empty."""
 
 
 class ReceiptsView(View):
@@ -275,8 +279,16 @@ class ReceiptsView(View):
 # --- network ----------------------------------------------------------------------------------------------------------
 
 
+class MarkView(View):
+    """Something about an entry that its reviewer should see (console/policy/allowlist_review.py)."""
+
+    kind: str
+    words: str
+    danger: bool = False
+
+
 class AllowlistEntryView(View):
-    """One entry with how it was used."""
+    """One entry with how it was used, and what a reviewer should see."""
 
     entry_id: str
     host: str
@@ -290,6 +302,7 @@ class AllowlistEntryView(View):
     private_networks: list[str] = []
     last_used: float | None = None
     hits_7d: int = 0
+    marks: list[MarkView] = []
 
 
 class AllowlistView(View):
@@ -333,11 +346,12 @@ class AllowlistChangedView(View):
 
 
 class UrlTestBody(Request):
-    """POST /api/allowlist/test; ``entry`` tests a draft beside the live list."""
+    """POST /api/allowlist/test; ``entry`` tests a draft beside the live list, or in the place of entry ``replaces``."""
 
     url: Annotated[str, Field(max_length=2000)]
     method: Annotated[str, Field(max_length=10)] = "GET"
     entry: AllowlistEntryBody | None = None
+    replaces: Annotated[str, Field(max_length=64)] | None = None
     validate_with_envoy: bool = False
 
 
@@ -504,6 +518,8 @@ class StatusView(View):
     audit_checked_at: float | None = None
     operator: str = ""
     notices: list[str] = []
+    armed: ArmedView | None = None
+    """The armed light, path by path."""
 
 
 class ErrorView(View):

@@ -134,6 +134,10 @@ class Agent:
     network_enforced: bool = False
     """False: shown as FULL, *not enforced*, whatever was asked."""
     network_note: str = ""
+    isolated: str = ""
+    """Which operator cut its network and why; empty: nobody did. Apart from the ratchet: it can be taken back."""
+    cut_off: bool = False
+    """It was started while isolated, in a sandbox that has no network to give back."""
     process: ProcessIdentity | None = None
     container_id: str = ""
     cwd: str = ""
@@ -145,6 +149,11 @@ class Agent:
     last_action_at: float = 0.0
     ended_at: float | None = None
     exit_code: int | None = None
+
+    @property
+    def effective_mode(self) -> NetworkMode:
+        """What it may reach now: nothing while isolated, else what the ratchet leaves."""
+        return NetworkMode.NONE if self.isolated or self.cut_off else self.network_mode
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,20 @@ class SwitchNetwork(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class CutEgress(Command):
+    """Take an agent's network away at once, and look whether it is gone (isolation)."""
+
+    agent_id: AgentId
+
+
+@dataclass(frozen=True, slots=True)
+class GiveEgress(Command):
+    """Give back what the agent's mode allows now, no more (reconnection)."""
+
+    agent_id: AgentId
+
+
+@dataclass(frozen=True, slots=True)
 class TellAgent(Command):
     """A notice the agent can read on its own socket."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest, ProcessIdentity, SourceReport
 from console.domain.kill import Receipt
+from console.domain.ladder import Scope
 from console.domain.network import NetworkMode, Sensitivity
 from console.domain.permission import PermissionRequest
 
@@ -119,9 +120,51 @@ class FrozenSetChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class StopAsked(Event):
-    """A stop of these is about to be pressed: nothing below them may start from now on."""
+    """A stop of these is about to be pressed: nothing below them, and nothing in its scope, may start from now on."""
 
     agent_ids: tuple[AgentId, ...]
+    scope: Scope | None = None
+    """The session or host that is stopped; None: only the agents named."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopOver(Event):
+    """The stop is judged: launches are taken again in what was stopped."""
+
+    scope: Scope | None
+    agent_ids: tuple[AgentId, ...] = ()
+    """Marked by ``StopAsked`` and never pressed: the stop did not come so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Isolated(Event):
+    """An operator cuts the network of these, and of a session for whoever joins it."""
+
+    agent_ids: tuple[AgentId, ...]
+    context_id: str
+    """The session that is isolated as such, or empty."""
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnected(Event):
+    """An operator takes an isolation back, on record already. The ratchet still holds."""
+
+    agent_ids: tuple[AgentId, ...]
+    contexts: tuple[str, ...]
+    """Sessions that are no longer isolated as such."""
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EgressChanged(Event):
+    """What was really done to an agent's network after an isolation or a reconnection, verified."""
+
+    agent_id: AgentId
+    enforced: bool
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +192,8 @@ class Rearmed(Event):
 
     by: str
     reason: str
+    kills: tuple[str, ...] = ()
+    """The kills it released; one that is known and not among them was pressed since, and wins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,3 +221,5 @@ class Restored(Event):
     tombstone: str
     proven: frozenset[AgentId] = frozenset()
     """Whose end a receipt proves."""
+    isolated: dict[str, str] = field(default_factory=dict)
+    """Sessions that an operator isolated, and the words."""

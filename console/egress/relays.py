@@ -8,6 +8,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from console.domain.errors import Conflict, ConsoleError, TimedOut
@@ -54,6 +55,7 @@ class Relay:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._watcher: threading.Thread | None = None
+        self._leaf: Path | None = None
 
     @property
     def pid(self) -> int | None:
@@ -73,7 +75,10 @@ class Relay:
                 os.close(fd)
         try:
             if cgroup is not None:
-                (cgroup / "cgroup.procs").write_text(str(self._process.pid))
+                # A leaf of its own: whoever isolates this sandbox kills just this relay, through the kernel (GUARD.md, Cgroups).
+                self._leaf = cgroup / self.agent_id
+                self._leaf.mkdir(exist_ok=True)
+                (self._leaf / "cgroup.procs").write_text(str(self._process.pid))
             with ours.makefile("rb") as lines:
                 ready = json.loads(lines.readline() or b"{}")
             if not ready.get("ok") or (os.geteuid() == 0 and (ready["uid"] != who.uid or int(ready["capabilities"], 16) != 0)):
@@ -120,6 +125,9 @@ class Relay:
     def _discard(self) -> None:
         if self._process is not None:
             end(self._process)
+        if self._leaf is not None:
+            with suppress(OSError):  # removed already, or the next relay of this sandbox lives in it
+                self._leaf.rmdir()
         with self._lock:
             if self._control is not None:
                 self._control.close()
@@ -142,6 +150,9 @@ class Relays:
         self._on_gone, self._on_death = on_gone, on_death
         self._lock = threading.Lock()
         self._relays: dict[str, Relay] = {}
+        for leaf in cgroup.iterdir() if cgroup is not None and cgroup.is_dir() else ():
+            with suppress(OSError):  # empty ones that a crash left behind
+                leaf.rmdir()
 
     def __contains__(self, agent_id: object) -> bool:
         with self._lock:

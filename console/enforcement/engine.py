@@ -11,7 +11,7 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.kill import Outcome
 from console.domain.network import NetworkMode, stricter_mode
-from console.enforcement import budgets, launching, permissions, sightings
+from console.enforcement import budgets, ladder, launching, permissions, sightings
 from console.enforcement.state import EngineState
 
 Commands = Iterator[c.Command]
@@ -36,6 +36,10 @@ class Engine:
             e.PermissionAsked: lambda event: permissions.asked(self.state, event),
             e.FrozenSetChanged: self._frozen,
             e.StopAsked: self._stop_asked,
+            e.StopOver: self._stop_over,
+            e.Isolated: lambda event: ladder.isolated(self.state, event),
+            e.Reconnected: lambda event: ladder.reconnected(self.state, event),
+            e.EgressChanged: lambda event: ladder.egress_changed(self.state, event),
             e.KillStarted: self._kill_started,
             e.KillJudged: self._kill_judged,
             e.Rearmed: self._rearmed,
@@ -55,6 +59,7 @@ class Engine:
         state.killed = event.killed
         state.kill_reason = event.tombstone
         state.contexts.update(event.contexts)
+        state.isolated.update(event.isolated)
         for agent in event.agents:
             usage = state.tree_usage.get(agent.root_id)
             state.tree_usage[agent.root_id] = agent.usage if usage is None else usage.plus(agent.usage)
@@ -64,7 +69,10 @@ class Engine:
             elif agent.state.is_live and agent.process is not None:
                 # proc(5): starttime counts ticks since boot, so wall time survives a restart of ours.
                 state.born_boot[agent.agent_id] = agent.process.start_ticks / 100
+            agent = replace(agent, isolated=agent.isolated or state.isolated.get(agent.context_id, ""))
             yield self._show(agent)
+            if agent.isolated and agent.agent_id in event.alive:
+                yield c.CutEgress(agent.agent_id)  # the supervisor before may have died between the record and the cut
 
     def _gone(self, agent: Agent, event: e.Restored) -> Agent:
         """What may be said of an agent nobody followed: killed only where a receipt proves it (promise 1)."""
@@ -156,12 +164,21 @@ class Engine:
 
     def _stop_asked(self, event: e.StopAsked) -> Commands:
         self.state.killing.update(i for i in event.agent_ids if i in self.state.live)
+        if event.scope is not None:
+            self.state.stopping.append(event.scope)
+        yield from ()
+
+    def _stop_over(self, event: e.StopOver) -> Commands:
+        if event.scope is not None and event.scope in self.state.stopping:
+            self.state.stopping.remove(event.scope)
+        self.state.killing.difference_update(event.agent_ids)
         yield from ()
 
     def _kill_started(self, event: e.KillStarted) -> Commands:
         state = self.state
         if event.agent_ids is None:
             state.killed, state.kill_reason = True, event.reason
+            state.latched.add(event.kill_id)
         state.killing.update(state.live if event.agent_ids is None else event.agent_ids)
         yield c.Record(
             event.by,
@@ -202,7 +219,14 @@ class Engine:
         )
 
     def _rearmed(self, event: e.Rearmed) -> Commands:
-        self.state.killed, self.state.kill_reason = False, ""
+        state = self.state
+        state.latched.difference_update(event.kills)
+        if event.kills and state.latched:
+            words = f"a rearm came too late: {', '.join(sorted(state.latched))[:200]} was pressed since, and holds"
+            yield c.Record("supervisor", "kill.holds", words, must=True)
+            return
+        state.latched.clear()
+        state.killed, state.kill_reason = False, ""
         yield c.Record(event.by, "kill.rearmed", f"rearmed: {event.reason}", verdict="ok")
 
     def _soft_stop(self, event: e.SoftStopChanged) -> Commands:

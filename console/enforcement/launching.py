@@ -46,10 +46,18 @@ def _check(state: EngineState, request: LaunchRequest, parent: Agent | None) -> 
         raise Killed("The kill switch is latched: nothing starts.", "Rearm first: watchfloor rearm --reason ...")
     if state.soft_stop:
         raise Killed(f"Soft stop: {state.soft_stop}.", "It lifts by itself on one good signed read of the kill file.")
+    _check_scopes(state, request.context_id or (parent.context_id if parent else None))
     if len(state.live) >= state.spawn.max_agents:
         raise Denied(f"{len(state.live)} agents live already.", "End some, or raise the setting spawn.max_agents.")
     if parent is not None:
         _check_parent(state, parent)
+
+
+def _check_scopes(state: EngineState, context_id: ContextId | None) -> None:
+    """Nothing starts in a session, or on a host, that is being stopped."""
+    for scope in state.stopping:
+        if scope.is_everything or scope.target == context_id:
+            raise Killed(f"A stop of {scope.words()} is under way: nothing starts in it.", "Wait for its receipt.")
 
 
 def _check_parent(state: EngineState, parent: Agent) -> None:
@@ -105,6 +113,7 @@ def _born(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> Age
         if parent.sandbox is not SandboxKind.NONE and sandbox is SandboxKind.NONE:
             sandbox = parent.sandbox
     mode = stricter_mode(mode, mode_for(level))
+    isolated = (parent.isolated if parent else "") or state.isolated.get(context_id, "")
     return Agent(
         agent_id=event.agent_id,
         name=request.name or request.argv[0].rsplit("/", 1)[-1],
@@ -121,6 +130,9 @@ def _born(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> Age
         tree_limits=Limits() if parent else (request.tree_limits if request.tree_limits != Limits() else request.limits),
         sensitivity=level,
         network_mode=mode,
+        isolated=isolated,
+        # A sandbox made without a network has only its own loopback, into which a portal can be opened later, but no more.
+        cut_off=(parent is not None and parent.cut_off) or (bool(isolated) and mode is NetworkMode.FULL),
         last_action="starting",
         last_action_at=event.at,
     )
@@ -143,7 +155,9 @@ def confirmed(state: EngineState, event: e.LaunchConfirmed) -> Iterator[c.Comman
         last_action_at=event.at,
     )
     yield c.ShowAgent(state.put(agent))
-    yield c.NoteEvent(agent.agent_id, "started", f"{agent.control_level}, network {agent.network_mode}")
+    yield c.NoteEvent(agent.agent_id, "started", f"{agent.control_level}, network {agent.effective_mode}")
+    if agent.isolated:
+        yield c.TellAgent(agent.agent_id, "network", "An operator has cut the network of this session or of your parent.")
     if agent.sensitivity is not Sensitivity.PUBLIC:
         yield c.TellAgent(agent.agent_id, "network", f"This session holds {agent.sensitivity} data: network {agent.network_mode}.")
 

@@ -29,7 +29,7 @@ def asked(state: EngineState, event: e.PermissionAsked) -> Iterator[c.Command]:
         allow = Decision(Verdict.ALLOW, f"{tool} in the workspace", "a rollback record was written first")
         yield c.SnapshotThenAnswer(event.agent_id, agent.context_id, event.request_id, kind, argument, allow)
     elif tool == "http_request":
-        yield c.JudgeUrl(event.agent_id, event.request_id, argument, agent.network_mode)
+        yield c.JudgeUrl(event.agent_id, event.request_id, argument, agent.effective_mode)
     else:
         decision = Decision(Verdict.DENY, "default", f"no rule allows {tool[:100]}")
         yield c.AnswerPermission(event.agent_id, event.request_id, decision)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from console.domain.agent import Agent, AgentId
 from console.domain.budget import Usage
+from console.domain.ladder import Scope
 from console.domain.network import NetworkMode, Sensitivity, mode_for, stricter_mode
 
 
@@ -34,6 +35,8 @@ class EngineState:
     """Sessions that any agent, dead or alive, has worked in."""
     killed: bool = False
     kill_reason: str = ""
+    latched: set[str] = field(default_factory=set)
+    """Kills of everything that this engine heard of and no rearm has released."""
     soft_stop: str = ""
     halting: set[AgentId] = field(default_factory=set)
     """Being halted by a budget; a breach is acted on once."""
@@ -41,6 +44,10 @@ class EngineState:
     """Processes in each agent's leaf, as last counted by the follower."""
     killing: set[AgentId] = field(default_factory=set)
     """Targets of a press whose receipt is still out; only that receipt says what became of them."""
+    stopping: list[Scope] = field(default_factory=list)
+    """Sessions and hosts that are being stopped: nothing starts in them."""
+    isolated: dict[str, str] = field(default_factory=dict)
+    """Sessions that an operator isolated as such, with who and why: whoever joins them has no network."""
     sighted: dict[str, set[AgentId]] = field(default_factory=dict)
     """Per source: observed agents it still sees."""
 

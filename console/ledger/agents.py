@@ -112,6 +112,7 @@ def _row(agent: Agent) -> dict[str, Any]:
     row["process"] = None if agent.process is None else json.dumps(asdict(agent.process))
     row["live"] = int(agent.state.is_live)
     row["network_enforced"] = int(agent.network_enforced)
+    row["cut_off"] = int(agent.cut_off)
     return row
 
 
@@ -138,6 +139,8 @@ def _agent(row: RowMapping) -> Agent:
         network_mode=_enum(NetworkMode, row["network_mode"], NetworkMode.NONE),
         network_enforced=row["network_enforced"] == 1,
         network_note=row["network_note"],
+        isolated=row["isolated"],
+        cut_off=row["cut_off"] != 0,
         process=_process(row["process"]),
         container_id=row["container_id"],
         cwd=row["cwd"],

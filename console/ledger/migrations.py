@@ -80,7 +80,20 @@ _FIRST = (
     "CREATE TABLE kv (key ANY NOT NULL PRIMARY KEY, value ANY NOT NULL) STRICT",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (Migration(1, "agents, sessions, spend, egress, allowlist", _FIRST),)
+_ISOLATION = (
+    "ALTER TABLE agents ADD COLUMN isolated ANY NOT NULL DEFAULT ''",
+    "ALTER TABLE agents ADD COLUMN cut_off INTEGER NOT NULL DEFAULT 0",
+    """CREATE TABLE isolation_events (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, context_id ANY NOT NULL, isolated INTEGER NOT NULL, words ANY NOT NULL, at REAL NOT NULL
+    ) STRICT""",
+    "CREATE INDEX isolation_events_by_context ON isolation_events (context_id, seq)",
+    *append_only("isolation_events", "seq"),
+)
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(1, "agents, sessions, spend, egress, allowlist", _FIRST),
+    Migration(2, "isolation by an operator", _ISOLATION),
+)
 
 VERSION_TABLE = (
     "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, what TEXT NOT NULL, applied_at REAL NOT NULL) STRICT"

@@ -11,7 +11,7 @@ from sqlalchemy import insert, select
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode, Sensitivity, higher, read_sensitivity, stricter_mode
 from console.ledger.database import Database
-from console.ledger.tables import MODES, SENSITIVITIES
+from console.ledger.tables import ISOLATIONS, MODES, SENSITIVITIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,28 @@ class SessionTables(Database):
     def modes(self) -> dict[str, NetworkMode]:
         """Mode of every session that has one. Raises ConsoleError when the ledger cannot be read."""
         return self._modes(None)
+
+    def isolate_session(self, context_id: str, words: str, at: float) -> None:
+        """Whoever joins the session has no network, until ``reconnect_session``; durable on return. Raises NotRecorded."""
+        self._isolation(context_id, 1, words, at)
+
+    def reconnect_session(self, context_id: str, words: str, at: float) -> None:
+        """Takes an operator's isolation of a session back; level and mode stay as they are. Raises NotRecorded."""
+        self._isolation(context_id, 0, words, at)
+
+    def _isolation(self, context_id: str, isolated: int, words: str, at: float) -> None:
+        with self.writing() as connection:
+            connection.execute(insert(ISOLATIONS), {"context_id": context_id, "isolated": isolated, "words": words, "at": at})
+
+    def isolated_sessions(self) -> dict[str, str]:
+        """Sessions that are isolated as such, with who and why. Raises ConsoleError when the ledger cannot be read."""
+        table, found = ISOLATIONS.c, {}
+        with self.reading() as connection:
+            for context_id, isolated, words in connection.execute(
+                select(table.context_id, table.isolated, table.words).order_by(table.seq)
+            ):
+                found[context_id] = "" if isolated == 0 else words or "isolated"
+        return {context_id: words for context_id, words in found.items() if words}
 
     def _levels(self, context_id: str | None) -> dict[str, Sensitivity]:
         query = select(SENSITIVITIES.c.context_id, SENSITIVITIES.c.level).distinct()

@@ -93,6 +93,8 @@ AGENTS = Table(
     Column("last_action_at", Float),
     Column("ended_at", Float),
     Column("exit_code", Integer),
+    Column("isolated", HostileText),
+    Column("cut_off", Integer),
 )
 
 
@@ -129,6 +131,16 @@ MODES = Table(
     Column("context_id", HostileText),
     Column("mode", HostileText),
     Column("why", HostileText),
+    Column("at", Float),
+)
+
+ISOLATIONS = Table(
+    "isolation_events",
+    METADATA,
+    Column("seq", Integer, primary_key=True),
+    Column("context_id", HostileText),
+    Column("isolated", Integer),
+    Column("words", HostileText),
     Column("at", Float),
 )
 

@@ -1,4 +1,4 @@
-"""Taking a running container's network away: disconnected from every network, then looked at from outside until only ``lo`` is left."""
+"""A running container's network, taken away and given back: each looked at from outside, through its interfaces."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from console.sandbox.docker import find_socket
 
 ENGINE_S = 10
 PROOF_S = 3.0
+BRIDGE = "bridge"
 
 
 def interfaces(pid: int) -> list[str]:
@@ -40,6 +41,29 @@ def cut_container(engine_socket: str | None, container_id: str, pid: int) -> Non
         while interfaces(pid) != ["lo"]:
             if time.monotonic() > until:
                 raise ConsoleError(f"Interfaces are left: {', '.join(interfaces(pid))[:100]}.", "Kill the agent.")
+            time.sleep(0.02)
+    except OSError as error:
+        raise ConsoleError("It ended meanwhile.", "") from error
+
+
+def join_container(engine_socket: str | None, container_id: str, pid: int) -> None:
+    """Connects a container that was cut to the engine's default bridge, its only network ever; returns once an interface is there.
+
+    Raises ConsoleError.
+    """
+    try:
+        client = APIClient(base_url=f"unix://{find_socket(engine_socket)}", version="auto", timeout=ENGINE_S)
+        with contextlib.closing(client):
+            networks = client.inspect_container(container_id)["NetworkSettings"]["Networks"]
+            if BRIDGE not in networks:
+                client.connect_container_to_network(container_id, BRIDGE)
+    except (DockerException, RequestException, OSError) as error:
+        raise ConsoleError(f"The engine did not connect it: {str(error)[:200]}", "Start the agent again.") from error
+    until = time.monotonic() + PROOF_S
+    try:
+        while interfaces(pid) == ["lo"]:
+            if time.monotonic() > until:
+                raise ConsoleError("It is connected but has no interface.", "Start the agent again.")
             time.sleep(0.02)
     except OSError as error:
         raise ConsoleError("It ended meanwhile.", "") from error

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -20,13 +21,14 @@ from console.api import messages as m
 from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.budget import checked_increment
-from console.domain.errors import Killed, TooMany, UsageProblem
+from console.domain.errors import Killed, NotFound, TooMany, UsageProblem
 from console.domain.network import mode_for, read_sensitivity
 from console.domain.permission import Decision, PermissionRequest
 from console.settings.places import Places
-from console.supervisor.answers import answer, body_of, refusals
+from console.supervisor.answers import answer, body_of, refusal, refusals
 from console.supervisor.asgi import Door
 from console.supervisor.core import Core, now
+from console.supervisor.gates import Handler, Trespasses
 from console.supervisor.launching_body import request_from
 from console.supervisor.peers import is_agent, peer_of
 from console.supervisor.scribe import Scribe
@@ -47,8 +49,8 @@ class _Held:
 class AgentDoors:
     """Opens and closes the agents' sockets."""
 
-    def __init__(self, places: Places, core: Core, scribe: Scribe, *, cgroups: bool) -> None:
-        self._dir, self._core, self._scribe = places.agents_dir, core, scribe
+    def __init__(self, places: Places, core: Core, scribe: Scribe, trespasses: Trespasses, *, cgroups: bool) -> None:
+        self._dir, self._core, self._scribe, self._trespasses = places.agents_dir, core, scribe, trespasses
         self._instance_id, self._cgroups = places.instance_id, cgroups
         self._held: dict[AgentId, _Held] = {}
 
@@ -58,7 +60,7 @@ class AgentDoors:
         folder = self._dir / agent_id
         folder.mkdir(exist_ok=True, mode=0o755)
         path = folder / "agent.sock"
-        routes = AgentRoutes(agent_id, self._core, self._scribe)
+        routes = AgentRoutes(agent_id, self._core, self._scribe, self._trespasses)
         door = Door(path, routes.app(), lambda sock: self._accepts(agent_id, sock), mode=0o600, owner=owner_uid, connections=CONNECTIONS)
         self._held[agent_id] = _Held(door)
         await door.open()
@@ -91,21 +93,39 @@ class AgentDoors:
 class AgentRoutes:
     """The whole of what an agent can ask. There is no route here to grant, approve, release or stop anything (promise 6)."""
 
-    def __init__(self, agent_id: AgentId, core: Core, scribe: Scribe) -> None:
-        self._id, self._core, self._scribe = agent_id, core, scribe
+    def __init__(self, agent_id: AgentId, core: Core, scribe: Scribe, trespasses: Trespasses) -> None:
+        self._id, self._core, self._scribe, self._trespasses = agent_id, core, scribe, trespasses
         self._recent: deque[float] = deque()
 
     def app(self) -> Starlette:
         """The routes as an ASGI app."""
         routes = [
-            Route("/v1/self", self._self, methods=["GET"]),
-            Route("/v1/notices", self._notices, methods=["GET"]),
-            Route("/v1/spawn", self._spawn, methods=["POST"]),
-            Route("/v1/usage", self._usage, methods=["POST"]),
-            Route("/v1/permission", self._permission, methods=["POST"]),
-            Route("/v1/private-data", self._private_data, methods=["POST"]),
+            self._route("GET", "/v1/self", self._self),
+            self._route("GET", "/v1/notices", self._notices),
+            self._route("POST", "/v1/spawn", self._spawn),
+            self._route("POST", "/v1/usage", self._usage),
+            self._route("POST", "/v1/permission", self._permission),
+            self._route("POST", "/v1/private-data", self._private_data),
         ]
-        return Starlette(routes=routes, exception_handlers=refusals())
+        return Starlette(routes=routes, exception_handlers={**refusals(), HTTPException: self._no_route})
+
+    def _route(self, method: str, path: str, handler: Handler) -> Route:
+        async def served(request: Request) -> Response:
+            self._turn()
+            self._alive()
+            done = await handler(request)
+            self._alive()  # what slipped past is stopped here: nothing is handed out that crossed with a kill
+            return done
+
+        return Route(path, served, methods=[method])
+
+    async def _no_route(self, request: Request, _error: Exception) -> Response:
+        """There is nothing here to grant, approve or release: whoever looks for it is recorded."""
+        self._turn()
+        self._trespasses.note(f"agent:{self._id}", f"{request.method} {request.url.path}")
+        return refusal(
+            NotFound("There is no such route.", "An agent's socket has spawn, usage, permission, private-data, notices and self.")
+        )
 
     def _turn(self) -> None:
         """At most RATE requests a second of one agent: a flood of one is nobody else's delay (A1)."""
@@ -117,7 +137,6 @@ class AgentRoutes:
         self._recent.append(moment)
 
     def _alive(self) -> None:
-        self._turn()
         if self._core.state.killed:
             raise Killed("The kill switch is latched.", "")
         agent = self._core.state.agents.get(self._id)
@@ -125,12 +144,10 @@ class AgentRoutes:
             raise Killed("This agent has ended.", "")
 
     async def _self(self, _request: Request) -> Response:
-        self._alive()
         at, _ = now()
         return answer(agent_view(self._core.state.agents[self._id], self._core.state, self._core.meters, at))
 
     async def _notices(self, request: Request) -> Response:
-        self._alive()
         text = request.query_params.get("after", "0")
         after = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
         found = await asyncio.to_thread(self._scribe.ledger.notices, self._id, after)
@@ -138,7 +155,6 @@ class AgentRoutes:
         return answer(m.NoticesView(notices=views, next=max((n.seq for n in found), default=after)))
 
     async def _spawn(self, request: Request) -> Response:
-        self._alive()
         body = await body_of(request, m.LaunchBody)
         if body.parent_id not in (None, self._id):
             raise UsageProblem("An agent can only spawn its own children.", "Leave parent_id out.")
@@ -151,7 +167,6 @@ class AgentRoutes:
         return answer(view)
 
     async def _usage(self, request: Request) -> Response:
-        self._alive()
         body = await body_of(request, m.UsageBody)
         try:
             numbers = {n: checked_increment(n, getattr(body, n)) for n in ("iterations", "tokens", "tool_calls", "cost_usd")}
@@ -169,7 +184,6 @@ class AgentRoutes:
         return answer(agent_view(self._core.state.agents[self._id], self._core.state, self._core.meters, at))
 
     async def _permission(self, request: Request) -> Response:
-        self._alive()
         body = await body_of(request, m.PermissionBody)
         request_id = secrets.token_hex(8)
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
@@ -177,14 +191,11 @@ class AgentRoutes:
         self._core.post(e.PermissionAsked(*now(), self._id, request_id, PermissionRequest(body.tool, body.argument)))
         decision = await future
         assert isinstance(decision, Decision)
-        if self._core.state.killed or not self._core.state.agents[self._id].state.is_live:
-            raise Killed("The kill switch is latched.", "")  # an allow that crossed with a kill is not handed out
         return answer(
             m.PermissionView(verdict=decision.verdict.value, rule=decision.rule, reason=decision.reason, rollback_id=decision.rollback_id)
         )
 
     async def _private_data(self, request: Request) -> Response:
-        self._alive()
         body = await body_of(request, m.PrivateDataBody)
         level = read_sensitivity(body.sensitivity)
         context_id = self._core.state.agents[self._id].context_id

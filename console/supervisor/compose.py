@@ -16,9 +16,10 @@ from console.audit.log import AuditLog
 from console.audit.segments import set_aside
 from console.credentials.keyring_store import Store
 from console.credentials.tokens import Tokens
+from console.domain.agent import AgentId
 from console.domain.command import Record
 from console.domain.errors import ConsoleError
-from console.domain.network import Allowlist, EgressRecord, NetworkMode
+from console.domain.network import Allowlist, EgressRecord
 from console.egress.service import Egress
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState, SpawnLimits
@@ -35,6 +36,7 @@ from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
 from console.supervisor.fold import fold_journal
 from console.supervisor.follow import Follower
+from console.supervisor.gates import Trespasses
 from console.supervisor.launch import Launcher
 from console.supervisor.network import NetworkDesk
 from console.supervisor.operator_routes import OperatorRoutes
@@ -65,7 +67,7 @@ class Supervisor:
         self.guard_pid = ensure_guard(places, options)
         self.audit, self.set_aside = _open_audit(places)
         self.parts = self._parts()
-        self.doors = AgentDoors(places, self.core, self.parts.scribe, cgroups=bool((self.guard_status.get("caps") or {}).get("cgroup")))
+        self.doors = AgentDoors(places, self.core, self.parts.scribe, self.parts.trespasses, cgroups=bool((self.guard_status.get("caps") or {}).get("cgroup")))
         self.launcher = Launcher(self.parts, self.doors)
         self.stop = StopDesk(self.parts)
         self.network = NetworkDesk(self.parts, self.ledger.allowlist())
@@ -113,6 +115,7 @@ class Supervisor:
             tokens=tokens,
             sources=sources_of(places, options),
             remote=remote,
+            trespasses=Trespasses(scribe, lambda text: self.parts.notice(text)),
             witness=Witness(options.evidence.refresh_s, options.evidence.processes_max),
         )
 
@@ -126,7 +129,7 @@ class Supervisor:
     def _relay_died(self, agent_id: str) -> None:
         """From a thread of egress: the sandbox has no network until its portal is attached again (fail closed)."""
         if self.core.loop is not None and not self.core.loop.is_closed():
-            asyncio.run_coroutine_threadsafe(self.launcher.reconnect(agent_id), self.core.loop)
+            asyncio.run_coroutine_threadsafe(self.launcher.cutter.reopen(AgentId(agent_id)), self.core.loop)
 
     def press_by_signal(self) -> None:
         """SIGUSR1: everything, through the guard, or without it when it does not answer."""
@@ -177,7 +180,11 @@ class Supervisor:
             await asyncio.to_thread(self._close)
 
     def _accepts(self, sock: socket.socket) -> bool:
-        return is_operator(peer_of(sock), self.places.instance_id)
+        peer = peer_of(sock)
+        accepted = is_operator(peer, self.places.instance_id)
+        if not accepted:
+            self.parts.trespasses.at_operators_door(peer)
+        return accepted
 
     async def _start_egress(self) -> None:
         """Envoy beside everything else: until it is healthy PROXIED means no network (fail closed)."""
@@ -190,20 +197,32 @@ class Supervisor:
             applied = await asyncio.to_thread(egress.apply, self.network.allowlist or Allowlist())
             if not applied.ok:
                 self.parts.notice(f"Envoy did not take the allowlist: {applied.words}", "red")
-            for agent_id, running in list(self.launcher.running.items()):
-                agent = self.core.state.agents[agent_id]
-                if agent.network_mode is NetworkMode.PROXIED and running.prepared.netns and agent_id not in egress.attached():
-                    prepared = running.prepared
-                    await asyncio.to_thread(egress.attach, agent_id, prepared.pid, prepared.start_ticks, prepared.userns)
+            for agent_id in list(self.launcher.running):
+                await self.launcher.cutter.reopen(agent_id)
         except (ConsoleError, OSError) as error:
             self.parts.notice(f"Envoy did not start: {error}. Agents in PROXIED have no network.", "red")
 
     def _start_remote(self) -> None:
         remote = self.parts.remote
+        if remote is None or self.options.remote.lease == "alarm":
+            self._end_lease(remote is None)
         if remote is None:
             return
         left = float(self.guard_status.get("lease_left_s") or 0.0)
         remote.start(RemoteEffects(self.parts, self.stop), left)
+
+    def _end_lease(self, unconfigured: bool) -> None:
+        """A host without a remote channel has no lease: one that was left from an earlier setting would freeze it for good."""
+        guard = self.parts.guard
+        try:
+            if self.guard_status.get("lease_left_s") is not None:
+                self.parts.scribe.record(Record("supervisor", "remote.lease_off", "the options ask for no lease", verdict="ok"))
+                guard.call("lease", seconds=None)
+            if unconfigured and self.guard_status.get("soft_stop"):
+                self.parts.scribe.record(Record("supervisor", "remote.off", "no bucket is set any more: its soft stop ends", verdict="ok"))
+                guard.call("soft_stop", on=False, why="remote kill is not configured any more")
+        except ConsoleError as error:
+            self.parts.notice(f"the lease of an earlier setting could not be ended: {error}")
 
     def _close(self) -> None:
         if self.parts.remote is not None:

@@ -1,4 +1,4 @@
-"""What an operator can ask that is more than one call: status, fleet, freeze and isolate, rearm, rollback, audit."""
+"""What an operator can ask that is more than one call: status, fleet, rearm, rollback, audit; the ladder has its own module."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import time
 
 from console import __version__
 from console.api import messages as m
-from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
-from console.domain.command import Record, SwitchNetwork
+from console.domain.agent import Agent, AgentId
+from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError
-from console.domain.network import NetworkMode
+from console.supervisor.allowlist_review import ReviewDesk
 from console.supervisor.core import now
 from console.supervisor.follow import Follower
+from console.supervisor.ladder import LadderDesk
 from console.supervisor.launch import Launcher
 from console.supervisor.network import NetworkDesk
 from console.supervisor.parts import Parts
-from console.supervisor.rearm import unlatch
+from console.supervisor.rearm import RearmAsk, unlatch
 from console.supervisor.stop import StopDesk
 from console.supervisor.views import agent_view, receipt_row
 
 MAX_OUTPUT = 64 * 1024
-FREEZE_ROUNDS = 200
 
 
 class Desk:
@@ -30,6 +30,8 @@ class Desk:
 
     def __init__(self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk, follower: Follower) -> None:
         self.parts, self.launcher, self.stop, self.network, self.follower = parts, launcher, stop, network, follower
+        self.ladder = LadderDesk(parts, stop, follower)
+        self.review = ReviewDesk(parts, network)
         self.end = asyncio.Event()
         self._verdict: m.AuditVerdict | None = None
 
@@ -83,6 +85,7 @@ class Desk:
             audit_checked_at=verdict.checked_at if verdict else None,
             operator=f"uid {os.geteuid()}",
             notices=parts.notices[-10:] + [str(n) for n in guard.get("notices", [])],
+            armed=self.follower.armed(),
         )
 
     def _engines(self) -> dict[str, str]:
@@ -96,19 +99,7 @@ class Desk:
 
     def can(self, agent: Agent) -> dict[str, str]:
         """Which actions are possible on an agent, and why the others are not."""
-        if not agent.state.is_live:
-            return dict.fromkeys(("freeze", "thaw", "isolate", "kill"), "it has ended")
-        if agent.control_level is ControlLevel.OBSERVED:
-            return dict.fromkeys(("freeze", "thaw", "isolate", "kill"), "it is only observed: Watchfloor did not start it")
-        isolate = "" if agent.network_enforced else "it shares the host's network: not enforceable here"
-        if agent.network_mode is NetworkMode.NONE and agent.network_enforced:
-            isolate = "it has no network already"
-        return {
-            "freeze": "" if "operator" not in agent.causes else "it is frozen already",
-            "thaw": "" if "operator" in agent.causes else "no operator froze it",
-            "isolate": isolate,
-            "kill": "",
-        }
+        return self.ladder.can(agent.agent_id)
 
     def output(self, agent_id: AgentId, offset: int) -> tuple[bytes, int]:
         """(bytes from ``offset``, total size) of what the agent wrote."""
@@ -124,7 +115,7 @@ class Desk:
     async def kill_switch(self) -> m.KillSwitchView:
         """State, paths and what a press will do now."""
         parts, core = self.parts, self.parts.core
-        paths = self.follower.paths()
+        armed = self.follower.armed()
         receipts = self.stop.receipts()
         last = next((r for r in receipts if r.scope == "all"), None)
         press: dict[str, dict[str, int]] = {}
@@ -134,10 +125,9 @@ class Desk:
             row["agents"] += 1
             row["processes"] += core.state.pids.get(agent_id, 1)
         killed = core.state.killed
-        state = "armed" if all(p.state in ("proven", "not_configured", "unavailable") for p in paths) else "in_doubt"
+        state: str = armed.state
         if killed:
             state = "killed" if last is None or last.complete else "killing"
-        worst = [p.worst_s for p in paths if p.state == "proven" and p.worst_s is not None and p.name in ("local", "engine")]
         return m.KillSwitchView(
             state=state,  # type: ignore[arg-type]
             killed=killed,
@@ -147,65 +137,19 @@ class Desk:
             since=last.pressed_at if killed and last else None,
             soft_stop=core.state.soft_stop,
             remote_latched=parts.remote.latched() if parts.remote else [],
-            worst_s=max(worst, default=None),
-            paths=paths,
+            worst_s=armed.worst_s,
+            paths=armed.paths,
             press=press,
             receipts=[receipt_row(r) for r in receipts[:50]],
             hosts=parts.remote.hosts if parts.remote else [],
             mode_note="" if os.geteuid() == 0 else "user mode: best effort, agents share your user id",
+            passphrase=str((self.follower.guard_status.get("rearm") or {}).get("passphrase", "unknown")),
         )
 
-    # --- freeze, thaw, isolate, rearm
+    # --- rearm
 
-    async def act(self, verb: str, ids: list[AgentId], by: str) -> m.ActView:
-        """Freeze, thaw or isolate; a thaw is recorded first."""
-        state = self.parts.core.state
-        failed: dict[str, str] = {}
-        todo = []
-        for agent_id in ids:
-            why = self.can(state.agents[agent_id])[verb]
-            if why:
-                failed[agent_id] = why
-            else:
-                todo.append(agent_id)
-        if todo:
-            await self._act(verb, todo, by)
-        elif len(ids) == 1:
-            raise Conflict(f"{verb} is not possible: {failed[ids[0]]}.", "watchfloor fleet shows its state.")
-        return m.ActView(agents=[str(i) for i in todo], failed=failed)
-
-    async def freeze_tree(self, root: AgentId, by: str) -> m.ActView:
-        """Freezes until nothing below is left running: what was starting when the first freeze went out is frozen as soon as it runs."""
-        state = self.parts.core.state
-        frozen: dict[AgentId, None] = {}
-        for round_ in range(FREEZE_ROUNDS):
-            live = [i for i in state.subtree(root) if i in state.live]
-            ready = [i for i in live if not self.can(state.agents[i])["freeze"] and state.agents[i].state is not AgentState.STARTING]
-            if ready:
-                await self._act("freeze", ready, by)
-                frozen.update(dict.fromkeys(ready))
-            elif not any(state.agents[i].state is AgentState.STARTING for i in live):
-                break
-            await asyncio.sleep(0.05 if round_ else 0)
-        failed = {i: self.can(state.agents[i])["freeze"] for i in state.subtree(root) if i not in frozen}
-        return m.ActView(agents=[str(i) for i in frozen], failed={str(i): why or "it is still starting" for i, why in failed.items()})
-
-    async def _act(self, verb: str, ids: list[AgentId], by: str) -> None:
-        parts = self.parts
-        record = Record(by, verb, f"{verb} {', '.join(ids)}", verdict="ok", agent_id=ids[0], must=verb != "thaw")
-        if verb == "thaw":
-            await asyncio.to_thread(parts.scribe.record_first, record)
-        else:
-            parts.scribe.record(record)
-        if verb == "isolate":
-            for agent_id in ids:
-                await self.launcher.switch(SwitchNetwork(agent_id, NetworkMode.NONE, f"isolated by {by}"))
-            return
-        await asyncio.to_thread(parts.guard.call, verb, scope=[str(i) for i in ids], cause="operator", by=by)
-        await self.follower.look_at_guard()
-
-    async def rearm(self, reason: str, kill_id: str, by: str) -> None:
-        """Releases a local kill: refused while a remote order is latched, or while anything is not proven dead."""
+    async def rearm(self, ask: RearmAsk) -> str:
+        """Releases a local kill: refused while a remote order is latched, or while anything is not proven dead. Gives an amber note."""
         core = self.parts.core
         if not core.state.killed:
             raise Conflict("Nothing is killed: there is nothing to rearm.", "watchfloor status shows the state.")
@@ -214,7 +158,7 @@ class Desk:
         if self.stop.writing.locked():
             raise Conflict("The kill is being written to the bucket right now.", "Wait a moment, then rearm.")
         async with self.stop.turn, self.stop.writing:
-            await unlatch(self.parts, self.stop, reason, by, kill_id)
+            return await unlatch(self.parts, self.stop, ask)
 
     # --- rollback and audit
 

@@ -8,22 +8,21 @@ import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.agent import Agent, AgentId, AgentState, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity, SandboxKind
 from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
 from console.domain.failpoints import failpoint
 from console.domain.network import NetworkMode, Sensitivity
-from console.sandbox.cut import cut_container
 from console.sandbox.environment import scrub
 from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.core import now
+from console.supervisor.cutting import Cutter
 from console.supervisor.parts import Parts
 
 log = logging.getLogger(__name__)
@@ -50,6 +49,7 @@ class Launcher:
     def __init__(self, parts: Parts, doors: AgentDoors) -> None:
         self._parts, self._doors = parts, doors
         self.running: dict[AgentId, Running] = {}
+        self.cutter = Cutter(parts, self.running)
         self._gate = asyncio.Semaphore(8)
         self.look_at_guard: Callable[[], Awaitable[None]] = _nothing
 
@@ -73,7 +73,7 @@ class Launcher:
         parts, agent = self._parts, command.agent
         sandbox = parts.sandboxes[agent.sandbox]
         # 1. The record first: no audit, no action (promise 5).
-        what = f"launch {agent.agent_id} depth {agent.depth} sandbox {agent.sandbox} network {agent.network_mode}"
+        what = f"launch {agent.agent_id} depth {agent.depth} sandbox {agent.sandbox} network {agent.effective_mode}"
         data = {"argv0": agent.argv[0][:200], "parent": agent.parent_id, "context": agent.context_id}
         record = c.Record(command.by, "launch", what, verdict="allow", agent_id=agent.agent_id, data=data)
         await asyncio.to_thread(parts.scribe.record_first, record)
@@ -96,6 +96,7 @@ class Launcher:
             kind=kind,
             control_level=level.value,
             pids_max=parts.options.agents.pids_max,
+            uid=spec.uid,
         )
         ticket = Ticket(str(answer.get("leaf", "")), tuple(answer.get("limit_leaves", ())), int(answer["generation"]))
         failpoint("launch.ticketed")
@@ -126,9 +127,9 @@ class Launcher:
         self._doors.confirm(agent.agent_id, prepared.container_id)
         # 6. The portal, before any code of the agent's can take its port.
         note = "; ".join(prepared.notes)
-        enforced = prepared.netns or (agent.network_mode is NetworkMode.FULL and bool(prepared.container_id))
-        if agent.network_mode is NetworkMode.PROXIED and prepared.netns:
-            note = await self._attach(agent.agent_id, prepared) or note
+        enforced = prepared.netns or (agent.effective_mode is NetworkMode.FULL and bool(prepared.container_id))
+        if prepared.netns:
+            note = await self.cutter.open_portal(agent.agent_id, prepared) or note
         # 7. Go, if nobody stopped it and nothing became stricter meanwhile; from the ticket on, every press reaches it.
         self._refuse_if_stopped(agent)
         await asyncio.to_thread(sandbox.go, prepared)
@@ -138,10 +139,20 @@ class Launcher:
         level = ControlLevel(prepared.control_level)
         parts.core.post(e.LaunchConfirmed(*now(), agent.agent_id, process, prepared.container_id, level, enforced, note))
         self.watch(agent.agent_id)
-        if (mode := parts.core.state.agents[agent.agent_id].network_mode) is not agent.network_mode:
-            await self.switch(c.SwitchNetwork(agent.agent_id, mode, "its session became stricter while it started"))
+        await self._catch_up(agent)
         await parts.core.saved()  # whoever asked is told once a restart would find it
         parts.core.settle_launch(agent.agent_id, None)
+
+    async def _catch_up(self, agent: Agent) -> None:
+        """What changed about its network between the last look and the start."""
+        current = self._parts.core.state.agents[agent.agent_id]
+        if current.network_mode is not agent.network_mode:
+            why = "its session became stricter while it started"
+            await self.cutter.switch(c.SwitchNetwork(agent.agent_id, current.network_mode, why))
+        if current.isolated and not agent.isolated:
+            await self.cutter.cut(agent.agent_id)
+        elif agent.isolated and not current.isolated:
+            await self.cutter.give(agent.agent_id)
 
     def _refuse_if_stopped(self, agent: Agent) -> None:
         """A stop, or a stricter network, that came while this launch was under way."""
@@ -149,7 +160,7 @@ class Launcher:
         current = state.agents[agent.agent_id]
         if state.killed or agent.agent_id in state.killing or agent.agent_id in state.halting or not current.state.is_live:
             raise Killed("It was stopped while it started.", "")
-        if current.network_mode is not agent.network_mode:
+        if current.network_mode is not agent.network_mode or (current.isolated and not agent.isolated):
             raise Conflict("Its session became stricter while it started.", "Launch it again: it starts with what holds now.")
 
     def _keep_ratchet(self, agent: Agent) -> None:
@@ -158,14 +169,6 @@ class Launcher:
             ledger.raise_sensitivity(agent.context_id, agent.sensitivity, "launch", agent.agent_id, at)
         if agent.network_mode is not NetworkMode.FULL:
             ledger.restrict_mode(agent.context_id, agent.network_mode, f"launch of {agent.agent_id}", at)
-
-    async def _attach(self, agent_id: AgentId, prepared: Prepared) -> str:
-        egress = self._parts.egress
-        available = egress.available()
-        if not available.ok:
-            return f"no destination can be reached: Envoy is not available, because {available.reason}"
-        await asyncio.to_thread(egress.attach, agent_id, prepared.pid, prepared.start_ticks, prepared.userns)
-        return ""
 
     async def _spec(self, command: c.StartAgent) -> LaunchSpec:
         parts, agent = self._parts, command.agent
@@ -194,8 +197,8 @@ class Launcher:
             workspace=workspace,
             agent_socket=sock,
             output=parts.places.output_dir / f"{agent.agent_id}.log",
-            network_mode=agent.network_mode,
-            hide=(parts.places.state_dir, parts.places.run_dir),
+            network_mode=agent.effective_mode,
+            hide=(parts.places.state_dir, parts.places.run_dir, parts.places.passphrase_file.parent),
             uid=uid,
             gid=gid,
             pids_max=parts.options.agents.pids_max,
@@ -255,48 +258,6 @@ class Launcher:
         prepared = sandbox.reattach(agent.agent_id, agent.process.pid, agent.process.start_ticks, agent.container_id)
         self.running[agent.agent_id] = Running(sandbox, prepared)
 
-    async def switch(self, command: c.SwitchNetwork) -> None:
-        """Restricts a running agent: PROXIED to NONE closes the portal; what cannot be enforced is said, never pretended."""
-        agent = self._parts.core.state.agents[command.agent_id]
-        running = self.running.get(command.agent_id)
-        if running is None and agent.state is AgentState.STARTING:
-            return  # the launch sees the stricter mode before it opens the gate, and gives up
-        at = now()[0]
-        self._parts.scribe.job(partial(self._parts.scribe.ledger.restrict_mode, agent.context_id, command.mode, command.why[:500], at))
-        enforced, note = False, "it shares the host's network: restarting it in a sandbox would be needed"
-        if running is not None and running.prepared.netns:
-            enforced, note = True, ""
-            if command.mode is NetworkMode.NONE and command.agent_id in self._parts.egress.attached():
-                await asyncio.to_thread(self._parts.egress.detach, command.agent_id)
-        elif running is not None and agent.container_id:
-            enforced, note = await self._disconnect(command.agent_id, running)
-        self._parts.core.post(e.NetworkSwitched(*now(), command.agent_id, command.mode, enforced, note))
-
-    async def _disconnect(self, agent_id: AgentId, running: Running) -> tuple[bool, str]:
-        """Freeze (cause: switch), disconnect, verify from outside, thaw of that cause (findings, network: decided)."""
-        guard, prepared = self._parts.guard, running.prepared
-        await asyncio.to_thread(guard.freeze, [str(agent_id)], "switch", "supervisor")
-        try:
-            await asyncio.to_thread(cut_container, self._parts.options.engine(), prepared.container_id, prepared.pid)
-        except ConsoleError as error:
-            return False, str(error)  # it stays frozen: what could not be cut must not go on
-        await asyncio.to_thread(guard.thaw, [str(agent_id)], "switch", "supervisor")
-        return True, ""
-
-    async def reconnect(self, agent_id: str) -> None:
-        """A relay died: its portal is opened again, if the agent still may use it."""
-        agent = self._parts.core.state.agents.get(AgentId(agent_id))
-        running = self.running.get(AgentId(agent_id))
-        stopped = self._parts.core.state.killed or self._parts.core.state.soft_stop
-        if agent is None or running is None or not agent.state.is_live or stopped or agent.network_mode is not NetworkMode.PROXIED:
-            return
-        try:
-            note = await self._attach(agent.agent_id, running.prepared)
-        except (ConsoleError, OSError) as error:
-            note = f"its portal could not be opened again: {error}"
-        if note:
-            self._parts.notice(f"{agent_id}: {note}")
-
     async def leave(self, agent_id: AgentId) -> None:
         """Lets go of what an ended agent held: portal, socket, leaf, sandbox."""
         running = self.running.pop(agent_id, None)
@@ -310,4 +271,5 @@ class Launcher:
             self._unwatch(running)
             with suppress(ConsoleError, OSError):
                 await asyncio.to_thread(running.sandbox.release, running.prepared)
+        self.cutter.forget(agent_id)
         self._parts.tokens.revoke(agent_id)

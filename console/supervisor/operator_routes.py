@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -13,23 +12,22 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from console.api import messages as m
+from console.api.ladder import SwitchBody
+from console.api.rearm_messages import RearmProof
 from console.domain.command import Record
-from console.domain.errors import Denied, Killed, NotFound, UsageProblem
-from console.supervisor.answers import answer, body_of, refusals
+from console.domain.errors import Denied, NotFound
+from console.domain.ladder import Reach, Scope
+from console.supervisor.allowlist_routes import AllowlistRoutes
+from console.supervisor.answers import answer, asked_by, body_of, number_in, refusals
+from console.supervisor.callers import caller_of
 from console.supervisor.core import now
 from console.supervisor.desk import Desk
+from console.supervisor.gates import Gates, Handler
+from console.supervisor.ladder_routes import LadderRoutes, receipt_answer, scope_from
 from console.supervisor.launching_body import request_from
+from console.supervisor.rearm import RearmAsk
+from console.supervisor.rearm_routes import rearm_routes
 from console.supervisor.views import agent_view, egress_view, receipt_row
-
-Handler = Callable[[Request], Awaitable[Response]]
-
-
-def number_in(request: Request, name: str, default: int, most: int) -> int:
-    """A whole number from the query, bounded; UsageProblem otherwise."""
-    text = request.query_params.get(name, str(default))
-    if not text.isascii() or not text.isdigit() or len(text) > 15:
-        raise UsageProblem(f"{name} must be a whole number, not {text[:40]!r}.", "")
-    return min(int(text), most)
 
 
 class OperatorRoutes:
@@ -50,7 +48,6 @@ class OperatorRoutes:
             ("/api/kill-switch", self._kill_switch),
             ("/api/receipts", self._receipts),
             ("/api/receipts/{id}", self._receipt),
-            ("/api/allowlist", self._allowlist),
             ("/api/envoy/config", self._envoy_config),
             ("/api/egress", self._egress),
             ("/api/rollback", self._rollbacks),
@@ -61,28 +58,23 @@ class OperatorRoutes:
         ]
         post: list[tuple[str, Handler]] = [
             ("/api/agents", self._launch),
-            ("/api/agents/{id}/{verb:str}", self._act),
             ("/api/kill-switch", self._kill_switch_change),
-            ("/api/allowlist", self._allowlist_add),
-            ("/api/allowlist/test", self._allowlist_test),
             ("/api/rollback/{id}/restore", self._restore),
             ("/api/audit/verify", self._audit_verify),
             ("/api/remote/retry", self._remote_retry),
             ("/api/shutdown", self._shutdown),
         ]
-        routes = [Route(path, handler, methods=["GET"]) for path, handler in get]
-        routes += [Route(path, handler, methods=["POST"]) for path, handler in post]
-        routes.append(Route("/api/allowlist/{id}", self._allowlist_edit, methods=["PUT"]))
-        routes.append(Route("/api/allowlist/{id}", self._allowlist_remove, methods=["DELETE"]))
-        return Starlette(routes=routes, exception_handlers=refusals())
+        ladder = LadderRoutes(self._desk.ladder)
+        routes = rearm_routes(self._desk)
+        routes += [Route(path, handler, methods=["GET"]) for path, handler in (*get, *ladder.get())]
+        routes += [Route(path, handler, methods=["POST"]) for path, handler in (*post, *ladder.post())]
+        routes += AllowlistRoutes(self._desk.network, self._desk.review, self._by).routes()
+        # What is up while killed is decided there, for every route: none is added past it.
+        gates = Gates(lambda: self._core.state.killed, lambda token: self._parts.tokens.accepts(token, "operator"), self._parts.trespasses)
+        return Starlette(routes=gates.before(routes), exception_handlers=refusals())
 
     def _by(self, request: Request) -> str:
-        """Who asks, by the kernel's word on the connection."""
-        return f"operator:{request.scope.get('watchfloor.uid', os.geteuid())}"
-
-    def _not_killed(self) -> None:
-        if self._core.state.killed:
-            raise Killed("The kill switch is latched: nothing starts and nothing changes.", "Rearm first: watchfloor rearm --reason ...")
+        return asked_by(request)
 
     # --- reads
 
@@ -140,9 +132,6 @@ class OperatorRoutes:
             raise NotFound(f"There is no receipt {request.path_params['id'][:60]!r}.", "watchfloor receipt list shows them.")
         return Response(json.dumps(receipt.as_json()), media_type="application/json")
 
-    async def _allowlist(self, _request: Request) -> Response:
-        return answer(await self._desk.network.view())
-
     async def _envoy_config(self, _request: Request) -> Response:
         text = await asyncio.to_thread(self._parts.egress.config_text)
         return answer(m.EnvoyConfigView(version=self._desk.network.allowlist.version, text=text))
@@ -191,7 +180,6 @@ class OperatorRoutes:
     # --- changes
 
     async def _launch(self, request: Request) -> Response:
-        self._not_killed()
         body = await body_of(request, m.LaunchBody)
         agent_id = await self._core.ask_launch(request_from(body), self._by(request))
         agent = self._core.state.agents[agent_id]
@@ -204,47 +192,18 @@ class OperatorRoutes:
         )
         return answer(view)
 
-    async def _act(self, request: Request) -> Response:
-        verb = request.path_params["verb"]
-        if verb not in ("freeze", "thaw", "isolate", "kill"):
-            raise NotFound(f"There is no action {verb[:40]!r}.", "Actions: freeze, thaw, isolate, kill.")
-        agent_id = self._core.agent_or_404(request.path_params["id"])
-        body = await body_of(request, m.ActBody)
-        ids = self._core.state.subtree(agent_id) if body.tree else [agent_id]
-        if verb == "kill":
-            receipt = await self._desk.stop.kill(ids, body.reason or "operator", self._by(request))
-            return Response(json.dumps(receipt.as_json()), media_type="application/json")
-        if verb == "freeze" and body.tree:
-            return answer(await self._desk.freeze_tree(agent_id, self._by(request)))
-        return answer(await self._desk.act(verb, ids, self._by(request)))
-
     async def _kill_switch_change(self, request: Request) -> Response:
-        body = await body_of(request, m.KillSwitchBody)
+        body = await body_of(request, SwitchBody)
         if body.action == "activate":
-            kill_id = await self._desk.stop.press(None, body.reason, self._by(request))
-            receipt = await self._desk.stop.wait(kill_id, 30.0)
-            return Response(json.dumps(receipt.as_json()), media_type="application/json")
-        await self._desk.rearm(body.reason, body.kill_id, self._by(request))
-        return answer(await self._desk.kill_switch())
-
-    async def _allowlist_add(self, request: Request) -> Response:
-        return answer(await self._desk.network.add(await body_of(request, m.AllowlistEntryBody), self._by(request)))
-
-    async def _allowlist_edit(self, request: Request) -> Response:
-        body = await body_of(request, m.AllowlistEntryBody)
-        return answer(await self._desk.network.edit(request.path_params["id"], body, self._by(request)))
-
-    async def _allowlist_remove(self, request: Request) -> Response:
-        base = request.query_params.get("base_version")
-        version = number_in(request, "base_version", 0, 1 << 60) if base else None
-        reason = request.query_params.get("reason", "")[:500]
-        return answer(await self._desk.network.remove(request.path_params["id"], version, self._by(request), reason))
-
-    async def _allowlist_test(self, request: Request) -> Response:
-        return answer(await self._desk.network.test(await body_of(request, m.UrlTestBody)))
+            scope = Scope(Reach.ALL) if body.scope == "all" else scope_from(body.scope)
+            return receipt_answer(await self._desk.ladder.kill(scope, body.reason, self._by(request)))
+        ask = RearmAsk(body.reason, body.kill_id, self._by(request), body.proof or RearmProof(), caller_of(request))
+        note = await self._desk.rearm(ask)
+        view = await self._desk.kill_switch()
+        view.rearm_note = note
+        return answer(view)
 
     async def _restore(self, request: Request) -> Response:
-        self._not_killed()
         body = await body_of(request, m.RestoreBody)
         record_id, by = request.path_params["id"], self._by(request)
         return answer(await self._desk.restore(record_id, body, by))

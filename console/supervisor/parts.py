@@ -16,6 +16,7 @@ from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.interface import Source
 from console.supervisor.core import Core
+from console.supervisor.gates import Trespasses
 from console.supervisor.scribe import Scribe
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Parts:
     tokens: Tokens
     sources: tuple[Source, ...]
     remote: RemoteDesk | None
+    trespasses: Trespasses
     witness: Witness = field(default_factory=Witness)
     notices: list[str] = field(default_factory=list)
     envoy_starting: bool = False

@@ -56,7 +56,7 @@ async def restore(it: Starting) -> None:
     alive = {a.agent_id for a in agents if not killed and a.state.is_live and a.process is not None and _reattach(it, a)}
     proven = {AgentId(t.agent_id) for r in it.stop.receipts() for t in r.targets if t.outcome is Outcome.PROVEN_ZERO}
     why = str(status.get("reason", ""))
-    it.core.post(e.Restored(*now(), agents, frozenset(alive), _contexts(it), killed, why, frozenset(proven)))
+    it.core.post(e.Restored(*now(), agents, frozenset(alive), _contexts(it), killed, why, frozenset(proven), it.ledger.isolated_sessions()))
     it.core.meters.today_usd = it.ledger.spend_today(now()[0]).cost_usd
     for agent_id in alive:
         await _reopen(it, it.core.state.agents[agent_id])

@@ -61,7 +61,11 @@ class Runner:
             case c.HaltAgents(agent_ids, reason):
                 self.task(self._stop.halt(agent_ids, reason))
             case c.SwitchNetwork(agent_id, _mode, _why):
-                self._parts.core.switching[agent_id] = self.task(self._launcher.switch(command))
+                self._parts.core.switching[agent_id] = self.task(self._launcher.cutter.switch(command))
+            case c.CutEgress(agent_id):
+                self._parts.core.switching[agent_id] = self.task(self._launcher.cutter.cut(agent_id))
+            case c.GiveEgress(agent_id):
+                self._parts.core.switching[agent_id] = self.task(self._launcher.cutter.give(agent_id))
             case c.SnapshotThenAnswer():
                 self.task(self._snapshot(command))
             case c.JudgeUrl():

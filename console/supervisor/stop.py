@@ -9,7 +9,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from console.domain.agent import AgentId, AgentState
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, TimedOut, Unreachable
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, receipt_from_json
+from console.domain.ladder import Reach, Scope
 from console.killswitch.press import press_without_guard
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.core import now
@@ -68,25 +69,40 @@ class StopDesk:
         self.began(kill_id, ids, reason, by, order)
         return kill_id
 
-    async def kill(self, ids: list[AgentId], reason: str, by: str) -> Receipt:
-        """Kills these and waits for the receipt."""
+    async def kill(self, members: Callable[[], list[AgentId]], reason: str, by: str, scope: Scope | None = None) -> Receipt:
+        """Kills whom ``members`` names, looking again until nobody of them is left unpressed, and waits for the receipts.
+
+        ``scope``: the session or host that is meant; until the end nothing starts in it.
+        """
         core = self._parts.core
-        ours = [i for i in ids if i in core.state.live and core.state.agents[i].control_level != "observed"]
-        # Marked first: from now on nothing starts below them, and launches under way give up.
-        core.post(e.StopAsked(*now(), tuple(ours)))
-        found: list[Receipt] = []
+        wide = scope if scope is not None and scope.reach in (Reach.SESSION, Reach.HOST) else None
+        # Marked first: from now on nothing starts below them, or in the scope, and launches under way give up.
+        core.post(e.StopAsked(*now(), tuple(members()), wide))
         pressed: set[AgentId] = set()
+        try:
+            presses = await self._press_all(members, pressed, reason, by)
+            receipts = [await self.wait(kill_id, 30.0) for kill_id in presses]
+        finally:
+            core.post(e.StopOver(*now(), wide, tuple(core.state.killing & set(members()) - pressed)))
+        if not receipts:
+            raise Conflict("There is nothing to kill: it has ended, or it is only observed.", "watchfloor fleet shows its state.")
+        return _together(receipts, [i for i in members() if i not in pressed])
+
+    async def _press_all(self, members: Callable[[], list[AgentId]], pressed: set[AgentId], reason: str, by: str) -> list[str]:
+        """Every chunk is pressed before any receipt is waited for; those still starting as soon as they can be."""
+        core, kill_ids = self._parts.core, []
         for _ in range(STARTING_ROUNDS):
-            ready = [i for i in ours if i not in pressed and i in core.state.live and core.state.agents[i].state is not AgentState.STARTING]
+            left = [i for i in members() if i not in pressed]
+            if unmarked := [i for i in left if i not in core.state.killing]:
+                core.post(e.StopAsked(*now(), tuple(unmarked)))
+            ready = [i for i in left if core.state.agents[i].state is not AgentState.STARTING]
             for chunk in (ready[n : n + CHUNK] for n in range(0, len(ready), CHUNK)):
-                found.append(await self.wait(await self.press(chunk, reason, by), 30.0))
-            pressed.update(ready)
-            if not any(i in core.state.live for i in ours if i not in pressed):
+                pressed.update(chunk)
+                kill_ids.append(await self.press(chunk, reason, by))
+            if len(left) == len(ready):
                 break
             await asyncio.sleep(0.05)
-        if not found:
-            raise Conflict("There is nothing to kill: it has ended, or it is only observed.", "watchfloor fleet shows its state.")
-        return _together(found, [i for i in ours if i in core.state.live and i not in pressed])
+        return kill_ids
 
     async def halt(self, ids: tuple[AgentId, ...], reason: str) -> None:
         """A budget's halt: the guard kills, verified; trouble is shown and tried again."""
@@ -322,6 +338,15 @@ class StopDesk:
                 data, sealed = self._bytes(receipt.as_json())
                 await asyncio.to_thread(keep_receipt, self._parts.places.receipts_dir, receipt.kill_id, data, sealed)
                 self._amended(receipt.kill_id, digest_of(sealed))
+
+
+    async def note_on_latch(self, words: str) -> None:
+        """Something that a reader of the receipt of the kill that holds now must know: it is in its latch step, sealed again."""
+        receipt = next((r for r in self.receipts() if r.scope == "all" and r.complete), None)
+        if receipt is None:
+            return
+        steps = tuple(replace(s, detail=f"{s.detail}; {words}"[:1000]) if s.name is StepName.LATCH else s for s in receipt.steps)
+        self._amended(receipt.kill_id, self._put(replace(receipt, steps=steps)))
 
 
 _OURS = (StepName.ROTATE, StepName.REMOTE, StepName.EVIDENCE)

@@ -51,7 +51,7 @@ def test_an_old_schema_is_migrated_and_keeps_its_rows(tmp_path: Path) -> None:
     old = Ledger(path)
     old.kv_set("colour", "green")
     old.close()
-    grown = (*MIGRATIONS, Migration(2, "a column", ("ALTER TABLE kv ADD COLUMN note ANY",)))
+    grown = (*MIGRATIONS, Migration(len(MIGRATIONS) + 1, "a column", ("ALTER TABLE kv ADD COLUMN note ANY",)))
     Database(path, grown).close()
     Database(path, grown).close()
     rows = sqlite3.connect(path).execute("SELECT key, value, note FROM kv").fetchall()
@@ -60,7 +60,7 @@ def test_an_old_schema_is_migrated_and_keeps_its_rows(tmp_path: Path) -> None:
 
 def test_a_failing_migration_leaves_nothing_of_itself(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
-    bad = Migration(2, "half", ("CREATE TABLE half (x INTEGER) STRICT", "CREATE TABLE agents (x INTEGER) STRICT"))
+    bad = Migration(len(MIGRATIONS) + 1, "half", ("CREATE TABLE half (x INTEGER) STRICT", "CREATE TABLE agents (x INTEGER) STRICT"))
     with pytest.raises(ConsoleError):
         Database(path, (*MIGRATIONS, bad))
     names = {row[0] for row in sqlite3.connect(path).execute("SELECT name FROM sqlite_schema")}

@@ -1,0 +1,92 @@
+"""What the ladder of stops asks and answers: a rung over a scope, and what it will do before it is done."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from console.api.messages import SCHEMA_VERSION, KillSwitchBody, Request, View
+
+NAMED = 100
+"""Agents a preview names in each list; the counts are always whole."""
+
+
+class ScopeBody(Request):
+    """Over whom: an agent, it and all below it, a session, this host, or everything."""
+
+    reach: Literal["agent", "tree", "session", "host", "all"]
+    target: Annotated[str, Field(max_length=63)] = ""
+    """Agent or session id (``[a-z0-9][a-z0-9-]*``); empty for host and all."""
+
+
+class LadderBody(Request):
+    """POST /api/ladder and POST /api/ladder/preview.
+
+    freeze, isolate, thaw and reconnect answer ``ActView``; kill answers ``Receipt.as_json()``. A kill of ``all`` is the press: it latches.
+    """
+
+    action: Literal["freeze", "isolate", "kill", "thaw", "reconnect"]
+    scope: ScopeBody
+    reason: Annotated[str, Field(max_length=500)] = ""
+    """Required for a kill of everything."""
+
+
+class LadderAgent(View):
+    """One agent of a preview. Text is hostile."""
+
+    id: str
+    name: str = ""
+    session: str = ""
+    control_level: str
+    state: str = ""
+    why: str = ""
+    """Why it is best effort or left alone; otherwise what to expect, or empty."""
+    container: bool = False
+    egress: bool = False
+    """Whether it can reach anything now."""
+
+
+class LadderPreview(View):
+    """POST /api/ladder/preview, GET /api/ladder/preview?action=&reach=&target=: what will happen, before it happens. Nothing is done.
+
+    Made by the function that the act itself uses.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    action: str
+    reach: str
+    target: str = ""
+    words: str
+    """One sentence for the person."""
+    why_not: str = ""
+    """Why it would be refused now, or empty."""
+    undone_by: str = ""
+    """thaw or reconnect; empty: there is no way back."""
+    latches: bool = False
+    """Nothing starts afterwards until rearm."""
+    counts: dict[str, dict[str, int]] = {}
+    """control level -> {certain, best_effort, excluded} -> agents. Whole."""
+    processes: int = 0
+    """Of the agents it touches, as last counted."""
+    containers: int = 0
+    egress: int = 0
+    """Agents it touches that can reach anything now."""
+    acts: list[LadderAgent] = []
+    """Touched for certain; at most 100, as the next two."""
+    best_effort: list[LadderAgent] = []
+    """Touched, but no proof is possible: why."""
+    excluded: list[LadderAgent] = []
+    """Left alone: why."""
+    unnamed: int = 0
+    """Agents counted but not named in the three lists."""
+
+
+class SwitchBody(KillSwitchBody):
+    """POST /api/kill-switch {action, reason, scope}.
+
+    activate: kill the scope; ``"all"`` (the default) is the press, which latches. rearm (also: deactivate): release a local kill.
+    """
+
+    action: Literal["activate", "rearm", "deactivate"]  # type: ignore[assignment]
+    scope: Literal["all"] | ScopeBody = "all"  # type: ignore[assignment]

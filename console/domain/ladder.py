@@ -1,0 +1,84 @@
+"""The ladder of stops as values: its rungs, what each undoes, and over whom one is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from console.domain.agent import AGENT_ID, CONTEXT_ID
+from console.domain.errors import UsageProblem
+
+
+class Rung(StrEnum):
+    """What an operator does: freeze, isolate, kill, in that order of severity, and the ways back from the first two."""
+
+    FREEZE = "freeze"
+    ISOLATE = "isolate"
+    KILL = "kill"
+    THAW = "thaw"
+    RECONNECT = "reconnect"
+
+    @property
+    def loosens(self) -> bool:
+        """A way back: recorded first, and not done when that fails."""
+        return self in (Rung.THAW, Rung.RECONNECT)
+
+    @property
+    def undone_by(self) -> str:
+        """The rung that takes it back; empty for a kill and for the ways back."""
+        return {Rung.FREEZE: "thaw", Rung.ISOLATE: "reconnect"}.get(self, "")
+
+
+class Reach(StrEnum):
+    """How far a rung goes."""
+
+    AGENT = "agent"
+    TREE = "tree"
+    """An agent and everything below it."""
+    SESSION = "session"
+    """Everybody who works in a session, and everything below them: a child in a session of its own does not escape."""
+    HOST = "host"
+    """Everything this instance holds on this host; a kill of it does not latch."""
+    ALL = "all"
+    """The same; a kill of it is the press of the panic control, and latches."""
+
+
+_PATTERNS = {Reach.AGENT: AGENT_ID, Reach.TREE: AGENT_ID, Reach.SESSION: CONTEXT_ID}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Over whom a rung is asked for."""
+
+    reach: Reach
+    target: str = ""
+    """Agent id or session id; empty for host and all."""
+
+    def check(self) -> None:
+        """Raises UsageProblem when the target is missing, superfluous or no id."""
+        pattern = _PATTERNS.get(self.reach)
+        if pattern is None:
+            if self.target:
+                raise UsageProblem(f"Scope {self.reach} takes no id.", "Leave the id out, or name an agent, a tree or a session.")
+        elif not pattern.match(self.target):
+            what = "a session" if self.reach is Reach.SESSION else "an agent"
+            raise UsageProblem(f"{self.target[:80]!r} is not the id of {what}.", "Use a-z, 0-9 and -, 1 to 63 characters.")
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether it is all that this instance holds."""
+        return self.reach in (Reach.HOST, Reach.ALL)
+
+    def words(self) -> str:
+        """For people and for the record."""
+        match self.reach:
+            case Reach.AGENT:
+                return f"agent {self.target}"
+            case Reach.TREE:
+                return f"agent {self.target} and all below it"
+            case Reach.SESSION:
+                return f"session {self.target}"
+            case Reach.HOST:
+                return "everything on this host"
+            case Reach.ALL:
+                return "everything"

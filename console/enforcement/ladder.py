@@ -1,0 +1,269 @@
+"""The ladder, pure: who a scope means, what a rung would do to each, and what an isolation changes. One plan feeds preview and act."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import assert_never
+
+from console.domain import command as c
+from console.domain import event as e
+from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
+from console.domain.errors import Conflict, NotFound
+from console.domain.ladder import Reach, Rung, Scope
+from console.domain.network import NetworkMode, stricter_mode
+from console.enforcement.state import EngineState
+
+SHARED = "it shares the host's network, so its own traffic cannot be cut: its requests are denied and what it starts has no network"
+NAMED = 200
+"""Agents named in one record; the count is always whole."""
+
+
+class Treatment(StrEnum):
+    """What can be promised of one agent."""
+
+    CERTAIN = "certain"
+    BEST_EFFORT = "best_effort"
+    EXCLUDED = "excluded"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One agent of a plan."""
+
+    agent: Agent
+    treatment: Treatment
+    why: str = ""
+    """Why it is excluded or best effort; for a certain one what to expect, or empty."""
+
+    @property
+    def acts(self) -> bool:
+        """Whether the rung touches it."""
+        return self.treatment is not Treatment.EXCLUDED
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a rung over a scope will do, now."""
+
+    rung: Rung
+    scope: Scope
+    lines: tuple[Line, ...]
+
+    @property
+    def ids(self) -> list[AgentId]:
+        """Whom it touches, parents before children."""
+        return [line.agent.agent_id for line in self.lines if line.acts]
+
+    @property
+    def excluded(self) -> dict[str, str]:
+        """Whom it leaves alone, and why."""
+        return {line.agent.agent_id: line.why for line in self.lines if not line.acts}
+
+    @property
+    def latches(self) -> bool:
+        """Whether nothing starts any more afterwards, until rearm."""
+        return self.rung is Rung.KILL and self.scope.reach is Reach.ALL
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Control level -> treatment -> how many."""
+        found: dict[str, Counter[str]] = {}
+        for line in self.lines:
+            found.setdefault(line.agent.control_level.value, Counter())[line.treatment.value] += 1
+        return {level: dict(counter) for level, counter in sorted(found.items())}
+
+    def refuse_if_idle(self) -> None:
+        """Raises Conflict when it would touch nobody. A kill of everything never is: it latches."""
+        if self.ids or self.latches:
+            return
+        if len(self.lines) == 1:
+            raise Conflict(f"{self.rung} is not possible: {self.lines[0].why}.", "watchfloor fleet shows its state.")
+        whys = Counter(line.why for line in self.lines)
+        words = "; ".join(f"{n} agents: {why}" for why, n in whys.most_common(3))
+        raise Conflict(f"{self.rung} of {self.scope.words()} touches nobody ({words}).", "watchfloor fleet shows the states.")
+
+
+def members(state: EngineState, scope: Scope) -> list[AgentId]:
+    """Who is meant: the living, parents before children; an agent that is named also when it has ended.
+
+    Raises NotFound for an agent or a session that is not there, or a scope in which nobody lives.
+    """
+    match scope.reach:
+        case Reach.AGENT | Reach.TREE:
+            root = AgentId(scope.target)
+            if root not in state.agents:
+                raise NotFound(f"There is no agent {scope.target[:80]!r}.", "watchfloor fleet lists the agents.")
+            below = state.subtree(root)[1:] if scope.reach is Reach.TREE else []
+            return [root, *(i for i in below if i in state.live)]
+        case Reach.SESSION:
+            found = _of_session(state, scope.target)
+            if not found:
+                raise NotFound(f"Nobody lives in session {scope.target[:80]!r}.", "watchfloor fleet shows each agent's session.")
+            return found
+        case Reach.HOST | Reach.ALL:
+            return sorted(state.live, key=lambda i: (state.agents[i].depth, i))
+        case _:
+            assert_never(scope.reach)
+
+
+def _of_session(state: EngineState, context_id: str) -> list[AgentId]:
+    found: dict[AgentId, None] = {}
+    for agent_id in sorted(state.live, key=lambda i: (state.agents[i].depth, i)):
+        if state.agents[agent_id].context_id == context_id:
+            found.update((i, None) for i in state.subtree(agent_id) if i in state.live)
+    # One whose parent of this session has ended is below it all the same.
+    for agent_id in sorted(state.live):
+        if agent_id not in found and _has_ancestor_in(state, agent_id, context_id):
+            found[agent_id] = None
+    return list(found)
+
+
+def _has_ancestor_in(state: EngineState, agent_id: AgentId, context_id: str) -> bool:
+    above = state.agents[agent_id].parent_id
+    while above is not None and above in state.agents:
+        if state.agents[above].context_id == context_id:
+            return True
+        above = state.agents[above].parent_id
+    return False
+
+
+def plan(state: EngineState, rung: Rung, scope: Scope, doubts: Mapping[str, str] | None = None) -> Plan:
+    """What the rung would do now. ``doubts``: agents of which no kernel proof is possible, and why (asked of the guard's registry).
+
+    Whom it touches never depends on the doubts. Raises UsageProblem, NotFound.
+    """
+    scope.check()
+    ids = members(state, scope)
+    if not ids and not (rung is Rung.KILL and scope.reach is Reach.ALL):
+        raise NotFound(f"Nobody lives here: there is nothing to {rung}.", "watchfloor fleet lists the agents.")
+    return Plan(rung, scope, tuple(_line(state, rung, scope, state.agents[i], doubts or {}) for i in ids))
+
+
+def _line(state: EngineState, rung: Rung, scope: Scope, agent: Agent, doubts: Mapping[str, str]) -> Line:
+    if why := why_not(state, rung, agent, scope):
+        return Line(agent, Treatment.EXCLUDED, why)
+    if rung is Rung.ISOLATE and _shares_network(agent):
+        return Line(agent, Treatment.BEST_EFFORT, SHARED)
+    if rung in (Rung.KILL, Rung.FREEZE) and agent.agent_id in doubts:
+        return Line(agent, Treatment.BEST_EFFORT, doubts[agent.agent_id])
+    return Line(agent, Treatment.CERTAIN, _expect(state, rung, agent))
+
+
+def _shares_network(agent: Agent) -> bool:
+    return agent.state is not AgentState.STARTING and not agent.network_enforced
+
+
+def _expect(state: EngineState, rung: Rung, agent: Agent) -> str:
+    if rung is Rung.THAW and (others := [cause for cause in agent.causes if cause != "operator"]):
+        return f"it stays frozen: {', '.join(others)}"
+    if rung is Rung.RECONNECT:
+        mode = stricter_mode(agent.network_mode, state.context(agent.context_id)[1])
+        if agent.cut_off:
+            return "it was started while isolated and has no network to give back: start it again"
+        return f"its session allows {mode}" if mode is not NetworkMode.NONE else "it stays without network: its session allows none"
+    if rung is Rung.ISOLATE and agent.state is AgentState.STARTING:
+        return "it is starting: its launch gives up, or it starts without network"
+    return ""
+
+
+def why_not(state: EngineState, rung: Rung, agent: Agent, scope: Scope | None = None) -> str:
+    """Why the rung does not touch an agent; empty when it does."""
+    if not agent.state.is_live:
+        return "it has ended"
+    if agent.control_level is ControlLevel.OBSERVED:
+        return "it is only observed: Watchfloor did not start it"
+    match rung:
+        case Rung.KILL:
+            return ""
+        case Rung.FREEZE:
+            return "it is frozen already" if "operator" in agent.causes else ""
+        case Rung.THAW:
+            return "" if "operator" in agent.causes else "no operator froze it"
+        case Rung.ISOLATE:
+            return _why_not_isolate(agent)
+        case Rung.RECONNECT:
+            return _why_not_reconnect(state, agent, scope)
+        case _:
+            assert_never(rung)
+
+
+def _why_not_isolate(agent: Agent) -> str:
+    if agent.isolated and agent.network_enforced:
+        return f"it is isolated already ({agent.isolated})"
+    if agent.effective_mode is NetworkMode.NONE and agent.network_enforced:
+        return "it has no network already"
+    return ""
+
+
+def _why_not_reconnect(state: EngineState, agent: Agent, scope: Scope | None) -> str:
+    if not agent.isolated:
+        return "no operator isolated it"
+    if agent.context_id in state.isolated and not _lifts(scope, agent.context_id):
+        return f"its session {agent.context_id} is isolated as a whole: reconnect the session"
+    return ""
+
+
+def _lifts(scope: Scope | None, context_id: str) -> bool:
+    return scope is not None and (scope.is_everything or (scope.reach is Reach.SESSION and scope.target == context_id))
+
+
+def lifted_sessions(state: EngineState, scope: Scope) -> tuple[str, ...]:
+    """Sessions that a reconnection over this scope no longer isolates as such."""
+    return tuple(context_id for context_id in sorted(state.isolated) if _lifts(scope, context_id))
+
+
+def isolated(state: EngineState, event: e.Isolated) -> Iterator[c.Command]:
+    """Cuts first, records after: it only tightens. The ratchet is not touched, so that it can be taken back."""
+    words = f"{event.by}: {event.reason}" if event.reason else event.by
+    if event.context_id:
+        state.isolated.setdefault(event.context_id, words)
+    ids = [i for i in event.agent_ids if i in state.live and state.agents[i].control_level is not ControlLevel.OBSERVED]
+    for agent_id in ids:
+        agent = state.agents[agent_id]
+        agent = state.put(replace(agent, isolated=agent.isolated or words))
+        if agent.state is not AgentState.STARTING:  # a launch sees it before it opens the gate
+            yield c.CutEgress(agent_id)
+    for agent_id in ids:
+        yield c.ShowAgent(state.agents[agent_id])
+        yield c.NoteEvent(agent_id, "isolated", words)
+        yield c.TellAgent(agent_id, "network", "An operator has cut your network. Local files and computation still work.")
+    yield _record(event.by, "isolate", event.reason, ids, (event.context_id,) if event.context_id else ())
+
+
+def reconnected(state: EngineState, event: e.Reconnected) -> Iterator[c.Command]:
+    """Takes the operator's isolation away, nothing else: what the session's ratchet forbids stays forbidden (promise 4)."""
+    for context_id in event.contexts:
+        state.isolated.pop(context_id, None)
+    for agent_id in event.agent_ids:
+        agent = state.agents.get(agent_id)
+        if agent is None or not agent.isolated or agent.context_id in state.isolated:
+            continue
+        mode = stricter_mode(agent.network_mode, state.context(agent.context_id)[1])
+        agent = state.put(replace(agent, isolated="", network_mode=mode))
+        yield c.ShowAgent(agent)
+        yield c.NoteEvent(agent_id, "reconnected", f"{event.by}: {event.reason}" if event.reason else event.by)
+        if agent.state.is_live and agent.state is not AgentState.STARTING:
+            yield c.GiveEgress(agent_id)
+
+
+def egress_changed(state: EngineState, event: e.EgressChanged) -> Iterator[c.Command]:
+    """What was really enforced, as it was verified."""
+    agent = state.agents.get(event.agent_id)
+    if agent is None or not agent.state.is_live:
+        return
+    agent = state.put(replace(agent, network_enforced=event.enforced, network_note=event.note))
+    words = f"network {agent.effective_mode}" + ("" if event.enforced else f", not enforced: {event.note}")
+    yield c.ShowAgent(agent)
+    yield c.Record("supervisor", "network.isolation", f"{event.agent_id}: {words}", agent_id=event.agent_id, must=True)
+    yield c.NoteEvent(event.agent_id, "network", words)
+    if not agent.isolated:
+        yield c.TellAgent(event.agent_id, "network", f"Network access is now {agent.effective_mode}.")
+
+
+def _record(by: str, kind: str, reason: str, ids: list[AgentId], contexts: tuple[str, ...]) -> c.Record:
+    where = f"session {', '.join(contexts)}, " if contexts else ""
+    data = {"agents": [str(i) for i in ids[:NAMED]], "n": len(ids), "sessions": list(contexts), "reason": reason}
+    what = f"{kind} {where}{len(ids)} agents" + (f": {reason}" if reason else "")
+    return c.Record(by, kind, what, verdict="ok", agent_id=ids[0] if ids else "", data=data, must=True)

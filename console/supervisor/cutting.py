@@ -1,0 +1,158 @@
+"""What a running agent reaches: its portal and its container's networks, taken and given back, one change at a time, and verified."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from functools import partial
+from typing import TYPE_CHECKING
+
+from console.domain import command as c
+from console.domain import event as e
+from console.domain.agent import Agent, AgentId, AgentState
+from console.domain.errors import ConsoleError
+from console.domain.network import NetworkMode
+from console.sandbox.cut import cut_container, interfaces, join_container
+from console.sandbox.interface import Prepared
+from console.supervisor.core import now
+from console.supervisor.parts import Parts
+
+if TYPE_CHECKING:
+    from console.supervisor.launch import Running
+
+SHARED = "it shares the host's network: restarting it in a sandbox would be needed"
+
+
+class Cutter:
+    """Whatever asks, a change looks at what holds at its own turn: so the last word is the engine's, not the slowest thread's."""
+
+    def __init__(self, parts: Parts, running: dict[AgentId, Running]) -> None:
+        self._parts, self._running = parts, running
+        self._turns: defaultdict[AgentId, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def _agent(self, agent_id: AgentId) -> Agent:
+        return self._parts.core.state.agents[agent_id]
+
+    # --- the portal
+
+    async def open_portal(self, agent_id: AgentId, prepared: Prepared) -> str:
+        """Opens it for an agent that may have one now; why it has none, or empty. Raises ConsoleError, OSError."""
+        async with self._turns[agent_id]:
+            return await self._open(agent_id, prepared)
+
+    async def _open(self, agent_id: AgentId, prepared: Prepared) -> str:
+        egress = self._parts.egress
+        if self._agent(agent_id).effective_mode is not NetworkMode.PROXIED or agent_id in egress.attached():
+            return ""
+        available = egress.available()
+        if not available.ok:
+            return f"no destination can be reached: Envoy is not available, because {available.reason}"
+        await asyncio.to_thread(egress.attach, agent_id, prepared.pid, prepared.start_ticks, prepared.userns)
+        if self._agent(agent_id).effective_mode is not NetworkMode.PROXIED:  # tightened while it was opened
+            await asyncio.to_thread(egress.detach, agent_id)
+        return ""
+
+    async def reopen(self, agent_id: AgentId) -> None:
+        """A relay died, or Envoy is there only now: the portal is opened again, if the agent still may use it."""
+        state = self._parts.core.state
+        agent, running = state.agents.get(agent_id), self._running.get(agent_id)
+        if agent is None or running is None or not agent.state.is_live or state.killed or state.soft_stop or not running.prepared.netns:
+            return
+        try:
+            note = await self.open_portal(agent_id, running.prepared)
+        except (ConsoleError, OSError) as error:
+            note = f"its portal could not be opened again: {error}"
+        if note:
+            self._parts.notice(f"{agent_id}: {note}")
+
+    # --- the ratchet
+
+    async def switch(self, command: c.SwitchNetwork) -> None:
+        """Restricts a running agent: PROXIED to NONE closes the portal; what cannot be enforced is said, never pretended."""
+        agent, running = self._agent(command.agent_id), self._running.get(command.agent_id)
+        if running is None and agent.state is AgentState.STARTING:
+            return  # the launch sees the stricter mode before it opens the gate, and gives up
+        ledger, at = self._parts.scribe.ledger, now()[0]
+        self._parts.scribe.job(partial(ledger.restrict_mode, agent.context_id, command.mode, command.why[:500], at))
+        async with self._turns[command.agent_id]:
+            enforced, note = False, SHARED
+            if running is not None and running.prepared.netns:
+                enforced, note = True, ""
+                if command.mode is NetworkMode.NONE:
+                    await self._close_portal(command.agent_id)
+            elif running is not None and agent.container_id:
+                enforced, note = await self._disconnect(command.agent_id, running)
+        self._parts.core.post(e.NetworkSwitched(*now(), command.agent_id, command.mode, enforced, note))
+
+    async def _close_portal(self, agent_id: AgentId) -> None:
+        if agent_id in self._parts.egress.attached():
+            await asyncio.to_thread(self._parts.egress.detach, agent_id)
+
+    async def _disconnect(self, agent_id: AgentId, running: Running) -> tuple[bool, str]:
+        """Freeze (cause: switch), disconnect, verify from outside, thaw of that cause (findings, network: decided)."""
+        guard, prepared = self._parts.guard, running.prepared
+        await asyncio.to_thread(guard.freeze, [str(agent_id)], "switch", "supervisor")
+        try:
+            await asyncio.to_thread(cut_container, self._parts.options.engine(), prepared.container_id, prepared.pid)
+        except ConsoleError as error:
+            return False, str(error)  # it stays frozen: what could not be cut must not go on
+        await asyncio.to_thread(guard.thaw, [str(agent_id)], "switch", "supervisor")
+        return True, ""
+
+    # --- isolation by an operator, and the way back
+
+    async def cut(self, agent_id: AgentId) -> None:
+        """Takes everything away and looks, from outside, whether it is gone."""
+        running = self._running.get(agent_id)
+        if running is None:
+            return
+        async with self._turns[agent_id]:
+            try:
+                enforced, note = await self._cut(agent_id, running)
+            except (ConsoleError, OSError) as error:
+                enforced, note = False, f"whether its network is cut is not known: {error}"
+        if self._agent(agent_id).isolated:
+            self._parts.core.post(e.EgressChanged(*now(), agent_id, enforced, note))
+
+    async def _cut(self, agent_id: AgentId, running: Running) -> tuple[bool, str]:
+        prepared = running.prepared
+        if not prepared.netns:
+            return await self._disconnect(agent_id, running) if prepared.container_id else (False, SHARED)
+        await self._close_portal(agent_id)
+        left = await asyncio.to_thread(interfaces, prepared.pid)
+        if left != ["lo"] or agent_id in self._parts.egress.relay_pids():
+            return False, f"a way out is left: {', '.join(left)[:100] or 'its relay'}"
+        return True, ""
+
+    async def give(self, agent_id: AgentId) -> None:
+        """Gives back what its mode allows at this moment."""
+        running = self._running.get(agent_id)
+        if running is None:
+            return
+        async with self._turns[agent_id]:
+            agent = self._agent(agent_id)
+            if agent.isolated or not agent.state.is_live:
+                return
+            try:
+                enforced, note = await self._give(agent, running)
+            except (ConsoleError, OSError) as error:
+                enforced, note = True, f"its network could not be given back: {error}"
+        self._parts.core.post(e.EgressChanged(*now(), agent_id, enforced, note))
+
+    async def _give(self, agent: Agent, running: Running) -> tuple[bool, str]:
+        prepared, mode = running.prepared, agent.effective_mode
+        if agent.cut_off:
+            return prepared.netns, "it was started while isolated and has no network to give back: start it again"
+        if prepared.netns:
+            return True, await self._open(agent.agent_id, prepared)
+        if not prepared.container_id:
+            return False, "; ".join(prepared.notes) or SHARED
+        if mode is NetworkMode.FULL:
+            await asyncio.to_thread(join_container, self._parts.options.engine(), prepared.container_id, prepared.pid)
+        if self._agent(agent.agent_id).effective_mode is not mode:  # tightened meanwhile
+            return await self._disconnect(agent.agent_id, running)
+        return True, ""
+
+    def forget(self, agent_id: AgentId) -> None:
+        """It ended."""
+        self._turns.pop(agent_id, None)

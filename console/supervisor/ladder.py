@@ -1,0 +1,321 @@
+"""The ladder of stops, carried out: one plan for preview and act; what tightens acts first, what loosens is recorded first."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from console.api import ladder as v
+from console.api import messages as m
+from console.domain import event as e
+from console.domain.agent import Agent, AgentId, AgentState
+from console.domain.command import Record
+from console.domain.errors import ConsoleError, Killed, NotFound, NotRecorded
+from console.domain.kill import Receipt
+from console.domain.ladder import Reach, Rung, Scope
+from console.domain.network import NetworkMode
+from console.enforcement.ladder import Line, Plan, Treatment, lifted_sessions, plan, why_not
+from console.enforcement.state import EngineState
+from console.killswitch.aims import BEST_EFFORT_NOTE, CAN_LEAVE_NOTE, Aim
+from console.killswitch.durable import Damaged
+from console.killswitch.registry import Entry, Held, Registry
+from console.supervisor.core import now
+from console.supervisor.follow import Follower
+from console.supervisor.parts import Parts
+from console.supervisor.stop import CHUNK, StopDesk
+
+ROUNDS = 200
+"""Looks, 50 ms apart, for agents that were still starting when the rung was set."""
+ACT_S = 30.0
+"""How long a change of networks is waited for."""
+
+
+class LadderDesk:
+    """Freeze, isolate, kill; thaw, reconnect; over an agent, a tree, a session, this host, everything."""
+
+    def __init__(self, parts: Parts, stop: StopDesk, follower: Follower) -> None:
+        self._parts, self._stop, self._follower = parts, stop, follower
+
+    # --- before
+
+    async def preview(self, rung: Rung, scope: Scope) -> v.LadderPreview:
+        """What would happen now. Raises UsageProblem, NotFound."""
+        scope.check()
+        doubts = await asyncio.to_thread(self._doubts, rung)
+        found = plan(self._parts.core.state, rung, scope, doubts)
+        refused = ""
+        try:
+            found.refuse_if_idle()
+            self._refuse_if_stopped(rung)
+        except ConsoleError as error:
+            refused = str(error)
+        return preview_view(found, refused, self._parts.core.state.pids)
+
+    def _doubts(self, rung: Rung) -> dict[str, str]:
+        """Agents without a kernel proof, by the guard's own registry. Blocks. What cannot be read is doubted."""
+        if rung not in (Rung.KILL, Rung.FREEZE):
+            return {}
+        live = [i for i, a in list(self._parts.core.state.agents.items()) if a.state.is_live and a.state is not AgentState.STARTING]
+        try:
+            held = {entry.agent_id: entry for entry in Registry(self._parts.places.guard_dir).load()}
+        except (Damaged, OSError) as error:
+            return dict.fromkeys(map(str, live), f"the guard's registry cannot be read: {error}")
+        return {str(i): why for i in live if (why := doubt_of(held.get(i), rung))}
+
+    def _refuse_if_stopped(self, rung: Rung) -> None:
+        state = self._parts.core.state
+        if rung is not Rung.KILL and state.killed:
+            raise Killed("The kill switch is latched: nothing starts and nothing changes.", "Rearm first: watchfloor rearm --reason ...")
+        if rung is Rung.RECONNECT and state.soft_stop:
+            raise Killed(f"Soft stop: {state.soft_stop}.", "It lifts by itself on one good signed read of the kill file.")
+
+    # --- the act
+
+    async def act(self, rung: Rung, scope: Scope, reason: str, by: str) -> m.ActView:
+        """Everything but the kill. Raises UsageProblem, NotFound, Conflict, Killed, NotRecorded."""
+        self._refuse_if_stopped(rung)
+        first = plan(self._parts.core.state, rung, scope)
+        first.refuse_if_idle()
+        match rung:
+            case Rung.FREEZE:
+                return await self._freeze(first, reason, by)
+            case Rung.THAW:
+                return await self._thaw(first, reason, by)
+            case Rung.ISOLATE:
+                return await self._isolate(first, reason, by)
+            case Rung.RECONNECT:
+                return await self._reconnect(first, reason, by)
+            case Rung.KILL:
+                raise AssertionError("a kill has a receipt: see kill()")
+
+    async def kill(self, scope: Scope, reason: str, by: str) -> Receipt:
+        """Kills a scope and waits for the receipt. ``all`` is the press: it latches."""
+        if scope.reach is Reach.ALL:
+            return await self._stop.wait(await self._stop.press(None, reason, by), ACT_S)
+        state = self._parts.core.state
+        plan(state, Rung.KILL, scope).refuse_if_idle()  # nothing is waited for between this look and the mark of the stop
+        return await self._stop.kill(lambda: alive_in(state, scope), reason or "operator", by, scope)
+
+    async def _freeze(self, found: Plan, reason: str, by: str) -> m.ActView:
+        """Freezes until nothing in the scope is left running: what was starting is frozen as soon as it runs."""
+        state, rounds = self._parts.core.state, 0
+        frozen: dict[str, str] = {}
+        excluded = found.excluded
+        if found.scope.is_everything:  # one word to the guard: nobody slips between two
+            await self._tell_guard("freeze", "all", by)
+        while rounds < ROUNDS:
+            starting = [i for i in found.ids if state.agents[i].state is AgentState.STARTING]
+            ready = [i for i in found.ids if i not in frozen and i not in starting]
+            for chunk in _chunks(ready):
+                frozen |= await self._freeze_some(chunk, by)
+            if not starting and not ready:
+                break
+            rounds += 1
+            await asyncio.sleep(0.05 if starting else 0)
+            found = _again(state, found)
+        await self._follower.look_at_guard()
+        self._record(found, list(frozen), reason, by)
+        left = {str(i): "it is still starting" for i in found.ids if i not in frozen}
+        done = [i for i, words in frozen.items() if not words]
+        return m.ActView(agents=done, failed={i: w for i, w in frozen.items() if w} | left, excluded=excluded)
+
+    async def _freeze_some(self, ids: list[AgentId], by: str) -> dict[str, str]:
+        answer = await self._tell_guard("freeze", [str(i) for i in ids], by)
+        failed: dict[str, str] = {str(i): str(words) for i, words in dict(answer.get("failed", {})).items()}
+        if int(answer.get("frozen", 0)) + len(failed) < len(ids) and len(ids) > 1:  # the guard names ten at most: ask one by one
+            return {i: w for one in ids for i, w in (await self._freeze_some([one], by)).items()}
+        unknown = "the guard did not confirm it" if int(answer.get("frozen", 0)) + len(failed) < len(ids) else ""
+        return {str(i): failed.get(i, unknown) for i in ids}
+
+    async def _thaw(self, found: Plan, reason: str, by: str) -> m.ActView:
+        await self._record_first(found, reason, by)
+        for chunk in _chunks(found.ids):
+            await self._tell_guard("thaw", [str(i) for i in chunk], by)
+        await self._follower.look_at_guard()
+        state = self._parts.core.state
+        left = {str(i): "it is still frozen by an operator" for i in found.ids if "operator" in state.agents[i].causes}
+        others = {i: c for i in found.ids if (c := [x for x in state.agents[i].causes if x != "operator"])}
+        notes = [f"{i} stays frozen: {', '.join(causes)}" for i, causes in list(others.items())[:20]]
+        return m.ActView(agents=[str(i) for i in found.ids if i not in left], failed=left, excluded=found.excluded, notes=notes)
+
+    async def _isolate(self, found: Plan, reason: str, by: str) -> m.ActView:
+        """1. believed, so that no portal opens again, 2. the guard kills the relays, 3. each is cut and looked at, 4. the record."""
+        parts, scope = self._parts, found.scope
+        context = scope.target if scope.reach is Reach.SESSION else ""
+        parts.core.post(e.Isolated(*now(), tuple(found.ids), context, by, reason))
+        notes = await self._kill_relays(found.ids)
+        if context:
+            words = parts.core.state.isolated[context]
+            parts.scribe.job(partial(parts.scribe.ledger.isolate_session, context, words, now()[0]))
+        await self._networks_settle(found.ids)
+        try:
+            await parts.core.saved()
+        except NotRecorded as error:
+            notes.append(f"it is cut, but would not be after a restart: {error}")
+        return self._cut_or_not(found, notes)
+
+    async def _kill_relays(self, ids: list[AgentId]) -> list[str]:
+        """Through the kernel, whatever the relays are doing. Where there are no cgroups the portals are closed one by one all the same."""
+        for chunk in _chunks(ids):
+            try:
+                await asyncio.to_thread(self._parts.guard.call, "isolate", scope=[str(i) for i in chunk])
+            except ConsoleError as error:
+                return [f"the guard did not kill the relays ({error}); they were closed one by one"] if self._has_relays(ids) else []
+        return []
+
+    def _has_relays(self, ids: list[AgentId]) -> bool:
+        return not set(ids).isdisjoint(self._parts.egress.attached())
+
+    async def _networks_settle(self, ids: list[AgentId]) -> None:
+        waiting = {task for i in ids if (task := self._parts.core.switching.get(i)) is not None and not task.done()}
+        if waiting:
+            await asyncio.wait(waiting, timeout=ACT_S)
+
+    def _cut_or_not(self, found: Plan, notes: list[str]) -> m.ActView:
+        state = self._parts.core.state
+        done, failed = [], {}
+        for agent_id in found.ids:
+            agent = state.agents[agent_id]
+            task = self._parts.core.switching.get(agent_id)
+            if task is not None and not task.done():
+                failed[str(agent_id)] = f"whether it is cut is not known after {ACT_S:g} s"
+            elif agent.state.is_live and agent.state is not AgentState.STARTING and not agent.network_enforced:
+                failed[str(agent_id)] = agent.network_note or "it is not enforced"
+            else:
+                done.append(str(agent_id))
+        return m.ActView(agents=done, failed=failed, excluded=found.excluded, notes=notes)
+
+    async def _reconnect(self, found: Plan, reason: str, by: str) -> m.ActView:
+        parts, state = self._parts, self._parts.core.state
+        contexts = lifted_sessions(state, found.scope)
+        await self._record_first(found, reason, by, contexts)
+        self._refuse_if_stopped(Rung.RECONNECT)  # a press, or a soft stop, that came while it was recorded
+        words = f"{by}: {reason}" if reason else by
+        for context_id in contexts:
+            await asyncio.to_thread(parts.scribe.ledger.reconnect_session, context_id, words, now()[0])
+        parts.core.post(e.Reconnected(*now(), tuple(found.ids), contexts, by, reason))
+        await self._networks_settle(found.ids)
+        await parts.core.saved()
+        notes, failed = [], {}
+        for line in found.lines:
+            agent = state.agents[line.agent.agent_id]
+            if line.acts and agent.isolated:
+                failed[str(agent.agent_id)] = "it was isolated again"
+            elif line.acts and agent.state.is_live:
+                notes.append(f"{agent.agent_id}: network {shown_mode(agent)}" + (f", {agent.network_note}" if agent.network_note else ""))
+        return m.ActView(agents=[str(i) for i in found.ids if i not in failed], failed=failed, excluded=found.excluded, notes=notes[:50])
+
+    # --- the guard and the record
+
+    async def _tell_guard(self, op: str, scope: str | list[str], by: str) -> dict[str, Any]:
+        return await asyncio.to_thread(self._parts.guard.call, op, scope=scope, cause="operator", by=by)
+
+    def _record(self, found: Plan, ids: list[str], reason: str, by: str) -> None:
+        self._parts.scribe.record(_entry(found, ids, reason, by, (), must=True))
+
+    async def _record_first(self, found: Plan, reason: str, by: str, contexts: tuple[str, ...] = ()) -> None:
+        entry = _entry(found, [str(i) for i in found.ids], reason, by, contexts, must=False)
+        await asyncio.to_thread(self._parts.scribe.record_first, entry)
+
+    def can(self, agent_id: AgentId) -> dict[str, str]:
+        """Rung -> "" when it is possible on this agent alone, else why not."""
+        state = self._parts.core.state
+        return {rung.value: why_not(state, rung, state.agents[agent_id]) for rung in Rung}
+
+
+def alive_in(state: EngineState, scope: Scope) -> list[AgentId]:
+    """Whom a kill of the scope means now; nobody once they have all ended."""
+    try:
+        return plan(state, Rung.KILL, scope).ids
+    except NotFound:
+        return []
+
+
+def _again(state: EngineState, found: Plan) -> Plan:
+    """The same rung over the same scope as it is now; empty once they have all ended."""
+    try:
+        return plan(state, found.rung, found.scope)
+    except NotFound:
+        return Plan(found.rung, found.scope, ())
+
+
+def _chunks(ids: list[AgentId]) -> list[list[AgentId]]:
+    """A line to the guard holds 4 KiB."""
+    return [ids[n : n + CHUNK] for n in range(0, len(ids), CHUNK)]
+
+
+def _entry(found: Plan, ids: list[str], reason: str, by: str, contexts: tuple[str, ...], *, must: bool) -> Record:
+    data = {"scope": found.scope.words(), "agents": ids[:CHUNK], "n": len(ids), "sessions": list(contexts), "reason": reason}
+    what = f"{found.rung} {found.scope.words()}: {len(ids)} agents" + (f", {reason}" if reason else "")
+    return Record(by, found.rung.value, what[:1000], verdict="ok", agent_id=ids[0] if ids else "", data=data, must=must)
+
+
+def shown_mode(agent: Agent) -> str:
+    """As every view shows it."""
+    return str(agent.effective_mode) if agent.network_enforced else "FULL, not enforced"
+
+
+def doubt_of(entry: Entry | None, rung: Rung) -> str:
+    """Why no kernel proof of a kill (or no whole freeze) is possible of what the guard holds so; empty when it is."""
+    if entry is None:
+        return "the guard does not hold it"
+    if rung is Rung.FREEZE:
+        frozen_whole = entry.leaf or entry.container_leaf or entry.container_id
+        return "" if frozen_whole else "it has no cgroup: its processes are stopped one by one"
+    if not Aim(entry.agent_id, Held(entry)).is_best_effort:
+        return ""
+    return CAN_LEAVE_NOTE if entry.can_leave else BEST_EFFORT_NOTE
+
+
+def preview_view(found: Plan, refused: str, pids: dict[AgentId, int]) -> v.LadderPreview:
+    """A plan as it is shown."""
+    lists = {t: [_shown(line) for line in found.lines if line.treatment is t] for t in Treatment}
+    acting = [line.agent for line in found.lines if line.acts]
+    named = sum(min(len(lines), v.NAMED) for lines in lists.values())
+    return v.LadderPreview(
+        action=found.rung,
+        reach=found.scope.reach,
+        target=found.scope.target,
+        words=_sentence(found, {t: len(lines) for t, lines in lists.items()}),
+        why_not=refused,
+        undone_by=found.rung.undone_by,
+        latches=found.latches,
+        counts=found.counts(),
+        processes=sum(pids.get(a.agent_id, 1) for a in acting),
+        containers=sum(bool(a.container_id) for a in acting),
+        egress=sum(_reaches(line) for line in found.lines if line.acts),
+        acts=lists[Treatment.CERTAIN][: v.NAMED],
+        best_effort=lists[Treatment.BEST_EFFORT][: v.NAMED],
+        excluded=lists[Treatment.EXCLUDED][: v.NAMED],
+        unnamed=len(found.lines) - named,
+    )
+
+
+def _shown(line: Line) -> v.LadderAgent:
+    agent = line.agent
+    return v.LadderAgent(
+        id=agent.agent_id,
+        name=agent.name,
+        session=agent.context_id,
+        control_level=agent.control_level,
+        state=agent.state,
+        why=line.why,
+        container=bool(agent.container_id),
+        egress=_reaches(line),
+    )
+
+
+def _reaches(line: Line) -> bool:
+    return not line.agent.network_enforced or line.agent.effective_mode is not NetworkMode.NONE
+
+
+def _sentence(found: Plan, counts: dict[Treatment, int]) -> str:
+    words = f"{found.rung} of {found.scope.words()}: {counts[Treatment.CERTAIN] + counts[Treatment.BEST_EFFORT]} agents"
+    if counts[Treatment.BEST_EFFORT]:
+        words += f", {counts[Treatment.BEST_EFFORT]} of them best effort"
+    if counts[Treatment.EXCLUDED]:
+        words += f"; {counts[Treatment.EXCLUDED]} left alone"
+    back = f"undone by {found.rung.undone_by}" if found.rung.undone_by else ("no way back" if found.rung is Rung.KILL else "")
+    latched = "latches: nothing starts until rearm" if found.latches else ""
+    return "; ".join(part for part in (words, back, latched) if part) + "."

@@ -1,0 +1,93 @@
+"""Routes of the ladder: a rung over any scope, its preview, and the older ones of one agent."""
+
+from __future__ import annotations
+
+import json
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from console.api import messages as m
+from console.api.ladder import LadderBody, ScopeBody
+from console.domain.agent import AGENT_ID
+from console.domain.errors import NotFound, UsageProblem
+from console.domain.kill import Receipt
+from console.domain.ladder import Reach, Rung, Scope
+from console.supervisor.answers import answer, asked_by, body_of
+from console.supervisor.gates import Handler
+from console.supervisor.ladder import LadderDesk
+
+
+def scope_from(body: ScopeBody) -> Scope:
+    """The scope a body describes. Raises UsageProblem."""
+    scope = Scope(Reach(body.reach), body.target)
+    scope.check()
+    return scope
+
+
+def receipt_answer(receipt: Receipt) -> Response:
+    """A receipt with the keys of DESIGN.md."""
+    return Response(json.dumps(receipt.as_json()), media_type="application/json")
+
+
+class LadderRoutes:
+    """Body in, one call, view out."""
+
+    def __init__(self, ladder: LadderDesk) -> None:
+        self._ladder = ladder
+
+    def get(self) -> list[tuple[str, Handler]]:
+        """Reads."""
+        return [("/api/ladder/preview", self._preview_by_query)]
+
+    def post(self) -> list[tuple[str, Handler]]:
+        """Acts, and the preview with a body."""
+        return [
+            ("/api/ladder", self._act),
+            ("/api/ladder/preview", self._preview),
+            ("/api/agents/{id}/kill", self._kill_agent),
+            ("/api/agents/{id}/{verb:str}", self._act_on_agent),
+        ]
+
+    async def _act(self, request: Request) -> Response:
+        body = await body_of(request, LadderBody)
+        return await self._do(Rung(body.action), scope_from(body.scope), body.reason, asked_by(request))
+
+    async def _do(self, rung: Rung, scope: Scope, reason: str, by: str) -> Response:
+        if rung is not Rung.KILL:
+            return answer(await self._ladder.act(rung, scope, reason, by))
+        if scope.reach is Reach.ALL and not reason.strip():
+            raise UsageProblem("A kill of everything needs a reason.", "Say why; it goes into the receipt and the remote order.")
+        return receipt_answer(await self._ladder.kill(scope, reason, by))
+
+    async def _preview(self, request: Request) -> Response:
+        body = await body_of(request, LadderBody)
+        return answer(await self._ladder.preview(Rung(body.action), scope_from(body.scope)))
+
+    async def _preview_by_query(self, request: Request) -> Response:
+        query = request.query_params
+        try:
+            rung, reach = Rung(query.get("action", "")), Reach(query.get("reach", ""))
+        except ValueError as error:
+            raise UsageProblem(
+                "A preview needs action (freeze, isolate, kill, thaw, reconnect) and reach (agent, tree, session, host, all).",
+                "For example: GET /api/ladder/preview?action=freeze&reach=all",
+            ) from error
+        return answer(await self._ladder.preview(rung, scope_from(ScopeBody(reach=reach.value, target=query.get("target", "")[:63]))))
+
+    async def _kill_agent(self, request: Request) -> Response:
+        return await self._on_agent(request, Rung.KILL)
+
+    async def _act_on_agent(self, request: Request) -> Response:
+        verb = request.path_params["verb"]
+        if verb not in tuple(Rung):
+            raise NotFound(f"There is no action {verb[:40]!r}.", f"Actions: {', '.join(Rung)}.")
+        return await self._on_agent(request, Rung(verb))
+
+    async def _on_agent(self, request: Request, rung: Rung) -> Response:
+        agent_id = request.path_params["id"]
+        if not AGENT_ID.match(agent_id):
+            raise NotFound(f"There is no agent {agent_id[:80]!r}.", "watchfloor fleet lists the agents.")
+        body = await body_of(request, m.ActBody)
+        scope = Scope(Reach.TREE if body.tree else Reach.AGENT, agent_id)
+        return await self._do(rung, scope, body.reason, asked_by(request))
