@@ -1,0 +1,122 @@
+"""What differs between two looks, and whether the agents of a session could have done it. Pure: no clock, no disk."""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterator
+
+from console.rollback.persistence.findings import Change, Entry, Finding, Report, Snapshot, Writers, short, shown
+
+LISTED = 500
+"""Findings of one report; more are counted."""
+SHOWN_LINES = 12
+SHOWN = 800
+_SECRET = re.compile(r"(?i)((?:token|passw(?:or)?d|secret|api[_-]?key|authorization|credential)s?[\"']?\s*[:=]\s*[\"']?)([^\s\"',}]{4,})")
+
+
+def diff(before: Snapshot | None, now: Snapshot) -> Iterator[tuple[Change, Entry | None, Entry]]:
+    """(change, as it was, as it is) of everything that is not as it was; what is gone comes as it was.
+
+    Without a snapshot to compare with, or where that one did not look at all of a root, what is new to us is ``unverified``.
+    """
+    old = {e.key: e for e in before.entries} if before is not None else {}
+    here = {e.key for e in now.entries}
+    for entry in now.entries:
+        was = old.get(entry.key)
+        if was is None:
+            known = before is not None and before.is_whole(entry.root)
+            yield (Change.ADDED if known else Change.UNVERIFIED), None, entry
+        elif was.mark != entry.mark:
+            yield Change.CHANGED, was, entry
+    for was in old.values():
+        if was.key not in here and now.is_whole(was.root):
+            yield Change.REMOVED, was, was
+
+
+def report(
+    context_id: str, before: Snapshot | None, now: Snapshot, who: Writers, doubts: tuple[str, ...] = (), not_looked: tuple[str, ...] = ()
+) -> Report:
+    """One session's report; what lies outside its workspace comes first."""
+    missing = () if before is not None or doubts else ("there is no baseline",)
+    cut = tuple(f"{shown(r.label, 80)}: {r.why}" for r in now.roots if not r.whole)
+    holes = (
+        tuple(f"{shown(r.label, 80)}: the baseline did not see all of it ({r.why})" for r in before.roots if not r.whole) if before else ()
+    )
+    found = [finding(change, was, it, who, now.path_of(it.root)) for change, was, it in diff(before, now)]
+    found.sort(key=lambda f: (f.root.startswith("session:"), f.root, f.path))
+    return Report(
+        context_id=context_id,
+        looked_at=now.taken_at,
+        baseline_at=before.taken_at if before is not None else None,
+        doubts=(*doubts, *missing, *cut, *holes),
+        findings=tuple(found[:LISTED]),
+        left_out=max(0, len(found) - LISTED),
+        not_looked=not_looked,
+    )
+
+
+def finding(change: Change, was: Entry | None, it: Entry, who: Writers, top: str) -> Finding:
+    """One difference in words that can be shown; ``it`` as it is now, or as it was when it is gone. ``top``: where its root lies."""
+    entry = None if change is Change.REMOVED else it
+    return Finding(
+        root=shown(it.root, 200),
+        path=shown(f"{top.rstrip('/')}/{it.path}"),
+        kind=it.kind,
+        change=change,
+        runs=it.runs,
+        what=it.what,
+        before_sha256=_digest(was),
+        after_sha256=_digest(entry),
+        uid=entry.uid if entry is not None else None,
+        mtime=entry.mtime if entry is not None else None,
+        size=entry.size if entry is not None else None,
+        excerpt=excerpt_of(entry.text, frozenset(was.lines) if was is not None else frozenset()) if entry is not None else "",
+        could_write=could_write(it, who),
+        note="; ".join(n for n in (shown(it.note), f"leads to {shown(it.target)}" if it.target else "", _turned(was, entry)) if n),
+    )
+
+
+def _digest(entry: Entry | None) -> str:
+    return entry.digest if entry is not None and not entry.digest.startswith("stamp:") else ""
+
+
+def _turned(was: Entry | None, entry: Entry | None) -> str:
+    if was is None or entry is None:
+        return ""
+    if was.what != entry.what:
+        return f"it was a {was.what}"
+    return "it can be executed now" if entry.executable and not was.executable else ""
+
+
+def could_write(entry: Entry, who: Writers) -> str:
+    """By the owner and mode of the file and of its folder, and by what the session's agents could see."""
+    if entry.root == f"session:{who.session}":
+        return "yes: it is in the session's workspace"
+    if not who.saw_host:
+        return "no: the session's agents saw their workspace alone"
+    if who.uid == 0:
+        return "yes: the session's agents ran as root"
+    if entry.uid == who.uid and entry.what != "link":
+        return f"yes: it belongs to uid {who.uid}, under which they ran"
+    folder_uid, folder_gid, folder_mode = entry.folder
+    if _may_write(who, folder_uid, folder_gid, folder_mode):
+        return f"yes: uid {who.uid}, under which they ran, may write its folder"
+    if entry.what == "file" and _may_write(who, entry.uid, entry.gid, entry.mode):
+        return f"yes: uid {who.uid}, under which they ran, may write it"
+    return f"no: they ran under uid {who.uid}, which may write neither it nor its folder"
+
+
+def _may_write(who: Writers, uid: int, gid: int, mode: int) -> bool:
+    if uid == who.uid:
+        return True  # an owner may give the right back to itself
+    return bool(mode & (stat.S_IWGRP if gid == who.gid else stat.S_IWOTH))
+
+
+def excerpt_of(text: bytes, known: frozenset[str]) -> str:
+    """The lines that are not known, escaped, with what looks like a credential masked, bounded."""
+    if b"\0" in text[:4096]:
+        return "(not text)"
+    new = [line for line in text.splitlines() if line.strip() and short(line) not in known]
+    words = "\n".join(_SECRET.sub(r"\1[masked]", shown(line, 160)) for line in new[:SHOWN_LINES])
+    return words[:SHOWN] + (f"\n… {len(new) - SHOWN_LINES} more lines" if len(new) > SHOWN_LINES else "")
