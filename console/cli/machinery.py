@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from console.cli.modules import become, folder_arguments
-from console.cli.options import Json, Reason, StateDir, new_app, verb_app
+from console.cli.options import Json, StateDir, new_app, verb_app
 
 keys_app = new_app("The keys that sign and release remote kill orders.", no_args_is_help=True)
 
@@ -20,11 +20,13 @@ def oneshot(verb: str, *arguments: str, state_dir: str | None, as_json: bool) ->
 @keys_app.command("init")
 def init(
     fleet: Annotated[str | None, typer.Option("--fleet", metavar="NAME", help="Fleet the keys are for.")] = None,
+    quorum: Annotated[int, typer.Option("--quorum", metavar="N", help="Distinct keys an un-kill takes; N keys are made.")] = 1,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
     """Make this instance's keys, and write the signed baseline to the bucket when one is configured."""
-    return oneshot("keys", "init", *(["--fleet", fleet] if fleet else []), state_dir=state_dir, as_json=as_json)
+    more = [*(["--fleet", fleet] if fleet else []), "--quorum", str(quorum)]
+    return oneshot("keys", "init", *more, state_dir=state_dir, as_json=as_json)
 
 
 @keys_app.command("show")
@@ -40,17 +42,20 @@ def rotate(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 
 def release(
-    reason: Reason,
+    reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why it is safe to run again; recorded in the release.")] = "",
+    review: Annotated[bool, typer.Option("--review", help="Show what a release would end, and sign nothing.")] = False,
     order: Annotated[
         str | None, typer.Option("--order", metavar="ORDER", help="GENERATION:sha256:HASH as you reviewed it; without: asked for.")
     ] = None,
+    key: Annotated[list[str] | None, typer.Option("--key", metavar="FILE", help="A private key kept elsewhere; repeatable.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask; the order must then be named with --order.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
     """Sign the end of the remote kill order; then rearm each host."""
-    more = [*(["--order", order] if order else []), *(["--yes"] if yes else [])]
-    return oneshot("release", "--reason", reason, *more, state_dir=state_dir, as_json=as_json)
+    more = [*(["--review"] if review else []), *(["--order", order] if order else []), *(["--yes"] if yes else [])]
+    more += [word for file in key or [] for word in ("--key", file)]
+    return oneshot("release", f"--reason={reason}", *more, state_dir=state_dir, as_json=as_json)
 
 
 def doctor(state_dir: StateDir = None, as_json: Json = False) -> int:

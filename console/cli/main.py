@@ -88,6 +88,12 @@ def _receipt(_: str) -> typer.Typer:
     return receipt.app
 
 
+def _watch(_: str) -> typer.Typer:
+    from console.cli import watch
+
+    return watch.app
+
+
 def _demo(_: str) -> typer.Typer:
     from console.cli import try_out
 
@@ -102,12 +108,14 @@ VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "freeze": _act,
     "thaw": _act,
     "isolate": _act,
+    "reconnect": _act,
     "kill": _act,
     "panic": _panic,
     "panic-button": _windows,
     "rearm": _switch,
     "release": _machinery,
     "status": _switch,
+    "watch": _watch,
     "allowlist": _allowlist,
     "rollback": _rollback,
     "audit": _audit,

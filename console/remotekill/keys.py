@@ -127,6 +127,20 @@ def load_signers(keys_dir: Path) -> list[Signer]:
     return [_load_private(keys_dir / f"{kid}.key", kid) for kid in keys.keys if (keys_dir / f"{kid}.key").exists()]
 
 
+def load_key_files(paths: Iterable[Path], keys: KeySet) -> list[Signer]:
+    """Private keys from wherever they are kept (a stick, another operator's folder). UsageProblem for one that the fleet does not trust."""
+    found = []
+    for path in paths:
+        private = _read_private(path)
+        kid = kid_of(private.public_key().public_bytes_raw())
+        if kid not in keys.keys:
+            raise UsageProblem(
+                f"The fleet {keys.fleet} does not trust the key {kid} of {path}.", "'watchfloor keys show' lists those it does."
+            )
+        found.append(Signer(kid, private))
+    return found
+
+
 def take_epoch(keys_dir: Path, known: Iterable[int] = ()) -> int:
     """The next epoch to sign: above every known one and every one taken here before. Durably taken before it is used.
 
@@ -143,6 +157,13 @@ def take_epoch(keys_dir: Path, known: Iterable[int] = ()) -> int:
 
 
 def _load_private(path: Path, kid: str) -> Signer:
+    private = _read_private(path)
+    if kid_of(private.public_key().public_bytes_raw()) != kid:
+        raise ConsoleError(f"The private key {path} is not the one its name says.", "Restore it, or rotate the key.")
+    return Signer(kid, private)
+
+
+def _read_private(path: Path) -> Ed25519PrivateKey:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
@@ -152,9 +173,9 @@ def _load_private(path: Path, kid: str) -> Signer:
             private = serialization.load_pem_private_key(file.read(_LIMIT), password=None)
     except (OSError, ValueError, TypeError, UnsupportedAlgorithm, binascii.Error) as error:
         raise ConsoleError(f"The private key {path} cannot be read.", "Restore it, or rotate the key.") from error
-    if not isinstance(private, Ed25519PrivateKey) or kid_of(private.public_key().public_bytes_raw()) != kid:
-        raise ConsoleError(f"The private key {path} is not the one its name says.", "Restore it, or rotate the key.")
-    return Signer(kid, private)
+    if not isinstance(private, Ed25519PrivateKey):
+        raise ConsoleError(f"The private key {path} is not an Ed25519 key.", "Name another file.")
+    return private
 
 
 def _new_key(keys_dir: Path) -> tuple[Signer, bytes]:

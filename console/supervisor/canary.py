@@ -10,18 +10,32 @@ from contextlib import suppress
 from pathlib import Path
 
 from console.domain.errors import ConsoleError
+from console.supervisor.light import LIMIT_S, Flight
 from console.supervisor.parts import Parts
 
 BY = "canary"
-LIMIT_S = 6.0
 
 
-def fly_canary(parts: Parts) -> tuple[bool, str]:
-    """(proven, words). Blocks; leaves nothing behind. It takes the same ticket, leaf and kill as any agent."""
+def fly_canary(parts: Parts) -> Flight:
+    """Blocks; leaves nothing behind; never raises what a guard or the kernel does. It takes the same ticket, leaf and kill as any agent."""
+    try:
+        guard_pid = int(parts.guard.call("status").get("pid") or 0)
+        proven, words, ms = _fly(parts)
+    except ConsoleError as error:
+        guard_pid, proven, words, ms = 0, False, f"the canary was not killed: {error}", None
+    return Flight(proven, words, ms, guard_pid, time.time(), time.monotonic())
+
+
+def _fly(parts: Parts) -> tuple[bool, str, float | None]:
     agent_id = f"canary-{secrets.token_hex(4)}"
     guard = parts.guard
     ticket = guard.call("ticket", agent_id=agent_id, kind="process", control_level="managed")
-    bird = _hatch(parts)
+    try:
+        bird = _hatch(parts)
+    except OSError as error:
+        with suppress(ConsoleError):
+            guard.call("forget", agent_id=agent_id)
+        return False, f"the canary could not be started: {error}", None
     try:
         if ticket.get("leaf"):
             Path(str(ticket["leaf"]), "cgroup.procs").write_text(str(bird.pid))
@@ -31,10 +45,10 @@ def fly_canary(parts: Parts) -> tuple[bool, str]:
         kill_id = str(guard.call("halt", scope=[agent_id], reason="canary of the armed light", by=BY)["kill_id"])
         with suppress(subprocess.TimeoutExpired):
             bird.wait(LIMIT_S)
-        ms = (time.monotonic() - began) * 1000
-        return _judge(parts, kill_id, ms, bird.returncode is not None)
+        ms = (time.monotonic() - began) * 1000 if bird.returncode is not None else None
+        return _judge(parts, kill_id, ms)
     except (OSError, ValueError) as error:
-        return False, f"the canary could not be flown: {error}"
+        return False, f"the canary could not be flown: {error}", None
     finally:
         bird.kill()  # our own child, by its pid, if the guard did not
         bird.wait()
@@ -53,7 +67,8 @@ def _hatch(parts: Parts) -> subprocess.Popen[bytes]:
     )
 
 
-def _judge(parts: Parts, kill_id: str, ms: float, is_dead: bool) -> tuple[bool, str]:
+def _judge(parts: Parts, kill_id: str, ms: float | None) -> tuple[bool, str, float | None]:
+    """Both must say so: the guard's proof, and the parent that reaped it."""
     until = time.monotonic() + LIMIT_S
     while time.monotonic() < until:
         seen = parts.guard.call("progress", kill_id=kill_id)
@@ -61,7 +76,7 @@ def _judge(parts: Parts, kill_id: str, ms: float, is_dead: bool) -> tuple[bool, 
             with suppress(OSError):
                 (parts.places.guard_dir / "receipts" / f"{kill_id}.json").unlink()
             # in user mode it has the guard's uid: best effort for the guard, but it is our own child and ``wait`` saw its end
-            proven = seen.get("total") == 1 and (seen.get("proven") == 1 or (is_dead and seen.get("best_effort") == 1))
-            return proven, f"canary dead in {ms:.0f} ms" if proven else "the canary's end was NOT proven"
+            proven = ms is not None and seen.get("total") == 1 and (seen.get("proven") == 1 or seen.get("best_effort") == 1)
+            return proven, f"canary dead in {ms:.0f} ms" if proven and ms is not None else "the canary's end was NOT proven", ms
         time.sleep(0.1)
-    return False, "the guard did not finish the canary's kill"
+    return False, "the guard did not finish the canary's kill", ms

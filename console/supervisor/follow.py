@@ -16,7 +16,7 @@ from console.domain import event as e
 from console.domain.agent import AgentId, ControlLevel, SandboxKind, SourceReport
 from console.domain.errors import ConsoleError, NotRecorded
 from console.killswitch.durable import Damaged, read_sealed
-from console.sandbox.interface import Availability
+from console.supervisor import light
 from console.supervisor.canary import fly_canary
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
@@ -28,7 +28,6 @@ from console.supervisor.witness import keep_watch
 log = logging.getLogger(__name__)
 _TROUBLE = (ConsoleError, OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SQLAlchemyError)
 FLUSH_S = 0.1
-CANARY_S = 60.0
 CANARY_RETRY_S = 2.0
 LATCH_S = 3.0
 
@@ -39,11 +38,9 @@ class Follower:
     def __init__(self, parts: Parts, stop: StopDesk) -> None:
         self._parts, self._stop = parts, stop
         self.guard_status: dict[str, Any] = {}
-        self.guard_at = 0.0
+        self.gauges = light.Gauges(canary_s=parts.options.canary_s, engine_wanted=bool(parts.options.engine_socket))
         self._reports: tuple[SourceReport, ...] = ()
-        self._canary: tuple[float, bool, str] | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._docker: Availability | None = None
         self._latch_seen: float | None = None
 
     def start(self) -> None:
@@ -69,8 +66,12 @@ class Follower:
     async def _engines(self) -> None:
         """Whether the engine answers, asked in a thread: a hung engine never holds up the loop."""
         while True:
-            self._docker = await asyncio.to_thread(self._parts.sandboxes[SandboxKind.DOCKER].available)
-            await asyncio.sleep(5.0)
+            found = await asyncio.to_thread(self._parts.sandboxes[SandboxKind.DOCKER].available)
+            seen = self.gauges
+            seen.engine_ok, seen.engine_words, seen.engine_wanted = found.ok, found.reason, seen.engine_wanted or found.ok
+            if found.ok:
+                seen.engine_tick, seen.engine_at = time.monotonic(), time.time()
+            await asyncio.sleep(light.ENGINE_PERIOD_S)
 
     def stop(self) -> None:
         """Ends them."""
@@ -126,7 +127,7 @@ class Follower:
                     await self._count()
                 await self.look_at_guard()
             except ConsoleError as error:
-                self.guard_status = {"ok": False, "error": str(error)}
+                self.guard_status = self.gauges.guard = {"ok": False, "error": str(error)}
                 await self._revive(str(error))
             await asyncio.sleep(0.25)
 
@@ -153,7 +154,8 @@ class Follower:
         """One status of the guard's, and what follows from it."""
         parts = self._parts
         status = await asyncio.to_thread(parts.guard.call, "status")
-        self.guard_status, self.guard_at = status, time.time()
+        self.guard_status = self.gauges.guard = status
+        self.gauges.guard_tick = time.monotonic()
         parts.core.post(e.FrozenSetChanged(*now(), await asyncio.to_thread(self._frozen, status)))
         kill = status.get("kill") or {}
         self._believe_the_latch(status)
@@ -220,30 +222,36 @@ class Follower:
 
     async def _canaries(self) -> None:
         """The armed light by doing: a canary process in a leaf of its own is killed and proven gone."""
+        seen, state = self.gauges, self._parts.core.state
         while True:
-            if not self._parts.core.state.killed and not self._parts.core.state.soft_stop:
-                try:
-                    proven, words = await asyncio.to_thread(fly_canary, self._parts)
-                    self._canary = (time.time(), proven, words)
-                except ConsoleError as error:
-                    self._canary = (time.time(), False, str(error))
-            proven = self._canary is not None and self._canary[1]
-            await asyncio.sleep(CANARY_S if proven else CANARY_RETRY_S)
+            if not state.killed and not state.soft_stop:
+                seen.flight = await asyncio.to_thread(fly_canary, self._parts)
+            flown = time.monotonic()
+            wait = seen.canary_s if seen.flight is not None and seen.flight.proven else min(CANARY_RETRY_S, seen.canary_s)
+            while time.monotonic() - flown < wait and not self._is_new_guard():
+                await asyncio.sleep(0.25)
+
+    def _is_new_guard(self) -> bool:
+        """A guard that took over has proven nothing yet: its canary flies at once."""
+        flight, pid = self.gauges.flight, self.guard_status.get("pid")
+        return flight is not None and flight.proven and bool(pid) and pid != flight.guard_pid
 
     def source_views(self) -> list[m.SourceView]:
         """What each source sees, or why it cannot look."""
         return [m.SourceView(source=r.source, available=r.available, reason=r.reason, sees=len(r.sightings)) for r in self._reports]
 
-    def paths(self) -> list[m.PathView]:
-        """The ways this host can be stopped, each with its proof and its age."""
-        paths = [self._local_path(), self._engine_path()]
-        remote = self._parts.remote
-        if remote is None or remote.poller is None:
+    def armed(self) -> m.ArmedView:
+        """The armed light now: every way this host can be stopped, its proof and its age."""
+        state, tick, remote = self._parts.core.state, time.monotonic(), self._parts.remote
+        self.gauges.engine_wanted |= any(state.agents[i].sandbox == SandboxKind.DOCKER for i in state.live)
+        local = light.local_path(self.gauges, tick)
+        paths = [local, light.engine_path(self.gauges, tick, local)]
+        if remote is None:
             paths.append(m.PathView(name="remote", state="not_configured", detail="no bucket is set"))
         else:
-            paths.append(remote.path_view())
+            paths.append(remote.path_view(self.guard_status.get("lease_left_s")))
         paths.append(self._secrets_path())
-        return paths
+        return light.armed_view(paths, killed=state.killed, soft_stop=state.soft_stop)
 
     def _secrets_path(self) -> m.PathView:
         """Whether a rotation can be carried out: the key set is read back from where it is kept, now."""
@@ -253,35 +261,6 @@ class Follower:
         except ConsoleError as error:
             return m.PathView(name="secrets", state="in_doubt", detail=str(error), facts=facts)
         return m.PathView(name="secrets", state="proven", detail="written and read back", checked_at=time.time(), facts=facts)
-
-    def _local_path(self) -> m.PathView:
-        status, age = self.guard_status, time.time() - self.guard_at
-        caps = status.get("caps") or {}
-        facts = [("By", str(caps.get("cgroup") or caps.get("why") or "unknown")[:60]), ("Agents", str(status.get("agents", "?")))]
-        if self._canary is not None:
-            facts.insert(0, ("How", self._canary[2][:60]))
-        fresh = bool(status.get("ok")) and age < 3
-        proven = fresh and self._canary is not None and self._canary[1] and time.time() - self._canary[0] < 2 * CANARY_S + 10
-        detail = "canary killed and proven gone" if proven else str(status.get("error") or "no canary was proven yet")
-        at = self._canary[0] if self._canary else None
-        return m.PathView(name="local", state="proven" if proven else "in_doubt", detail=detail, checked_at=at, worst_s=5.0, facts=facts)
-
-    def _engine_path(self) -> m.PathView:
-        docker = self._docker
-        if docker is None:
-            return m.PathView(name="engine", state="in_doubt", detail="not looked at yet")
-        if not docker.ok:
-            return m.PathView(name="engine", state="unavailable", detail=f"not available, because {docker.reason}")
-        engine = self.guard_status.get("engine") or {}
-        facts = [(str(k), str(v)[:60]) for k, v in list(engine.items())[:4]]
-        return m.PathView(
-            name="engine",
-            state="proven" if engine.get("state") == "ok" else "in_doubt",
-            detail="cgroup first, then the engine",
-            checked_at=self.guard_at,
-            worst_s=5.0,
-            facts=facts,
-        )
 
 
 def _release(waiting: list[asyncio.Future[None]], ok: bool) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO, Any
 
 from console.api import messages as m
 from console.domain.errors import Conflict, ConsoleError, NotFound
@@ -16,13 +18,18 @@ from console.domain.kill import Receipt
 from console.remotekill.document import Junk, KeySet, KillOrder, kill_document, order_of, parse
 from console.remotekill.keys import PUBLIC_FILE, load_keys, load_signers
 from console.remotekill.machine import Effect, Mode
-from console.remotekill.poller import Poller
+from console.remotekill.poller import Poller, PollerStatus
+from console.remotekill.state_file import hold_state
 from console.remotekill.store import RemoteStore, now_text
 from console.remotekill.writing import RemoteWrite
 from console.settings.options import RemoteOptions
+from console.supervisor.light import CLOCK_OFF_S, LOCAL_WORST_S
 
 log = logging.getLogger(__name__)
-WORST_SECOND_LOOK_S = 6.0
+READ_S = 5.0
+"""Deadline of one look at the object."""
+TURN_S = 0.2
+ROSTER_S = 60.0
 
 
 class RemoteDesk:
@@ -31,23 +38,46 @@ class RemoteDesk:
     def __init__(self, options: RemoteOptions, keys_dir: Path, state_file: Path, host: str, stand_in: bool) -> None:
         self.options, self.host, self._keys_dir, self._stand_in = options, host, keys_dir, stand_in
         self.keys = _keys(keys_dir, options.fleet)
-        self.store = RemoteStore(options.bucket, options.key, options.endpoint or None)
+        self.store = RemoteStore(options.bucket, options.key, options.endpoint or None, read_deadline_s=READ_S)
         self._state_file = state_file
         self.poller: Poller | None = None
+        self._turn: IO[bytes] | None = None
+        self._ending = threading.Event()
+        self._waiter: threading.Thread | None = None
         self._keys_seen = 0
         self.own_documents: set[str] = set()
         """SHA-256 of the kills this process wrote: read back, they are no new order."""
         self.hosts: list[m.HostView] = []
         self.generation = 0
         """The kill generation whose receipts are watched; 0: none."""
+        self._watched = (0, 0.0)
+        self._roster: tuple[float, list[str]] = (float("-inf"), [])
 
     def start(self, on_effect: Callable[[Effect], None], lease_left_s: float) -> None:
-        """Starts the poller; with a valid lease of the guard's this is not a fresh start."""
+        """Starts the poller; with a valid lease of the guard's this is not a fresh start. Where ``watch`` polls, its turn ends first."""
+        if not self._begin(on_effect, lease_left_s):
+            # The lease that is left now may be over when the turn comes: then it is a fresh start.
+            self._waiter = threading.Thread(target=self._await_turn, args=(on_effect,), name="remotekill-turn", daemon=True)
+            self._waiter.start()
+
+    def _begin(self, on_effect: Callable[[Effect], None], lease_left_s: float) -> bool:
+        self._turn = self._turn or hold_state(self._state_file)
+        if self._turn is None:
+            return False
         lease = LEASE_S if self.options.lease == "stop" else 10 * 365 * 86400.0
         self.poller = Poller(
             self.store, self._state_file, self.keys, on_effect, period_s=self.options.poll_s, lease_s=lease, lease_left_s=lease_left_s
         )
         self.poller.start()
+        return True
+
+    def _await_turn(self, on_effect: Callable[[Effect], None]) -> None:
+        while not self._ending.wait(TURN_S):
+            try:
+                if self._begin(on_effect, 0.0):
+                    return
+            except OSError as error:
+                log.warning("the state of the remote kill channel cannot be locked: %s", error)
 
     def reload_keys(self) -> None:
         """Takes over a changed public key set (``watchfloor keys``), so that no restart is needed."""
@@ -60,11 +90,16 @@ class RemoteDesk:
             self.keys = _keys(self._keys_dir, self.options.fleet)
             self.poller.use_keys(self.keys)
 
-    def stop(self) -> None:
+    def stop(self, timeout_s: float = 2.0) -> None:
         """Ends poller and connections; nothing is lifted."""
+        self._ending.set()
+        if self._waiter is not None:
+            self._waiter.join(2 * TURN_S + 1)
         if self.poller is not None:
-            self.poller.stop()
+            self.poller.stop(timeout_s)
         self.store.close()
+        if self._turn is not None:
+            self._turn.close()
 
     def latched(self) -> list[str]:
         """Remote orders this host obeys now."""
@@ -103,56 +138,107 @@ class RemoteDesk:
         return str(order) if isinstance(content, KillOrder) else ""
 
     def answer_order(self, order: str, receipt: Receipt) -> str:
-        """Writes this host's receipt under the order's generation; "" when read back, else what went wrong."""
+        """Writes this host's receipt under the order's generation; "" when it is there, else what went wrong.
+
+        It is written once: where the same kill was answered already, by ``watch`` or before a restart, that answer stands.
+        """
         generation = int(order.split(":", 1)[0])
         self.generation = generation
         short = receipt.as_json() | {"host": self.host}
         for target in short["targets"]:
             target["evidence"] = {k: v for k, v in target["evidence"].items() if k in ("populated", "inode", "container")}
         written = self.store.write_receipt(generation, self.host, json.dumps(short, default=str))
+        if written.already and not written.ok and self._answered(generation) == receipt.kill_id:
+            return ""
         return "" if written.ok else written.detail
 
+    def _answered(self, generation: int) -> str:
+        """The kill id of the receipt that lies there under this host's name."""
+        found, _ = self.store.receipts(generation)
+        return next((str((entry.receipt or {}).get("kill_id", "")) for entry in found if entry.host == self.host), "")
+
     def look_at_hosts(self) -> None:
-        """Reads who answered the live order."""
-        if not self.generation:
+        """Reads who answered the live order, and who of the fleet is silent."""
+        generation, tick = self.generation, time.monotonic()
+        if not generation:
             return
-        found, trouble = self.store.receipts(self.generation)
-        views = []
-        for entry in found:
-            body = entry.receipt or {}
-            zero = body.get("verified_zero")
-            views.append(
-                m.HostView(
-                    host=entry.host,
-                    acknowledged=entry.receipt is not None,
-                    verified_zero=zero if isinstance(zero, bool) else None,
-                    survivors=len(body["survivors"]) if isinstance(body.get("survivors"), list) else None,
-                    at=body.get("pressed_at") if isinstance(body.get("pressed_at"), int | float) else None,
-                    detail=entry.why or str(body.get("kill_id", ""))[:64],
-                )
-            )
+        if self._watched[0] != generation:
+            self._watched = (generation, tick)
+        found, trouble = self.store.receipts(generation)
+        views = [_host_view(entry.host, entry.receipt, entry.why) for entry in found]
+        silent = sorted({*self.options.hosts, *self._known_hosts(tick), self.host} - {entry.host for entry in found})
+        words = f"silent for {tick - self._watched[1]:.0f} s"
+        views += [m.HostView(host=host, acknowledged=False, detail=words) for host in silent]
         if trouble:
             views.append(m.HostView(host="(bucket)", acknowledged=False, detail=trouble))
         self.hosts = views
 
-    def path_view(self) -> m.PathView:
-        """The card of the remote path."""
-        assert self.poller is not None
-        status = self.poller.status()
+    def _known_hosts(self, tick: float) -> list[str]:
+        """Hosts that answered an earlier order: whoever did once is missed when silent."""
+        if tick - self._roster[0] > ROSTER_S:
+            known, trouble = self.store.hosts_ever()
+            self._roster = (tick, known) if not trouble else self._roster
+        return self._roster[1]
+
+    def path_view(self, guard_lease_s: float | None) -> m.PathView:
+        """The card of the remote path. ``guard_lease_s``: what the guard says is left; None: it holds no lease."""
+        how = "the kill file read whole with this host's credentials, its signatures checked"
+        worst = self.options.poll_s + READ_S + LOCAL_WORST_S
+        view = m.PathView(name="remote", state="in_doubt", how=how, period_s=self.options.poll_s, worst_s=worst)
+        if self.poller is None:
+            return view.model_copy(update={"detail": "another process still polls with this state (watchfloor watch)"})
+        status, off = self.poller.status(), self.store.clock_off()
+        doubts = self._doubts(status, guard_lease_s, off)
         age = "never" if status.good_age_s is None else f"{status.good_age_s:.0f} s ago"
-        facts = [
-            ("Generation", str(status.generation or "none")),
-            ("Epoch", str(status.epoch)),
-            ("Last good read", age),
-            ("Lease", f"{status.lease_left_s:.0f} s of {LEASE_S:.0f} s left"),
-        ]
-        if self._stand_in:
-            facts[3] = ("Stand-in", self.options.endpoint)
-        detail = status.detail or ("read with current credentials" if status.good else "no good signed read yet")
-        checked = None if status.answer_age_s is None else time.time() - status.answer_age_s
-        state = "proven" if status.good and status.mode is not Mode.SOFT else "in_doubt"
-        worst = self.options.poll_s + 5 + WORST_SECOND_LOOK_S
-        return m.PathView(name="remote", state=state, detail=detail, checked_at=checked, worst_s=worst, facts=facts)  # type: ignore[arg-type]
+        beat = "never" if status.answer_age_s is None else f"{status.answer_age_s:.0f} s ago"
+        lease = "alarm only" if self.options.lease == "alarm" else f"{guard_lease_s or 0:.0f} s of {LEASE_S:.0f} s left"
+        facts = [("Last good read", age), ("Poller answered", beat), ("Lease", lease)]
+        facts.append(
+            ("Stand-in", self.options.endpoint) if self._stand_in else ("Clock", "unknown" if off is None else f"off by {off[0]:.0f} s")
+        )
+        proven = f"read with current credentials, generation {status.generation}, epoch {status.epoch}"
+        return view.model_copy(
+            update={
+                "state": "in_doubt" if doubts else "proven",
+                "detail": "; ".join(doubts) or proven,
+                "checked_at": None if status.good_age_s is None else time.time() - status.good_age_s,
+                "facts": facts,
+                "proof_age_s": _rounded(status.good_age_s),
+                "heartbeat_age_s": _rounded(status.answer_age_s),
+                "lease_left_s": None if self.options.lease == "alarm" else guard_lease_s,
+                "clock_off_s": None if off is None else off[0],
+            }
+        )
+
+    def _doubts(self, status: PollerStatus, guard_lease_s: float | None, off: tuple[float, float] | None) -> list[str]:
+        doubts = []
+        if not status.running:
+            doubts.append("the poller does not run")
+        if not status.good or status.mode is Mode.SOFT:
+            doubts.append(status.detail or "no good signed read yet")
+        if self.options.lease == "stop" and not guard_lease_s and status.mode is Mode.ARMED:
+            doubts.append("the guard holds no lease of this channel")
+        if off is not None and abs(off[0]) > CLOCK_OFF_S:
+            doubts.append(f"this host's clock is off by {off[0]:.0f} s from the bucket's")
+        return doubts
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)
+
+
+def _host_view(host: str, receipt: dict[str, Any] | None, why: str) -> m.HostView:
+    """A host's word, field by field: hostile until it has the right type."""
+    body = receipt or {}
+    zero, survivors, at = body.get("verified_zero"), body.get("survivors"), body.get("pressed_at")
+    return m.HostView(
+        host=host,
+        acknowledged=receipt is not None,
+        verified_zero=zero if isinstance(zero, bool) else None,
+        survivors=len(survivors) if isinstance(survivors, list) else None,
+        at=at if isinstance(at, int | float) else None,
+        detail=why or str(body.get("kill_id", ""))[:64],
+    )
 
 
 def _keys(keys_dir: Path, fleet: str) -> KeySet:

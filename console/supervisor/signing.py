@@ -1,0 +1,184 @@
+"""``watchfloor keys | release``: the keys of a fleet, its first baseline, and the signed end of exactly the kill that was reviewed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from console.domain.errors import Conflict, ConsoleError, UsageProblem
+from console.remotekill.document import KeySet, Signer, baseline_document
+from console.remotekill.keys import KeysShown, init_keys, load_key_files, load_keys, load_signers, rotate_keys, show_keys, take_epoch
+from console.remotekill.release import Review, make_release, review
+from console.remotekill.state_file import load_state
+from console.remotekill.store import RemoteStore, now_text
+from console.settings.options import Options, load_options
+from console.settings.places import Places
+
+
+def show(given: argparse.Namespace, data: dict[str, Any], lines: list[str]) -> None:
+    """Words, or one JSON object with --json."""
+    print(json.dumps({"schema_version": 1} | data, default=str) if given.json else "\n".join(lines))
+
+
+def keys_arguments(parser: argparse.ArgumentParser) -> None:
+    """What ``keys`` takes."""
+    parser.add_argument("action", choices=("init", "show", "rotate"))
+    parser.add_argument("--fleet")
+    parser.add_argument("--quorum", type=int, default=1, help="how many distinct keys an un-kill takes (init)")
+
+
+def release_arguments(parser: argparse.ArgumentParser) -> None:
+    """What ``release`` takes."""
+    parser.add_argument("--reason", default="")
+    parser.add_argument("--review", action="store_true", help="show what a release would release, and sign nothing")
+    parser.add_argument("--order", help="generation:sha256:... as you reviewed it; refused when the file is another")
+    parser.add_argument(
+        "--key", action="append", default=[], metavar="FILE", help="a private key besides those of this instance; repeatable"
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask; the order must then be named with --order")
+
+
+def _store(options: Options) -> RemoteStore:
+    remote = options.remote
+    if not remote.bucket:
+        raise ConsoleError("Remote kill is not configured: no bucket is set.", "Start the supervisor once with --remote-bucket NAME.")
+    return RemoteStore(remote.bucket, remote.key, remote.endpoint or None)
+
+
+# --- keys
+
+
+def keys(places: Places | None, given: argparse.Namespace) -> int:
+    """init, show or rotate."""
+    assert places is not None
+    options = load_options(places.settings_file)
+    note = ""
+    if given.action == "init":
+        shown = _init(places, options, given.fleet or options.remote.fleet, given.quorum)
+        note = _baseline(places, options)
+    elif given.action == "rotate":
+        shown = rotate_keys(places.keys_dir)
+    else:
+        shown = show_keys(places.keys_dir)
+    data = {
+        "fleet": shown.fleet,
+        "quorum": shown.quorum,
+        "kids": shown.kids,
+        "signing": shown.signing,
+        "public_file": str(shown.public_file),
+    }
+    lines = [f"fleet {shown.fleet}, quorum {shown.quorum}", *(f"key {kid}" for kid in shown.kids), f"hosts trust {shown.public_file}"]
+    show(given, data | {"baseline": note}, lines + ([note] if note else []))
+    return 0
+
+
+def _init(places: Places, options: Options, fleet: str, quorum: int) -> KeysShown:
+    """The first keys; where some are already only the missing baseline is written."""
+    try:
+        return init_keys(places.keys_dir, fleet, quorum)
+    except Conflict:
+        if not options.remote.bucket:
+            raise
+        return show_keys(places.keys_dir)
+
+
+def _baseline(places: Places, options: Options) -> str:
+    if not options.remote.bucket:
+        return "no bucket is set: the signed baseline is written by 'keys init' once one is"
+    body = baseline_document(
+        fleet=options.remote.fleet,
+        epoch=take_epoch(places.keys_dir),
+        reason="baseline",
+        actor=f"uid {os.geteuid()}",
+        issued_at=now_text(),
+        signers=load_signers(places.keys_dir),
+    )
+    with closing(_store(options)) as store:
+        written = store.write_baseline(body, 0)
+    if not written.ok:
+        raise ConsoleError(
+            f"The baseline was not written: {written.detail}.", "Look at the object in the bucket; 'release' ends a live kill."
+        )
+    return f"signed baseline written, {written.detail}"
+
+
+# --- release
+
+
+def release(places: Places | None, given: argparse.Namespace) -> int:
+    """Shows what is live, and signs the end of exactly that."""
+    assert places is not None
+    if not given.review and not given.reason.strip():
+        raise UsageProblem("A release needs a reason.", "Say with --reason why it is safe to run again; --review only looks.")
+    options = load_options(places.settings_file)
+    trusted = load_keys(places.keys_dir)
+    with closing(_store(options)) as store:
+        # 1. What lies there now is reviewed and released: generation and content hash, and each earlier kill since the last release.
+        state, _ = load_state(places.state_dir / "remote-state.json")
+        reviewed = review(store, trusted, [str(order) for order in state.latched])
+        signers = _signers(places, trusted, given.key)
+        if given.review:
+            show(given, _facts(reviewed, trusted, signers), _words(reviewed, trusted, signers))
+            return 0
+        _agree(given, reviewed, _words(reviewed, trusted, signers))
+        # 2. Signed with a number above every one that was ever used.
+        epoch = take_epoch(places.keys_dir, [state.epoch])
+        body = make_release(reviewed, trusted, signers, epoch=epoch, reason=given.reason, actor=f"uid {os.geteuid()}")
+        # 3. Written over exactly that generation: a kill that lands in between makes it fail.
+        written = store.write_release(body, reviewed.generation)
+    if not written.ok:
+        raise Conflict(f"The release was not written: {written.detail}.", "Review the file again: watchfloor release --review")
+    orders = [str(order) for order in reviewed.orders]
+    words = [f"released {order}" for order in orders]
+    words += [written.detail, "Each host stays killed locally until: watchfloor rearm --reason ..."]
+    show(given, {"released": orders, "generation": written.generation, "epoch": epoch, "trouble": reviewed.trouble}, words)
+    return 0
+
+
+def _signers(places: Places, trusted: KeySet, files: list[str]) -> list[Signer]:
+    """The keys of this instance and the key files given, each once."""
+    found = {s.kid: s for s in [*load_signers(places.keys_dir), *load_key_files([Path(f) for f in files], trusted)]}
+    return list(found.values())
+
+
+def _facts(seen: Review, trusted: KeySet, signers: list[Signer]) -> dict[str, Any]:
+    return {
+        "order": str(seen.order),
+        "generation": seen.generation,
+        "reason": seen.reason,
+        "actor": seen.actor,
+        "orders": [str(order) for order in seen.orders],
+        "trouble": seen.trouble,
+        "fleet": trusted.fleet,
+        "quorum": trusted.quorum,
+        "signing": [s.kid for s in signers],
+    }
+
+
+def _words(seen: Review, trusted: KeySet, signers: list[Signer]) -> list[str]:
+    lines = [f"Kill file {seen.order}", f"  reason: {ascii(seen.reason)}", f"  actor: {ascii(seen.actor)}", "A release would end:"]
+    lines += [f"  {order}" for order in seen.orders]
+    if seen.trouble:
+        lines.append(f"  (the kill log could not be read: {seen.trouble}; an earlier order may be missing here, and then stays latched)")
+    at_hand = ", ".join(s.kid for s in signers) or "none"
+    lines.append(f"Fleet {trusted.fleet}: {trusted.quorum} keys needed; at hand: {at_hand}")
+    return lines
+
+
+def _agree(given: argparse.Namespace, seen: Review, words: list[str]) -> None:
+    """The operator names what was reviewed: the whole order, or, asked at once, its generation."""
+    if given.order and given.order != str(seen.order):
+        raise Conflict(f"The kill file is {seen.order} now, not what you reviewed.", "Look again: watchfloor release --review")
+    if given.order:
+        return
+    print("\n".join(words), file=sys.stderr)
+    if given.yes:
+        raise UsageProblem("--yes needs --order.", "Name the order that you reviewed.")
+    print("Type the generation to release it: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() != str(seen.generation):
+        raise UsageProblem("Not released: the generation was not typed.", "Without a terminal: --order GENERATION:sha256:HASH --yes")
