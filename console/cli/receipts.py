@@ -65,6 +65,8 @@ def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
         out.show(_targets(receipt))
     if receipt.survivors:
         out.show(Text(""), _survivors(receipt))
+    for words in receipt.amended[-_ROWS:]:
+        out.show(out.words(f"amended: {words}", "dim", 300))
     for words in receipt.excluded[:_ROWS]:
         out.show(out.words(f"left alone: {words}", "dim", 300))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,11 @@ def _read(path: Path, after: int) -> list[dict[str, Any]]:
     return list(read_journal(path, after))
 
 
-async def fold_journal(parts: Parts) -> None:
-    """Once a second, for ever; what was folded is remembered in the ledger, so that a restart neither repeats nor skips."""
+async def fold_journal(parts: Parts, amend: Callable[[str], Awaitable[None]]) -> None:
+    """Once a second, for ever; what was folded is remembered in the ledger, so that a restart neither repeats nor skips.
+
+    ``amend``: told the kill of every receipt that the guard amended.
+    """
     path = parts.places.guard_dir / "journal.jsonl"
     done = int(await asyncio.to_thread(parts.scribe.ledger.kv_get, KEY) or 0)
     size = -1
@@ -43,6 +47,8 @@ async def fold_journal(parts: Parts) -> None:
             for line in await asyncio.to_thread(_read, path, done):
                 if (record := record_of(line)) is not None:
                     parts.scribe.record(record)
+                if line.get("kind") == "receipt_amended":
+                    await amend(str(line.get("kill_id")))
                 done = max(done, int(line["seq"]))
             parts.scribe.job(partial(parts.scribe.ledger.kv_set, KEY, str(done)))
         await asyncio.sleep(PAUSE_S)

@@ -225,8 +225,7 @@ class StopDesk:
             await self._answer(order, final)
         if steps[StepName.REMOTE].status is StepStatus.FAILED:
             asyncio.get_running_loop().create_task(self._retry(kill_id, reason, by))
-        if not final.verified_zero:
-            asyncio.get_running_loop().create_task(self._look_again(kill_id))
+        await self.amend(kill_id)  # what was amended in the meantime
 
     async def _guard_receipt(self, kill_id: str, step: StepName) -> Receipt | None:
         """The guard's file once ``step`` is decided in it; None after the time limit."""
@@ -298,17 +297,15 @@ class StopDesk:
                 await self._retry_once(receipt.kill_id, receipt.reason, receipt.by)
                 return
 
-    async def _look_again(self, kill_id: str) -> None:
-        """The guard goes on after a receipt that is not proven; its amended receipt is taken over."""
-        for _ in range(60):
-            await asyncio.sleep(1.0)
-            local = await asyncio.to_thread(_read, self._guard_file(kill_id))
-            known = self._receipts[kill_id]
-            if local is not None and local.targets != known.targets:
-                final = _merged(local, {s.name: s for s in known.steps if s.name in _OURS}, complete=True)
-                self._parts.core.post(e.KillJudged(*now(), final, self._put(final)))
-                if final.verified_zero:
-                    return
+    async def amend(self, kill_id: str) -> None:
+        """The guard goes on after a receipt: what it amended in one that was finished here is taken over and sealed again."""
+        local = await asyncio.to_thread(_read, self._guard_file(kill_id))
+        known = self._receipts.get(kill_id)
+        if local is None or known is None or not known.complete:
+            return  # still being followed: the guard's file is read once more at its end
+        final = _merged(local, {s.name: s for s in known.steps if s.name not in _JUDGED}, complete=True)
+        if (final.amended, final.targets, final.verified_zero) != (known.amended, known.targets, known.verified_zero):
+            self._parts.core.post(e.KillJudged(*now(), final, self._put(final)))
 
     async def obey(self, order: str, reason: str, remembered: bool) -> None:
         """A remote order: press, unless it is the one this very host has just written or already obeyed."""
@@ -339,7 +336,6 @@ class StopDesk:
                 await asyncio.to_thread(keep_receipt, self._parts.places.receipts_dir, receipt.kill_id, data, sealed)
                 self._amended(receipt.kill_id, digest_of(sealed))
 
-
     async def note_on_latch(self, words: str) -> None:
         """Something that a reader of the receipt of the kill that holds now must know: it is in its latch step, sealed again."""
         receipt = next((r for r in self.receipts() if r.scope == "all" and r.complete), None)
@@ -349,7 +345,8 @@ class StopDesk:
         self._amended(receipt.kill_id, self._put(replace(receipt, steps=steps)))
 
 
-_OURS = (StepName.ROTATE, StepName.REMOTE, StepName.EVIDENCE)
+_JUDGED = (StepName.ZERO, StepName.SECOND_LOOK)
+"""Steps that an amendment of the guard's decides anew."""
 
 
 def _together(receipts: list[Receipt], open_ids: list[AgentId]) -> Receipt:

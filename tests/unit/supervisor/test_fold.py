@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from console.supervisor.fold import record_of
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from console.killswitch.journal import Journal
+from console.supervisor.fold import fold_journal, record_of
 
 
 def test_a_press_is_told_with_who_what_and_why() -> None:
@@ -22,3 +28,27 @@ def test_a_strange_line_still_makes_an_entry() -> None:
     assert record is not None
     assert len(record.kind) <= 60
     assert len(record.what) <= 500
+
+
+def test_an_amended_receipt_is_on_record_and_taken_over(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.append("press", kill_id="k1")
+    journal.append("receipt_amended", kill_id="k1", verified_zero=True, reason="a: proven zero, 61 s after the press")
+    kinds: list[str] = []
+    ledger = SimpleNamespace(kv_get=lambda key: None, kv_set=lambda key, value: None)
+    scribe = SimpleNamespace(ledger=ledger, record=lambda record: kinds.append(record.kind), job=lambda job: job())
+    parts: Any = SimpleNamespace(places=SimpleNamespace(guard_dir=tmp_path), scribe=scribe)
+
+    async def run() -> str:
+        told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        async def amend(kill_id: str) -> None:
+            told.set_result(kill_id)
+
+        task = asyncio.create_task(fold_journal(parts, amend))
+        try:
+            return await asyncio.wait_for(told, 20)
+        finally:
+            task.cancel()
+
+    assert asyncio.run(run()) == "k1" and kinds == ["guard.press", "guard.receipt_amended"]

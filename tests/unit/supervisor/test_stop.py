@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from console.domain import event as e
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target, exit_code
-from console.supervisor.stop import _merged
+from console.supervisor.stop import StopDesk, _merged
 
 
 def local(*targets: Target, zero: bool = True) -> Receipt:
@@ -41,3 +49,47 @@ def test_a_canary_proven_dead_is_nobodys_agent_and_one_that_is_not_stays() -> No
     merged = _merged(local(target("canary-1", Outcome.NOT_PROVEN), zero=False), {}, complete=True)
     assert [t.agent_id for t in merged.targets] == ["canary-1"]
     assert exit_code(merged) is ExitCode.NOT_PROVEN
+
+
+class Desk:
+    """A stop desk whose guard is a folder; ``posted`` is what the engine was told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.posted: list[Any] = []
+        (folder / "guard" / "receipts").mkdir(parents=True)
+        (folder / "keys").mkdir(mode=0o700)
+        self.guard_file = folder / "guard" / "receipts" / "k.json"
+        places = SimpleNamespace(receipts_dir=folder / "receipts", guard_dir=folder / "guard", keys_dir=folder / "keys")
+        parts: Any = SimpleNamespace(
+            places=places,
+            core=SimpleNamespace(post=self.posted.append, hub=SimpleNamespace(publish=lambda *_: None)),
+            scribe=SimpleNamespace(job=lambda job: job(), record=lambda record: None),
+            notice=lambda *_: None,
+        )
+        self.desk = StopDesk(parts)
+
+    def amend(self, by_guard: Receipt) -> list[Receipt]:
+        self.guard_file.write_text(json.dumps(by_guard.as_json()))
+        asyncio.run(self.desk.amend("k"))
+        judged, self.posted[:] = [p for p in self.posted if isinstance(p, e.KillJudged)], []
+        assert all(p.seal_sha256 for p in judged)
+        return [p.receipt for p in judged]
+
+
+def test_what_the_guard_amends_is_taken_over_sealed_and_judged_again(tmp_path: Path) -> None:
+    it = Desk(tmp_path)
+    steps = {n: Step(n, StepStatus.OK, 900.0, "ours") for n in (StepName.ROTATE, StepName.REMOTE, StepName.EVIDENCE)}
+    first = local(target("a", Outcome.NOT_PROVEN), zero=False)
+    kept = _merged(first, steps, complete=True)
+    it.desk._put(replace(kept, steps=tuple(replace(s, detail="noted") if s.name is StepName.LATCH else s for s in kept.steps)))
+    assert it.amend(first) == [] and exit_code(it.desk.receipts()[0]) is ExitCode.NOT_PROVEN
+    (now,) = it.amend(replace(local(target("a")), amended=("a: proven zero after the receipt was given, 61.0 s after the press",)))
+    assert now.verified_zero and now.complete and now.amended and exit_code(now) is ExitCode.DONE and it.desk.receipt("k") == now
+    assert {s.name: s.detail for s in now.steps}[StepName.EVIDENCE] == "ours" and now.steps[0].detail == "noted"
+    assert json.loads((tmp_path / "receipts" / "k.json").read_text())["amended"] and (tmp_path / "receipts" / "k.sealed.json").exists()
+
+
+def test_a_receipt_that_is_still_followed_is_not_amended_before_its_time(tmp_path: Path) -> None:
+    it = Desk(tmp_path)
+    it.desk._put(_merged(local(zero=False), {}, complete=False))
+    assert it.amend(local()) == [] and not it.desk.receipts()[0].complete
