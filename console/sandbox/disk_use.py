@@ -1,0 +1,186 @@
+"""Walking an agent's folder without being led astray: measuring it and deleting it.
+
+Only the descriptor of the current folder is held, so that no depth exhausts descriptors or Python's stack; links are never followed, mounts
+never crossed; going up is checked against the folder that was left, so that a folder moved meanwhile ends the walk instead of leading it
+elsewhere (F5).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+ENTRIES_MAX = 2_000_000
+MEASURE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """What a folder takes on its disk."""
+
+    bytes: int
+    """Blocks, not lengths: a sparse file counts what it holds; a file with several names counts once."""
+    entries: int
+    complete: bool
+    """False: too many entries, too slow, or moved while it was measured; the figure is then a lower bound."""
+
+
+@dataclass
+class _Level:
+    """A folder that the walk is in, or above."""
+
+    identity: tuple[int, int]
+    name: str
+    names: list[str] = field(default_factory=list)
+    """Folders in it that are still to be entered."""
+
+
+class Astray(OSError):
+    """The folder was moved while it was walked."""
+
+
+class Climber:
+    """One walk below a folder. ``on_entry`` sees everything but folders, ``on_leave`` every folder once it is done; both get a descriptor
+    of the folder around and a name. ``forces``: folders closed to us (mode 000) are opened up."""
+
+    def __init__(
+        self,
+        root: int,
+        on_entry: Callable[[int, str, os.stat_result], None],
+        on_leave: Callable[[int, str], None],
+        limit_s: float,
+        limit: int,
+        *,
+        forces: bool = False,
+    ) -> None:
+        self._forces = forces
+        self._here = os.dup(root)
+        self._device = os.fstat(root).st_dev
+        self._on_entry, self._on_leave = on_entry, on_leave
+        self._deadline, self._limit = time.monotonic() + limit_s, limit
+        self.entries = 0
+        self._levels: list[_Level] = []
+
+    def climb(self) -> bool:
+        """Whether everything was seen. Raises Astray and whatever the callbacks raise."""
+        try:
+            self._levels.append(self._read(""))
+            while self._levels:
+                if self.entries > self._limit or time.monotonic() > self._deadline:
+                    return False
+                level = self._levels[-1]
+                if level.names:
+                    self._enter(level.names.pop())
+                else:
+                    self._leave()
+            return True
+        finally:
+            os.close(self._here)
+
+    def _read(self, name: str) -> _Level:
+        seen = os.fstat(self._here)
+        level = _Level((seen.st_dev, seen.st_ino), name)
+        with os.scandir(self._here) as entries:
+            for entry in entries:
+                self.entries += 1
+                try:
+                    what = os.stat(entry.name, dir_fd=self._here, follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                if what.st_dev != self._device:
+                    continue
+                if stat.S_ISDIR(what.st_mode):
+                    level.names.append(entry.name)
+                else:
+                    self._on_entry(self._here, entry.name, what)
+                if self.entries > self._limit or time.monotonic() > self._deadline:
+                    break
+        return level
+
+    def _enter(self, name: str) -> None:
+        try:
+            inner = self._open(name)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EACCES):
+                return  # changed under us, or not ours to read: what is there now is not a folder of the walk
+            raise
+        if os.fstat(inner).st_dev != self._device:
+            os.close(inner)  # something was mounted there
+            return
+        os.close(self._here)
+        self._here = inner
+        self._levels.append(self._read(name))
+
+    def _open(self, name: str) -> int:
+        try:
+            return os.open(name, _FLAGS, dir_fd=self._here)
+        except PermissionError:
+            if not self._forces:
+                raise
+        handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._here)
+        try:
+            os.chmod(f"/proc/self/fd/{handle}", 0o700)  # noqa: PTH101 - this very folder, whatever the name leads to by now
+        finally:
+            os.close(handle)
+        return os.open(name, _FLAGS, dir_fd=self._here)
+
+    def _leave(self) -> None:
+        left = self._levels.pop()
+        if not self._levels:
+            return
+        outer = os.open("..", _FLAGS, dir_fd=self._here)
+        seen = os.fstat(outer)
+        if (seen.st_dev, seen.st_ino) != self._levels[-1].identity:
+            os.close(outer)
+            raise Astray(errno.ESTALE, "the folder was moved while it was walked")
+        os.close(self._here)
+        self._here = outer
+        self._on_leave(self._here, left.name)
+
+
+def measure(root: int, limit_s: float = MEASURE_S, limit: int = ENTRIES_MAX) -> DiskUse:
+    """What is below the folder of descriptor ``root``, itself included. OSError when it cannot be read at all."""
+    total = os.fstat(root).st_blocks * 512
+    counted: set[int] = set()
+
+    def entry(_around: int, _name: str, what: os.stat_result) -> None:
+        nonlocal total
+        if what.st_nlink > 1:
+            if what.st_ino in counted:
+                return
+            counted.add(what.st_ino)
+        total += what.st_blocks * 512
+
+    def leave(around: int, name: str) -> None:
+        nonlocal total
+        try:
+            total += os.stat(name, dir_fd=around, follow_symlinks=False).st_blocks * 512
+        except FileNotFoundError:
+            return
+
+    climber = Climber(root, entry, leave, limit_s, limit)
+    try:
+        complete = climber.climb()
+    except Astray:
+        complete = False
+    return DiskUse(total, climber.entries, complete)
+
+
+def empty(root: int, limit_s: float, limit: int = 100_000_000) -> bool:
+    """Deletes everything below the folder of descriptor ``root``; False: time is over, call again. Raises OSError, Astray.
+
+    What is mounted below stays, and so do the folders around it (OSError EBUSY or ENOTEMPTY says so).
+    """
+
+    def entry(around: int, name: str, _what: os.stat_result) -> None:
+        os.unlink(name, dir_fd=around)
+
+    def leave(around: int, name: str) -> None:
+        os.rmdir(name, dir_fd=around)
+
+    return Climber(root, entry, leave, limit_s, limit, forces=True).climb()
