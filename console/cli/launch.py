@@ -15,6 +15,7 @@ from console.cli.embedded import ensure_supervisor
 from console.cli.link import build
 from console.cli.options import Json, StateDir, new_app
 from console.cli.plain import plain, plain_block
+from console.cli.rearm import hint
 from console.domain.agent import AgentId, ContextId, LaunchRequest
 from console.domain.budget import parse_limit
 from console.domain.errors import NotFound, UsageProblem
@@ -27,6 +28,7 @@ app = new_app()
 @app.command(context_settings={"allow_interspersed_args": False})
 def run(
     command: Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND ...", help="What to run.")] = None,
+    again: Annotated[str | None, typer.Option(metavar="AGENT", help="Start this agent of before a kill again, as it was.")] = None,
     parent: Annotated[str | None, typer.Option(metavar="ID", help="The agent that spawns it; without: a root agent.")] = None,
     context: Annotated[str | None, typer.Option(metavar="ID", help="Session to run in; without: a new one.")] = None,
     sandbox: Annotated[str, typer.Option(metavar="KIND", help="none, bubblewrap, docker or gvisor.")] = "none",
@@ -41,6 +43,8 @@ def run(
 ) -> int:
     """Launch an agent. Prints its id and returns once it runs; starts an embedded supervisor when none runs."""
     argv = tuple(command or ())
+    if again is not None:
+        return _again(again, argv, state_dir, as_json=as_json, wait=wait)
     LaunchRequest(
         argv,
         name=name,
@@ -61,7 +65,18 @@ def run(
         wait_output=wait,
     )
     with ApiClient(ensure_supervisor(state_dir)) as client:
+        hint(client)
         launched = client.launch(body)
+        _tell(launched, as_json=as_json, wait=wait)
+        return _follow(client, launched.id) if wait else 0
+
+
+def _again(agent_id: str, argv: tuple[str, ...], state_dir: str | None, *, as_json: bool, wait: bool) -> int:
+    """The same command in the same session, with the same caps: after a rearm, one by one, by a person's choice."""
+    if argv:
+        raise UsageProblem("--again takes no command: it runs what the agent ran.", "Leave out what is behind --.")
+    with ApiClient(ensure_supervisor(state_dir)) as client:
+        launched = client.again(agent_id)
         _tell(launched, as_json=as_json, wait=wait)
         return _follow(client, launched.id) if wait else 0
 

@@ -34,6 +34,18 @@ def _switch(name: str) -> typer.Typer:
     return switch.APPS[name]
 
 
+def _rearm(_: str) -> typer.Typer:
+    from console.cli import rearm
+
+    return rearm.app
+
+
+def _passphrase(_: str) -> typer.Typer:
+    from console.cli import passphrase
+
+    return passphrase.app
+
+
 def _machinery(name: str) -> typer.Typer:
     from console.cli import machinery
 
@@ -112,7 +124,8 @@ VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "kill": _act,
     "panic": _panic,
     "panic-button": _windows,
-    "rearm": _switch,
+    "rearm": _rearm,
+    "passphrase": _passphrase,
     "release": _machinery,
     "status": _switch,
     "watch": _watch,

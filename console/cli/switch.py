@@ -1,22 +1,24 @@
-"""``watchfloor status | rearm``: can this host be stopped, by which paths, how fast; and the way back after a kill."""
+"""``watchfloor status``: can this host be stopped, by which paths, how fast."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.table import Table
 
 from console.api.client import ApiClient
 from console.api.messages import KillSwitchView, StatusView
 from console.cli import out
-from console.cli.link import connect
-from console.cli.options import Json, Reason, StateDir, existing_places, verb_app
+from console.cli.options import Json, StateDir, existing_places, verb_app
 from console.cli.plain import plain
 from console.domain.errors import ConsoleError, ExitCode
 from console.killswitch.client import GuardClient
 from console.settings.places import Places
 
+_PASSPHRASE = {
+    "not_set": "no passphrase is set for rearm: the typed id of the kill is enough; set one: watchfloor passphrase set",
+    "broken": "the passphrase for rearm cannot be checked; the owner resets it at a terminal: watchfloor passphrase reset",
+}
 _PATH_STYLES = {"proven": "green", "in_doubt": "yellow", "not_configured": "dim", "unavailable": "bold red"}
 
 
@@ -43,23 +45,7 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
     return int(ExitCode.DONE if guard is not None else ExitCode.UNREACHABLE)
 
 
-def rearm(
-    reason: Reason,
-    kill_id: Annotated[str, typer.Option("--kill-id", metavar="KILL", help="The kill it releases; without: whatever is latched.")] = "",
-    state_dir: StateDir = None,
-    as_json: Json = False,
-) -> int:
-    """Release a local kill; nothing is restored. Refused, with why, while a remote order is latched."""
-    with connect(state_dir) as client:
-        seen = client.rearm(reason, kill_id)
-    if as_json:
-        out.emit(seen.model_dump(exclude={"schema_version", "receipts"}))
-    else:
-        out.say(f"{_state_words(seen.state)}. Agents may be started again; nothing was restored.")
-    return int(ExitCode.FAILURE if seen.killed else ExitCode.DONE)
-
-
-APPS = {"status": verb_app(status), "rearm": verb_app(rearm)}
+APPS = {"status": verb_app(status)}
 
 
 def _guard(places: Places) -> tuple[dict[str, Any] | None, str]:
@@ -135,6 +121,8 @@ def _detail(words: str) -> str:
 def _print_switch(switch: KillSwitchView) -> None:
     if switch.killed:
         out.say(f"killed by {plain(switch.by)}: {plain(switch.reason, 600)} ({plain(switch.kill_id)})")
+    if switch.passphrase in _PASSPHRASE:
+        out.show(out.words(_PASSPHRASE[switch.passphrase], "yellow"))
     if switch.soft_stop:
         out.say(f"soft stop: {plain(switch.soft_stop, 300)}")
     for order in switch.remote_latched:

@@ -84,16 +84,16 @@ class Desk:
             "press": Op(self._press, both),
             "hold": Op(self._hold, both),
             "let_go": Op(self._let_go, both, slow=True, at_once=self._stop_clock, loosens=True),
-            "freeze": Op(lambda m, p: self._freeze(m, p, ("operator",)), ("operator",)),
-            "thaw": Op(lambda m, p: self._thaw(m, p, ("operator",)), ("operator",), slow=True, loosens=True),
+            "freeze": Op(lambda m, p: self._freeze(m, ("operator",), p.uid), ("operator",)),
+            "thaw": Op(lambda m, p: self._thaw(m, ("operator",), p.uid), ("operator",), slow=True, loosens=True),
             "status": Op(lambda m, p: self._status(), both),
             "progress": Op(lambda m, p: self._progress(self._kill(m)), both),
             "receipt": Op(self._receipt, both),
         }
         self.supervisor_ops: dict[str, Op] = {
             **self.ops,
-            "freeze": Op(lambda m, p: self._freeze(m, p, SUPERVISOR_CAUSES), own),
-            "thaw": Op(lambda m, p: self._thaw(m, p, SUPERVISOR_CAUSES), own, slow=True),
+            "freeze": Op(lambda m, p: self._freeze(m, SUPERVISOR_CAUSES), own),
+            "thaw": Op(lambda m, p: self._thaw(m, SUPERVISOR_CAUSES), own, slow=True),
             "halt": Op(self._halt, own),
             "ticket": Op(self._ticket, own, slow=True),
             "confirm": Op(self._confirm, own, slow=True),
@@ -144,18 +144,19 @@ class Desk:
         thawed = self._freezing.let_go(text(message, "hold_id", limit=40), str(message.get("by", ""))[:100])
         return {"thawed": len(thawed)}
 
-    def _freeze(self, message: dict[str, Any], peer: Peer, allowed: tuple[str, ...]) -> dict[str, Any]:
+    def _freeze(self, message: dict[str, Any], allowed: tuple[str, ...], uid: int | None = None) -> dict[str, Any]:
         cause = check_cause(text(message, "cause", "operator", 20), allowed)
         ids = self._guard.known(scope_of(message))
         if not ids and message.get("scope") != "all":
             raise NotFound("None of these agents is registered with the guard.", "watchfloor fleet lists them.")
-        answers = self._freezing.freeze(ids, cause, str(message.get("by", ""))[:100])
+        answers = self._freezing.freeze(ids, cause, str(message.get("by", ""))[:100], uid)
         failed = {agent: words for agent, words in answers.items() if words.startswith("failed")}
         return {"frozen": len(answers) - len(failed), "failed": dict(list(failed.items())[:10])}
 
-    def _thaw(self, message: dict[str, Any], peer: Peer, allowed: tuple[str, ...]) -> dict[str, Any]:
+    def _thaw(self, message: dict[str, Any], allowed: tuple[str, ...], uid: int | None = None) -> dict[str, Any]:
         cause = check_cause(text(message, "cause", "operator", 20), allowed)
-        return {"thawed": len(self._freezing.thaw(self._guard.known(scope_of(message)), cause, str(message.get("by", ""))[:100]))}
+        ids, by = self._guard.known(scope_of(message)), str(message.get("by", ""))[:100]
+        return {"thawed": len(self._freezing.thaw(ids, cause, by, uid))}
 
     def _isolate(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         """Kills the relays of the agents named: no egress until the supervisor starts them again."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.errors import ConsoleError, Unavailable
-from console.domain.guard import HEARTBEAT_S
+from console.domain.guard import HEARTBEAT_S, LOST
 from console.domain.kill import StepName, StepStatus
 from console.killswitch import processes
 from console.killswitch.afterwards import Afterwards
@@ -140,6 +140,8 @@ class Guard:
             self.causes.load()
         except (Damaged, OSError) as error:
             self.notices["causes"] = f"The causes of freeze could not be read ({error}): every agent stays frozen until it is thawed."
+            # A soft stop may have been among them: it holds until the supervisor, which knows, lifts it.
+            self.causes.soft_stop = LOST
             for agent_id in self.registry.held:
                 self.causes.add(agent_id, "operator")
 

@@ -89,6 +89,13 @@ class Places:
         return self.state_dir / "keys"
 
     @property
+    def passphrase_file(self) -> Path:
+        """The hash of the operator's passphrase for rearm: with the configuration, never beside the latch."""
+        if self.is_default and os.geteuid() == 0:
+            return Path("/etc/watchfloor/passphrase")
+        return Path(platformdirs.user_config_dir("watchfloor")).absolute() / self.instance_id / "passphrase"
+
+    @property
     def settings_file(self) -> Path:
         return self.state_dir / "settings.json"
 

@@ -15,6 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from console.supervisor.callers import PID, UID
 from console.supervisor.peers import peer_of
 
 Scope = MutableMapping[str, Any]
@@ -94,10 +95,10 @@ class _CheckedProtocol(H11Protocol):
         super().connection_made(transport)
         self.loop.call_later(FIRST_REQUEST_S, self._close_the_silent, transport)
         # The kernel's word on who is at the other end travels with every request of this connection.
-        inner, uid = self.app, peer_of(sock).uid
+        inner, peer = self.app, peer_of(sock)
 
         async def named(scope: Scope, receive: Any, send: Any) -> None:
-            scope["watchfloor.uid"] = uid
+            scope[UID], scope[PID] = peer.uid, peer.pid
             await inner(scope, receive, send)
 
         self.app = named

@@ -15,19 +15,25 @@ from console.settings.options import Options, load_options
 from console.settings.places import Places, find_places
 from console.supervisor import signing
 from console.supervisor.adapters import sandboxes_of
+from console.supervisor.rearm_signing import sign_rearm, sign_rearm_arguments
 from console.supervisor.signing import show
 from console.supervisor.watch import watch, watch_arguments
 
 
 def oneshot(what: str, rest: list[str]) -> int:
     """Runs one verb; prints words, or one JSON object with --json."""
-    verbs = {"keys": signing.keys, "release": signing.release, "doctor": _doctor, "watch": watch}
+    verbs = {"keys": signing.keys, "release": signing.release, "doctor": _doctor, "watch": watch, "sign-rearm": sign_rearm}
     if what not in verbs:
         raise UsageProblem(f"There is no oneshot verb {what[:40]!r}.", f"Verbs: {', '.join(verbs)}.")
     parser = argparse.ArgumentParser(prog=f"watchfloor {what}")
     parser.add_argument("--state-dir")
     parser.add_argument("--json", action="store_true")
-    arguments = {"keys": signing.keys_arguments, "release": signing.release_arguments, "watch": watch_arguments}
+    arguments = {
+        "keys": signing.keys_arguments,
+        "release": signing.release_arguments,
+        "watch": watch_arguments,
+        "sign-rearm": sign_rearm_arguments,
+    }
     if what in arguments:
         arguments[what](parser)
     given = parser.parse_args(rest)

@@ -1,63 +1,252 @@
-"""The way back from a local kill: recorded first, refused while a remote order is latched, with new secrets."""
+"""The way back from a local kill: shown first, proven, recorded, and refused while anything speaks against it; with new secrets.
+
+A kill wins over every release: the generation that was looked at must still be the current one when the guard lets go.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import time
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
+from console.api import rearm_messages as rm
+from console.credentials.rotation import unfinished
 from console.domain import event as e
 from console.domain.command import Record
-from console.domain.errors import Conflict
+from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
 from console.domain.failpoints import failpoint
+from console.domain.kill import Outcome, Receipt, StepName, StepStatus
 from console.killswitch.durable import Damaged, read_sealed
+from console.remotekill.keys import load_keys
+from console.remotekill.rearming import check_statement, statement
+from console.supervisor.callers import Caller
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
+from console.supervisor.rotate import rotate_step
 from console.supervisor.stop import StopDesk
 
 _KILL_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6,8}\Z")
+LAST_KEY = "rearm.last"
+"""Where the ledger keeps the kills of the last rearm: their agents may be started again."""
+MOST_SHOWN = 50
 
 
-async def unlatch(parts: Parts, stop: StopDesk, reason: str, by: str, kill_id: str) -> None:
-    """1. no remote order latched (the object is read again first), 2. record, 3. unlatch with the generation and every kill covered."""
-    if parts.remote is not None:
-        # The object is read again for this very question: an own kill may not have come round through the poller yet.
-        standing = await asyncio.to_thread(parts.remote.standing)
-        if latched := [order for order in (*parts.remote.latched(), standing) if order]:
-            raise Conflict(
-                f"A remote order is latched: {latched[0][:40]}.",
-                "End it first with: watchfloor release --reason ... (signed), then rearm.",
-            )
+@dataclass(frozen=True, slots=True)
+class RearmAsk:
+    """What somebody asks to be released, and what they show for it."""
+
+    reason: str
+    kill_id: str
+    by: str
+    """For the record: the kernel's word on the connection."""
+    proof: rm.RearmProof
+    caller: Caller
+
+    def name(self) -> str:
+        """For the guard's journal: the claimed name and the kernel's word."""
+        claimed = self.proof.operator.encode("ascii", "replace").decode()[:60]
+        return f"{claimed or 'unnamed'} (uid {self.caller.uid}, pid {self.caller.pid})"
+
+
+async def review(parts: Parts, stop: StopDesk) -> rm.RearmView:
+    """Everything a person must see before a rearm. Reads only."""
     status = await asyncio.to_thread(parts.guard.call, "status")
+    how = dict(status.get("rearm") or {})
+    state = how.get("passphrase") if how.get("passphrase") in ("set", "not_set", "broken") else "unknown"
+    view = rm.RearmView(
+        killed=bool(status.get("latched")),
+        instance=parts.places.instance_id,
+        generation=int(status.get("generation", 0)),
+        passphrase=state,  # type: ignore[arg-type]
+        passphrase_why=str(how.get("why", "")),
+        wait_s=float(how.get("wait_s", 0.0)),
+        reset_while_killed=bool(how.get("reset_while_killed")),
+        quorum=await asyncio.to_thread(_quorum, parts),
+    )
+    if not view.killed:
+        return view
     kills = await asyncio.to_thread(latched_kills, parts, status)
-    _check_proof(stop, kills, kill_id)
+    challenge = await asyncio.to_thread(parts.guard.call, "challenge")
+    view.kill_ids = kills
+    view.kills = [killed_view(k, stop.receipt(k)) for k in kills[-MOST_SHOWN:]]
+    view.nonce, view.to_type = str(challenge["nonce"]), str(challenge["to_type"])
+    view.remote_latched = parts.remote.latched() if parts.remote is not None else []
+    view.blockers = [str(error) for error in (*_remote_blockers(view.remote_latched), *_blockers(stop, kills))]
+    return view
+
+
+async def unlatch(parts: Parts, stop: StopDesk, ask: RearmAsk) -> str:
+    """Releases what was looked at; the amber note on how that was allowed, or "". Every refusal is on record with who asked."""
+    try:
+        return await _unlatch(parts, stop, ask)
+    except ConsoleError as error:
+        data = {"operator": ask.proof.operator, "reason": ask.reason, "proof": _kind(ask), **ask.caller.as_data()}
+        words = f"a rearm was refused: {error.what}"[:500]
+        parts.scribe.record(Record(ask.by, "kill.rearm_refused", words, verdict="refused", data=data, must=True))
+        raise
+
+
+async def _unlatch(parts: Parts, stop: StopDesk, ask: RearmAsk) -> str:
+    # 1. Nothing speaks against it: no remote order (the object is read again for this very question), the newest kill proven.
+    if parts.remote is not None:
+        standing = await asyncio.to_thread(parts.remote.standing)
+        for error in _remote_blockers([order for order in (*parts.remote.latched(), standing) if order]):
+            raise error
+    status = await asyncio.to_thread(parts.guard.call, "status")
+    generation = int(status["generation"])
+    if ask.proof.generation is not None and ask.proof.generation != generation:
+        words = f"Somebody pressed since you looked: generation {generation}, not {ask.proof.generation}."
+        raise Conflict(words, "Look again, then rearm.")
+    kills = await asyncio.to_thread(latched_kills, parts, status)
+    for error in _blockers(stop, kills, ask.kill_id):
+        raise error
+    # 2. Who asks is proven to the guard, for this generation alone.
+    ticket, kind, note = await _prove(parts, ask, generation, kills)
+    # 3. Writes still owed to the bucket are given up, and every secret of before is dead.
     await stop.cancel_remote()
-    await asyncio.to_thread(parts.scribe.record_first, Record(by, "kill.rearm", f"rearm: {reason}", verdict="allow", data={"kills": kills}))
+    await _new_secrets(parts, stop, kills)
+    # 4. On record first, then released; a press in between wins.
+    data = {"kills": kills, "operator": ask.proof.operator, "reason": ask.reason, "proof": kind, "note": note, **ask.caller.as_data()}
+    record = Record(ask.by, "kill.rearm", f"rearm by {kind}: {ask.reason}"[:500], verdict="allow", data=data)
+    await asyncio.to_thread(parts.scribe.record_first, record)
     failpoint("rearm.recorded")
-    await asyncio.to_thread(parts.guard.call, "unlatch", generation=status["generation"], kills=kills, by=by, reason=reason)
+    reason = ask.reason.encode("ascii", "replace").decode()[:200]
+    await asyncio.to_thread(parts.guard.call, "unlatch", generation=generation, kills=kills, by=ask.name(), reason=reason, proof=ticket)
     failpoint("rearm.unlatched")
     if parts.remote is not None:
         parts.remote.generation = 0
         parts.remote.hosts = []
-    parts.core.post(e.Rearmed(*now(), by, reason))
-    parts.core.hub.publish("kill", {"state": "armed", "reason": reason, "by": by})
+    parts.scribe.job(lambda: parts.scribe.ledger.kv_set(LAST_KEY, json.dumps(kills[-MOST_SHOWN:])))
+    parts.core.post(e.Rearmed(*now(), ask.by, ask.reason, tuple(kills)))
+    parts.core.hub.publish("kill", {"state": "armed", "reason": ask.reason, "by": ask.by})
+    return note
 
 
-def _check_proof(stop: StopDesk, kills: list[str], kill_id: str) -> None:
+async def _prove(parts: Parts, ask: RearmAsk, generation: int, kills: list[str]) -> tuple[str, str, str]:
+    """(the guard's ticket, the kind of proof, an amber note). Denied when nothing that was shown is enough."""
+    kind = _kind(ask)
+    given: dict[str, Any] = {}
+    if kind == "passphrase":
+        given = {"passphrase": ask.proof.passphrase}
+    elif kind.startswith("signature"):
+        kids = await asyncio.to_thread(_signed_by, parts, ask, generation, kills)
+        kind, given = f"signature of {', '.join(kids)}"[:200], {"nonce": ask.proof.nonce}
+    elif kind == "typed id":
+        _check_person(ask)
+        given = {"kill_id": ask.kill_id}
+    else:
+        raise Denied(
+            "A rearm takes the operator's passphrase, a signature by an operator key, or a person at a terminal.",
+            "Give --passphrase-file or --passphrase-fd, --sign, or run it in a terminal; watchfloor passphrase set makes one.",
+        )
+    word = {"typed id": "typed"}.get(kind, kind.split(" ", 1)[0])
+    answer = await asyncio.to_thread(parts.guard.call, "prove", kind=word, generation=generation, by=ask.name(), **given)
+    return str(answer["proof"]), kind, str(answer.get("note", ""))
+
+
+def _kind(ask: RearmAsk) -> str:
+    """The proof that was shown, if any."""
+    if ask.proof.passphrase:
+        return "passphrase"
+    if ask.proof.signatures:
+        return "signature"
+    return "typed id" if ask.proof.via else "none"
+
+
+def _check_person(ask: RearmAsk) -> None:
+    """The typed id counts only from a terminal or the console."""
+    if ask.proof.via == "terminal" and not ask.caller.has_terminal:
+        raise Denied("That did not come from a terminal.", "Run watchfloor rearm in one, or set a passphrase: watchfloor passphrase set")
+    if not ask.kill_id:
+        raise Denied("The id of the kill was not typed.", "Look at its receipt, then type its id.")
+
+
+def _signed_by(parts: Parts, ask: RearmAsk, generation: int, kills: list[str]) -> list[str]:
+    try:
+        keys = load_keys(parts.places.keys_dir)
+    except NotFound as error:
+        raise Denied("No operator keys are known here.", "watchfloor keys init, or use the passphrase.") from error
+    message = statement(instance=parts.places.instance_id, generation=generation, kills=kills, nonce=ask.proof.nonce, reason=ask.reason)
+    return check_statement(message, [s.model_dump() for s in ask.proof.signatures], keys)
+
+
+def _quorum(parts: Parts) -> int:
+    with suppress(ConsoleError):
+        return load_keys(parts.places.keys_dir).quorum
+    return 0
+
+
+async def _new_secrets(parts: Parts, stop: StopDesk, kills: list[str]) -> None:
+    """A new epoch: no token of before counts. Where the kill's own rotation is not proven, it is done now. Conflict when it is not."""
+    receipt = stop.receipt(_newest(kills))
+    rotated = receipt is not None and any(s.name is StepName.ROTATE and s.status is StepStatus.OK for s in receipt.steps)
+    await asyncio.to_thread(parts.tokens.raise_epoch)
+    if rotated and not unfinished(parts.tokens):
+        return
+    step = await rotate_step(parts, True, time.time())
+    if step.status is not StepStatus.OK:
+        raise Conflict(f"The secrets are not proven rotated: {step.detail[:200]}.", "Mend what is named, then rearm.")
+
+
+def _remote_blockers(orders: list[str]) -> list[ConsoleError]:
+    if not orders:
+        return []
+    return [
+        Conflict(
+            f"A remote order is latched: {orders[0][:40]}.", "End it first with: watchfloor release --reason ... (signed), then rearm."
+        )
+    ]
+
+
+def _blockers(stop: StopDesk, kills: list[str], kill_id: str = "") -> list[ConsoleError]:
     """The newest kill of the latch is the one a person looked at, and it is proven: it struck whatever an older one had left.
 
     The order is the latch's own; wall clocks decide nothing. Marks such as ``latch-unreadable`` have no receipt.
     """
-    real = [k for k in kills if _KILL_ID.match(k)]
-    if not real:
-        return
-    if kill_id and kill_id != real[-1]:
-        raise Conflict(f"The kill to release is {real[-1]}, not {kill_id[:64]!r}.", "Look at its receipt, then type its id.")
-    receipt = stop.receipt(real[-1])
+    newest = _newest(kills)
+    if not newest:
+        return []
+    found: list[ConsoleError] = []
+    if kill_id and kill_id != newest:
+        found.append(Conflict(f"The kill to release is {newest}, not {kill_id[:64]!r}.", "Look at its receipt, then type its id."))
+    receipt = stop.receipt(newest)
     if receipt is None or not receipt.complete:
-        raise Conflict(f"The receipt of {real[-1]} is not complete yet.", "Wait for it, look at it, then rearm.")
-    if not receipt.verified_zero:
-        raise Conflict(f"The kill {real[-1]} is not proven: something may still run.", "watchfloor receipt show lists what; press again.")
+        found.append(Conflict(f"The receipt of {newest} is not complete yet.", "Wait for it, look at it, then rearm."))
+    elif not receipt.verified_zero:
+        found.append(
+            Conflict(f"The kill {newest} is not proven: something may still run.", "watchfloor receipt show lists what; press again.")
+        )
+    return found
+
+
+def _newest(kills: list[str]) -> str:
+    """The latch's last kill that has a receipt, or nothing."""
+    return next((k for k in reversed(kills) if _KILL_ID.match(k)), "")
+
+
+def killed_view(kill_id: str, receipt: Receipt | None) -> rm.KilledView:
+    """One kill in the words of its receipt."""
+    if receipt is None:
+        return rm.KilledView(kill_id=kill_id, has_receipt=False)
+    bad = [s for s in receipt.steps if s.status is not StepStatus.OK]
+    return rm.KilledView(
+        kill_id=kill_id,
+        reason=receipt.reason,
+        by=receipt.by,
+        order=receipt.order,
+        pressed_at=receipt.pressed_at,
+        complete=receipt.complete,
+        verified_zero=receipt.verified_zero,
+        targets=len(receipt.targets),
+        proven=sum(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets),
+        best_effort=[t.agent_id for t in receipt.targets if t.outcome is Outcome.BEST_EFFORT][:MOST_SHOWN],
+        survivors=[f"{s.agent_id} pid {s.pid} {s.state} {s.wchan}".strip() for s in receipt.survivors[:MOST_SHOWN]],
+        bad_steps=[f"{s.name}: {s.status}, {s.detail}"[:300] for s in bad],
+    )
 
 
 def latched_kills(parts: Parts, status: dict[str, Any]) -> list[str]:

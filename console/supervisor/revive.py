@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from console.killswitch.spawn import start_guard
@@ -12,6 +13,9 @@ from console.supervisor.parts import Parts
 
 def ensure_guard(places: Places, options: Options) -> int:
     """Pid of this instance's guard, started when none answers. Blocks until it is ready."""
+    if places.is_default:  # there before any agent is: a folder that does not exist cannot be hidden from one
+        with suppress(OSError):
+            places.passphrase_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return start_guard(
         places.state_dir,
         places.run_dir,
@@ -19,6 +23,7 @@ def ensure_guard(places: Places, options: Options) -> int:
         engine_socket=Path(options.engine()),
         lease=bool(options.remote.bucket) and options.remote.lease == "stop",
         heartbeat_s=options.heartbeat_s,
+        passphrase_file=places.passphrase_file,
     )
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from console.api.client import ApiClient
-from console.api.messages import AgentView, LaunchBody
+from console.api.messages import AgentView, KillSwitchView, LaunchBody
+from console.api.rearm_messages import RearmProof
 from console.domain.errors import ConsoleError
 from console.killswitch.client import GuardClient
 from console.settings.places import Places, find_places
@@ -31,6 +32,16 @@ def until(what: Callable[[], T], seconds: float = 20.0, words: str = "") -> T:
             return answer
         assert time.monotonic() < end, f"not so after {seconds} s: {words or what}"
         time.sleep(0.05)
+
+
+class Operator(ApiClient):
+    """A client that rearms as a person at the console does who looks and types the id of the kill."""
+
+    def rearm(self, reason: str, kill_id: str = "", proof: RearmProof | None = None) -> KillSwitchView:
+        if proof is not None:
+            return super().rearm(reason, kill_id, proof)
+        seen = self.rearm_view()
+        return super().rearm(reason, kill_id or seen.to_type, RearmProof(operator="test", via="console", generation=seen.generation))
 
 
 class Instance:
@@ -53,7 +64,7 @@ class Instance:
         places = find_places(str(self.state_dir), create=False)
         assert places is not None
         self.places: Places = places
-        self.api = ApiClient(places, timeout_s=60)
+        self.api = Operator(places, timeout_s=60)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Ends the supervisor alone."""

@@ -91,8 +91,7 @@ def test_a_lost_or_corrupt_latch_reads_as_killed(world: GuardWorld, damage: str)
     assert status["latched"] and status["notices"], damage
     assert agent.wait(10) == -signal.SIGKILL
     until(lambda: world.operator.status()["kill"]["done"], "its kill is done")
-    status = world.operator.status()
-    world.supervisor.unlatch(status["generation"], status["kills"], "owner")
+    world.unlatch("owner")
     world.kill_guard()
     world.start()
     assert not world.operator.status()["latched"]
@@ -112,7 +111,12 @@ def test_corrupt_causes_freeze_everything(world: GuardWorld) -> None:
     (world.state / "guard" / "causes.json").write_text("{")
     world.start()
     status = world.operator.status()
-    assert status["frozen"] == {"one": ["operator"]} and not status["latched"]
+    assert status["frozen"] == {"one": ["operator", "soft_stop"]} and not status["latched"]
+    with pytest.raises(Denied):  # there may have been a soft stop: as strict as that
+        world.supervisor.ticket("late", "process", "managed")
+    world.supervisor.soft_stop(False, "the supervisor knows better")
+    world.supervisor.ticket("late", "process", "managed")
+    assert world.operator.status()["frozen"] == {"one": ["operator"]}
 
 
 def test_a_new_guard_takes_over_live_agents(world: GuardWorld) -> None:

@@ -1,0 +1,95 @@
+"""Agents that ran before a kill: nothing brings them back but a person, one by one (a tombstone restores nothing, promise 3)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from console.api import rearm_messages as rm
+from console.domain.agent import Agent, AgentId, AgentState, LaunchRequest
+from console.domain.command import Record
+from console.domain.errors import Conflict, ConsoleError, NotFound
+from console.domain.network import NetworkMode
+from console.supervisor.parts import Parts
+from console.supervisor.rearm import LAST_KEY
+from console.supervisor.stop import StopDesk
+
+AGAIN_KEY = "rearm.again"
+"""Where the ledger keeps which agent was started again as which."""
+MOST_KEPT = 1000
+_BACK = (AgentState.KILLED, AgentState.LOST, AgentState.HALTED)
+
+
+async def was_running(parts: Parts, stop: StopDesk, kills: list[str]) -> list[rm.AgainView]:
+    """Agents that these kills struck; without kills: those of the last rearm."""
+    state, again = parts.core.state, await asyncio.to_thread(_map, parts, AGAIN_KEY)
+    if not kills:
+        kept = await asyncio.to_thread(parts.scribe.ledger.kv_get, LAST_KEY)
+        kills = [str(k) for k in json.loads(kept or "[]")]
+    ids = dict.fromkeys(AgentId(t.agent_id) for k in kills if (receipt := stop.receipt(k)) is not None for t in receipt.targets)
+    return [_view(state.agents[i], again.get(i, ""), parts) for i in ids if i in state.agents]
+
+
+def _view(agent: Agent, again_as: str, parts: Parts) -> rm.AgainView:
+    return rm.AgainView(
+        id=agent.agent_id,
+        name=agent.name,
+        argv=list(agent.argv)[:50],
+        session=agent.context_id,
+        parent_id=agent.parent_id,
+        state=agent.state.value,
+        again_as=again_as,
+        why_not=_why_not(agent, again_as, parts),
+    )
+
+
+def _why_not(agent: Agent, again_as: str, parts: Parts) -> str:
+    """Why it cannot be started again now, or nothing."""
+    if again_as and AgentId(again_as) in parts.core.state.live:
+        return f"it runs again as {again_as}"
+    if agent.state not in _BACK:
+        return "it is not proven dead" if agent.state.is_live else "it ended by itself"
+    if not agent.argv:
+        return "its command line is not known: Watchfloor did not start it"
+    return "killed: rearm first" if parts.core.state.killed else ""
+
+
+async def start_again(parts: Parts, agent_id: AgentId, by: str) -> AgentId:
+    """The same command in the same session, with the same caps; under its parent if that was started again and lives, else as a root."""
+    state = parts.core.state
+    again = await asyncio.to_thread(_map, parts, AGAIN_KEY)
+    agent = state.agents.get(agent_id)
+    if agent is None:
+        raise NotFound(f"There is no agent {agent_id[:80]!r}.", "watchfloor fleet lists the agents.")
+    if why := _why_not(agent, again.get(agent_id, ""), parts):
+        raise Conflict(f"{agent_id} is not started again: {why}.", "watchfloor fleet shows its state; watchfloor run starts another.")
+    parent = AgentId(again.get(agent.parent_id or "", "")) or None
+    parent = parent if parent in state.live else None
+    root = state.agents.get(agent.root_id, agent)
+    request = LaunchRequest(
+        argv=agent.argv,
+        name=agent.name,
+        parent_id=parent,
+        context_id=agent.context_id,
+        sandbox=agent.sandbox,
+        sensitivity=agent.sensitivity,
+        network_mode=None if agent.network_mode is NetworkMode.FULL else agent.network_mode,
+        limits=agent.limits,
+        tree_limits=agent.tree_limits if parent is not None else root.tree_limits,
+    )
+    record = Record(by, "launch.again", f"start {agent_id} again", verdict="allow", agent_id=agent_id)
+    await asyncio.to_thread(parts.scribe.record_first, record)
+    try:
+        new_id = await parts.core.ask_launch(request, by)
+    except ConsoleError as error:
+        parts.scribe.record(Record(by, "launch.again_refused", f"{agent_id}: {error.what}"[:500], verdict="refused", agent_id=agent_id))
+        raise
+    kept = {**again, agent_id: new_id}
+    text = json.dumps(dict(list(kept.items())[-MOST_KEPT:]))
+    await asyncio.to_thread(parts.scribe.ledger.kv_set, AGAIN_KEY, text)
+    return new_id
+
+
+def _map(parts: Parts, key: str) -> dict[str, str]:
+    found = json.loads(parts.scribe.ledger.kv_get(key) or "{}")
+    return {str(k): str(v) for k, v in found.items()}

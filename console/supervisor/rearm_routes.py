@@ -1,0 +1,53 @@
+"""Routes around the un-kill: what a rearm would release, the passphrase, and agents started again one by one. All stay up while killed."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from console.api import messages as m
+from console.api import rearm_messages as rm
+from console.supervisor.again import start_again, was_running
+from console.supervisor.answers import answer, body_of
+from console.supervisor.callers import caller_of
+from console.supervisor.desk import Desk
+from console.supervisor.passphrases import change_passphrase, passphrase_view
+from console.supervisor.rearm import review
+
+
+def rearm_routes(desk: Desk) -> list[Route]:
+    """To be put before the routes of agents' verbs."""
+    parts = desk.parts
+
+    async def looked_at(_request: Request) -> Response:
+        view = await review(parts, desk.stop)
+        view.was_running = await was_running(parts, desk.stop, view.kill_ids)
+        return answer(view)
+
+    async def shown(_request: Request) -> Response:
+        return answer(await passphrase_view(parts))
+
+    async def changed(request: Request) -> Response:
+        body, caller = await body_of(request, rm.PassphraseBody), caller_of(request)
+        return answer(await change_passphrase(parts, desk.stop, body, caller, f"operator:{caller.uid}"))
+
+    async def again(request: Request) -> Response:
+        agent_id = parts.core.agent_or_404(request.path_params["id"])
+        new_id = await start_again(parts, agent_id, f"operator:{caller_of(request).uid}")
+        agent = parts.core.state.agents[new_id]
+        view = m.LaunchedView(
+            id=new_id,
+            control_level=agent.control_level,
+            network_mode=agent.network_mode,
+            network_enforced=agent.network_enforced,
+            notes=["Variables that were given at its first launch are not kept."],
+        )
+        return answer(view)
+
+    return [
+        Route("/api/kill-switch/rearm", looked_at, methods=["GET"]),
+        Route("/api/passphrase", shown, methods=["GET"]),
+        Route("/api/passphrase", changed, methods=["POST"]),
+        Route("/api/agents/{id}/again", again, methods=["POST"]),
+    ]
