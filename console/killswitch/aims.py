@@ -88,13 +88,18 @@ class Aim:
             self.writes["cgroup.kill"] = _checked_kill(held.leaf, mount, below)
         if held.container is not None:
             self.writes["container cgroup.kill"] = _checked_kill(held.container, mount, None)
-        if held.init is not None:
+        closure = held.follow()
+        if held.init is not None and (closure is None or held.leaf is not None):
             self.writes["pidfd SIGKILL"] = _checked_signal(held, spared)
+        if closure is not None:  # nothing in the kernel holds them together: each by a pidfd, the keeper last
+            self.writes["descendants" if held.leaf else "pidfd SIGKILL"] = closure.strike(spared())
 
     def is_zero(self) -> bool:
         """Kernel proof: cgroups unpopulated, init gone, its PID namespace empty."""
         held = self.held
         if held is None or held.doubt or held.is_populated() or any(stray.is_alive() for stray in self.loose):
+            return False
+        if held.closure is not None and not held.closure.is_quiet():
             return False
         if self.is_pending_container:
             return self.engine_says_gone is True
@@ -198,6 +203,8 @@ class Aim:
             return "cgroup.kill on its leaf; proof: populated 0"
         if held.entry.pid_namespace:
             return "SIGKILL of the PID namespace's init through a pidfd; proof: pidfd readable, namespace empty"
+        if held.closure is not None:
+            return "SIGKILL to every descendant found by parent or session, until several looks in a row found none; no proof"
         return "SIGKILL through a pidfd"
 
 

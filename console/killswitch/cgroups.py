@@ -50,7 +50,7 @@ class Mounts:
 
 
 def find_mounts(mountinfo: str | None = None) -> Mounts:
-    """Reads /proc/self/mountinfo (proc(5))."""
+    """Reads /proc/self/mountinfo (proc(5)). A mount that another one hides is none."""
     text = Path("/proc/self/mountinfo").read_text(errors="replace") if mountinfo is None else mountinfo
     v2: Mount | None = None
     v1: dict[str, Mount] = {}
@@ -60,7 +60,7 @@ def find_mounts(mountinfo: str | None = None) -> Mounts:
         if not dash or len(left) < 6 or len(right) < 3:
             continue
         mount = Mount(Path(_plain(left[4])), _plain(left[3]))
-        if right[0] == "cgroup2" and v2 is None:
+        if right[0] == "cgroup2" and v2 is None and (mountinfo is not None or (mount.point / "cgroup.controllers").exists()):
             v2 = mount
         elif right[0] == "cgroup":
             for controller in right[2].split(","):
@@ -307,7 +307,7 @@ def make_tree(instance_id: str, mounts: Mounts, recorded: str = "") -> Tree:
         except OSError as error:
             whys.append(f"{root}: {error.strerror or error}")
             continue
-        _delegate_limits(mounts.v2.point, root)
+        _delegate_limits(root)
         tree.make_limit_root()
         return tree
     raise Unavailable(
@@ -331,16 +331,16 @@ def _candidates(instance_id: str, mounts: Mounts, recorded: str) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def _delegate_limits(top: Path, root: Path) -> None:
-    """Where v2 owns the pids and memory controllers, hand them down so that a leaf can be bounded; best effort."""
-    for folder in (top, root, root / "agents"):
-        try:
-            offered = (folder / "cgroup.controllers").read_text().split()
-            wanted = [f"+{c}" for c in ("pids", "memory") if c in offered]
-            if wanted:
-                (folder / "cgroup.subtree_control").write_text(" ".join(wanted))
-        except OSError:
-            return
+def _delegate_limits(root: Path) -> None:
+    """Where v2 owns the pids and memory controllers, hand them down so that a leaf can be bounded; best effort.
+
+    One at a time: a group that holds processes hands none down, and one that is refused must not keep the others back.
+    """
+    for folder in (root.parent, root, root / "agents"):
+        for name in ("pids", "memory"):
+            with contextlib.suppress(OSError):
+                if name in (folder / "cgroup.controllers").read_text().split():
+                    (folder / "cgroup.subtree_control").write_text(f"+{name}")
 
 
 def container_folder(pid: int, container_id: str, mount: Mount) -> Path:

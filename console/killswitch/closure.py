@@ -87,12 +87,14 @@ class Closure:
             return found
 
     def _members(self, table: dict[int, Row]) -> list[tuple[int, int]]:
+        never = processes.ancestors(os.getpid())
+        if self._init.pid in never:
+            return []  # what is below an ancestor of ours is not an agent's
         first = self._init.start_ticks
         seeds = {self._init.pid: first, **self._known}
         members = {pid for pid, ticks in seeds.items() if pid in table and table[pid].ticks == ticks}
         # A number that another process leads a session by is not the session we knew (a leader's number is not reused before its end).
         sessions = {sid: ticks for sid, ticks in self._sessions.items() if sid not in table or table[sid].ticks == ticks}
-        never = processes.ancestors(os.getpid())
         grew = True
         while grew:
             sessions |= {pid: table[pid].ticks for pid in members if table[pid].session == pid}
@@ -118,6 +120,8 @@ class Closure:
 
         The keeper goes last: while it lives, orphans come to it and stay in sight. What was done, in words; never raises.
         """
+        if self._init.pid in spared or self._init.pid in processes.ancestors(os.getpid()):
+            return f"refused: process {self._init.pid} is the guard, the one who pressed, or an ancestor of theirs"
         self._strikes += 1
         signalled = 0
         self._init.send(signal.SIGTERM)
@@ -130,7 +134,7 @@ class Closure:
                 signalled += _kill(pid, ticks)
             if not found:
                 break
-        if (self.quiet >= QUIET_LOOKS or self._strikes > PATIENCE) and self._init.pid not in spared:
+        if self.quiet >= QUIET_LOOKS or self._strikes > PATIENCE:
             self._init.send(signal.SIGKILL)
         return f"SIGKILL to {signalled} descendants"
 

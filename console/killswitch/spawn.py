@@ -11,6 +11,7 @@ import console
 from console.domain.errors import ConsoleError, TimedOut, Unavailable
 from console.domain.guard import HEARTBEAT_S
 from console.killswitch.client import GuardClient
+from console.killswitch.delegation import Home, find_home
 
 START_S = 15.0
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "HOME", "TMPDIR")
@@ -26,6 +27,7 @@ def start_guard(
     lease: bool = False,
     supervisor_uid: int | None = None,
     orphan_s: float | None = None,
+    passphrase_file: Path | None = None,
     timeout_s: float = START_S,
 ) -> int:
     """Pid of the instance's guard, started now if none answers. Returns once both sockets answer.
@@ -40,21 +42,31 @@ def start_guard(
     command += [f"--engine-socket={engine_socket}"] if engine_socket else []
     command += ["--lease"] if lease else []
     command += [f"--supervisor-uid={supervisor_uid}"] if supervisor_uid is not None else []
+    command += [f"--passphrase-file={passphrase_file}"] if passphrase_file is not None else []
     command += [f"--orphan-s={orphan_s}"] if orphan_s is not None else []
-    env = {k: os.environ[k] for k in _ENVIRONMENT if k in os.environ}
-    env["PYTHONPATH"] = str(Path(next(iter(console.__path__))).parent)
-    try:
-        done = subprocess.run(command, env=env, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise TimedOut("The guard is not ready yet.", f"See {state_dir / 'guard' / 'guard.log'}.") from error
-    words = done.stdout.split()
-    if done.returncode == 0 and len(words) == 2 and words[0] == b"ready":
-        return int(words[1])
-    running = guard_pid(run_dir)  # another start was faster
-    if running is not None:
-        return running
-    said = done.stderr.decode(errors="replace").strip().splitlines() or _last_words(state_dir / "guard" / "guard.log")
+    said: list[str] = []
+    home = find_home(instance_id)
+    for place in (home, Home()) if home.prefix else (home,):  # a scope that is refused now is no reason to have no guard
+        try:
+            done = _run(command, place, timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise TimedOut("The guard is not ready yet.", f"See {state_dir / 'guard' / 'guard.log'}.") from error
+        words = done.stdout.split()
+        if done.returncode == 0 and len(words) == 2 and words[0] == b"ready":
+            return int(words[1])
+        running = guard_pid(run_dir)  # another start was faster
+        if running is not None:
+            return running
+        said = done.stderr.decode(errors="replace").strip().splitlines() or _last_words(state_dir / "guard" / "guard.log")
     raise Unavailable(f"The guard cannot start: {said[-1] if said else 'it gave no reason'}.", f"See {state_dir / 'guard' / 'guard.log'}.")
+
+
+def _run(command: list[str], home: Home, timeout_s: float) -> subprocess.CompletedProcess[bytes]:
+    """The guard's start, in a scope of its own where it needs one; nothing else of our environment reaches it."""
+    env = {k: os.environ[k] for k in _ENVIRONMENT if k in os.environ} | home.environment
+    env["PYTHONPATH"] = str(Path(next(iter(console.__path__))).parent)
+    words = [*home.prefix, *command]
+    return subprocess.run(words, env=env, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)
 
 
 def guard_pid(run_dir: Path) -> int | None:

@@ -96,6 +96,17 @@ def test_we_and_what_is_above_us_never_belong(table: dict[int, Row], followed: C
     assert us not in pids(followed) and above not in pids(followed)
 
 
+def test_what_is_below_one_who_pressed_or_an_ancestor_of_ours_is_left_alone(table: dict[int, Row], keeper: Keeper) -> None:
+    table |= {1001: Row(INIT, INIT, 51, True)}
+    followed = Closure(keeper)  # type: ignore[arg-type]
+    assert followed.strike(frozenset({INIT})).startswith("refused") and keeper.got == []
+    for pid in (os.getpid(), os.getppid()):
+        keeper.pid = pid
+        table |= {pid: Row(1, pid, 50, True), 1002: Row(pid, pid, 52, True)}
+        followed = Closure(keeper)  # type: ignore[arg-type]
+        assert followed.strike().startswith("refused") and keeper.got == [] and pids(followed) == []
+
+
 def test_a_zombie_is_not_alive(table: dict[int, Row], followed: Closure) -> None:
     table |= {1001: Row(INIT, INIT, 51, False)}
     assert pids(followed) == []
@@ -140,7 +151,7 @@ def test_the_keeper_goes_last_but_not_never(
     table |= {1001: Row(INIT, INIT, 51, True)}
     followed.strike()
     assert (1001, 51) in killed and set(keeper.got) == {signal.SIGTERM}
-    followed.strike(frozenset({1001, INIT}))
+    followed.strike(frozenset({1001}))
     assert killed.count((1001, 51)) == closure.ROUNDS, "spared ones are not signalled"
     for _ in range(PATIENCE):
         followed.strike()
