@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from console.api import ladder as la
 from console.api import messages as m
+from console.api import rearm_messages as rm
 from console.api import review_messages as r
 from console.api.wire import V, Wire, segment
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
@@ -22,6 +24,8 @@ from console.settings.places import Places
 LAUNCH_S = 300.0
 """A first container launch builds its image."""
 KILL_S = 30.0
+LADDER_S = 60.0
+"""A whole session or host, with every network looked at."""
 CHANGE_S = 60.0
 """Envoy validates before it applies."""
 
@@ -56,8 +60,25 @@ class _FleetRoutes:
         return self._act("thaw", agent_id, tree, reason)
 
     def isolate(self, agent_id: str, *, tree: bool = False, reason: str = "") -> m.ActView:
-        """POST /api/agents/{id}/isolate: network mode NONE from now on."""
+        """POST /api/agents/{id}/isolate: no network, until ``reconnect``."""
         return self._act("isolate", agent_id, tree, reason)
+
+    def reconnect(self, agent_id: str, *, tree: bool = False, reason: str = "") -> m.ActView:
+        """POST /api/agents/{id}/reconnect: back to what its session's mode allows."""
+        return self._act("reconnect", agent_id, tree, reason)
+
+    def ladder(self, body: la.LadderBody) -> m.ActView:
+        """POST /api/ladder: freeze, isolate, thaw or reconnect over any scope."""
+        return self._wire.ask(m.ActView, "POST", "/api/ladder", body=body, timeout_s=LADDER_S)
+
+    def kill_scope(self, scope: la.ScopeBody, reason: str = "") -> Receipt:
+        """POST /api/ladder, kill; returns the receipt once zero is proven or not. ``all`` latches."""
+        body = la.LadderBody(action="kill", scope=scope, reason=reason)
+        return _receipt(self._wire.ask(m.RawView, "POST", "/api/ladder", body=body, timeout_s=LADDER_S))
+
+    def preview(self, body: la.LadderBody) -> la.LadderPreview:
+        """POST /api/ladder/preview: what it will do; nothing is done."""
+        return self._wire.ask(la.LadderPreview, "POST", "/api/ladder/preview", body=body)
 
     def kill(self, agent_id: str, *, tree: bool = False, reason: str = "") -> Receipt:
         """POST /api/agents/{id}/kill; returns the receipt once zero is proven or not."""
@@ -82,9 +103,25 @@ class _SwitchRoutes:
         """POST /api/kill-switch, activate. The command line presses the guard itself; this is for those who cannot."""
         return _receipt(self._switch(m.RawView, "activate", reason, ""))
 
-    def rearm(self, reason: str, kill_id: str = "") -> m.KillSwitchView:
-        """POST /api/kill-switch, rearm; refused with why while a remote order is latched."""
-        return self._switch(m.KillSwitchView, "rearm", reason, kill_id)
+    def rearm(self, reason: str, kill_id: str = "", proof: rm.RearmProof | None = None) -> m.KillSwitchView:
+        """POST /api/kill-switch, rearm; refused with why while a remote order is latched, or without a proof of who asks."""
+        return self._switch(m.KillSwitchView, "rearm", reason, kill_id, proof)
+
+    def rearm_view(self) -> rm.RearmView:
+        """GET /api/kill-switch/rearm: what a rearm would release, what it takes, who was running."""
+        return self._wire.ask(rm.RearmView, "GET", "/api/kill-switch/rearm")
+
+    def passphrase(self) -> rm.PassphraseView:
+        """GET /api/passphrase."""
+        return self._wire.ask(rm.PassphraseView, "GET", "/api/passphrase")
+
+    def change_passphrase(self, body: rm.PassphraseBody) -> rm.PassphraseView:
+        """POST /api/passphrase."""
+        return self._wire.ask(rm.PassphraseView, "POST", "/api/passphrase", body=body, timeout_s=CHANGE_S)
+
+    def again(self, agent_id: str) -> m.LaunchedView:
+        """POST /api/agents/{id}/again: the same command in the same session, once a rearm has been."""
+        return self._wire.ask(m.LaunchedView, "POST", f"/api/agents/{segment(agent_id)}/again", timeout_s=LAUNCH_S)
 
     def receipts(self) -> m.ReceiptsView:
         """GET /api/receipts, newest first."""
@@ -98,9 +135,11 @@ class _SwitchRoutes:
         """POST /api/remote/retry."""
         return self._wire.ask(m.KillSwitchView, "POST", "/api/remote/retry", timeout_s=CHANGE_S)
 
-    def _switch(self, view: type[V], action: Literal["activate", "rearm"], reason: str, kill_id: str) -> V:
+    def _switch(
+        self, view: type[V], action: Literal["activate", "rearm"], reason: str, kill_id: str, proof: rm.RearmProof | None = None
+    ) -> V:
         try:
-            body = m.KillSwitchBody(action=action, reason=reason, kill_id=kill_id)
+            body = m.KillSwitchBody(action=action, reason=reason, kill_id=kill_id, proof=proof)
         except ValidationError as error:
             raise UsageProblem("A kill or a rearm needs a reason of 1 to 500 characters.", "Give one with --reason.") from error
         return self._wire.ask(view, "POST", "/api/kill-switch", body=body, timeout_s=CHANGE_S)
