@@ -1,0 +1,142 @@
+"""What is kept beside a session's workspace: its description (``.context.json``) and the lock that says that somebody uses it.
+
+Two supervisors may share one workspace root: locks lie in ``<root>/.locks``, which no agent can write, and a lock's time of last change is
+when any of them last used the session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from console.domain.agent import CONTEXT_ID
+from console.domain.errors import Conflict, ConsoleError, UsageProblem
+
+LOCKS = ".locks"
+NAME = ".context.json"
+_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class ContextNote:
+    """The text of ``.context.json``: for people and agents to read; nothing is ever decided by it."""
+
+    context_id: str
+    agent: str
+    """Type of the agents that work in it, or empty."""
+    namespace: str
+    created_at: str
+    """ISO 8601, UTC."""
+    last_accessed_at: str
+    ttl_days: float
+    disk_usage_bytes: int
+
+
+def write_note(root: Path, note: ContextNote) -> None:
+    """Puts ``.context.json`` into the session's workspace by rename; whatever an agent put in its place is replaced, never followed.
+
+    Raises UsageProblem on a bad id, ConsoleError when it cannot be written.
+    """
+    _check(note.context_id)
+    draft = f".context-{secrets.token_hex(8)}"
+    with contextlib.ExitStack() as stack:
+        try:
+            base = os.open(root, _FLAGS)
+            stack.callback(os.close, base)
+            home = os.open(note.context_id, _FLAGS, dir_fd=base)
+            stack.callback(os.close, home)
+            fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o444, dir_fd=home)
+            with os.fdopen(fd, "w") as out:
+                os.fchmod(out.fileno(), 0o444)
+                out.write(json.dumps(asdict(note), indent=2))
+            try:
+                os.replace(draft, NAME, src_dir_fd=home, dst_dir_fd=home)
+            except OSError:
+                os.unlink(draft, dir_fd=home)
+                raise
+        except OSError as error:
+            raise ConsoleError(f"The note of {note.context_id} cannot be written: {error.strerror}.", "Look at the workspace.") from error
+
+
+class ContextLock:
+    """Held while a session is used. Shared by those who use it; alone by who deletes it."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def close(self) -> None:
+        """Lets go. Twice is once."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def use(root: Path, context_id: str) -> ContextLock:
+    """Joins those who use the session and notes the time. Raises Conflict while somebody deletes it, UsageProblem, ConsoleError."""
+    fd = _locked(root, context_id, fcntl.LOCK_SH)
+    if fd is None:
+        raise Conflict(f"The workspace of {context_id} is being deleted.", "Try again in a moment: the session then begins anew.")
+    os.utime(fd)
+    return ContextLock(fd)
+
+
+@contextmanager
+def alone(root: Path, context_id: str) -> Iterator[bool]:
+    """Whether nobody uses the session, here or under another supervisor; it stays so inside of the block."""
+    fd = _locked(root, context_id, fcntl.LOCK_EX)
+    try:
+        yield fd is not None
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
+def last_used(root: Path, context_id: str) -> float | None:
+    """When any supervisor last used the session, seconds since the epoch; None: nobody did."""
+    _check(context_id)
+    try:
+        return (root / LOCKS / context_id).lstat().st_mtime
+    except OSError:
+        return None
+
+
+def contexts_on_disk(root: Path) -> list[str]:
+    """Sessions that have a workspace. Whatever else lies in the root is not one."""
+    try:
+        with os.scandir(root) as entries:
+            return sorted(e.name for e in entries if CONTEXT_ID.match(e.name) and e.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def _locked(root: Path, context_id: str, how: int) -> int | None:
+    _check(context_id)
+    try:
+        folder = root / LOCKS
+        root.mkdir(mode=0o711, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        above = os.open(folder, _FLAGS)
+        try:
+            fd = os.open(context_id, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=above)
+        finally:
+            os.close(above)
+    except OSError as error:
+        raise ConsoleError(f"The lock of {context_id} cannot be opened: {error.strerror}.", "Look at the disk.") from error
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def _check(context_id: str) -> None:
+    if not CONTEXT_ID.match(context_id):
+        raise UsageProblem(f"Context id {context_id[:80]!r} is not valid.", "Use a-z, 0-9 and -, 1 to 63 characters.")
