@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from console.api import ladder as la
 from console.api import messages as m
+from console.api import persistence as p
 from console.api import rearm_messages as rm
 from console.api import review_messages as r
 from console.api.wire import V, Wire, segment
@@ -220,6 +221,10 @@ class _RecordRoutes:
     def audit(self, *, before: int | None = None, limit: int = 200, q: str = "") -> m.AuditPage:
         """GET /api/audit, newest first."""
         return self._wire.ask(m.AuditPage, "GET", "/api/audit", query={"before": before, "limit": limit, "q": q or None})
+
+    def persistence(self, session: str = "") -> p.PersistenceView:
+        """GET /api/persistence: what could bring an agent back; with a session, looked at now."""
+        return self._wire.ask(p.PersistenceView, "GET", "/api/persistence", query={"session": session or None}, timeout_s=CHANGE_S)
 
     def verify_audit(self) -> m.AuditVerdict:
         """POST /api/audit/verify."""

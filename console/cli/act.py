@@ -1,50 +1,120 @@
-"""``watchfloor freeze | thaw | isolate | kill AGENT``: what an operator does to one agent or one tree."""
+"""``watchfloor freeze | isolate | kill | thaw | reconnect``: a rung of the ladder over an agent, a tree, a session, a host, all."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
+from console.api.ladder import LadderAgent, LadderBody, LadderPreview, ScopeBody
 from console.api.messages import ActView
-from console.cli import out, receipts
-from console.cli.link import connect
-from console.cli.options import Json, StateDir, verb_app
+from console.cli import out, panic, receipts
+from console.cli.link import build, connect
+from console.cli.options import Json, StateDir, existing_places, operator, verb_app
 from console.cli.plain import plain
+from console.domain.errors import ConsoleError, ExitCode, Unreachable, UsageProblem
 from console.domain.kill import exit_code
+from console.domain.ladder import Reach, Rung, Scope
+from console.killswitch.client import GuardClient
 
-Agent = Annotated[str, typer.Argument(metavar="AGENT", help="Its id, as watchfloor fleet lists it.")]
+Agent = Annotated[str, typer.Argument(metavar="AGENT", help="Its id, as watchfloor fleet lists it.", show_default=False)]
 Tree = Annotated[bool, typer.Option("--tree", help="And everything below it.")]
+Session = Annotated[str, typer.Option("--session", metavar="CONTEXT", help="Everybody in this session, and all below them.")]
+Host = Annotated[bool, typer.Option("--host", help="Everything this instance holds on this host.")]
+All = Annotated[bool, typer.Option("--all", help="Everything; a kill of everything is a panic, and latches.")]
 Why = Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; recorded.")]
+Dry = Annotated[bool, typer.Option("--dry-run", help="Show what would happen, to whom and how surely; do nothing.")]
+
+DONE = {Rung.FREEZE: "frozen", Rung.THAW: "thawed", Rung.ISOLATE: "isolated", Rung.RECONNECT: "reconnected", Rung.KILL: "killed"}
+_HELP = {
+    Rung.FREEZE: "Reversible stop: nothing of it runs, nothing is lost; thaw undoes it.",
+    Rung.THAW: "Undo your freeze. Freezes with other causes (budget, heartbeat ...) stay.",
+    Rung.ISOLATE: "Cut off the network now, and of whatever it starts; reconnect undoes it.",
+    Rung.RECONNECT: "Undo your isolation: back to what the session's data still allows, never more.",
+    Rung.KILL: "Kill and print the receipt. There is no way back. --all latches, as panic does.",
+}
+NAMED = 20
 
 
-def freeze(agent: Agent, tree: Tree = False, reason: Why = "", state_dir: StateDir = None, as_json: Json = False) -> int:
-    """Reversible stop: nothing of it runs, nothing is lost; thaw undoes it."""
-    with connect(state_dir) as client:
-        return _told("frozen", client.freeze(agent, tree=tree, reason=reason), as_json)
+def scope_of(agent: str, tree: bool, session: str, host: bool, everything: bool) -> Scope:
+    """The one scope that was named. Raises UsageProblem for none, or for several."""
+    named = [bool(agent), bool(session), host, everything]
+    if sum(named) != 1:
+        raise UsageProblem("Name one of: AGENT, --session CONTEXT, --host, --all.", "watchfloor fleet lists agents and their sessions.")
+    if tree and not agent:
+        raise UsageProblem("--tree goes with an AGENT.", "A session, a host and everything include what is below already.")
+    if agent:
+        scope = Scope(Reach.TREE if tree else Reach.AGENT, agent)
+    else:
+        scope = Scope(Reach.SESSION, session) if session else Scope(Reach.HOST if host else Reach.ALL)
+    scope.check()
+    return scope
 
 
-def thaw(agent: Agent, tree: Tree = False, reason: Why = "", state_dir: StateDir = None, as_json: Json = False) -> int:
-    """Undo your freeze. Freezes with other causes (budget, heartbeat ...) stay."""
-    with connect(state_dir) as client:
-        return _told("thawed", client.thaw(agent, tree=tree, reason=reason), as_json)
+def verb(rung: Rung) -> Callable[..., int]:
+    """The function behind one verb."""
+
+    def act(
+        agent: Agent = "",
+        tree: Tree = False,
+        session: Session = "",
+        host: Host = False,
+        everything: All = False,
+        reason: Why = "",
+        dry_run: Dry = False,
+        state_dir: StateDir = None,
+        as_json: Json = False,
+    ) -> int:
+        return carry_out(rung, scope_of(agent, tree, session, host, everything), reason, state_dir, dry_run=dry_run, as_json=as_json)
+
+    act.__doc__ = _HELP[rung]
+    return act
 
 
-def isolate(agent: Agent, tree: Tree = False, reason: Why = "", state_dir: StateDir = None, as_json: Json = False) -> int:
-    """Cut off its network from now on. This only tightens; nothing undoes it."""
-    with connect(state_dir) as client:
-        return _told("isolated", client.isolate(agent, tree=tree, reason=reason), as_json)
+APPS = {rung.value: verb_app(verb(rung)) for rung in Rung}
 
 
-def kill(agent: Agent, tree: Tree = False, reason: Why = "", state_dir: StateDir = None, as_json: Json = False) -> int:
-    """Kill one agent, or its tree with --tree, and print the receipt."""
-    with connect(state_dir) as client:
-        receipt = client.kill(agent, tree=tree, reason=reason)
-    receipts.show_receipt(receipt, as_json=as_json)
-    return int(exit_code(receipt))
+def carry_out(rung: Rung, scope: Scope, reason: str, state_dir: str | None, *, dry_run: bool, as_json: bool) -> int:
+    """One rung over one scope, or its preview; the exit code."""
+    wanted = build(ScopeBody, reach=scope.reach.value, target=scope.target)
+    body = build(LadderBody, action=rung.value, scope=wanted, reason=reason)
+    if dry_run:
+        with connect(state_dir) as client:
+            return _show_preview(client.preview(body), as_json)
+    if rung is Rung.KILL and scope.reach is Reach.ALL:
+        return panic.panic(reason, state_dir, as_json)  # works without a supervisor
+    if rung is Rung.KILL:
+        with connect(state_dir) as client:
+            receipt = client.kill_scope(wanted, reason)
+        receipts.show_receipt(receipt, as_json=as_json)
+        return int(exit_code(receipt))
+    try:
+        with connect(state_dir) as client:
+            return _told(DONE[rung], client.ladder(body), as_json)
+    except Unreachable as error:
+        if rung is Rung.FREEZE and scope.is_everything:
+            return _freeze_without_supervisor(state_dir, as_json, error)
+        raise
 
 
-APPS = {"freeze": verb_app(freeze), "thaw": verb_app(thaw), "isolate": verb_app(isolate), "kill": verb_app(kill)}
+def _freeze_without_supervisor(state_dir: str | None, as_json: bool, why: ConsoleError) -> int:
+    """The guard freezes on its own word; only the supervisor knows a session or a tree."""
+    places = existing_places(state_dir)
+    guard = GuardClient(places.guard_sock, timeout_s=5)
+    try:
+        answer = guard.freeze("all", "operator", operator())
+    except ConsoleError:
+        raise why from None  # neither answers: how to start them is what helps
+    finally:
+        guard.close()
+    failed = {str(agent): str(words) for agent, words in dict(answer.get("failed", {})).items()}
+    if as_json:
+        out.emit({"agents": [], "frozen": answer.get("frozen", 0), "failed": failed, "by": "guard"})
+    else:
+        out.say(f"the supervisor does not answer; the guard has frozen {answer.get('frozen', 0)} agents")
+    return 1 if failed else 0
 
 
 def _told(done: str, answer: ActView, as_json: bool) -> int:
@@ -52,7 +122,46 @@ def _told(done: str, answer: ActView, as_json: bool) -> int:
         out.emit(answer.model_dump(exclude={"schema_version"}))
     else:
         if answer.agents:
-            out.say(f"{done}: {', '.join(plain(a, 70) for a in answer.agents)}")
-        for agent, why in answer.failed.items():
-            out.note(f"not {done}: {plain(agent, 70)}: {plain(why, 500)}")
-    return 1 if answer.failed or not answer.agents else 0
+            out.say(f"{done}: {_named(answer.agents)}")
+        for agent, why in list(answer.failed.items())[:NAMED]:
+            out.note(f"NOT {done}: {plain(agent, 70)}: {plain(why, 500)}")
+        for agent, why in list(answer.excluded.items())[:NAMED]:
+            out.note(f"left alone: {plain(agent, 70)}: {plain(why, 500)}")
+        for words in answer.notes[:NAMED]:
+            out.note(plain(words, 500))
+    return int(ExitCode.FAILURE if answer.failed or not answer.agents else ExitCode.DONE)
+
+
+def _named(ids: list[str]) -> str:
+    words = ", ".join(plain(a, 70) for a in ids[:NAMED])
+    return words + (f" and {len(ids) - NAMED} more" if len(ids) > NAMED else "")
+
+
+def _show_preview(seen: LadderPreview, as_json: bool) -> int:
+    """Exit 0 when it could be done now, 1 when it would be refused."""
+    if as_json:
+        out.emit(seen.model_dump(exclude={"schema_version"}))
+        return int(ExitCode.FAILURE if seen.why_not else ExitCode.DONE)
+    out.say(plain(seen.words, 500))
+    if seen.why_not:
+        out.note(f"it would be refused: {plain(seen.why_not, 500)}")
+    out.say(f"{seen.processes} processes, {seen.containers} containers, {seen.egress} that can reach the network now")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("CONTROL LEVEL", "CERTAIN", "BEST EFFORT", "LEFT ALONE"):
+        table.add_column(name)
+    for level, row in seen.counts.items():
+        table.add_row(out.words(level), *(str(row.get(kind, 0)) for kind in ("certain", "best_effort", "excluded")))
+    if seen.counts:
+        out.show(table)
+    for title, agents in (("", seen.acts), ("best effort: ", seen.best_effort), ("left alone: ", seen.excluded)):
+        for agent in agents[:NAMED]:
+            out.say(title + _line(agent))
+    hidden = seen.unnamed + sum(max(0, len(a) - NAMED) for a in (seen.acts, seen.best_effort, seen.excluded))
+    if hidden:
+        out.say(f"and {hidden} more (the counts above are whole; --json names more)")
+    return int(ExitCode.FAILURE if seen.why_not else ExitCode.DONE)
+
+
+def _line(agent: LadderAgent) -> str:
+    words = f"{plain(agent.id, 70)}  {plain(agent.name, 60)}  {plain(agent.control_level)}  {plain(agent.state)}"
+    return words + (f": {plain(agent.why, 300)}" if agent.why else "")

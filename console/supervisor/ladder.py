@@ -311,7 +311,8 @@ def _reaches(line: Line) -> bool:
 
 
 def _sentence(found: Plan, counts: dict[Treatment, int]) -> str:
-    words = f"{found.rung} of {found.scope.words()}: {counts[Treatment.CERTAIN] + counts[Treatment.BEST_EFFORT]} agents"
+    touched = counts[Treatment.CERTAIN] + counts[Treatment.BEST_EFFORT]
+    words = f"{found.rung} of {found.scope.words()}: {touched} {'agent' if touched == 1 else 'agents'}"
     if counts[Treatment.BEST_EFFORT]:
         words += f", {counts[Treatment.BEST_EFFORT]} of them best effort"
     if counts[Treatment.EXCLUDED]:

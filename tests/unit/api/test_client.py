@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from console.api import ladder as la
 from console.api import messages as m
 from console.api.client import ApiClient
 from console.domain.errors import ConsoleError, NotFound, Unreachable, UsageProblem
@@ -17,6 +18,7 @@ from console.settings.places import Places, find_places
 from tests.fakes.canned_api import CannedApi, canned_api
 
 ENTRY = m.AllowlistEntryBody(host="a.example.com", reason="r", owner="o")
+BODY = la.LadderBody(action="isolate", scope=la.ScopeBody(reach="session", target="s"))
 RECEIPT = Receipt("k1", "00000000", "all", "why", "who", 1.0, verified_zero=True, complete=True).as_json()
 SWITCH = {"state": "armed", "killed": False}
 ROW = {"record_id": "r1", "agent_id": "a", "context_id": "c", "kind": "file_write", "path": "x", "state": "restored", "created_at": 1}
@@ -34,6 +36,11 @@ ROUTES: list[tuple[str, Any, Call, Any]] = [
     ("POST /api/agents/a/freeze", {"agents": ["a"]}, lambda c: c.freeze("a"), {"tree": False, "reason": ""}),
     ("POST /api/agents/a/thaw", {"agents": ["a"]}, lambda c: c.thaw("a", tree=True), {"tree": True}),
     ("POST /api/agents/a/isolate", {"agents": ["a"]}, lambda c: c.isolate("a", reason="r"), {"reason": "r"}),
+    ("POST /api/agents/a/reconnect", {"agents": ["a"]}, lambda c: c.reconnect("a", tree=True, reason="r"), {"tree": True, "reason": "r"}),
+    ("POST /api/ladder", {"agents": ["a"]}, lambda c: c.ladder(BODY), {"action": "isolate", "scope": {"reach": "session", "target": "s"}}),
+    ("POST /api/ladder", RECEIPT, lambda c: c.kill_scope(la.ScopeBody(reach="host"), "r"),
+     {"action": "kill", "scope": {"reach": "host", "target": ""}, "reason": "r"}),
+    ("POST /api/ladder/preview", {"action": "isolate", "reach": "all", "words": "w"}, lambda c: c.preview(BODY), {"action": "isolate"}),
     ("POST /api/agents/a/kill", RECEIPT, lambda c: c.kill("a", tree=True, reason="r"), {"tree": True, "reason": "r"}),
     ("GET /api/kill-switch", SWITCH, lambda c: c.kill_switch(), None),
     ("POST /api/kill-switch", RECEIPT, lambda c: c.activate("r"), {"action": "activate", "reason": "r"}),
