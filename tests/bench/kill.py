@@ -176,9 +176,8 @@ def listed(folders: list[Path]) -> list[int]:
 def release(world: GuardWorld) -> None:
     """Waits for the kill to be over and unlatches, outside of the measured time."""
     until(lambda: (world.operator.status()["kill"] or {"done": True})["done"], "the kill is done")
-    status = world.operator.status()
-    if status["latched"]:
-        world.supervisor.unlatch(status["generation"], status["kills"], "bench")
+    if world.operator.status()["latched"]:
+        world.unlatch("bench")
 
 
 def press(world: GuardWorld) -> Act:
