@@ -38,6 +38,9 @@ def decode(line: bytes) -> dict[str, Any]:
     return message
 
 
+LOST = "lost: the record of what was stopped cannot be read"
+"""The guard's soft stop when it cannot know whether there was one; the supervisor lifts it once it knows better."""
+
 INSTANCE_LABEL = "io.watchfloor.instance"
 """Label of every container we start; its value is the instance id."""
 AGENT_LABEL = "io.watchfloor.agent"

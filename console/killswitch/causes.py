@@ -18,6 +18,8 @@ from console.killswitch.registry import Held
 from console.killswitch.witness import Witness
 
 SWEEPS = 20
+NOBODY = -1
+"""In ``frozen_by``: not through guard.sock."""
 
 
 @dataclass(slots=True)
@@ -42,6 +44,8 @@ class Causes:
     holds: dict[str, Hold] = field(default_factory=dict)
     soft_stop: str = ""
     """Why, while it is on."""
+    frozen_by: dict[str, set[int]] = field(default_factory=dict)
+    """Accounts whose freezes hold an agent (cause operator, guard.sock); one frozen by nobody here was frozen through the supervisor."""
     lease_until: float | None = None
     """CLOCK_BOOTTIME; None: no lease was ever configured."""
 
@@ -56,6 +60,7 @@ class Causes:
             self.by_agent = {str(a): {c for c in causes if c in CAUSES} for a, causes in body["causes"].items()}
             self.holds = {h["hold_id"]: Hold(**{**h, "deadline": None, "why": h["why"] or "the guard restarted"}) for h in body["holds"]}
             self.soft_stop = str(body["soft_stop"])
+            self.frozen_by = {str(a): {int(uid) for uid in uids} for a, uids in body.get("frozen_by", {}).items()}
             lease = body["lease"]
             if lease is not None:  # another boot: its clock says nothing of ours, so the lease is over
                 self.lease_until = float(lease["until"]) if lease["boot_id"] == boot_id() else 0.0
@@ -69,6 +74,7 @@ class Causes:
             "causes": {agent: sorted(causes) for agent, causes in list(self.by_agent.items()) if causes},
             "holds": [asdict(hold) for hold in list(self.holds.values())],
             "soft_stop": self.soft_stop,
+            "frozen_by": {agent: sorted(uids) for agent, uids in list(self.frozen_by.items()) if uids},
             "lease": lease,
         }
         write_whole(self.path, seal(body))
@@ -76,16 +82,33 @@ class Causes:
     def of(self, agent_id: str) -> set[str]:
         return self.by_agent.get(agent_id, set())
 
-    def add(self, agent_id: str, cause: str) -> None:
+    def add(self, agent_id: str, cause: str, uid: int | None = None) -> None:
+        """``uid``: of the operator on guard.sock; None for the supervisor and the guard itself."""
         self.by_agent.setdefault(agent_id, set()).add(cause)
+        if cause == "operator":
+            self.frozen_by.setdefault(agent_id, set()).add(NOBODY if uid is None else uid)
 
-    def remove(self, agent_id: str, cause: str) -> None:
-        """Only this cause; the others stay."""
+    def may_lift(self, agent_id: str, cause: str, uid: int | None) -> bool:
+        """None, the supervisor, lifts any freeze; an account only its own, though it stays frozen by the others."""
+        return cause in self.of(agent_id) and (uid is None or uid in self.frozen_by.get(agent_id, ()))
+
+    def remove(self, agent_id: str, cause: str, uid: int | None = None) -> None:
+        """Only this cause, and of an account only its own part in it; the others stay."""
         causes = self.by_agent.get(agent_id)
+        if cause == "operator":
+            left = self.frozen_by.get(agent_id, set()) - {uid} if uid is not None else set()
+            if left:
+                self.frozen_by[agent_id] = left
+                return
+            self.frozen_by.pop(agent_id, None)
         if causes is not None:
             causes.discard(cause)
             if not causes:
                 del self.by_agent[agent_id]
+
+    def forget(self, agent_id: str) -> None:
+        self.by_agent.pop(agent_id, None)
+        self.frozen_by.pop(agent_id, None)
 
     def having(self, cause: str) -> list[str]:
         return sorted(agent for agent, causes in self.by_agent.items() if cause in causes)

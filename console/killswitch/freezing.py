@@ -9,7 +9,7 @@ import secrets
 import threading
 from collections.abc import Iterable
 
-from console.domain.errors import Conflict, NotFound, NotRecorded
+from console.domain.errors import Conflict, Denied, NotFound, NotRecorded
 from console.domain.guard import HOLD_S
 from console.killswitch.causes import Hold, boottime, set_frozen
 from console.killswitch.guard import Guard, monotonic
@@ -29,6 +29,8 @@ class Freezing:
         self._heartbeat_until = self.heard_at + guard.config.heartbeat_s
         self.heartbeat_lost = False
         self.lease_over = False
+        self._wishes: dict[str, int] = {}
+        """Per container: how often its freeze was changed since its thread was started."""
 
     def restore(self) -> None:
         """Freezes every agent that has a cause on disk. Thaws nothing: what is frozen without a cause was frozen in the last
@@ -61,14 +63,14 @@ class Freezing:
             )
             self._record_freeze(sorted(ids), "operator", "guard")
 
-    def freeze(self, agent_ids: Iterable[str], cause: str, by: str) -> dict[str, str]:
-        """Adds one cause to each agent and stops it; what each write said. Recorded afterwards."""
+    def freeze(self, agent_ids: Iterable[str], cause: str, by: str, uid: int | None = None) -> dict[str, str]:
+        """Adds one cause to each agent and stops it; what each write said. Recorded afterwards. ``uid``: of an operator on guard.sock."""
         guard, answers = self._guard, {}
         with guard.lock:
             for agent_id in agent_ids:
                 held = guard.registry.held.get(agent_id)
                 if held is not None:
-                    guard.causes.add(agent_id, cause)
+                    guard.causes.add(agent_id, cause, uid)
                     answers[agent_id] = self._apply(held)
         ids = sorted(answers)
         guard.clerk.do(lambda: self._record_freeze(ids, cause, by))
@@ -78,25 +80,32 @@ class Freezing:
         guard = self._guard
         guard.record("freeze", guard.causes.save, lambda: guard.journal.append("freeze", agents=ids[:200], n=len(ids), cause=cause, by=by))
 
-    def thaw(self, agent_ids: Iterable[str], cause: str, by: str) -> list[str]:
-        """Takes one cause away, on disk first; those without any run again. NotRecorded when the disk refuses."""
+    def thaw(self, agent_ids: Iterable[str], cause: str, by: str, uid: int | None = None) -> list[str]:
+        """Takes one cause away, on disk first; those without any run again. NotRecorded when the disk refuses.
+
+        ``uid``: an operator on guard.sock, who thaws what this account froze; Denied when it froze none of these.
+        """
         guard = self._guard
-        ids = [i for i in agent_ids if cause in guard.causes.of(i)]
+        with guard.lock:
+            frozen = [i for i in agent_ids if cause in guard.causes.of(i)]
+            ids = [i for i in frozen if guard.causes.may_lift(i, cause, uid)]
+        if frozen and not ids:
+            raise Denied("Somebody else froze it.", "Thaw it through the supervisor (watchfloor thaw), which records who did.")
         if not ids:
             return []
         try:
             guard.journal.append("thaw", agents=ids[:200], n=len(ids), cause=cause, by=by)
             with guard.lock:
-                before = {agent: set(causes) for agent, causes in guard.causes.by_agent.items()}
+                before = {agent: (set(guard.causes.of(agent)), set(guard.causes.frozen_by.get(agent, ()))) for agent in ids}
                 for agent_id in ids:
-                    guard.causes.remove(agent_id, cause)
+                    guard.causes.remove(agent_id, cause, uid)
             try:
                 guard.causes.save()
             except OSError:
                 with guard.lock:
-                    for agent_id in ids:
-                        if cause in before.get(agent_id, set()):
-                            guard.causes.add(agent_id, cause)
+                    for agent_id, (causes, uids) in before.items():
+                        guard.causes.by_agent.setdefault(agent_id, set()).update(causes)
+                        guard.causes.frozen_by.setdefault(agent_id, set()).update(uids)
                 raise
         except OSError as error:
             guard.notices["thaw"] = f"A thaw was refused because it could not be recorded: {error.strerror or error}."
@@ -111,12 +120,34 @@ class Freezing:
 
     def _apply(self, held: Held) -> str:
         """Frozen if there is any cause, else running. Waiting for an engine happens in a thread of its own."""
-        guard = self._guard
-        on = bool(guard.causes.of(held.entry.agent_id))
+        on = bool(self._guard.causes.of(held.entry.agent_id))
         if held.entry.container_id and (held.container is None or not held.container.can_freeze):
-            threading.Thread(target=set_frozen, args=(held, on, guard.engine), name="engine-pause", daemon=True).start()
-            return "asked the engine"
+            return self._ask_engine(held)
         return set_frozen(held, on, None)
+
+    def _ask_engine(self, held: Held) -> str:
+        """One thread per container asks, one thing at a time: whatever order the wishes came in, the last one is what it ends with."""
+        agent_id = held.entry.agent_id
+        with self._guard.lock:
+            self._wishes[agent_id] = self._wishes.get(agent_id, 0) + 1
+            if self._wishes[agent_id] == 1:
+                threading.Thread(target=self._pause_as_wished, args=(held,), name="engine-pause", daemon=True).start()
+        return "asked the engine"
+
+    def _pause_as_wished(self, held: Held) -> None:
+        guard, agent_id = self._guard, held.entry.agent_id
+        while True:
+            with guard.lock:
+                asked, on = self._wishes[agent_id], bool(guard.causes.of(agent_id))
+            answer = set_frozen(held, on, guard.engine)
+            with guard.lock:
+                if answer == "sent":
+                    guard.notices.pop(f"pause-{agent_id}", None)
+                elif held.is_populated():
+                    guard.notices[f"pause-{agent_id}"] = f"Agent {agent_id} could not be {'paused' if on else 'unpaused'}: {answer[:200]}."
+                if self._wishes[agent_id] == asked:
+                    del self._wishes[agent_id]
+                    return
 
     # --- hold ---------------------------------------------------------------------------------------------------------
 

@@ -140,7 +140,8 @@ class Launches:
                 f"The guard's registry cannot be written: {error.strerror}.", "Abort this launch; make room on the disk."
             ) from error
         self._refuse_if_killed(held, generation)
-        return {"pid_namespace": held.entry.pid_namespace, "container_cgroup": held.entry.container_leaf}
+        entry = held.entry
+        return {"pid_namespace": entry.pid_namespace, "container_cgroup": entry.container_leaf, "best_effort": entry.why_best_effort}
 
     def _take(self, held: Held, init: Handle, container_id: str, generation: int) -> None:
         """From here on a press finds the process; nothing stays open when it is refused."""
@@ -203,7 +204,7 @@ class Launches:
             if held.is_populated():
                 raise Conflict(f"Agent {agent_id} still has processes.", "Kill it first, or wait until it has ended.")
             guard.registry.retire(agent_id)
-            guard.causes.by_agent.pop(agent_id, None)
+            guard.causes.forget(agent_id)
         self._tell_best_effort()
         guard.record("registry", guard.registry.save, guard.causes.save)
         if not guard.is_killing():
@@ -214,12 +215,11 @@ class Launches:
         """Said before any press: what of these agents no kill can prove."""
         guard = self._guard
         with guard.lock:
-            count = sum(1 for held in guard.registry.held.values() if held.entry.can_leave)
+            reasons = {held.entry.agent_id: held.entry.why_best_effort for held in guard.registry.held.values()}
+        best = [why for agent_id, why in reasons.items() if why and not agent_id.startswith("canary-")]
         guard.notices.pop("best-effort", None)
-        if count:
-            guard.notices["best-effort"] = (
-                f"{count} agents may leave their cgroup and have no PID namespace: a kill of them is best effort."
-            )
+        if best:
+            guard.notices["best-effort"] = f"A kill of {len(best)} agents is best effort: {'; '.join(dict.fromkeys(best))}."
 
     def procs(self, agent_id: str) -> dict[str, Any]:
         """How many processes an agent has, and the first hundred."""
@@ -227,7 +227,7 @@ class Launches:
         if held is None:
             raise NotFound(f"Agent {agent_id} is not registered.", "watchfloor fleet lists them.")
         pids = held.pids()
-        return {"count": len(pids), "pids": pids[:100]}
+        return {"count": len(pids), "pids": pids[:100], "best_effort": held.entry.why_best_effort}
 
 
 def _can_leave(pid: int, leaf: Leaf) -> bool:

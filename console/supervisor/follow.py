@@ -15,6 +15,7 @@ from console.api import messages as m
 from console.domain import event as e
 from console.domain.agent import AgentId, ControlLevel, SandboxKind, SourceReport
 from console.domain.errors import ConsoleError, NotRecorded
+from console.domain.guard import LOST
 from console.killswitch.durable import Damaged, read_sealed
 from console.supervisor import light
 from console.supervisor.canary import fly_canary
@@ -157,6 +158,8 @@ class Follower:
         self.guard_status = self.gauges.guard = status
         self.gauges.guard_tick = time.monotonic()
         parts.core.post(e.FrozenSetChanged(*now(), await asyncio.to_thread(self._frozen, status)))
+        if status.get("soft_stop") == LOST and self._knows_of_no_soft_stop():
+            await asyncio.to_thread(parts.guard.soft_stop, False, "the supervisor knows of none")
         kill = status.get("kill") or {}
         self._believe_the_latch(status)
         last = [str(kill["kill_id"])] if kill.get("kill_id") else []
@@ -164,6 +167,11 @@ class Follower:
         for kill_id in dict.fromkeys([*latched, *last]):
             if self._stop.receipt(kill_id) is None and (parts.places.guard_dir / "receipts" / f"{kill_id}.json").exists():
                 self._stop.finish(kill_id, latched)
+
+    def _knows_of_no_soft_stop(self) -> bool:
+        """A guard that lost its record stops softly until somebody knows better: a good read of the kill channel, or there being none."""
+        remote = self._parts.remote
+        return not self._parts.core.state.soft_stop and (remote is None or (remote.poller is not None and remote.poller.status().good))
 
     def _frozen(self, status: dict[str, Any]) -> dict[AgentId, tuple[str, ...]]:
         """Every agent's causes. The guard shortens its status to one line; then its file on disk has them all."""

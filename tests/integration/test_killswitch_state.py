@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
+from console.domain.errors import Conflict, ConsoleError, Denied, Killed, Unavailable
 from console.domain.guard import decode, encode
 from console.killswitch import processes
 from console.killswitch.client import GuardClient

@@ -25,14 +25,30 @@ def test_frozen_exactly_while_some_cause_was_added_and_not_removed(steps: list[t
     assert causes.of("a") == model and causes.having("operator") == (["a"] if "operator" in model else [])
 
 
+def test_an_account_lifts_its_own_freeze_only_and_the_supervisor_any() -> None:
+    causes = Causes(Path("/nowhere"))
+    for uid in (1000, 1001, None):
+        causes.add("a", "operator", uid)
+    assert causes.may_lift("a", "operator", 1000) and not causes.may_lift("a", "operator", 1002)
+    causes.remove("a", "operator", 1000)
+    assert not causes.may_lift("a", "operator", 1000) and causes.of("a") == {"operator"}
+    causes.remove("a", "operator", 1001)
+    assert causes.of("a") == {"operator"} and causes.may_lift("a", "operator", None)  # the supervisor's freeze still stands
+    causes.remove("a", "operator")
+    assert causes.of("a") == set() and causes.frozen_by == {} and not causes.may_lift("a", "operator", None)
+
+
 def test_they_come_back(tmp_path: Path) -> None:
     causes = Causes(tmp_path / "c")
     causes.add("a", "hold")
     causes.holds["h"] = Hold("h", "k", "ann", ["a"], 12.0)
     causes.soft_stop, causes.lease_until = "why", boottime() + 50
     causes.save()
+    causes.add("b", "operator", 1000)
+    causes.save()
     again = Causes(tmp_path / "c")
     again.load()
+    assert again.frozen_by == {"b": {1000}} and again.by_agent.pop("b") == {"operator"}
     assert again.by_agent == {"a": {"hold"}} and again.soft_stop == "why" and again.lease_until == causes.lease_until
     assert again.holds["h"].deadline is None and again.holds["h"].why  # a restart never fires a hold
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from console.domain.errors import Conflict, NotFound, NotRecorded
+from console.domain.errors import Conflict, Denied, NotFound, NotRecorded
 from console.domain.guard import CAUSES, HOLD_S, LEASE_S
 from console.killswitch import durable, freezing
 from console.killswitch.engine_socket import Engine
@@ -56,6 +57,30 @@ def test_each_cause_removes_only_itself(one: Room, cause: str) -> None:
     for each in CAUSES:
         one.freezing.thaw(["one"], each, "x")
     assert not one.is_frozen("one") and one.guard.causes.by_agent == {}
+
+
+def test_on_the_operators_socket_only_ones_own_freeze_is_thawed(one: Room, full_disk: Callable[[bool], None]) -> None:
+    one.freezing.freeze(["one"], "operator", "ann", 1000)
+    one.freezing.freeze(["one"], "operator", "bob", 1001)
+    with pytest.raises(Denied):
+        one.freezing.thaw(["one"], "operator", "eve", 1002)
+    full_disk(True)
+    with pytest.raises(NotRecorded):
+        one.freezing.thaw(["one"], "operator", "ann", 1000)
+    full_disk(False)
+    assert one.freezing.thaw(["one"], "operator", "ann", 1000) == ["one"] and one.is_frozen("one")  # bob's holds it
+    with pytest.raises(Denied):
+        one.freezing.thaw(["one"], "operator", "ann", 1000)
+    one.clerk.work()
+    one.start()  # after a crash it is still bob's
+    assert one.freezing.thaw(["one"], "operator", "bob", 1001) == ["one"] and not one.is_frozen("one")
+
+
+def test_the_supervisor_thaws_what_any_operator_froze_and_no_operator_what_the_supervisor_froze(one: Room) -> None:
+    one.ask("freeze", "operator", scope=["one"])
+    assert one.ask("thaw", scope=["one"])["thawed"] == 1 and not one.is_frozen("one")
+    one.ask("freeze", scope=["one"], by="ann")
+    assert one.ask("thaw", "operator", scope=["one"])["kind"] == "Denied" and one.is_frozen("one")
 
 
 def test_a_cause_that_is_not_there_thaws_nothing_and_is_not_recorded(one: Room) -> None:
@@ -113,6 +138,56 @@ def test_a_door_lifts_only_its_own_causes(cause: str) -> None:
     with pytest.raises(Conflict):
         check_cause(cause, ("operator",))
     assert check_cause("operator", ("operator",)) == "operator"
+
+
+class SlowEngine:
+    """Its pause answers when it is let go."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.go = threading.Event()
+        self.answer = "204"
+
+    def pause(self, container_id: str) -> str:
+        self.asked.append("pause begun")
+        self.go.wait(20)
+        self.asked.append("pause")
+        return self.answer
+
+    def unpause(self, container_id: str) -> str:
+        self.asked.append("unpause")
+        return self.answer
+
+
+def test_freeze_and_thaw_through_an_engine_end_as_the_last_wish(room: Room) -> None:
+    engine = SlowEngine()
+    room.guard.engine = engine  # type: ignore[assignment]
+    room.guard.registry.held["box"] = Held(Entry("box", "container", "contained", 0, container_id="ab" * 32))
+    room.freezing.freeze(["box"], "operator", "ann")
+    until(lambda: engine.asked, "the engine was asked")
+    room.freezing.thaw(["box"], "operator", "ann")
+    room.freezing.freeze(["box"], "operator", "ann")
+    room.freezing.thaw(["box"], "operator", "ann")
+    engine.go.set()
+    until(lambda: not room.freezing._wishes, "it did as it was told")
+    assert engine.asked == ["pause begun", "pause", "unpause"]
+
+
+def test_an_engine_that_does_not_pause_is_said(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = SlowEngine()
+    engine.go.set()
+    engine.answer = "no answer in time"
+    room.guard.engine = engine  # type: ignore[assignment]
+    held = room.guard.registry.held["box"] = Held(Entry("box", "container", "contained", 0, container_id="ab" * 32))
+    monkeypatch.setattr(Held, "is_populated", lambda self: self is held)
+    room.freezing.freeze(["box"], "operator", "ann")
+    until(lambda: "pause-box" in room.guard.notices, "it is said")
+    until(lambda: not room.freezing._wishes, "the thread ended")
+    assert "could not be paused" in room.guard.notices["pause-box"]
+    engine.answer = "204"
+    room.freezing.thaw(["box"], "operator", "ann")
+    until(lambda: "pause-box" not in room.guard.notices, "no longer so")
+    until(lambda: not room.freezing._wishes, "the thread ended")
 
 
 def test_a_container_that_only_its_engine_can_freeze_is_paused_without_waiting(room: Room, tmp_path: Path) -> None:
@@ -427,7 +502,7 @@ def test_missing_causes_keep_everything_frozen(one: Room) -> None:
     one.clerk.work()
     one.guard.causes.path.unlink()
     one.start()
-    assert one.is_frozen("one") and one.guard.causes.of("one") == {"operator"} and "causes" in one.guard.notices
+    assert one.is_frozen("one") and one.guard.causes.of("one") == {"operator", "soft_stop"} and "causes" in one.guard.notices
 
 
 def test_an_agent_that_runs_is_left_running_by_a_restart(one: Room) -> None:

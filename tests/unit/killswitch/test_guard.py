@@ -167,11 +167,11 @@ def test_a_damaged_registry_latches_even_when_the_latch_is_whole(room: Room) -> 
     assert room.guard.latch.state.latched and "registry" in room.guard.notices
 
 
-def test_damaged_causes_freeze_all_until_an_operator_thaws(room: Room) -> None:
+def test_damaged_causes_read_as_the_strictest_they_may_have_been(room: Room) -> None:
     room.agent("one")
     room.guard.causes.path.write_text("{}")
     room.start()
-    assert room.is_frozen("one") and room.guard.causes.of("one") == {"operator"} and "causes" in room.guard.notices
+    assert room.is_frozen("one") and room.guard.causes.of("one") == {"operator", "soft_stop"} and "causes" in room.guard.notices
 
 
 def test_a_kill_is_finished_under_its_own_id(room: Room) -> None:
