@@ -15,7 +15,7 @@ from pathlib import Path
 from console.domain.agent import AgentId, ControlLevel, SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.network import NetworkMode
-from console.sandbox import launcher, seccomp
+from console.sandbox import launcher, seccomp, session
 from console.sandbox.following import Followed
 from console.sandbox.interface import PREPARE_S, Availability, LaunchSpec, Prepared, Ticket
 from console.sandbox.processes import start_ticks
@@ -72,9 +72,11 @@ def host_view_options(spec: LaunchSpec) -> tuple[str, ...]:
     if spec.network_mode is not NetworkMode.FULL:
         options.append("--unshare-net")
     options += ["--dev-bind", "/", "/", "--proc", "/proc"]
-    masked = [str(path.resolve()) for path in (Path("/sys/fs/cgroup"), *spec.hide) if path.is_dir()]
+    masked = [str(path.resolve()) for path in (Path("/sys/fs/cgroup"), *session.folders(), *spec.hide) if path.is_dir()]
     for folder in masked:
         options += ["--tmpfs", folder]
+    for file in session.files():
+        options += ["--ro-bind", "/dev/null", str(file)]
     options += _own_things(spec)
     for folder in masked:
         options += ["--remount-ro", folder]

@@ -23,15 +23,10 @@ class Managed(Followed):
 
     kind = SandboxKind.NONE
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._probe_lock = threading.Lock()
-        self._namespaces: bool | None = None
-
     def available(self) -> Availability:
         """Always: what cannot be enforced is in the notes of each launch."""
         if os.geteuid() == 0:
-            if self._may_unshare():
+            if may_unshare():
                 return Availability(True, "Own cgroup, PID, mount and network namespaces, another uid.")
             return Availability(True, "Own cgroup and another uid; this machine refuses namespaces.", "Give the supervisor CAP_SYS_ADMIN.")
         wrapper = bubblewrap.probe()
@@ -44,7 +39,7 @@ class Managed(Followed):
         spec.check()
         cut = spec.network_mode is not NetworkMode.FULL
         if os.geteuid() == 0:
-            names = self._may_unshare()
+            names = may_unshare()
             plan = launcher.Plan(
                 pid_namespace=names,
                 mount_namespace=names,
@@ -64,14 +59,19 @@ class Managed(Followed):
         self._hold(spec.agent_id, launched)
         return _describe(spec, ticket, plan, launched, cut)
 
-    def _may_unshare(self) -> bool:
-        """Whether the kernel lets us make namespaces; tried once, in a process of its own."""
-        with self._probe_lock:
-            if self._namespaces is None:
-                command = [sys.executable, "-I", "-S", "-c", _PROBE]
-                result = subprocess.run(command, env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_S, check=False)
-                self._namespaces = result.returncode == 0
-            return self._namespaces
+
+_lock = threading.Lock()
+_namespaces: list[bool] = []
+
+
+def may_unshare() -> bool:
+    """Whether the kernel lets us make namespaces without bubblewrap; tried once, in a process of its own."""
+    with _lock:
+        if not _namespaces:
+            command = [sys.executable, "-I", "-S", "-c", _PROBE]
+            result = subprocess.run(command, env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_S, check=False)
+            _namespaces.append(result.returncode == 0)
+        return _namespaces[0]
 
 
 def _describe(spec: LaunchSpec, ticket: Ticket, plan: launcher.Plan, launched: launcher.Launched, cut: bool) -> Prepared:
@@ -86,7 +86,7 @@ def _describe(spec: LaunchSpec, ticket: Ticket, plan: launcher.Plan, launched: l
         netns=plan.net_namespace or (wrapped and cut),
         userns=wrapped,
         mask=plan.mount_namespace or wrapped,
-        control_level=ControlLevel.MANAGED if has_pids or ticket.leaf else ControlLevel.OBSERVED,
+        control_level=ControlLevel.MANAGED,
     )
 
 
@@ -95,11 +95,12 @@ def _notes(ticket: Ticket, plan: launcher.Plan, has_pids: bool, cut: bool) -> li
     if not ticket.leaf:
         notes.append("It has no cgroup of its own.")
     if not has_pids:
-        notes.append("It has no PID namespace: it sees every process of its user." + ("" if ticket.leaf else " A stop is best effort."))
+        held = ticket.leaf and plan.drop  # another uid cannot write itself out of its cgroup
+        notes.append("It has no PID namespace: it sees every process of its user." + ("" if held else " A stop is best effort."))
     if not (plan.mount_namespace or plan.wrap):
         notes.append("The state directory is not masked.")
     if not plan.drop:
-        notes.append("It runs under the operator's own uid: best effort.")
+        notes.append("It runs under the operator's own uid: what it asks the operator's other programs to start is best effort.")
     if cut and not (plan.net_namespace or plan.wrap):
         notes.append("Its network mode is not enforced: no network namespace could be made.")
     if not plan.seccomp:

@@ -7,7 +7,7 @@ One file, and longer than our others, because ``-I -S`` leaves nothing to import
 """
 
 # pathlib would double the start-up time of every agent.
-# ruff: noqa: PTH103, PTH109, PTH110, PTH112, PTH116, PTH118, PTH120
+# ruff: noqa: PTH103, PTH109, PTH110, PTH112, PTH116, PTH118, PTH120, PTH208
 import contextlib
 import ctypes
 import errno
@@ -32,6 +32,7 @@ SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 LIMIT_NOTE = b"\n[watchfloor: the output limit is reached; the rest is not kept]\n"
 INFO_S = 20.0
+STRAYS_S = 30.0
 
 libc = ctypes.CDLL(None, use_errno=True)
 Spec = dict[str, Any]
@@ -45,7 +46,6 @@ def main(argv: list[str]) -> NoReturn:
     spec: Spec = json.loads(_read_all(spec_fd))
     try:
         enter_leaves(spec)
-        os.setsid()
         if spec["pid_namespace"]:
             _call(libc.unshare(CLONE_NEWPID), "unshare PID namespace")
         pid = os.fork()
@@ -65,6 +65,7 @@ def main(argv: list[str]) -> NoReturn:
 
 def sandbox_init(spec: Spec, status: int, gate: int, output: int) -> NoReturn:
     """PID 1 of the sandbox (or, without a PID namespace, the agent's parent and subreaper)."""
+    os.setsid()  # the agent's first session is led by this process: whoever follows it by session can tell it from ours
     _call(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "subreaper")
     if spec["mount_namespace"]:
         build_view(spec)
@@ -76,13 +77,17 @@ def sandbox_init(spec: Spec, status: int, gate: int, output: int) -> NoReturn:
     out_r, out_w = os.pipe()
     drop_bounding_set(spec)
     wrapped = start_wrapped(spec, out_w) if spec["wrap"] else None
+    alone = not spec["pid_namespace"] and not wrapped  # in a PID namespace the kernel ends everybody with us
+    asked = _sigterm_flag() if alone else []
     report(status, ready=True, child=wrapped.child if wrapped else 0)
-    opened = _read_one(gate) == b"G"  # end-of-file: the supervisor is gone, and the gate stays shut
+    opened = _read_one(gate) == b"G" and not asked  # end-of-file: the supervisor is gone, and the gate stays shut
     os.close(gate)
     main_child = pass_gate(spec, wrapped, out_w, opened)
     os.close(out_w)
     become_harmless(spec)
-    code = follow(main_child, out_r, wake, output, int(spec["output_max"]))
+    code = follow(main_child, out_r, wake, output, int(spec["output_max"]), asked)
+    if alone:
+        end_strays()
     report(status, exit=code)
     os._exit(0)
 
@@ -412,15 +417,16 @@ def _child_pid(info_r: int) -> int:
 # -- following ---------------------------------------------------------------------------------------------------------------
 
 
-def follow(main_child: int, out_r: int, wake: int, output: int, limit: int) -> int:
-    """Reaps and copies until the agent's first process has ended; answers its exit code, 128 + signal when one ended it."""
+def follow(main_child: int, out_r: int, wake: int, output: int, limit: int, asked: list[int]) -> int:
+    """Reaps and copies until the agent's first process has ended, or we are ``asked`` to end it; its exit code, 128 + signal when one
+    ended it."""
     os.set_blocking(out_r, False)
     poll = select.poll()
     poll.register(out_r, select.POLLIN)
     poll.register(wake, select.POLLIN)
     kept = os.fstat(output).st_size
     while True:
-        code = reap(main_child)
+        code = 128 + signal.SIGKILL if asked else reap(main_child)
         for fd, _ in poll.poll(0 if code is not None else None):
             if fd == wake:
                 os.read(wake, 4096)
@@ -435,6 +441,42 @@ def follow(main_child: int, out_r: int, wake: int, output: int, limit: int) -> i
                 if not more or kept == before:
                     break
             return code
+
+
+def end_strays() -> None:
+    """Kills whatever the agent left, until the kernel says that we have no child any more (wait(2), ECHILD).
+
+    Orphans below us become our children (subreaper), and a child that nobody has reaped keeps its pid: nobody else can be hit.
+    """
+    deadline = time.monotonic() + STRAYS_S
+    while time.monotonic() < deadline:
+        for pid in children():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            time.sleep(0.001)
+            continue
+        return
+
+
+def children() -> list[int]:
+    """Our children, zombies included."""
+    me = os.getpid()
+    try:
+        with open(f"/proc/{me}/task/{me}/children") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and _parent(name) == me]
+
+
+def _parent(pid: str) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def reap(main_child: int) -> int | None:
@@ -465,6 +507,13 @@ def copy(out_r: int, output: int, kept: int, limit: int) -> tuple[int, bool]:
         with contextlib.suppress(OSError):  # a full disk must not stop the agent's parent
             os.write(output, data[:room] + (LIMIT_NOTE if len(data) >= room else b""))
     return kept + len(data), True
+
+
+def _sigterm_flag() -> list[int]:
+    """Fills when SIGTERM came: the guard asks the keeper, which can see its children without a race, to end them."""
+    asked: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
+    return asked
 
 
 def _sigchld_pipe() -> int:

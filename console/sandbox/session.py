@@ -1,0 +1,49 @@
+"""The doors of the operator's own session: behind each is a program that would start something for whoever has the operator's uid.
+
+An agent that shares the operator's files and uid could have such a program start what is in no namespace and no cgroup of its own
+(``systemd-run --user``, a container engine, a terminal multiplexer). They are out of its sight where it has a mount namespace. The
+list is of those we know: whoever shares the operator's uid is labelled so (DESIGN.md, promise 8).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+_ENGINES = ("/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock", "/run/crio/crio.sock")
+_SHARED = ("/run/dbus", "/run/screen", "/tmp/.X11-unix", "/tmp/.ICE-unix")  # noqa: S108 - where others put their sockets
+
+
+def folders(root: Path = Path("/")) -> tuple[Path, ...]:
+    """Folders of sockets to mask: the session's runtime folder (systemd, D-Bus, Wayland), the system bus, displays, multiplexers."""
+    uid = os.geteuid()
+    named = os.environ.get("XDG_RUNTIME_DIR", "")
+    own = [root / f"run/user/{uid}", root / f"tmp/tmux-{uid}", *sorted(root.glob("tmp/ssh-*"))]
+    if named.startswith("/") and Path(named) != Path("/"):
+        own.append(Path(named))
+    shared = [root / name.lstrip("/") for name in _SHARED]
+    return tuple(dict.fromkeys(folder.resolve() for folder in (*own, *shared) if _is_folder(folder)))
+
+
+def files(root: Path = Path("/")) -> tuple[Path, ...]:
+    """Sockets to cover where their folder holds more: container engines, and what DOCKER_HOST and SSH_AUTH_SOCK name."""
+    named = [os.environ.get("DOCKER_HOST", "").removeprefix("unix://"), os.environ.get("SSH_AUTH_SOCK", "")]
+    places = [root / name.lstrip("/") for name in _ENGINES] + [Path(name) for name in named if name.startswith("/")]
+    hidden = folders(root)
+    found = (place.resolve() for place in places if _is_socket(place))
+    return tuple(dict.fromkeys(file for file in found if not any(folder in file.parents for folder in hidden)))
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return path.is_socket()
+    except OSError:
+        return False
