@@ -90,9 +90,18 @@ _ISOLATION = (
     *append_only("isolation_events", "seq"),
 )
 
+_CONTEXTS = (
+    """CREATE TABLE contexts (
+        context_id ANY NOT NULL PRIMARY KEY, agent ANY NOT NULL, stateless INTEGER NOT NULL, created_at REAL NOT NULL,
+        last_used REAL NOT NULL, ended_at REAL, hold ANY NOT NULL, held_at REAL, held_s REAL NOT NULL, bytes INTEGER NOT NULL,
+        measured_at REAL, complete INTEGER NOT NULL, gone_at REAL
+    ) STRICT""",
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "agents, sessions, spend, egress, allowlist", _FIRST),
     Migration(2, "isolation by an operator", _ISOLATION),
+    Migration(3, "workspaces of sessions", _CONTEXTS),
 )
 
 VERSION_TABLE = (

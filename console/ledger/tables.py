@@ -144,6 +144,24 @@ ISOLATIONS = Table(
     Column("at", Float),
 )
 
+CONTEXTS = Table(
+    "contexts",
+    METADATA,
+    Column("context_id", HostileText, primary_key=True),
+    Column("agent", HostileText),
+    Column("stateless", Integer),
+    Column("created_at", Float),
+    Column("last_used", Float),
+    Column("ended_at", Float),
+    Column("hold", HostileText),
+    Column("held_at", Float),
+    Column("held_s", Float),
+    Column("bytes", Integer),
+    Column("measured_at", Float),
+    Column("complete", Integer),
+    Column("gone_at", Float),
+)
+
 SPEND = Table(
     "spend",
     METADATA,
