@@ -62,6 +62,14 @@ class EvidenceOptions(_Section):
     files_max: int = Field(default=5000, ge=0, le=1_000_000, description="Most changed files listed of one workspace.")
 
 
+class PersistenceOptions(_Section):
+    """The hunt for what could bring an agent back."""
+
+    bound_s: float = Field(default=2.0, gt=0, le=60, description="Longest time one look at the places that start things takes, in seconds.")
+    home: str = Field(default="", description="Home that is looked at; empty: the operator's own, default instance only.")
+    system: str = Field(default="", description="Folder that stands for / in that look; empty: /, default instance only.")
+
+
 class Options(_Section):
     """All options of an instance."""
 
@@ -70,6 +78,7 @@ class Options(_Section):
     remote: RemoteOptions = RemoteOptions()
     egress: EgressOptions = EgressOptions()
     evidence: EvidenceOptions = EvidenceOptions()
+    persistence: PersistenceOptions = PersistenceOptions()
     heartbeat_s: float = Field(
         default=30.0, gt=0, description="Silence of the supervisor after which the guard freezes its agents, in seconds."
     )

@@ -37,6 +37,7 @@ from console.supervisor.effects import RemoteEffects
 from console.supervisor.fold import fold_journal
 from console.supervisor.follow import Follower
 from console.supervisor.gates import Trespasses
+from console.supervisor.hunt import Hunt
 from console.supervisor.launch import Launcher
 from console.supervisor.network import NetworkDesk
 from console.supervisor.operator_routes import OperatorRoutes
@@ -118,6 +119,7 @@ class Supervisor:
             sources=sources_of(places, options),
             remote=remote,
             trespasses=Trespasses(scribe, lambda text: self.parts.notice(text)),
+            hunt=Hunt(places, options, lambda: self.core.state, scribe.record, lambda text: self.parts.notice(text)),
             witness=Witness(options.evidence.refresh_s, options.evidence.processes_max),
         )
 

@@ -83,6 +83,8 @@ class Launcher:
             raise Unavailable(f"Sandbox {agent.sandbox} is not available, because {available.reason}.", available.remedy)
         # 2. Its own socket and workspace.
         spec = await self._spec(command)
+        # What the session is measured by later: taken while nothing of it runs, and beside what follows.
+        baseline = asyncio.ensure_future(parts.hunt.begin(agent)) if parts.hunt is not None else None
         # The session's ratchet outlives this process, whatever becomes of the agent (promise 4).
         await asyncio.to_thread(self._keep_ratchet, agent)
         self._refuse_if_stopped(agent)
@@ -104,6 +106,8 @@ class Launcher:
         prepared = await asyncio.to_thread(sandbox.prepare, spec, ticket)
         try:
             failpoint("launch.prepared")
+            if baseline is not None:
+                await baseline
             self._refuse_if_stopped(agent)
             await self._confirm_and_go(agent, sandbox, prepared, ticket)
         except (ConsoleError, OSError):
@@ -273,3 +277,5 @@ class Launcher:
                 await asyncio.to_thread(running.sandbox.release, running.prepared)
         self.cutter.forget(agent_id)
         self._parts.tokens.revoke(agent_id)
+        if self._parts.hunt is not None:
+            self._parts.hunt.ended(self._parts.core.state.agents[agent_id].context_id)

@@ -23,6 +23,7 @@ from console.supervisor.callers import caller_of
 from console.supervisor.core import now
 from console.supervisor.desk import Desk
 from console.supervisor.gates import Gates, Handler
+from console.supervisor.hunt_routes import hunt_routes
 from console.supervisor.ladder_routes import LadderRoutes, receipt_answer, scope_from
 from console.supervisor.launching_body import request_from
 from console.supervisor.rearm import RearmAsk
@@ -65,7 +66,7 @@ class OperatorRoutes:
             ("/api/shutdown", self._shutdown),
         ]
         ladder = LadderRoutes(self._desk.ladder)
-        routes = rearm_routes(self._desk)
+        routes = [*rearm_routes(self._desk), *hunt_routes(self._parts)]
         routes += [Route(path, handler, methods=["GET"]) for path, handler in (*get, *ladder.get())]
         routes += [Route(path, handler, methods=["POST"]) for path, handler in (*post, *ladder.post())]
         routes += AllowlistRoutes(self._desk.network, self._desk.review, self._by).routes()

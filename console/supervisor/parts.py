@@ -17,6 +17,7 @@ from console.settings.places import Places
 from console.sources.interface import Source
 from console.supervisor.core import Core
 from console.supervisor.gates import Trespasses
+from console.supervisor.hunt import Hunt
 from console.supervisor.scribe import Scribe
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Parts:
     sources: tuple[Source, ...]
     remote: RemoteDesk | None
     trespasses: Trespasses
+    hunt: Hunt | None = None
+    """Baselines and looks for what could bring an agent back."""
     witness: Witness = field(default_factory=Witness)
     notices: list[str] = field(default_factory=list)
     envoy_starting: bool = False

@@ -214,18 +214,27 @@ class StopDesk:
         self._parts.core.post(e.KillJudged(*now(), local))
         self._put(_merged(local, steps, complete=False))
         rotation = asyncio.create_task(rotate_step(self._parts, everything, pressed))
+        hunt = asyncio.create_task(self._hunt(kill_id, {t.agent_id for t in local.targets}.union(ids or ()), evidence))
         for name, task in ((StepName.EVIDENCE, evidence), (StepName.ROTATE, rotation), (StepName.REMOTE, remote)):
             steps[name] = await task
             self._put(_merged(local, steps, complete=False))
         looked = await self._guard_receipt(kill_id, StepName.SECOND_LOOK)
         local = looked or local
-        final = _merged(local, steps, complete=True)
+        await hunt
+        final = self._hunted(_merged(local, steps, complete=True))
         self._parts.core.post(e.KillJudged(*now(), final, self._put(final)))
         if everything:
             await self._answer(order, final)
         if steps[StepName.REMOTE].status is StepStatus.FAILED:
             asyncio.get_running_loop().create_task(self._retry(kill_id, reason, by))
         await self.amend(kill_id)  # what was amended in the meantime
+
+    async def _hunt(self, kill_id: str, agents: set[str], evidence: asyncio.Task[Step]) -> None:
+        if self._parts.hunt is not None:
+            await self._parts.hunt.after_kill(kill_id, agents, evidence)
+
+    def _hunted(self, receipt: Receipt) -> Receipt:
+        return self._parts.hunt.into(receipt) if self._parts.hunt is not None else receipt
 
     async def _guard_receipt(self, kill_id: str, step: StepName) -> Receipt | None:
         """The guard's file once ``step`` is decided in it; None after the time limit."""
@@ -303,7 +312,7 @@ class StopDesk:
         known = self._receipts.get(kill_id)
         if local is None or known is None or not known.complete:
             return  # still being followed: the guard's file is read once more at its end
-        final = _merged(local, {s.name: s for s in known.steps if s.name not in _JUDGED}, complete=True)
+        final = self._hunted(_merged(local, {s.name: s for s in known.steps if s.name not in _JUDGED}, complete=True))
         if (final.amended, final.targets, final.verified_zero) != (known.amended, known.targets, known.verified_zero):
             self._parts.core.post(e.KillJudged(*now(), final, self._put(final)))
 

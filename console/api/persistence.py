@@ -1,0 +1,52 @@
+"""What could bring an agent back, on the wire: one report per session, each finding with who may run it and when."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from console.api.messages import SCHEMA_VERSION
+
+
+class FindingView(BaseModel):
+    """One place that differs from the session's baseline. Paths and texts are escaped already."""
+
+    root: str
+    path: str
+    kind: str
+    change: Literal["added", "changed", "removed", "unverified"]
+    runs: str
+    """Who may run it, and when."""
+    what: str
+    before_sha256: str
+    after_sha256: str
+    """Empty for what is not read (links, FIFOs, too large)."""
+    uid: int | None
+    mtime: float | None
+    size: int | None
+    excerpt: str
+    could_write: str
+    """``yes: ...`` or ``no: ...``: whether the session's agents could have written it."""
+    note: str
+
+
+class PersistenceReport(BaseModel):
+    """One session. With ``doubts`` the answer is unknown, never fine."""
+
+    context_id: str
+    looked_at: float
+    baseline_at: float | None
+    doubts: list[str]
+    findings: list[FindingView]
+    left_out: int
+    """Findings beyond those listed."""
+    not_looked: list[str]
+    quarantine: str
+
+
+class PersistenceView(BaseModel):
+    """GET /api/persistence: the latest report of each session that was looked at; with ``?session=ID`` that one, looked at now."""
+
+    schema_version: int = SCHEMA_VERSION
+    reports: list[PersistenceReport]
