@@ -22,6 +22,7 @@ from console.killswitch.unlatching import Unlatching
 SUPERVISOR_CAUSES = tuple(c for c in CAUSES if c not in ("hold", "heartbeat", "lease", "soft_stop"))
 CHUNK = 2000
 MOST_READERS = 16
+MOST_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,30 @@ class Desk:
 
     def _press(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         reason, by, order = (str(message.get(k, ""))[:500] for k in ("reason", "by", "order"))  # a badly worded press still kills
-        return {"kill_id": self._guard.press(scope_of(message), reason, by, order, peer=peer.pid).order.kill_id}
+        scope = scope_of(message)
+        kill = self._join(scope, reason, by) or self._guard.press(scope, reason, by, order, peer=peer.pid)
+        return {"kill_id": kill.order.kill_id}
+
+    def _join(self, scope: str | list[str], reason: str, by: str) -> Kill | None:
+        """A storm of presses starts no threads without end: with many kills under way, one more of everything strikes with the newest.
+
+        Conflict for one of agents that nobody knows.
+        """
+        guard = self._guard
+        running = [k for k in guard.kills.values() if not k.finished.is_set()]
+        if len(running) < MOST_AT_ONCE:
+            return None
+        if scope not in ("all", ["all"]):
+            if not guard.known(scope):
+                raise Conflict("Many kills are being carried out, and none of these agents is registered.", "Ask again in a second.")
+            return None
+        twin = next((k for k in reversed(running) if k.order.is_all), None)
+        if twin is not None:
+            with guard.lock:
+                twin.strike()
+            line = {"kill_id": twin.order.kill_id, "scope": "all", "reason": reason, "by": by[:100], "joined": True}
+            guard.clerk.do(lambda: guard.record_line("press", **line))
+        return twin
 
     def _halt(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         scope = scope_of(message)

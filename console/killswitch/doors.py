@@ -7,6 +7,7 @@ import errno
 import os
 import selectors
 import socket
+import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,11 +23,17 @@ from console.killswitch.peers import Peer, Standing, find_peer, judge, may_comma
 MOST_CONNECTIONS = 128
 KEPT_FOR_PRESSES = 8
 MOST_PER_PEER = 16
+MOST_OF_AGENTS = 8
+ACCEPTS = 16
+"""Connections taken in before anybody is served again."""
+TURN_S = 0.02
+"""Of every turn of the loop, that long is for lines that are no press; the next turn begins with the presses again."""
 PARTIAL_LINE_S = 1.0
 TICK_S = 0.25
 SPARE_FILES = 8
 ALWAYS = ("press", "hold", "let_go", "status", "progress", "heartbeat")
 """What is still served when the connections run short (a hold that cannot be let go would kill)."""
+_URGENT = (b'"press"', b'"hold"', b'"let_go"')
 
 
 @dataclass(slots=True, eq=False)
@@ -37,8 +44,6 @@ class Connection:
     door: str
     peer: Peer
     standing: Standing
-    is_spare: bool = False
-    """Let in beyond the ordinary count: presses only."""
     inbox: bytearray = field(default_factory=bytearray)
     outbox: bytearray = field(default_factory=bytearray)
     partial_since: float = 0.0
@@ -57,7 +62,10 @@ class Doors:
         self._freezing = freezing
         self._desk = desk
         self._selector = selectors.DefaultSelector()
-        self._connections: set[Connection] = set()
+        self._connections: dict[Connection, None] = {}
+        """In the order they came."""
+        self._waiting: deque[Connection] = deque()
+        """Those with a whole line that was not served yet."""
         self._answers: deque[tuple[Connection, dict[str, Any]]] = deque()
         self._waker, self._wake = socket.socketpair()
         for end in (self._waker, self._wake):
@@ -91,15 +99,20 @@ class Doors:
     def serve(self) -> None:
         """Until ``quit``."""
         while not self._desk.wants_to_end:
-            for key, mask in self._selector.select(self._patience()):
-                try:
-                    self._attend(key, mask)
-                except FAULTS as fault:
-                    note_fault("loop", fault)
-                    if isinstance(key.data, Connection):
-                        self._drop(key.data)
-            self._run_timers()
+            self.turn(0.0 if self._waiting else self._patience())
         self._deliver()
+
+    def turn(self, patience: float) -> None:
+        """One round: who came, what was said, then the presses among it, then as much of the rest as there is time for."""
+        for key, mask in self._selector.select(patience):
+            try:
+                self._attend(key, mask)
+            except FAULTS as fault:
+                note_fault("loop", fault)
+                if isinstance(key.data, Connection):
+                    self._drop(key.data)
+        self._serve_lines()
+        self._run_timers()
 
     def _patience(self) -> float:
         hold = self._freezing.next_hold()
@@ -109,14 +122,16 @@ class Doors:
         if isinstance(key.data, Connection):
             if mask & selectors.EVENT_WRITE:
                 self._send(key.data)
-            if mask & selectors.EVENT_READ and key.data in self._connections:
+            if mask & selectors.EVENT_READ and key.data in self._connections and key.data not in self._waiting:
                 self._read(key.data)
         elif key.data == "wake":
             with contextlib.suppress(BlockingIOError):
                 self._waker.recv(4096)
         else:
             assert isinstance(key.fileobj, socket.socket)
-            self._accept(key.fileobj, key.data)
+            for _ in range(ACCEPTS):
+                if not self._accept(key.fileobj, key.data):
+                    break
 
     def _run_timers(self) -> None:
         try:
@@ -159,35 +174,47 @@ class Doors:
 
     # --- connections ----------------------------------------------------------------------------------------------------
 
-    def _accept(self, listener: socket.socket, door: str) -> None:
+    def _accept(self, listener: socket.socket, door: str) -> bool:
+        """False when nobody (more) is there."""
         try:
             sock, _ = listener.accept()
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                 self._make_room()
-            return
+            return False
         sock.setblocking(False)
         try:
             peer = find_peer(sock)
         except OSError:
             sock.close()
-            return
-        per_peer = Counter(c.peer.pid for c in self._connections)
-        if per_peer[peer.pid] >= MOST_PER_PEER:
+            return True
+        connection = Connection(sock, door, peer, judge(peer, self._guard.agent_places()), used_at=monotonic())
+        if self._has_enough(connection):
             sock.close()
-            return
+            return True
         if len(self._connections) >= MOST_CONNECTIONS:
             self._make_room()
-        connection = Connection(sock, door, peer, judge(peer, self._guard.agent_places()), used_at=monotonic())
-        connection.is_spare = len(self._connections) >= MOST_CONNECTIONS - KEPT_FOR_PRESSES
-        self._connections.add(connection)
+        self._connections[connection] = None
         self._selector.register(sock, selectors.EVENT_READ, connection)
+        return True
+
+    def _has_enough(self, newcomer: Connection) -> bool:
+        """No one process, and not all agents together, may take up the room."""
+        same = sum(1 for c in self._connections if c.peer.pid == newcomer.peer.pid)
+        agents = sum(1 for c in self._connections if c.standing is Standing.AGENT)
+        return same >= MOST_PER_PEER or (newcomer.standing is Standing.AGENT and agents >= MOST_OF_AGENTS)
+
+    def _is_spare(self, connection: Connection) -> bool:
+        """Beyond the ordinary count, as it is now: presses only."""
+        ordinary = MOST_CONNECTIONS - KEPT_FOR_PRESSES
+        return len(self._connections) > ordinary and connection in list(self._connections)[ordinary:]
 
     def _make_room(self) -> None:
-        """The connection longest unused gives way; spare descriptors are given up if there is none."""
+        """Of the process with most connections the one longest unused gives way; spare descriptors are given up if there is none."""
         idle = [c for c in self._connections if not c.is_busy and not any(self._freezing.is_held(h) for h in c.holds)]
         if idle:
-            self._drop(min(idle, key=lambda c: c.used_at))
+            count = Counter(c.peer.pid for c in self._connections)
+            self._drop(min(idle, key=lambda c: (-count[c.peer.pid], c.used_at)))
         elif self._spare:
             os.close(self._spare.pop())
 
@@ -206,17 +233,41 @@ class Doors:
         self._take_lines(connection)
 
     def _take_lines(self, connection: Connection) -> None:
-        while not connection.is_busy and connection in self._connections:
-            line, newline, rest = bytes(connection.inbox).partition(b"\n")
-            if not newline:
-                break
-            connection.inbox = bytearray(rest)
-            self._handle(connection, line + newline)
-        if len(connection.inbox) > 2 * LINE_LIMIT or (b"\n" not in connection.inbox and len(connection.inbox) > LINE_LIMIT):
+        """Whole lines wait for their turn; too long ones, and too many from one peer at once, end the connection."""
+        has_line = b"\n" in connection.inbox
+        if len(connection.inbox) > 2 * LINE_LIMIT or (not has_line and len(connection.inbox) > LINE_LIMIT):
             self._drop(connection)
             return
-        is_partial = bool(connection.inbox) and not connection.is_busy
+        if has_line and not connection.is_busy and connection not in self._waiting:
+            self._waiting.append(connection)
+        is_partial = bool(connection.inbox) and not has_line and not connection.is_busy
         connection.partial_since = (connection.partial_since or monotonic()) if is_partial else 0.0
+
+    def _serve_lines(self) -> None:
+        """One line of each that waits: presses first, the others in turn for ``TURN_S``. So no peer's talk keeps another from pressing."""
+        waiting, self._waiting = list(self._waiting), deque()
+        urgent = [c for c in waiting if any(word in c.inbox.partition(b"\n")[0] for word in _URGENT)]
+        rest = [c for c in waiting if c not in urgent]
+        until, served = time.monotonic() + TURN_S, 0
+        for connection in urgent:
+            self._serve_line(connection)
+        while served < len(rest) and (not served or time.monotonic() < until):
+            self._serve_line(rest[served])
+            served += 1
+        self._waiting.extendleft(reversed([c for c in rest[served:] if c in self._connections]))
+
+    def _serve_line(self, connection: Connection) -> None:
+        if connection not in self._connections or connection.is_busy:
+            return
+        line, _, rest = bytes(connection.inbox).partition(b"\n")
+        connection.inbox = bytearray(rest)
+        try:
+            self._handle(connection, line + b"\n")
+        except FAULTS as fault:
+            note_fault("line", fault)
+            self._drop(connection)
+        if connection in self._connections:
+            self._take_lines(connection)
 
     def _handle(self, connection: Connection, line: bytes) -> None:
         try:
@@ -254,7 +305,7 @@ class Doors:
             raise Denied("This socket is the supervisor's.", "Operators use guard.sock.")
         if doubtful and op.loosens:
             raise Denied("It is not clear who asks, and this loosens a stop.", "Ask from an ordinary process of this host.")
-        if connection.is_spare and message.get("op") not in ALWAYS:
+        if self._is_spare(connection) and message.get("op") not in ALWAYS:
             raise Denied("Too many connections: only presses are served on this one.", "Close some.")
 
     def _work(self, connection: Connection, op: Op, message: dict[str, Any]) -> None:
@@ -305,7 +356,7 @@ class Doors:
     def _drop(self, connection: Connection) -> None:
         if connection not in self._connections:
             return
-        self._connections.discard(connection)
+        del self._connections[connection]
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(connection.sock)
         connection.sock.close()

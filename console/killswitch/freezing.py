@@ -18,6 +18,8 @@ from console.killswitch.registry import Held
 
 PLANNED_RESTART_S = 120.0
 LONGEST_LEASE_S = 3600.0
+MOST_HOLDS = 64
+"""Abandoned ones included; a press needs none."""
 
 
 class Freezing:
@@ -152,7 +154,9 @@ class Freezing:
     # --- hold ---------------------------------------------------------------------------------------------------------
 
     def hold(self, by: str) -> Hold:
-        """Freezes everything now; it is killed when the hold's time is over."""
+        """Freezes everything now; it is killed when the hold's time is over. Conflict when there are too many holds already."""
+        if len(self._guard.causes.holds) >= MOST_HOLDS:
+            raise Conflict("It is being held many times over.", "Let go of a hold (watchfloor status lists them), or press.")
         ids = self._guard.known("all")
         hold = Hold(f"h-{secrets.token_hex(4)}", new_kill_id(), by, ids, monotonic() + HOLD_S)
         self._guard.causes.holds[hold.hold_id] = hold

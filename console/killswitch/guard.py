@@ -236,7 +236,11 @@ class Guard:
         """A receipt that was given changed; the supervisor folds the file and the journal's line."""
         self._write_receipt(kill)
         line = {"kill_id": kill.order.kill_id, "verified_zero": kill.receipt().verified_zero, "reason": "; ".join(words)[:1000]}
-        self.record("journal", lambda: self.journal.append("receipt_amended", **line))
+        self.record_line("receipt_amended", **line)
+
+    def record_line(self, kind: str, **line: object) -> None:
+        """A line of the journal that stops nothing."""
+        self.record("journal", lambda: self.journal.append(kind, **line))
 
     def record(self, what: str, *writes: Callable[[], object]) -> list[str]:
         """Durable writes that stop nothing when they fail: the words of what failed, kept as a notice, and tried again."""

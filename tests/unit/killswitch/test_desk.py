@@ -10,8 +10,10 @@ import pytest
 from console.domain.errors import UsageProblem
 from console.domain.guard import LINE_LIMIT
 from console.domain.kill import StepName, StepStatus
-from console.killswitch.desk import MOST_READERS, _fit, number, scope_of, text, whole
-from tests.fakes.guard_room import Room
+from console.killswitch.desk import MOST_AT_ONCE, MOST_READERS, _fit, number, scope_of, text, whole
+from console.killswitch.freezing import MOST_HOLDS
+from console.killswitch.journal import read_journal
+from tests.fakes.guard_room import Room, fill
 
 
 @pytest.mark.parametrize("value", [None, 1, [], "x" * 501])
@@ -68,3 +70,26 @@ def test_receipts_being_read_stay_bounded(room: Room) -> None:
     for _ in range(3 * MOST_READERS):
         room.ask("receipt", "operator", kill_id=room.guard.press(["ghost"], "", "").order.kill_id, offset=0)
     assert len(room.desk._reading) == MOST_READERS
+
+
+def test_a_storm_of_presses_strikes_every_time_and_starts_no_threads_without_end(room: Room) -> None:
+    held = room.agent("one")
+    ids = {room.ask("press", "operator", scope="all", by=f"p{n}")["kill_id"] for n in range(MOST_AT_ONCE)}
+    threads = len(room.threads)
+    assert held.leaf is not None
+    fill(held.leaf.path, 1)
+    newest = room.ask("press", "operator", scope="all", by="late")["kill_id"]
+    assert newest in ids and len(room.threads) == threads and not held.is_populated()
+    room.clerk.work()
+    (line,) = [line for line in read_journal(room.guard.journal.path) if line.get("joined")]
+    assert line["by"] == "late" and line["kill_id"] == newest
+    assert room.ask("press", "operator", scope=["ghost"])["kind"] == "Conflict"
+    assert room.ask("press", "operator", scope=["one", "ghost"])["ok"]  # whoever is known is killed, storm or not
+    room.run_threads()
+    assert room.ask("press", "operator", scope=["ghost"])["ok"] and room.ask("press", "operator", scope="all")["kill_id"] not in ids
+
+
+def test_holds_stay_bounded_and_a_press_needs_none(room: Room) -> None:
+    for _ in range(MOST_HOLDS):
+        assert room.ask("hold", "operator")["ok"]
+    assert room.ask("hold", "operator")["kind"] == "Conflict" and room.ask("press", "operator", scope="all")["ok"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -15,7 +16,7 @@ import pytest
 from console.domain.guard import HOLD_S, LINE_LIMIT, decode, encode
 from console.killswitch import doors
 from console.killswitch.doors import ALWAYS, Doors
-from console.killswitch.peers import Standing
+from console.killswitch.peers import Peer, Standing
 from tests.fakes.guard_room import Room
 
 
@@ -41,9 +42,7 @@ class Hall:
 
     def turn(self, rounds: int = 3) -> None:
         for _ in range(rounds):
-            for key, mask in self.doors._selector.select(0):
-                self.doors._attend(key, mask)
-            self.doors._run_timers()
+            self.doors.turn(0)
 
     def send(self, end: socket.socket, data: bytes) -> None:
         end.sendall(data)
@@ -309,6 +308,59 @@ def test_a_full_house_drops_the_longest_unused_and_no_hold(small: Hall) -> None:
     newcomer = small.connect()
     assert small.is_closed(busy) and not any(small.is_closed(e) for e in (holder, third, fourth))
     assert small.ask(newcomer, op="press", scope="all")["ok"]
+
+
+def test_a_flood_of_lines_keeps_nobody_from_pressing(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sends many lines at once gets one answer per turn; a press does not wait for any of them."""
+    monkeypatch.setattr(doors, "TURN_S", 0.0)
+    floods = [hall.connect() for _ in range(8)]
+    for end in floods:
+        end.sendall(encode({"op": "status", "x": "y"}) * 150)
+    operator = hall.connect()
+    operator.sendall(encode({"op": "press", "scope": "all"}))
+    hall.doors.turn(0)
+    assert decode(hall.heard(operator))["ok"] and hall.room.guard.latch.state.latched
+    answered = sum(hall.heard(end, peek=True).count(b"\n") for end in floods)
+    assert answered <= 8, "the flood was served before the press"
+    hall.turn(8 * 150)
+    assert all(hall.heard(end).count(b"\n") == 150 for end in floods), "everybody is answered in the end"
+
+
+def test_who_sends_much_more_than_is_served_is_cut_off(hall: Hall) -> None:
+    end = hall.connect("supervisor")
+    hall.send(end, encode({"op": "lease", "seconds": 5}))  # the clerk has it: the next lines wait
+    with contextlib.suppress(BrokenPipeError):
+        for _ in range(4):
+            hall.send(end, encode({"op": "status"}) * 200)
+    assert hall.is_closed(end)
+
+
+def test_a_place_for_presses_becomes_an_ordinary_one_when_others_leave(small: Hall) -> None:
+    first, _, spare = (small.connect() for _ in range(3))
+    assert small.ask(spare, op="freeze", scope="all")["kind"] == "Denied"
+    first.close()
+    small.turn()
+    assert small.ask(spare, op="freeze", scope="all")["ok"]
+
+
+def test_agents_together_take_up_few_places(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doors, "MOST_OF_AGENTS", 2)
+    hall.standing = Standing.AGENT
+    agents = [hall.connect() for _ in range(4)]
+    assert [hall.is_closed(end) for end in agents] == [False, False, True, True]
+    hall.standing = Standing.OPERATOR
+    assert hall.ask(hall.connect(), op="press", scope="all")["ok"]
+
+
+def test_the_one_with_most_connections_gives_way_first(small: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
+    pids = iter([1001, 1002, 1002, 1002, 1003])
+    monkeypatch.setattr(doors, "find_peer", lambda sock: Peer(next(pids), 0, 1))
+    quiet, *greedy = (small.connect() for _ in range(4))
+    for end in greedy:
+        small.room.now += 0.01
+        small.ask(end, op="status")
+    small.connect()
+    assert not small.is_closed(quiet) and small.is_closed(greedy[0])
 
 
 def test_a_hold_that_was_let_go_keeps_no_place(small: Hall) -> None:
