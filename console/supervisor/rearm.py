@@ -96,6 +96,8 @@ async def _unlatch(parts: Parts, stop: StopDesk, ask: RearmAsk) -> str:
         standing = await asyncio.to_thread(parts.remote.standing)
         for error in _remote_blockers([order for order in (*parts.remote.latched(), standing) if order]):
             raise error
+    # Pressed before that generation was read, so covered by it, even where the latch names no more.
+    known = frozenset(parts.core.state.latched)
     status = await asyncio.to_thread(parts.guard.call, "status")
     generation = int(status["generation"])
     if ask.proof.generation is not None and ask.proof.generation != generation:
@@ -121,7 +123,7 @@ async def _unlatch(parts: Parts, stop: StopDesk, ask: RearmAsk) -> str:
         parts.remote.generation = 0
         parts.remote.hosts = []
     parts.scribe.job(lambda: parts.scribe.ledger.kv_set(LAST_KEY, json.dumps(kills[-MOST_SHOWN:])))
-    parts.core.post(e.Rearmed(*now(), ask.by, ask.reason, tuple(kills)))
+    parts.core.post(e.Rearmed(*now(), ask.by, ask.reason, tuple({*kills, *known})))
     parts.core.hub.publish("kill", {"state": "armed", "reason": ask.reason, "by": ask.by})
     return note
 
