@@ -97,7 +97,7 @@ def start_bucket(log_file: Path) -> Bucket:
 
 def _end_with_us() -> list[str]:
     """A prefix that has the kernel end the program when we are gone, where setpriv(1) is installed."""
-    setpriv = shutil.which("setpriv")
+    setpriv = shutil.which("setpriv", path="/usr/local/bin:/usr/bin:/bin")
     return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
 
 

