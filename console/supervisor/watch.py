@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import queue
 import signal
 import socket
@@ -22,6 +21,7 @@ from typing import Any, assert_never
 from console.domain.errors import Conflict, ConsoleError, Denied, ExitCode, NotFound, TimedOut, Unavailable, Unreachable
 from console.domain.kill import Outcome, Receipt
 from console.killswitch.client import GuardClient
+from console.killswitch.durable import Damaged, read_sealed
 from console.killswitch.peers import inside_an_agent
 from console.killswitch.press import press_without_guard
 from console.killswitch.receipts import read_receipt
@@ -49,7 +49,6 @@ def watch(places: Places | None, given: argparse.Namespace) -> int:
         raise NotFound("There is no instance here; nothing was ever started in it.", "Name its folder with --state-dir.")
     if inside_an_agent():
         raise Denied("An agent has no say here.", "")
-    logging.basicConfig(level=logging.ERROR)
     options = load_options(places.settings_file)
     if not options.remote.bucket:
         raise Unavailable("Remote kill is not configured: no bucket is set.", "Start the supervisor once with --remote-bucket NAME.")
@@ -223,7 +222,7 @@ class Watch:
     def _obey(self, order: str, reason: str, remembered: bool) -> None:
         """Presses, unless this very order was obeyed and its latch still holds. ConsoleError: it is told again."""
         known = self._kill_of(order)
-        latched = bool(self._status().get("latched"))
+        latched = self._latched()
         if known and latched:
             self._new.put(Obeyed(order, known))
             return
@@ -245,6 +244,16 @@ class Watch:
             if receipt is not None and receipt.order == order and receipt.scope == "all":
                 return receipt.kill_id
         return ""
+
+    def _latched(self) -> bool:
+        """By the guard's word, else by the disk's; what cannot be read counts as not latched here, so that it is pressed again."""
+        status = self._status()
+        if "error" not in status:
+            return bool(status.get("latched"))
+        try:
+            return (read_sealed(self._places.guard_dir / "latch.json") or {}).get("latched") is True
+        except (Damaged, OSError):
+            return False
 
     def _status(self) -> dict[str, Any]:
         try:
@@ -307,7 +316,7 @@ class Watch:
         if status.mode is not Mode.KILLED:
             return ExitCode.DONE if status.good_age_s is not None and status.mode is Mode.ARMED else ExitCode.PENDING
         receipts = [o.receipt for o in self._obeyed.values()]
-        if not self._status().get("latched") and not receipts:
+        if not self._latched() and not receipts:
             return ExitCode.NOT_PROVEN
         if any(r is None or not r.verified_zero for r in receipts):
             return ExitCode.NOT_PROVEN

@@ -29,7 +29,7 @@ from typing import Any
 
 import google_crc32c
 
-FAULTS = ("503", "429", "403", "401", "reset", "black_hole", "drip", "drip_body", "huge", "truncated", "garbage")
+FAULTS = ("503", "500", "429", "403", "401", "reset", "black_hole", "drip", "drip_body", "huge", "truncated", "garbage")
 
 
 @dataclass
@@ -403,7 +403,7 @@ class _Handler(BaseHTTPRequestHandler):
     # --- answers and faults -------------------------------------------------------------------------------------------
 
     def _send(self, status: int, data: bytes, headers: dict[str, str], fault: str) -> None:
-        if fault in ("", "503", "429", "403", "401"):
+        if not fault or fault.isdigit():
             self._answer(status, data, headers)
             return
         self.close_connection = True
