@@ -41,6 +41,8 @@ class AgentView(View):
     name: str = ""
     session: str = ""
     control_level: str = "observed"
+    best_effort: str = ""
+    """Why a stop of it cannot be proven; empty: it can."""
     sandbox: str = "none"
     network_mode: str = "FULL"
     network_enforced: bool = False

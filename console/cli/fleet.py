@@ -50,6 +50,11 @@ def network_words(agent: AgentView) -> str:
     return agent.network_mode if agent.network_enforced else "FULL, not enforced"
 
 
+def control_words(agent: AgentView) -> str:
+    """``managed``, or ``managed, BEST EFFORT`` where a stop of it cannot be proven."""
+    return f"{agent.control_level}, BEST EFFORT" if agent.best_effort else agent.control_level
+
+
 def _as_json(agent: AgentView) -> dict[str, object]:
     row: dict[str, object] = agent.model_dump()
     if not agent.network_enforced:
@@ -74,7 +79,7 @@ def _table(seen: FleetView) -> Table:
         table.add_row(
             Text(guide, "dim") + out.words(agent.id, limit=70),
             str(agent.depth),
-            out.words(agent.control_level, limit=20),
+            out.words(control_words(agent), "yellow" if agent.best_effort else "", 40),
             out.words(network_words(agent), "" if agent.network_enforced else "yellow", 30),
             f"${agent.cost_usd:.2f}",
             Text(_limits_used(agent)),

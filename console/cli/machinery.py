@@ -59,7 +59,7 @@ def release(
 
 
 def doctor(state_dir: StateDir = None, as_json: Json = False) -> int:
-    """What this machine can do, part by part: available, or not and why."""
+    """What this machine can do, how firmly it can hold an agent, and what would raise that. Exit: 0 a stop is proven, 8 best effort."""
     return oneshot("doctor", state_dir=state_dir, as_json=as_json)
 
 

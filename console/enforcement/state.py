@@ -42,6 +42,8 @@ class EngineState:
     """Being halted by a budget; a breach is acted on once."""
     pids: dict[AgentId, int] = field(default_factory=dict)
     """Processes in each agent's leaf, as last counted by the follower."""
+    best_effort: dict[AgentId, str] = field(default_factory=dict)
+    """Why no kernel proof holds an agent, as the guard says; those that are not in it can be proven."""
     killing: set[AgentId] = field(default_factory=set)
     """Targets of a press whose receipt is still out; only that receipt says what became of them."""
     stopping: list[Scope] = field(default_factory=list)

@@ -90,6 +90,7 @@ def serve(given: argparse.Namespace) -> int:
     """Runs the daemon until SIGTERM, SIGINT or a shutdown request; prints ``ready`` once operator.sock answers."""
     from console.supervisor.compose import Supervisor
     from console.supervisor.embedded import linger
+    from console.supervisor.home import move_home
     from console.supervisor.lock import take_lock
     from console.supervisor.peers import Peer
 
@@ -98,6 +99,7 @@ def serve(given: argparse.Namespace) -> int:
     mine = Peer(os.getpid(), os.geteuid(), Path("/proc/self/cgroup").read_text(), True)
     if "/agents/" in mine.cgroups and "/watchfloor-" in mine.cgroups:
         raise ConsoleError("This process runs inside an agent's cgroup: a supervisor does not start there.", "Start it outside any agent.")
+    move_home(places.instance_id)
     options = _options(places, given)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # every agent has a socket, a pidfd and a gate here

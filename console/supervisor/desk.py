@@ -121,7 +121,8 @@ class Desk:
         press: dict[str, dict[str, int]] = {}
         for agent_id in core.state.live:
             agent = core.state.agents[agent_id]
-            row = press.setdefault(agent.control_level.value, {"agents": 0, "processes": 0})
+            level = "best_effort" if core.state.best_effort.get(agent_id) else agent.control_level.value
+            row = press.setdefault(level, {"agents": 0, "processes": 0})
             row["agents"] += 1
             row["processes"] += core.state.pids.get(agent_id, 1)
         killed = core.state.killed

@@ -207,9 +207,9 @@ class Follower:
                 answer = await asyncio.to_thread(self._parts.guard.call, "procs", agent_id=agent_id)
             except ConsoleError:
                 continue
-            count = int(answer.get("count", 0))
-            if state.pids.get(agent_id) != count:
-                state.pids[agent_id] = count
+            count, doubt = int(answer.get("count", 0)), str(answer.get("best_effort", ""))
+            if (state.pids.get(agent_id), state.best_effort.get(agent_id, "")) != (count, doubt):
+                state.pids[agent_id], state.best_effort[agent_id] = count, doubt
                 self._parts.core.dirty.add(agent_id)
 
     async def _look_around(self) -> None:

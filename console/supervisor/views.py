@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from console.api import messages as m
-from console.domain.agent import Agent
+from console.domain.agent import Agent, ControlLevel
 from console.domain.budget import Usage, share_used
 from console.domain.kill import Outcome, Receipt, StepStatus, exit_code
 from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
@@ -28,6 +28,7 @@ def agent_view(agent: Agent, state: EngineState, meters: Meters, at: float) -> m
         name=agent.name,
         session=agent.context_id,
         control_level=agent.control_level,
+        best_effort="it is only observed" if agent.control_level is ControlLevel.OBSERVED else state.best_effort.get(agent.agent_id, ""),
         sandbox=agent.sandbox,
         network_mode=agent.effective_mode if agent.network_enforced else "FULL",
         network_enforced=agent.network_enforced,

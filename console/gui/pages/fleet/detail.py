@@ -181,6 +181,8 @@ def _doubts(view: AgentView) -> str:
     doubts = []
     if view.control_level == "observed":
         doubts.append("Only observed: stopping it is best effort, never proven.")
+    elif view.best_effort:
+        doubts.append(f"Stopping it is best effort, never proven: {view.best_effort}.")
     if not view.network_enforced and view.network_mode != "FULL":
         doubts.append(f"{view.network_mode} was asked for, but nothing enforces it here.")
     return " ".join([*doubts, view.network_note if doubts else ""]).strip()

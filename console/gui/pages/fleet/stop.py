@@ -20,16 +20,21 @@ _PROMISES = {
 }
 
 
+_BEST_EFFORT = "best effort"
+
+
 def promise_lines(rows: list[Row]) -> list[Fact]:
     """One line for each control level among the live rows; a level this console does not know promises nothing."""
     counted: dict[str, int] = {}
     for row in rows:
         if row.is_live:
-            counted[row.view.control_level] = counted.get(row.view.control_level, 0) + 1
+            doubtful = row.view.best_effort and row.view.control_level != "observed"
+            level = f"{row.view.control_level}, {_BEST_EFFORT}" if doubtful else row.view.control_level
+            counted[level] = counted.get(level, 0) + 1
     lines = []
     for level in [*_PROMISES, *(sorted(set(counted) - set(_PROMISES)))]:
         if counted.get(level):
-            words, role = _PROMISES.get(level, ("not known", "warn"))
+            words, role = _PROMISES["observed"] if level.endswith(_BEST_EFFORT) else _PROMISES.get(level, ("not known", "warn"))
             mark = ("triangle", "warn") if role else ("check", "text2")
             lines.append(Fact(f"{plural(counted[level], 'agent')}, {level}", words, *mark, left_role="text", right_role=role or "text2"))
     return lines

@@ -152,6 +152,7 @@ class PressTable(QWidget):
             draw_text(painter, box, words, fonts.ui(11, fonts.MEDIUM), colours.text2, right=number in (1, 2))
         painter.fillRect(QRectF(0, 52, width, 1), QColor(colours.line2))
         levels = [*LEVELS, *sorted(set(self._counts) - set(LEVELS))]
+        levels.sort(key=lambda level: self._counts.get(level, (0, 0))[0] == 0)  # there is room for four: those that count come first
         for line, level in enumerate(levels[:4]):
             agents, processes = self._counts.get(level, (0, 0))
             how, promise = LEVELS.get(level, ("not known", "not known"))
@@ -159,7 +160,7 @@ class PressTable(QWidget):
             y = 54.0 + 30 * line
             role = colours.warn if doubtful else colours.text
             draw_mark(painter, "triangle" if doubtful else "check", QRectF(2, y + 10, 9, 9), colours.warn if doubtful else colours.text2)
-            cells = (safe_text(level, 20), f"{agents:,}", f"{processes:,}", how, promise)
+            cells = (safe_text(level.replace("_", " "), 20), f"{agents:,}", f"{processes:,}", how, promise)
             for number, words in enumerate(cells):
                 face = fonts.ui(
                     13 if number == 1 else 12, fonts.MEDIUM if number in (0, 1) or (doubtful and number == 4) else fonts.REGULAR
@@ -185,7 +186,7 @@ class PressTable(QWidget):
                 continue
             part = max(6.0, (self.width() - 6) * agents / total)
             box = QRectF(x, 4, part, 10)
-            painter.fillRect(box, QColor(colours.warnfill if level == "observed" else colours.bar))
+            painter.fillRect(box, QColor(colours.warnfill if level in ("observed", "best_effort") else colours.bar))
             if level != "contained":
                 pattern = Qt.BrushStyle.BDiagPattern if level == "managed" else Qt.BrushStyle.Dense5Pattern
                 painter.fillRect(box, QBrush(QColor(colours.bg2), pattern))

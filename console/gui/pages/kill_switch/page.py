@@ -147,9 +147,9 @@ class KillSwitchPage(Page):
                 self.cards[path.name].say(path, now)
         self.press.say(view.press)
         self._press_total.setText(self.press.total())
-        observed = view.press.get("observed", {}).get("agents", 0)
+        unproven = sum(view.press.get(level, {}).get("agents", 0) for level in ("observed", "best_effort"))
         then = "Launches stay refused until rearm; the latch survives a restart"
-        self._press_then.setText(f"{then}; {plural(observed, 'observed agent')} only best effort" if observed else then)
+        self._press_then.setText(f"{then}; {plural(unproven, 'agent')} only best effort" if unproven else then)
         if [r.kill_id for r in self.receipts.rows] != [r.kill_id for r in view.receipts] or self.receipts.rows != view.receipts:
             self.receipt_view.show_rows(list(view.receipts))
         doubtful = sorted(view.hosts, key=lambda host: bool(host.acknowledged and host.verified_zero))

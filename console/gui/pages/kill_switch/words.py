@@ -21,6 +21,7 @@ LEVELS = {
     "managed": ("own cgroup or namespace", "zero, proven"),
     "adopted": ("moved to our cgroup", "zero, proven"),
     "observed": ("signals by pid", "best effort, never proven"),
+    "best_effort": ("signals by pid", "best effort, never proven"),
 }
 
 
