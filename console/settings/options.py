@@ -70,6 +70,26 @@ class PersistenceOptions(_Section):
     system: str = Field(default="", description="Folder that stands for / in that look; empty: /, default instance only.")
 
 
+class WorkspaceOptions(_Section):
+    """Sessions' workspaces."""
+
+    root: str = Field(
+        default="", description="Folder of all workspaces, which several supervisors may share; empty: in the state directory."
+    )
+    ttl_days: float = Field(default=7.0, gt=0, le=3650, description="A session that nobody used for so many days goes.")
+    capacity_gib: float = Field(default=5.0, gt=0, description="Capacity for all workspaces at first; doubled when four fifths are used.")
+    capacity_max_gib: float = Field(default=20.0, gt=0, description="Most that all workspaces may hold; beyond it nothing is started.")
+    session_max_gib: float = Field(
+        default=0.0, ge=0, description="Most that one session may hold: beyond it its agents freeze; 0: no bound."
+    )
+    measure_s: float = Field(default=30.0, ge=0.2, le=3600, description="Time between two measurements, in seconds.")
+    sweep_s: float = Field(
+        default=3600.0, ge=0.2, le=86400, description="Time between two looks for sessions whose time is over, in seconds."
+    )
+    namespace: str = Field(default="default", max_length=63, description="Namespace named in metrics and notes.")
+    metrics_port: int = Field(default=0, ge=0, le=65535, description="Loopback port for Prometheus; 0: none.")
+
+
 class Options(_Section):
     """All options of an instance."""
 
@@ -78,6 +98,7 @@ class Options(_Section):
     remote: RemoteOptions = RemoteOptions()
     egress: EgressOptions = EgressOptions()
     evidence: EvidenceOptions = EvidenceOptions()
+    workspaces: WorkspaceOptions = WorkspaceOptions()
     persistence: PersistenceOptions = PersistenceOptions()
     heartbeat_s: float = Field(
         default=30.0, gt=0, description="Silence of the supervisor after which the guard freezes its agents, in seconds."
@@ -89,11 +110,19 @@ class Options(_Section):
     discover_root: str = Field(
         default="", description="Home folder in which agents are looked for; empty: the operator's own, default instance only."
     )
+    secrets: Literal["", "auto", "file"] = Field(
+        default="",
+        description="Where secrets are kept: auto (keyring, credential, file), file; empty: auto for the default instance.",
+    )
     host_name: str = Field(default="", description="Name of this host in receipts; empty: the machine's.")
     stand_ins: list[str] = Field(default=[], description="Parts that are stand-ins, named wherever they show.")
     linger_s: float = Field(
         default=60.0, gt=0, description="An embedded supervisor ends this long after its last client when nothing lives."
     )
+
+    def secrets_in(self, is_default: bool) -> Literal["auto", "file"]:
+        """``auto`` tries keyring and credential first; an instance in a folder of its own keeps its secrets in it unless told otherwise."""
+        return self.secrets or ("auto" if is_default else "file")
 
     def host(self) -> str:
         """The host's name."""
