@@ -22,6 +22,7 @@ from console.domain.errors import (
     NotFound,
     NotRecorded,
     TimedOut,
+    TokenRefused,
     TooLarge,
     Unavailable,
     Unreachable,
@@ -38,7 +39,7 @@ SILENCE_S = 60.0
 """A stream of events this long without even a heartbeat counts as broken."""
 _KINDS: dict[int, type[ConsoleError]] = {
     kind.http_status: kind
-    for kind in (UsageProblem, TooLarge, NotFound, Denied, Conflict, Killed, TimedOut, Unreachable, Unavailable, NotRecorded)
+    for kind in (UsageProblem, TooLarge, NotFound, Denied, TokenRefused, Conflict, Killed, TimedOut, Unreachable, Unavailable, NotRecorded)
 }
 _KINDS[422] = UsageProblem
 _KINDS[405] = NotFound

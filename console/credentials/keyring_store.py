@@ -1,39 +1,25 @@
-"""Secrets by name, for one instance: in the desktop's keyring when one truly works, else in a 0600 file.
+"""Secrets by name, for one instance: in the desktop's keyring, else in a file sealed under a systemd credential, else in a 0600 file.
 
-Only keyrings known to encrypt are ever tried, and by name: the keyring library would choose any plug-in it finds, and with
-keyrings.alt installed it silently chose plain text (measured).
+Each is tried by writing and reading. The way down is one way: an instance that once used a lower place never goes back to a higher one,
+or a keyring that answers again would bring keys back to life that were rotated away in the meantime.
 """
 
 from __future__ import annotations
 
-import secrets
-import threading
-from collections.abc import Callable
+import os
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol
 
-import keyring.backends.kwallet
-import keyring.backends.libsecret
-import keyring.backends.SecretService
-import keyring.errors
 from keyring.backend import KeyringBackend
 
+from console.credentials.keyring_place import ENCRYPTING, KeyringPlace, open_keyring
 from console.credentials.redaction import Redactor
+from console.credentials.sealed_file import SealedFile, read_credential
 from console.credentials.secret_file import SecretFile
-from console.domain.errors import ConsoleError, TimedOut, Unavailable, UsageProblem
+from console.domain.errors import ConsoleError, Unavailable, UsageProblem
 from console.settings.durable import replace_file
 
-ANSWER_S = 3.0
-"""A desktop keyring may wait for a person to unlock it; nothing of ours waits longer."""
-ENCRYPTING: tuple[type[KeyringBackend], ...] = (
-    keyring.backends.SecretService.Keyring,
-    keyring.backends.libsecret.Keyring,
-    keyring.backends.kwallet.DBusKeyring,
-)
-_REFUSALS = (keyring.errors.KeyringError, OSError, RuntimeError, ValueError, AttributeError, TypeError, ImportError)
-"""What backends raise when their service is missing, locked or broken."""
-
-T = TypeVar("T")
+SEALED = "a file sealed under the systemd credential"
 
 
 class Place(Protocol):
@@ -49,39 +35,6 @@ class Place(Protocol):
         """Forgets it; unknown names are no error."""
 
 
-class KeyringPlace:
-    """One encrypting keyring; every call is bounded in time."""
-
-    def __init__(self, backend: KeyringBackend, service: str) -> None:
-        self._backend = backend
-        self._service = service
-        self.name = f"{type(backend).__module__.rpartition('.')[2]}"
-
-    def get(self, name: str) -> str | None:
-        return _bounded(lambda: self._backend.get_password(self._service, name))
-
-    def set(self, name: str, value: str) -> None:
-        _bounded(lambda: self._backend.set_password(self._service, name, value))
-
-    def delete(self, name: str) -> None:
-        if self.get(name) is not None:
-            _bounded(lambda: self._backend.delete_password(self._service, name))
-
-    def works(self) -> bool:
-        """Whether a value can be written, read back and removed."""
-        name, value = f"probe-{secrets.token_hex(4)}", secrets.token_urlsafe(16)
-        try:
-            self.set(name, value)
-            return self.get(name) == value
-        except ConsoleError:
-            return False
-        finally:
-            try:
-                self.delete(name)
-            except ConsoleError:
-                pass
-
-
 class Store:
     """get, set and delete by name; the service name carries the instance, so instances never share an entry."""
 
@@ -92,23 +45,35 @@ class Store:
         *,
         backend: Literal["auto", "file"] = "auto",
         candidates: tuple[type[KeyringBackend], ...] = ENCRYPTING,
+        settle: bool = True,
     ) -> None:
-        """``folder`` is the instance's keys folder; ``file`` never looks at the desktop's keyring (the demo, tests)."""
+        """``folder`` is the instance's keys folder; ``file`` never looks further (the demo, tests).
+
+        ``settle``: the choice of a lower place is final. False only looks: whoever asks from another session, without the desktop's bus,
+        must not decide for the supervisor.
+        """
         if len(instance_id) != 8 or any(c not in "0123456789abcdef" for c in instance_id):
             raise UsageProblem("That is not an instance id.", "Use the 8 hexadecimal characters of instance.json.")
         self.instance_id = instance_id
         self.service = f"watchfloor-{instance_id}"
         self.folder = folder
         self.redactor = Redactor()
-        self._pin = folder / "secrets-in-file"
-        self.why_file = ""
-        """Why the file is used; empty when the keyring is."""
+        self.why_not_better: list[str] = []
+        """One line for each better place: why it is not used."""
+        self._settle = settle
         self._place: Place = self._choose(backend, candidates)
 
     @property
     def kind(self) -> str:
-        """``file`` or the keyring's name, for a person."""
-        return self._place.name if isinstance(self._place, KeyringPlace) else "file"
+        """``file``, the sealed file's name or the keyring's, for a person."""
+        if isinstance(self._place, KeyringPlace):
+            return self._place.name
+        return SEALED if isinstance(self._place, SealedFile) else "file"
+
+    @property
+    def why_file(self) -> str:
+        """Why no better place is used; empty when the keyring is."""
+        return "; ".join(words.rstrip(".") for words in self.why_not_better)
 
     def get(self, name: str) -> str | None:
         """The value as it is kept now, or None; ConsoleError when the place cannot be read."""
@@ -132,60 +97,49 @@ class Store:
 
     def _choose(self, backend: str, candidates: tuple[type[KeyringBackend], ...]) -> Place:
         file = SecretFile(self.folder / "secrets.json")
+        pin, sealed = self.folder / "secrets-in-file", self.folder / "secrets.sealed"
         if backend == "file":
-            self.why_file = "chosen by the settings"
+            self.why_not_better = ["chosen by the settings"]
             return file
-        # One way only: an instance that once used the file never goes back, or a keyring that answers again would bring
-        # keys back to life that were rotated away in the meantime.
-        if self._pin.exists() or file.path.exists():
-            self.why_file = "this instance keeps its secrets in the file since a keyring was missing"
+        if pin.exists() or file.path.exists():
+            self.why_not_better = ["this instance keeps its secrets in the file since nothing better was there"]
             return file
-        for candidate in candidates:
-            place = _try(candidate, self.service)
+        # 1. The desktop's keyring, unless this instance has left it behind.
+        if sealed.exists():
+            self.why_not_better = ["keyring: this instance keeps its secrets under the credential since no keyring was there"]
+        else:
+            place, self.why_not_better = open_keyring(self.service, candidates)
             if place is not None:
                 return place
-        self.why_file = "no encrypting desktop keyring answers"
+        # 2. A file sealed under the service manager's credential.
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace_file(self._pin, b"")
-        except OSError as error:
-            raise Unavailable(f"{self.folder} cannot be written: {error.strerror}.", "Mend its permissions, or free some space.") from error
+            beneath = SealedFile(sealed, read_credential(os.environ.get("CREDENTIALS_DIRECTORY", "")), self.instance_id)
+        except Unavailable as error:
+            self.why_not_better.append(error.what)
+        else:
+            words = beneath.probe() if self._settle else _readable(beneath)
+            if not words:
+                return beneath
+            self.why_not_better.append(words)
+        # 3. The file, for good.
+        if self._settle:
+            self._pin(pin)
         return file
 
-
-def _try(candidate: type[KeyringBackend], service: str) -> KeyringPlace | None:
-    def make() -> KeyringPlace | None:
-        if not candidate.viable:
-            return None
-        return KeyringPlace(candidate(), service)
-
-    try:
-        place = _bounded(make)
-    except ConsoleError:
-        return None
-    return place if place is not None and place.works() else None
-
-
-def _bounded(work: Callable[[], T]) -> T:
-    """Runs it in a thread: TimedOut after ANSWER_S, Unavailable when the keyring refuses."""
-    done: list[T] = []
-    refused: list[Exception] = []
-
-    def call() -> None:
+    def _pin(self, pin: Path) -> None:
         try:
-            done.append(work())
-        except _REFUSALS as error:
-            refused.append(error)
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(pin, b"")
+        except OSError as error:
+            raise Unavailable(f"{self.folder} cannot be written: {error.strerror}.", "Mend its permissions, or free some space.") from error
 
-    thread = threading.Thread(target=call, name="keyring", daemon=True)
-    thread.start()
-    thread.join(ANSWER_S)
-    if thread.is_alive():
-        raise TimedOut("The desktop's keyring does not answer.", "Unlock it, or set secrets to 'file'.")
-    if not done:
-        why = type(refused[0]).__name__ if refused else "it failed"
-        raise Unavailable(f"The desktop's keyring refused ({why}).", "Unlock it, or set secrets to 'file'.")
-    return done[0]
+
+def _readable(place: SealedFile) -> str:
+    try:
+        place.get("probe")
+    except ConsoleError as error:
+        return error.what
+    return ""
 
 
 def _checked(name: str) -> str:

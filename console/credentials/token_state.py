@@ -21,6 +21,8 @@ class TokenState:
 
     epoch: int
     revoked: frozenset[str]
+    barred: frozenset[str] = frozenset()
+    """Revoked by a person: these get no new token after a rotation either."""
 
 
 class TokenStateFile:
@@ -34,12 +36,13 @@ class TokenStateFile:
         try:
             with self._path.open("rb") as file:
                 data = json.loads(file.read(_LIMIT))
-            epoch, revoked = data["epoch"], data["revoked"]
-            if type(epoch) is not int or epoch < 1 or not isinstance(revoked, list) or not all(isinstance(a, str) for a in revoked):
+            epoch, lists = data["epoch"], (data["revoked"], data.get("barred", []))
+            sound = all(isinstance(names, list) and all(isinstance(a, str) for a in names) for names in lists)
+            if type(epoch) is not int or epoch < 1 or not sound:
                 raise ValueError("token state")
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ConsoleError(f"The list of revoked tokens {self._path} is lost or damaged.", "Rotate the credentials.") from error
-        return TokenState(epoch, frozenset(revoked))
+        return TokenState(epoch, *(frozenset(names) for names in lists))
 
     def change(self, how: Callable[[TokenState], TokenState]) -> TokenState:
         """The new state, durable when it returns; ConsoleError otherwise."""
@@ -52,14 +55,14 @@ class TokenStateFile:
             os.close(lock)
 
     def replace(self, state: TokenState) -> None:
-        """Starts anew, whatever was there. The epoch never falls: the higher one stays."""
+        """Starts anew, whatever was there. The epoch never falls: the higher one stays; and nobody who was barred is let in again."""
         lock = self._lock()
         try:
             try:
-                epoch = max(state.epoch, self.load().epoch)
+                before = self.load()
             except ConsoleError:
-                epoch = state.epoch
-            self._write(TokenState(epoch, state.revoked))
+                before = state
+            self._write(TokenState(max(state.epoch, before.epoch), state.revoked, state.barred | before.barred))
         finally:
             os.close(lock)
 
@@ -74,7 +77,8 @@ class TokenStateFile:
 
     def _write(self, state: TokenState) -> None:
         try:
-            replace_file(self._path, json.dumps({"epoch": state.epoch, "revoked": sorted(state.revoked)}).encode())
+            data = {"epoch": state.epoch, "revoked": sorted(state.revoked), "barred": sorted(state.barred)}
+            replace_file(self._path, json.dumps(data).encode())
         except OSError as error:
             raise self._unwritable(error) from error
 

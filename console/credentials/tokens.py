@@ -20,7 +20,7 @@ import jwt
 
 from console.credentials.keyring_store import Store
 from console.credentials.token_state import TokenState, TokenStateFile
-from console.domain.errors import ConsoleError, Denied, UsageProblem
+from console.domain.errors import ConsoleError, Denied, TokenRefused, UsageProblem
 
 KEYS_NAME = "token-keys"
 """The entry of the store that holds the key set."""
@@ -92,21 +92,36 @@ class Tokens:
         if not 1 <= len(subject) <= 200 or not subject.isprintable():
             raise UsageProblem("The subject is empty, too long or not printable.", "Name who the token is for.")
         keys, state = self.keys(), self._state.load()
-        if agent_id in state.revoked:
+        if agent_id in state.revoked | state.barred:
             raise Denied(f"The tokens of agent {agent_id} are revoked.", "Launch a new agent.")
+        claims = self._claims_of(kind, subject, agent_id, int(ttl), max(state.epoch, keys.epoch_floor))
+        return _signed(claims, keys.keys[keys.current], keys.current)
+
+    def _claims_of(self, kind: Audience, subject: str, agent_id: str, ttl: int, epoch: int) -> dict[str, Any]:
         now = int(self._clock())
-        claims: dict[str, Any] = {
+        claims = {
             "iss": self._issuer,
             "aud": str(kind),
             "sub": subject,
             "iat": now,
-            "exp": now + int(ttl),
+            "exp": now + ttl,
             "jti": secrets.token_hex(16),
-            "epoch": max(state.epoch, keys.epoch_floor),
+            "epoch": epoch,
         }
-        if agent_id:
-            claims["agent_id"] = agent_id
-        return jwt.encode(claims, keys.keys[keys.current], algorithm="HS256", headers={"kid": keys.current})
+        return {**claims, "agent_id": agent_id} if agent_id else claims
+
+    def signed_with(self, old: TokenKeys) -> list[str]:
+        """What a thief of a key set that was rotated away would make today: tokens of now, signed with each of its keys.
+
+        Under their own kid and under the one of now, for both audiences. Every verifier must refuse each of them.
+        """
+        kids = {self.keys().current}
+        made = []
+        for kid, key in old.keys.items():
+            for kind, agent_id in ((Audience.OPERATOR, ""), (Audience.AGENT_SERVICE, "rotation-canary")):
+                claims = self._claims_of(kind, "rotation", agent_id, 600, self.epoch)
+                made += [_signed(claims, key, name) for name in sorted(kids | {kid})]
+        return made
 
     def verify(self, token: str, audience: str) -> Claims:
         """The claims of a good token for exactly this audience. Denied, with no detail an attacker could use, otherwise."""
@@ -135,7 +150,7 @@ class Tokens:
             raise _refused()
         # 4. The epoch of now (a kill raises it), and not revoked.
         state = self._state.load()
-        if claims.epoch != max(state.epoch, keys.epoch_floor) or claims.agent_id in state.revoked:
+        if claims.epoch != max(state.epoch, keys.epoch_floor) or claims.agent_id in state.revoked | state.barred:
             raise _refused()
         return claims
 
@@ -151,12 +166,25 @@ class Tokens:
         """Every token of this agent is refused from now on, and none is issued. Durable when it returns."""
         if not _AGENT.fullmatch(agent_id):
             raise UsageProblem("That is not an agent's id.", "Use the id from the fleet.")
-        self._state.change(lambda s: TokenState(s.epoch, s.revoked | {agent_id}))
+        self._state.change(lambda s: TokenState(s.epoch, s.revoked | {agent_id}, s.barred))
+
+    def bar(self, agent_id: str) -> None:
+        """As ``revoke``, by a person's order: a rotation does not lift it."""
+        if not _AGENT.fullmatch(agent_id):
+            raise UsageProblem("That is not an agent's id.", "Use the id from the fleet.")
+        self._state.change(lambda s: TokenState(s.epoch, s.revoked, s.barred | {agent_id}))
+
+    def is_barred(self, agent_id: str) -> bool:
+        """Whether a person revoked this agent's tokens; in doubt, when the list cannot be read, yes."""
+        try:
+            return agent_id in self._state.load().barred
+        except ConsoleError:
+            return True
 
     def raise_epoch(self) -> int:
         """Every token issued before dies. Called by a kill at once; the rotation follows. The new epoch."""
         floor = self.keys().epoch_floor
-        return self._state.change(lambda s: TokenState(max(s.epoch, floor) + 1, s.revoked)).epoch
+        return self._state.change(lambda s: TokenState(max(s.epoch, floor) + 1, s.revoked, s.barred)).epoch
 
     @property
     def epoch(self) -> int:
@@ -208,8 +236,12 @@ class Tokens:
         return keys.keys[kid], keys
 
 
-def _refused() -> Denied:
-    return Denied("The token is not accepted.", "Ask for a new one.")
+def _signed(claims: dict[str, Any], key: bytes, kid: str) -> str:
+    return jwt.encode(claims, key, algorithm="HS256", headers={"kid": kid})
+
+
+def _refused() -> TokenRefused:
+    return TokenRefused("The token is not accepted.", "Ask for a new one.")
 
 
 def _audience(audience: str) -> Audience:

@@ -62,6 +62,12 @@ class Denied(ConsoleError):
     http_status = 403
 
 
+class TokenRefused(Denied):
+    """A token or key was presented that is not accepted now: forged, expired, revoked, or rotated away."""
+
+    http_status = 401
+
+
 class Conflict(ConsoleError):
     """The world changed since the caller looked: stale generation, changed file, lock held by another."""
 

@@ -15,6 +15,7 @@ from console.audit.database import Damaged
 from console.audit.log import AuditLog
 from console.audit.segments import set_aside
 from console.credentials.keyring_store import Store
+from console.credentials.plan import FILE as PLAN_FILE
 from console.credentials.tokens import Tokens
 from console.domain.agent import AgentId
 from console.domain.command import Record
@@ -30,24 +31,28 @@ from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
 from console.supervisor.adapters import sandboxes_of, sources_of
 from console.supervisor.agent_door import AgentDoors
-from console.supervisor.asgi import Door
+from console.supervisor.asgi import App, Door
 from console.supervisor.core import Core
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
 from console.supervisor.fold import fold_journal
 from console.supervisor.follow import Follower
 from console.supervisor.gates import Trespasses
+from console.supervisor.hiding import hidden, hide_in_logs
 from console.supervisor.hunt import Hunt
 from console.supervisor.launch import Launcher
 from console.supervisor.network import NetworkDesk
 from console.supervisor.operator_routes import OperatorRoutes
+from console.supervisor.owed import finish_rotations
 from console.supervisor.parts import Parts
 from console.supervisor.peers import is_operator, peer_of
 from console.supervisor.restore import restore
 from console.supervisor.revive import ensure_guard
+from console.supervisor.rotator import Rotator
 from console.supervisor.runner import Runner
 from console.supervisor.scribe import Scribe
 from console.supervisor.stop import StopDesk
+from console.supervisor.token_watch import watched
 from console.supervisor.views import egress_view
 from console.supervisor.witness import Witness
 
@@ -82,8 +87,9 @@ class Supervisor:
 
     def _parts(self) -> Parts:
         places, options = self.places, self.options
-        scribe = Scribe(self.ledger, self.audit, lambda text: self.parts.notice(text, "red"))
-        store = Store(places.instance_id, places.keys_dir, backend="auto" if places.is_default else "file")
+        store = Store(places.instance_id, places.keys_dir, backend=options.secrets_in(places.is_default))
+        hide_in_logs(store.redactor)
+        scribe = Scribe(self.ledger, self.audit, lambda text: self.parts.notice(text, "red"), store.redactor.redact_data)
         guard = GuardClient(places.guard_supervisor_sock)
         self.guard_status = guard.call("status")
         tokens = Tokens(store)
@@ -116,6 +122,7 @@ class Supervisor:
             rollback=RollbackStore(places.rollback_dir, places.workspaces_dir),
             keyring=store,
             tokens=tokens,
+            rotator=Rotator(tokens, places.state_dir / PLAN_FILE, places.operator_sock),
             sources=sources_of(places, options),
             remote=remote,
             trespasses=Trespasses(scribe, lambda text: self.parts.notice(text)),
@@ -155,7 +162,7 @@ class Supervisor:
         """Starts everything, serves until asked to end, ends in order. Agents and guard outlive a restart."""
         self.core.loop = asyncio.get_running_loop()
         await restore(self)
-        door = Door(self.places.operator_sock, OperatorRoutes(self.desk).app(), self._accepts, mode=0o600)
+        door = Door(self.places.operator_sock, self._operators_app(), self._accepts, mode=0o600)
         await door.open()
         if self.set_aside is not None:
             words = f"a damaged audit log was set aside as {self.set_aside.name}; a new segment begins and this host starts killed"
@@ -169,6 +176,7 @@ class Supervisor:
         self.follower.start()
         self.runner.task(self.runner.look_after())
         self.runner.task(fold_journal(self.parts, self.stop.amend))
+        self.runner.task(finish_rotations(self.parts, self.stop))
         envoy = asyncio.create_task(self._start_egress())
         self._start_remote()
         self.parts.scribe.record(Record("supervisor", "supervisor.started", f"pid {os.getpid()}, guard pid {self.guard_pid}"))
@@ -182,6 +190,10 @@ class Supervisor:
             await door.close()
             await self.doors.close_all()
             await asyncio.to_thread(self._close)
+
+    def _operators_app(self) -> App:
+        tokens, redactor = self.parts.tokens, self.parts.keyring.redactor
+        return hidden(watched(OperatorRoutes(self.desk).app(), lambda token: tokens.accepts(token, "operator")), redactor)
 
     def _accepts(self, sock: socket.socket) -> bool:
         peer = peer_of(sock)

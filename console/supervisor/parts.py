@@ -18,6 +18,7 @@ from console.sources.interface import Source
 from console.supervisor.core import Core
 from console.supervisor.gates import Trespasses
 from console.supervisor.hunt import Hunt
+from console.supervisor.rotator import Rotator
 from console.supervisor.scribe import Scribe
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Parts:
     rollback: RollbackStore
     keyring: Store
     tokens: Tokens
+    rotator: Rotator
     sources: tuple[Source, ...]
     remote: RemoteDesk | None
     trespasses: Trespasses

@@ -7,10 +7,8 @@ import logging
 import os
 from typing import Any, Protocol
 
-from console.credentials.rotation import unfinished
 from console.domain import event as e
 from console.domain.agent import CONTEXT_ID, Agent, AgentId
-from console.domain.command import Record
 from console.domain.errors import ConsoleError
 from console.domain.kill import Outcome
 from console.domain.network import NetworkMode, Sensitivity, mode_for, stricter_mode
@@ -25,7 +23,6 @@ from console.supervisor.core import Core, now
 from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import latched_kills
-from console.supervisor.rotate import rotate_step
 from console.supervisor.stop import StopDesk
 
 log = logging.getLogger(__name__)
@@ -64,9 +61,6 @@ async def restore(it: Starting) -> None:
     latched = await asyncio.to_thread(latched_kills, it.parts, status)
     for kill_id in unwritten:
         it.stop.finish(kill_id, latched)
-    if unfinished(it.parts.tokens):
-        # A crash in the middle of a rotation is taken up before anything else is trusted; its proof comes with the server.
-        asyncio.get_running_loop().create_task(_finish_rotation(it))
 
 
 def _reattach(it: Starting, agent: Agent) -> bool:
@@ -119,8 +113,3 @@ def _contexts(it: Starting) -> dict[str, tuple[Sensitivity, NetworkMode]]:
                 it.ledger.raise_sensitivity(folder.name, Sensitivity.SECRET, "ledger lost", "supervisor", now()[0])
                 found[folder.name] = (Sensitivity.SECRET, NetworkMode.NONE)
     return found
-
-
-async def _finish_rotation(it: Starting) -> None:
-    step = await rotate_step(it.parts, True, now()[0])
-    it.parts.scribe.record(Record("supervisor", "secrets.rotated", f"an unfinished rotation: {step.detail}", verdict=step.status))

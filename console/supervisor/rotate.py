@@ -1,50 +1,43 @@
-"""The rotation step of a kill: new token keys, proven by the running server that refuses the old ones."""
+"""The rotation step of a kill: everything is replaced once everything was signalled, and proven at the verifiers."""
 
 from __future__ import annotations
 
 import asyncio
-import http.client
-import socket
 import time
 from contextlib import suppress
-from pathlib import Path
 
-from console.credentials.rotation import rotate
+from console.credentials.rotation import RotationResult
 from console.domain.errors import ConsoleError
-from console.domain.failpoints import failpoint
 from console.domain.kill import Step, StepName, StepStatus
 from console.supervisor.parts import Parts
+from console.supervisor.rotator import in_words, still_due
 
 
-def served(operator_sock: Path, token: str) -> bool:
-    """Presents a token to the running server over its own socket: True when it was accepted. OSError when nothing answered."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.settimeout(1.5)
-        sock.connect(str(operator_sock))
-        connection = http.client.HTTPConnection("watchfloor")
-        connection.sock = sock
-        try:
-            connection.request("GET", "/api/token-check", headers={"Authorization": f"Bearer {token}"})
-            status = connection.getresponse().status
-        except http.client.HTTPException as error:
-            raise OSError(str(error)) from error
-    if status not in (200, 401, 403):
-        raise OSError(f"the server answered {status}")
-    return status == 200
+def verdict_of(result: RotationResult) -> StepStatus:
+    """``unknown`` only when nothing of it failed for certain."""
+    if result.ok:
+        return StepStatus.OK
+    bad = [item.detail for item in result.items if not item.ok]
+    return StepStatus.UNKNOWN if bad and all(words.startswith("unknown") for words in bad) else StepStatus.FAILED
 
 
-async def rotate_step(parts: Parts, everything: bool, pressed: float) -> Step:
+def step_of(parts: Parts, result: RotationResult, ms: float | None) -> Step:
+    """The step as a receipt shows it."""
+    words = in_words(list(result.items)) or "nothing was rotated"
+    if result.resumed:
+        words = f"took up an unfinished rotation; {words}"
+    if left := still_due(parts.rotator.last()):
+        words += f"; to be presented again at the supervisor's next start: {', '.join(left)}"
+    return Step(StepName.ROTATE, verdict_of(result), ms, words)
+
+
+async def rotate_step(parts: Parts, everything: bool, pressed: float, kill_id: str = "") -> Step:
     """Rotates after everything was signalled; ``ok`` only when every item is proven."""
     if not everything:
         return Step(StepName.ROTATE, StepStatus.SKIPPED, None, "a kill of named agents revokes their own tokens only")
-    failpoint("rotate.begun")
     # Every older token dies at once, whatever becomes of the rotation; a refusal of the disk shows in the items below.
     with suppress(ConsoleError):
         await asyncio.to_thread(parts.tokens.raise_epoch)
-    result = await asyncio.to_thread(rotate, parts.tokens, {"operator.sock": lambda token: served(parts.places.operator_sock, token)})
-    bad = "; ".join(f"{item.name}: {item.detail}" for item in result.items if not item.ok)
-    if result.ok:
-        words = "; ".join(f"{item.name} {item.detail}" for item in result.items)
-        return Step(StepName.ROTATE, StepStatus.OK, round((time.time() - pressed) * 1000, 1), words)
-    status = StepStatus.UNKNOWN if "unknown:" in bad and "failed:" not in bad else StepStatus.FAILED
-    return Step(StepName.ROTATE, status, round((time.time() - pressed) * 1000, 1), bad or "nothing was rotated")
+    result = await asyncio.to_thread(parts.rotator.run, kill_id=kill_id)
+    assert result is not None
+    return step_of(parts, result, round((time.time() - pressed) * 1000, 1))

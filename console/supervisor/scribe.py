@@ -10,6 +10,8 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -31,8 +33,12 @@ KEEP_LINES = 20_000
 class Scribe:
     """Owns the writing side of ledger and audit."""
 
-    def __init__(self, ledger: Ledger, audit: AuditLog, on_trouble: Callable[[str], None]) -> None:
+    def __init__(
+        self, ledger: Ledger, audit: AuditLog, on_trouble: Callable[[str], None], redact: Callable[[Any], Any] = lambda data: data
+    ) -> None:
+        """``redact`` takes known secrets out of plain data before it is kept."""
         self.ledger, self.audit = ledger, audit
+        self._redact = redact
         self._on_trouble = on_trouble
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._dirty: dict[str, Agent] = {}
@@ -45,9 +51,8 @@ class Scribe:
 
     def record_first(self, record: Record) -> None:
         """Blocks until the entry is on disk; NotRecorded: the action must not be taken. Call from a thread."""
-        self.audit.append(
-            record.actor, record.kind, record.what, verdict=record.verdict, agent_id=record.agent_id, data=record.data, must=record.must
-        )
+        actor, what, data = self._redact([record.actor, record.what, record.data])
+        self.audit.append(actor, record.kind, what, verdict=record.verdict, agent_id=record.agent_id, data=data, must=record.must)
         failpoint("act.recorded")
 
     def record(self, record: Record) -> None:
@@ -62,7 +67,7 @@ class Scribe:
     def event(self, agent_id: str, at: float, kind: str, text: str) -> None:
         """One line of an agent's events."""
         with self._lock:
-            self._events.append((agent_id, at, kind, text))
+            self._events.append((agent_id, at, kind, self._redact(text)))
 
     def spend(self, agent_id: str, root_id: str, at: float, cost_usd: float, tokens: int) -> None:
         """One spend sample."""
@@ -72,7 +77,12 @@ class Scribe:
     def egress(self, record: EgressRecord) -> None:
         """One request of Envoy's access log."""
         with self._lock:
-            self._egress.append(record)
+            self._egress.append(self._clean(record))
+
+    def _clean(self, record: EgressRecord) -> EgressRecord:
+        texts = {f.name: text for f in fields(record) if type(text := getattr(record, f.name)) is str}
+        clean = self._redact(texts)
+        return record if clean == texts else replace(record, **clean)
 
     def job(self, job: Job) -> None:
         """Any other write, in order."""

@@ -24,6 +24,7 @@ from console.killswitch.press import press_without_guard
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.core import now
 from console.supervisor.evidence import evidence_step
+from console.supervisor.merging import together
 from console.supervisor.parts import Parts
 from console.supervisor.rotate import rotate_step
 from console.supervisor.sealing import Sealer, digest_of, keep_receipt
@@ -86,7 +87,7 @@ class StopDesk:
             core.post(e.StopOver(*now(), wide, tuple(core.state.killing & set(members()) - pressed)))
         if not receipts:
             raise Conflict("There is nothing to kill: it has ended, or it is only observed.", "watchfloor fleet shows its state.")
-        return _together(receipts, [i for i in members() if i not in pressed])
+        return together(receipts, [i for i in members() if i not in pressed])
 
     async def _press_all(self, members: Callable[[], list[AgentId]], pressed: set[AgentId], reason: str, by: str) -> list[str]:
         """Every chunk is pressed before any receipt is waited for; those still starting as soon as they can be."""
@@ -191,7 +192,7 @@ class StopDesk:
 
     def _bytes(self, body: dict[str, Any]) -> tuple[bytes, bytes]:
         """(the plain file, the sealed one or nothing)."""
-        data = json.dumps(body, default=str).encode()
+        data = json.dumps(self._parts.keyring.redactor.redact_data(body), default=str).encode()
         return data, self._sealer.seal(data) if body["complete"] else b""
 
     def _amended(self, kill_id: str, seal: str) -> None:
@@ -213,7 +214,7 @@ class StopDesk:
         pressed = local.pressed_at
         self._parts.core.post(e.KillJudged(*now(), local))
         self._put(_merged(local, steps, complete=False))
-        rotation = asyncio.create_task(rotate_step(self._parts, everything, pressed))
+        rotation = asyncio.create_task(rotate_step(self._parts, everything, pressed, kill_id))
         hunt = asyncio.create_task(self._hunt(kill_id, {t.agent_id for t in local.targets}.union(ids or ()), evidence))
         for name, task in ((StepName.EVIDENCE, evidence), (StepName.ROTATE, rotation), (StepName.REMOTE, remote)):
             steps[name] = await task
@@ -340,10 +341,26 @@ class StopDesk:
             if receipt.scope == "all" and owed:
                 given_up = replace(owed[0], status=StepStatus.SKIPPED, detail=f"given up by a rearm ({owed[0].detail})")
                 receipt = replace(receipt, steps=tuple(given_up if s.name is StepName.REMOTE else s for s in receipt.steps))
-                self._receipts[receipt.kill_id] = receipt
-                data, sealed = self._bytes(receipt.as_json())
-                await asyncio.to_thread(keep_receipt, self._parts.places.receipts_dir, receipt.kill_id, data, sealed)
-                self._amended(receipt.kill_id, digest_of(sealed))
+                await self._replace(receipt)
+
+    async def correct(self, kill_id: str, step: Step) -> None:
+        """One step of a finished receipt turned out otherwise later; when it was decided first stays."""
+        receipt = self._receipts.get(kill_id)
+        if receipt is not None and receipt.complete:
+            steps = tuple(replace(step, ms=s.ms) if s.name is step.name else s for s in receipt.steps)
+            await self._replace(replace(receipt, steps=steps))
+
+    async def _replace(self, receipt: Receipt) -> None:
+        """Sealed again and on disk; nobody is shown a kill that is over."""
+        self._receipts[receipt.kill_id] = receipt
+        data, sealed = self._bytes(receipt.as_json())
+        await asyncio.to_thread(keep_receipt, self._parts.places.receipts_dir, receipt.kill_id, data, sealed)
+        self._amended(receipt.kill_id, digest_of(sealed))
+
+    async def settled(self) -> None:
+        """Returns once no kill is followed any more."""
+        while under_way := [task for task in self._following.values() if not task.done()]:
+            await asyncio.wait(under_way)
 
     async def note_on_latch(self, words: str) -> None:
         """Something that a reader of the receipt of the kill that holds now must know: it is in its latch step, sealed again."""
@@ -356,21 +373,6 @@ class StopDesk:
 
 _JUDGED = (StepName.ZERO, StepName.SECOND_LOOK)
 """Steps that an amendment of the guard's decides anew."""
-
-
-def _together(receipts: list[Receipt], open_ids: list[AgentId]) -> Receipt:
-    """One answer for several presses of one request; whatever is still open makes it unproven."""
-    first = receipts[0]
-    return replace(
-        first,
-        scope=",".join(r.scope for r in receipts),
-        verified_zero=all(r.verified_zero for r in receipts) and not open_ids,
-        targets=tuple(t for r in receipts for t in r.targets),
-        survivors=tuple(s for r in receipts for s in r.survivors),
-        complete=all(r.complete for r in receipts),
-        ms_total=max(r.ms_total for r in receipts),
-        excluded=(*(x for r in receipts for x in r.excluded), *(f"{i}: still starting, not stopped" for i in open_ids)),
-    )
 
 
 def _ms(pressed: float) -> float:

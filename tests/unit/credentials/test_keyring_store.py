@@ -11,8 +11,9 @@ import keyring.errors
 import pytest
 from keyring.backend import KeyringBackend
 
-from console.credentials import keyring_store
-from console.credentials.keyring_store import ENCRYPTING, Store
+from console.credentials import keyring_place
+from console.credentials.keyring_place import ENCRYPTING
+from console.credentials.keyring_store import SEALED, Store
 from console.domain.errors import TimedOut, Unavailable, UsageProblem
 
 
@@ -49,7 +50,7 @@ class Locked(Good):
 
 
 class NotHere(Good):
-    @keyring_store.keyring.backend.properties.classproperty  # type: ignore[misc,attr-defined,unused-ignore]
+    @keyring_place.keyring.backend.properties.classproperty  # type: ignore[misc,attr-defined,unused-ignore]
     def priority(cls) -> float:  # noqa: N805
         raise RuntimeError("no D-Bus here")
 
@@ -63,9 +64,10 @@ class Hanging(Good):
 
 @pytest.fixture(autouse=True)
 def empty(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
     Good.kept.clear()
     Hanging.gate.clear()
-    monkeypatch.setattr(keyring_store, "ANSWER_S", 0.3)
+    monkeypatch.setattr(keyring_place, "ANSWER_S", 0.3)
     yield
     Hanging.gate.set()
 
@@ -83,11 +85,20 @@ def test_a_working_keyring_is_used_and_entries_carry_the_instance(tmp_path: Path
     assert store.get("token-keys") is None and not (tmp_path / "keys").exists()
 
 
+WHY = {
+    "Forgetful": "not what was read back",
+    "Locked": "KeyringLocked",
+    "NotHere": "no D-Bus here",
+    "Hanging": "does not answer within",
+}
+
+
 @pytest.mark.parametrize("bad", [Forgetful, Locked, NotHere, Hanging])
 def test_a_keyring_that_does_not_truly_work_is_not_used(tmp_path: Path, bad: type[KeyringBackend]) -> None:
     store = opened(tmp_path, bad)
     store.set("a", "value-1")
-    assert store.kind == "file" and "no encrypting" in store.why_file and store.get("a") == "value-1"
+    assert store.kind == "file" and store.get("a") == "value-1"
+    assert WHY[bad.__name__] in store.why_not_better[0] and "no systemd credential" in store.why_not_better[1], store.why_file
     assert (tmp_path / "keys" / "secrets.json").stat().st_mode & 0o777 == 0o600
     assert opened(tmp_path / "second", bad, Good).kind != "file", "the next candidate is tried"
 
@@ -98,7 +109,7 @@ def test_a_plain_text_plug_in_is_never_chosen(tmp_path: Path, monkeypatch: pytes
     keyring.set_keyring(PlaintextKeyring())  # type: ignore[no-untyped-call]
     try:
         monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "tests.PlaintextKeyring")
-        monkeypatch.setattr(keyring_store, "ANSWER_S", 3.0)
+        monkeypatch.setattr(keyring_place, "ANSWER_S", 3.0)
         store = Store("0123abcd", tmp_path / "keys")
         store.set("a", "value-1")
         assert PlaintextKeyring.kept == {}
@@ -146,3 +157,71 @@ def test_names_are_plain(tmp_path: Path, name: str) -> None:
 def test_the_instance_id_is_checked(tmp_path: Path, instance: str) -> None:
     with pytest.raises(UsageProblem):
         Store(instance, tmp_path)
+
+
+def test_where_every_keyring_hangs_the_choice_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyring_place, "CHOICE_S", 0.1)
+    store = opened(tmp_path, Hanging, Hanging, Good)
+    assert store.kind == "file" and "not tried" in store.why_not_better[1] and "not tried" in store.why_not_better[2]
+
+
+def test_looking_decides_nothing(tmp_path: Path) -> None:
+    """The doctor, asked from a session without the desktop's bus, must not move a running supervisor's secrets to the file."""
+    opened(tmp_path, Good).set("a", "value-1")
+    assert Store("0123abcd", tmp_path / "keys", candidates=(Locked,), settle=False).kind == "file"
+    assert not (tmp_path / "keys").exists() and opened(tmp_path, Good).get("a") == "value-1"
+
+
+# --- the systemd credential -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def credential(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "credentials"
+    folder.mkdir()
+    (folder / "watchfloor-secrets").write_text("k" * 48)
+    (folder / "watchfloor-secrets").chmod(0o400)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(folder))
+    return folder / "watchfloor-secrets"
+
+
+def test_without_a_keyring_the_credential_seals_the_file(tmp_path: Path, credential: Path) -> None:
+    store = opened(tmp_path, Locked)
+    store.set("a", "value-that-is-secret")
+    assert store.kind == SEALED and "KeyringLocked" in store.why_file
+    assert opened(tmp_path, Locked).get("a") == "value-that-is-secret"
+    assert (
+        "value-that-is-secret" not in (tmp_path / "keys" / "secrets.sealed").read_text()
+        and not (tmp_path / "keys" / "secrets.json").exists()
+    )
+    store.delete("a")
+    assert opened(tmp_path, Locked).get("a") is None
+
+
+def test_a_keyring_is_preferred_to_the_credential_but_not_gone_back_to(tmp_path: Path, credential: Path) -> None:
+    store = opened(tmp_path, Good)
+    assert store.kind != SEALED
+    store.set("a", "rotated-away-later")
+    opened(tmp_path, Locked).set("a", "value-2")
+    again = opened(tmp_path, Good)
+    assert again.kind == SEALED and again.get("a") == "value-2" and "keyring: this instance" in again.why_not_better[0]
+
+
+@pytest.mark.parametrize("fault", ["gone", "short", "open", "other", "link"])
+def test_a_credential_that_is_not_one_is_said_and_not_used(tmp_path: Path, credential: Path, fault: str) -> None:
+    opened(tmp_path, Locked).set("a", "value-1")
+    if fault == "gone":
+        credential.unlink()
+    elif fault == "open":
+        credential.chmod(0o444)
+    else:
+        credential.unlink()
+        if fault == "link":
+            (tmp_path / "elsewhere").write_text("k" * 48)
+            credential.symlink_to(tmp_path / "elsewhere")
+        else:
+            credential.write_text("short" if fault == "short" else "x" * 48)
+            credential.chmod(0o400)
+    store = opened(tmp_path, Good)
+    assert store.kind == "file" and store.get("a") is None, "it neither opens nor lives on in another place"
+    assert any("redential" in words for words in store.why_not_better), store.why_not_better

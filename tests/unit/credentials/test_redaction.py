@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import base64
+import json
 import urllib.parse
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from console.credentials.redaction import HIDDEN, Redactor
 from console.credentials.tokens import Tokens
 
-SECRET = "s3cret/va+lue=with~odd?bytes"
+SECRET = 's3cret/va+lue=with~odd?by"tes\\'
 
 
 @pytest.mark.parametrize(
@@ -21,12 +24,50 @@ SECRET = "s3cret/va+lue=with~odd?bytes"
         base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
         SECRET.encode().hex(),
         urllib.parse.quote(SECRET, safe=""),
+        urllib.parse.quote_plus(SECRET),
+        json.dumps(SECRET)[1:-1],
     ],
 )
 def test_every_form_is_hidden(form: str) -> None:
     redactor = Redactor()
     redactor.learn(SECRET)
     assert redactor.redact(f"bad header {form}!") == f"bad header {HIDDEN}!"
+
+
+@given(before=st.binary(max_size=8), value=st.binary(min_size=12, max_size=40), after=st.binary(max_size=8))
+def test_a_value_inside_a_longer_base64_text_is_hidden(before: bytes, value: bytes, after: bytes) -> None:
+    """``Authorization: Basic`` holds ``user:password`` in one piece."""
+    redactor = Redactor()
+    redactor.learn(value)
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        text = encode(before + value + after).decode()
+        assert HIDDEN in redactor.redact(text), text
+
+
+def test_a_value_that_holds_another_is_hidden_whole() -> None:
+    redactor = Redactor()
+    for value in ("abcdefgh", "abcdefghijkl"):
+        redactor.learn(value)
+    assert redactor.redact("x abcdefghijkl y abcdefgh z") == f"x {HIDDEN} y {HIDDEN} z"
+
+
+def test_data_is_redacted_in_depth_keys_and_all() -> None:
+    redactor = Redactor()
+    redactor.learn(SECRET)
+    data = {"a": [SECRET, 7, None, {"b": (f"x{SECRET}", True)}], SECRET: 1.5}
+    assert redactor.redact_data(data) == {"a": [HIDDEN, 7, None, {"b": (f"x{HIDDEN}", True)}], HIDDEN: 1.5}
+    deep: list[object] = []
+    for _ in range(500):
+        deep = [deep]
+    assert HIDDEN in str(redactor.redact_data(deep)), "what is nested beyond all reason is hidden, not followed"
+
+
+def test_bytes_that_are_no_text_stay_what_they_are() -> None:
+    redactor = Redactor()
+    redactor.learn(SECRET)
+    assert redactor.redact_bytes(b"\xff\x00" + SECRET.encode() + b"\xfe") == b"\xff\x00" + HIDDEN.encode() + b"\xfe"
+    raw = b"\xff\xfe nothing"
+    assert redactor.redact_bytes(raw) is raw
 
 
 def test_old_and_new_values_are_hidden(tokens: Tokens) -> None:

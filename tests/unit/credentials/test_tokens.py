@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from console.credentials.keyring_store import Store
 from console.credentials.tokens import KEYS_NAME, Audience, Claims, TokenKeys, Tokens, read_keys, write_keys
-from console.domain.errors import ConsoleError, Denied, UsageProblem
+from console.domain.errors import ConsoleError, Denied, TokenRefused, UsageProblem
 
 
 def forge(tokens: Tokens, drop: str = "", header: dict[str, Any] | None = None, key: bytes | None = None, **change: Any) -> str:
@@ -53,7 +53,7 @@ def encode(header: dict[str, Any], claims: Any, key: bytes) -> str:
 def refused(tokens: Tokens, token: str, audience: str = "operator") -> bool:
     with pytest.raises(Denied) as caught:
         tokens.verify(token, audience)
-    return caught.value.what == "The token is not accepted."
+    return caught.value.what == "The token is not accepted." and type(caught.value) is TokenRefused and caught.value.http_status == 401
 
 
 def test_a_good_token_is_taken_for_its_audience_only(tokens: Tokens) -> None:
@@ -245,6 +245,53 @@ def test_one_agent_is_revoked_and_no_other(tokens: Tokens) -> None:
         tokens.issue("agent-service", "x", agent_id="a-1")
     with pytest.raises(UsageProblem):
         tokens.revoke("../x")
+
+
+def test_what_a_person_revoked_stays_revoked_after_a_rotation(tokens: Tokens) -> None:
+    one = tokens.issue("agent-service", "x", agent_id="a-1")
+    tokens.bar("a-1")
+    tokens.revoke("a-2")
+    assert refused(tokens, one, "agent-service") and tokens.is_barred("a-1") and not tokens.is_barred("a-2")
+    tokens.raise_epoch()
+    tokens.renew_keys()
+    assert tokens.issue("agent-service", "x", agent_id="a-2")
+    with pytest.raises(Denied, match="revoked"):
+        tokens.issue("agent-service", "x", agent_id="a-1")
+    with pytest.raises(UsageProblem):
+        tokens.bar("../x")
+    (tokens.store.folder / "tokens.json").unlink()
+    assert tokens.is_barred("a-2"), "in doubt, yes"
+
+
+def test_what_a_thief_of_the_old_key_signs_today_is_refused(tokens: Tokens) -> None:
+    """The forger has everything but the key of now: kid, epoch, audience and claims of today."""
+    old = tokens.keys()
+    thief = tokens.signed_with(old)
+    assert len(thief) == 2 and tokens.accepts(thief[0], "operator") and tokens.accepts(thief[1], "agent-service")
+    tokens.renew_keys()
+    forged = tokens.signed_with(old)
+    assert {jwt.get_unverified_header(t)["kid"] for t in forged} == {old.current, tokens.keys().current} and len(forged) == 4
+    assert all(refused(tokens, t, a) for t in forged for a in ("operator", "agent-service"))
+
+
+def test_an_independent_implementation_reads_what_we_sign(tokens: Tokens) -> None:
+    """RFC 7515 by hand: header, claims and HMAC-SHA256 of exactly the two encoded parts."""
+    import hashlib
+    import hmac
+
+    head, body, signature = tokens.issue("agent-service", "x", agent_id="a-1").split(".")
+    keys = tokens.keys()
+    decoded = [base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in (head, body, signature)]
+    header, claims = json.loads(decoded[0]), json.loads(decoded[1])
+    assert header == {"alg": "HS256", "typ": "JWT", "kid": keys.current}
+    assert {"exp", "iat", "aud", "jti", "sub", "iss", "epoch", "agent_id"} == set(claims) and claims["exp"] - claims["iat"] == 900
+    assert hmac.new(keys.keys[keys.current], f"{head}.{body}".encode(), hashlib.sha256).digest() == decoded[2]
+
+
+def test_a_scope_is_compared_whole_never_as_a_part_of_another(tokens: Tokens) -> None:
+    for audience in ("oper", "operator ", "operator,agent-service", "agent-service-operator", "OPERATOR"):
+        assert refused(tokens, forge(tokens, aud=audience))
+    assert refused(tokens, forge(tokens, aud=None)) and refused(tokens, forge(tokens, aud={"operator": 1}))
 
 
 def test_a_lost_list_of_revocations_refuses_everything_until_rotation(tokens: Tokens) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from console.credentials.redaction import Redactor
 from console.domain import event as e
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target, exit_code
@@ -65,6 +66,7 @@ class Desk:
             core=SimpleNamespace(post=self.posted.append, hub=SimpleNamespace(publish=lambda *_: None)),
             scribe=SimpleNamespace(job=lambda job: job(), record=lambda record: None),
             notice=lambda *_: None,
+            keyring=SimpleNamespace(redactor=Redactor()),
         )
         self.desk = StopDesk(parts)
 

@@ -1,0 +1,89 @@
+"""Messages about secrets: the rotation plan, what rotations came to, and single tokens. Views never hold a value but the one asked for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from console.api.messages import SCHEMA_VERSION, Reason, Request, View
+
+
+class RotationItemView(View):
+    """One secret: Watchfloor's own, or one of the plan."""
+
+    name: str
+    kind: str
+    """own, command, http, keyring, file."""
+    how: str = ""
+    """How it is replaced, without any value."""
+    verifier: str = ""
+    """Who must refuse the old value."""
+    ok: bool | None = None
+    """What the last rotation came to; None when it was never rotated."""
+    detail: str = ""
+    again: str = ""
+    """The second presentation after a restart: due, refused (as it must be), accepted, unknown; empty when there is none."""
+
+
+class RotationView(View):
+    """GET /api/rotation."""
+
+    schema_version: int = SCHEMA_VERSION
+    kept_in: str = ""
+    why_not_better: list[str] = []
+    plan_file: str = ""
+    plan_error: str = ""
+    items: list[RotationItemView] = []
+    unfinished: bool = False
+    """A rotation was begun and is not proven: POST /api/rotation takes it up."""
+    last_at: float | None = None
+    last_ok: bool | None = None
+    last_detail: str = ""
+    last_kill_id: str = ""
+    again_at: float | None = None
+
+
+class RotationBody(Request):
+    """POST /api/rotation: rotate now. Stays up while killed."""
+
+    items: Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=64)] = []
+    """Names; without any, everything."""
+    reason: Reason
+
+
+class RotationValueBody(Request):
+    """POST /api/rotation/value: tells the value in force of an item that cannot be read back (command, http)."""
+
+    name: Annotated[str, Field(max_length=40)]
+    value: Annotated[str, Field(min_length=8, max_length=8192)]
+
+
+class ApiKeyView(View):
+    """POST /api/api-key: a new API key, shown this once; the one before is refused from now on."""
+
+    schema_version: int = SCHEMA_VERSION
+    api_key: str
+
+
+class TokenBody(Request):
+    """POST /api/tokens: an operator token for an API key."""
+
+    api_key: Annotated[str, Field(max_length=200)]
+    ttl_s: Annotated[int, Field(ge=1, le=8 * 3600)] = 3600
+
+
+class TokenView(View):
+    """A token and its lifetime."""
+
+    schema_version: int = SCHEMA_VERSION
+    token: str
+    ttl_s: int
+
+
+class RevokedView(View):
+    """POST /api/agents/{id}/revoke-token."""
+
+    schema_version: int = SCHEMA_VERSION
+    agent: str
+    connections_cut: int = 0

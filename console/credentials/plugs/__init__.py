@@ -1,0 +1,1 @@
+"""The ways in which a secret of another program is replaced and presented: command, http, keyring, file."""

@@ -1,0 +1,59 @@
+"""What is owed after a restart: an unfinished rotation is taken up, and old values are presented a second time."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from console.credentials.marker import RotationItem
+from console.domain.command import Record
+from console.domain.errors import ConsoleError
+from console.domain.kill import Step, StepName, StepStatus
+from console.supervisor.parts import Parts
+from console.supervisor.rotate import step_of, verdict_of
+from console.supervisor.rotator import came_back, in_words
+from console.supervisor.stop import StopDesk
+
+AGAIN_S = (0.0, 5.0, 30.0, 120.0)
+"""Waits before a verifier that does not answer is asked for the second presentation once more."""
+
+
+async def finish_rotations(parts: Parts, stop: StopDesk) -> None:
+    """At start-up: 1. what a crash left half done is taken up, 2. what an earlier process rotated is presented once more.
+
+    Receipts are amended with both. Runs beside everything else, once the server answers.
+    """
+    with suppress(ConsoleError):
+        await asyncio.to_thread(parts.rotator.learn)
+    # A kill whose receipt was not finished rotates by itself; only what no kill sees to is taken up here.
+    await stop.settled()
+    result = await asyncio.to_thread(parts.rotator.run, left_only=True)
+    if result is not None:
+        words = f"an unfinished rotation: {in_words(list(result.items))}"
+        parts.scribe.record(Record("supervisor", "secrets.rotated", words, verdict=verdict_of(result), must=True))
+        await stop.correct(result.kill_id, step_of(parts, result, None))
+    for wait_s in AGAIN_S:
+        await asyncio.sleep(wait_s)
+        shown = await asyncio.to_thread(parts.rotator.again)
+        if shown:
+            await _shown_again(parts, stop, shown)
+        if all(item.ok for item in shown) or came_back(shown):
+            return
+
+
+async def _shown_again(parts: Parts, stop: StopDesk, shown: list[RotationItem]) -> None:
+    last = parts.rotator.last()
+    back, ok = came_back(shown), all(item.ok for item in shown)
+    words = f"presented again after a restart: {in_words(shown)}"
+    verdict = StepStatus.OK if ok else StepStatus.FAILED if back else StepStatus.UNKNOWN
+    parts.scribe.record(Record("supervisor", "secrets.presented_again", words, verdict=verdict, must=True))
+    if back:
+        parts.notice(f"old secrets came back to life and are rotated anew: {', '.join(sorted(back))}", "red")
+        result = await asyncio.to_thread(parts.rotator.run, back)
+        assert result is not None
+        words += f"; rotated anew: {in_words(list(result.items))}"
+        parts.scribe.record(Record("supervisor", "secrets.rotated", words, verdict=verdict_of(result), must=True))
+    if last is not None and last.kill_id:
+        first = StepStatus.OK if last.ok else StepStatus.FAILED
+        status = verdict if first is StepStatus.OK else first
+        await stop.correct(last.kill_id, Step(StepName.ROTATE, status, None, f"{in_words(last.items)}; {words}"))
