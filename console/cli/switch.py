@@ -33,6 +33,7 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
                 "state_dir": str(places.state_dir),
                 "instance": places.instance_id,
                 "state": _state(guard, switch),
+                "armed": _armed(guard, supervisor, switch),
                 "guard": guard,
                 "guard_error": guard_why,
                 "supervisor": None if supervisor is None else supervisor.model_dump(),
@@ -65,6 +66,18 @@ def _supervisor(places: Places) -> tuple[StatusView | None, KillSwitchView | Non
             return client.status(), client.kill_switch(), ""
     except ConsoleError as error:
         return None, None, str(error)
+
+
+def _armed(guard: dict[str, Any] | None, supervisor: StatusView | None, switch: KillSwitchView | None) -> dict[str, Any]:
+    """The armed light, as docs/armed-light.md describes it. Without a supervisor nobody proves anything: in doubt, and why."""
+    seen = supervisor.armed if supervisor is not None else None
+    light = (
+        seen.model_dump() if seen is not None else {"why": ["no supervisor answers: no path is being proven"], "worst_s": None, "paths": []}
+    )
+    light["state"] = _state(guard, switch)
+    if guard is None:
+        light["why"].insert(0, "the guard does not answer; a press works from the registry")
+    return light
 
 
 def _state(guard: dict[str, Any] | None, switch: KillSwitchView | None) -> str:
@@ -128,10 +141,12 @@ def _print_switch(switch: KillSwitchView) -> None:
     for order in switch.remote_latched:
         out.say(f"remote order latched: {plain(order)}")
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("WAY TO STOP", "STATE", "WORST", "DETAIL"):
+    for name in ("WAY TO STOP", "STATE", "PROVEN", "TOOK", "WORST", "DETAIL"):
         table.add_column(name, overflow="fold")
     for path in switch.paths:
         worst = "-" if path.worst_s is None else f"{path.worst_s:g} s"
         state = out.words(path.state.replace("_", " "), _PATH_STYLES[path.state])
-        table.add_row(out.words(path.name), state, worst, out.words(path.detail, limit=300))
+        age = "-" if path.proof_age_s is None else f"{path.proof_age_s:.0f} s ago"
+        took = "-" if path.measured_ms is None else f"{path.measured_ms:.0f} ms"
+        table.add_row(out.words(path.name), state, age, took, worst, out.words(path.detail, limit=300))
     out.show(table)
