@@ -71,9 +71,9 @@ def _supervisor(places: Places) -> tuple[StatusView | None, KillSwitchView | Non
 def _armed(guard: dict[str, Any] | None, supervisor: StatusView | None, switch: KillSwitchView | None) -> dict[str, Any]:
     """The armed light, as docs/armed-light.md describes it. Without a supervisor nobody proves anything: in doubt, and why."""
     seen = supervisor.armed if supervisor is not None else None
-    light = (
-        seen.model_dump() if seen is not None else {"why": ["no supervisor answers: no path is being proven"], "worst_s": None, "paths": []}
-    )
+    light: dict[str, Any] = {"why": ["no supervisor answers: no path is being proven"], "worst_s": None, "paths": []}
+    if seen is not None:
+        light = seen.model_dump()
     light["state"] = _state(guard, switch)
     if guard is None:
         light["why"].insert(0, "the guard does not answer; a press works from the registry")

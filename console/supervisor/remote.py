@@ -214,7 +214,7 @@ class RemoteDesk:
         doubts = []
         if not status.running:
             doubts.append("the poller does not run")
-        if not status.good or status.mode is Mode.SOFT:
+        if not status.good or status.mode is Mode.SOFT or status.detail:
             doubts.append(status.detail or "no good signed read yet")
         if self.options.lease == "stop" and not guard_lease_s and status.mode is Mode.ARMED:
             doubts.append("the guard holds no lease of this channel")
