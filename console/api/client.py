@@ -12,11 +12,13 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from console.api import context_messages as w
 from console.api import ladder as la
 from console.api import messages as m
 from console.api import persistence as p
 from console.api import rearm_messages as rm
 from console.api import review_messages as r
+from console.api import rotation_messages as s
 from console.api.wire import V, Wire, segment
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
 from console.domain.kill import Receipt, receipt_from_json
@@ -28,6 +30,8 @@ KILL_S = 30.0
 LADDER_S = 60.0
 """A whole session or host, with every network looked at."""
 CHANGE_S = 60.0
+ROTATION_S = 120.0
+"""A plan may hold programs that take their time."""
 """Envoy validates before it applies."""
 
 
@@ -176,6 +180,15 @@ class _NetworkRoutes:
         """GET /api/envoy/config."""
         return self._wire.ask(m.EnvoyConfigView, "GET", "/api/envoy/config")
 
+    def contexts(self) -> w.ContextsView:
+        """GET /api/contexts."""
+        return self._wire.ask(w.ContextsView, "GET", "/api/contexts")
+
+    def act_on_context(self, verb: str, context_id: str, body: w.ContextActBody) -> w.ContextsView:
+        """POST /api/contexts/{id}/hold | release | delete."""
+        path = f"/api/contexts/{segment(context_id)}/{segment(verb)}"
+        return self._wire.ask(w.ContextsView, "POST", path, body=body, timeout_s=CHANGE_S)
+
     def allowlist_history(self, limit: int = 50) -> r.AllowlistHistoryView:
         """GET /api/allowlist/history, newest first."""
         return self._wire.ask(r.AllowlistHistoryView, "GET", "/api/allowlist/history", query={"limit": limit})
@@ -231,7 +244,37 @@ class _RecordRoutes:
         return self._wire.ask(m.AuditVerdict, "POST", "/api/audit/verify", timeout_s=CHANGE_S)
 
 
-class ApiClient(_FleetRoutes, _SwitchRoutes, _NetworkRoutes, _RecordRoutes):
+class _SecretRoutes:
+    """Rotation, the API key, operator tokens, and the revocation of one agent's."""
+
+    _wire: Wire
+
+    def rotation(self) -> s.RotationView:
+        """GET /api/rotation: the plan without any value, and what the last rotation came to."""
+        return self._wire.ask(s.RotationView, "GET", "/api/rotation")
+
+    def rotate(self, body: s.RotationBody) -> s.RotationView:
+        """POST /api/rotation; also while killed."""
+        return self._wire.ask(s.RotationView, "POST", "/api/rotation", body=body, timeout_s=ROTATION_S)
+
+    def tell_value(self, body: s.RotationValueBody) -> s.RotationView:
+        """POST /api/rotation/value."""
+        return self._wire.ask(s.RotationView, "POST", "/api/rotation/value", body=body)
+
+    def new_api_key(self) -> s.ApiKeyView:
+        """POST /api/api-key: shown this once."""
+        return self._wire.ask(s.ApiKeyView, "POST", "/api/api-key")
+
+    def operator_token(self, body: s.TokenBody) -> s.TokenView:
+        """POST /api/tokens: an operator token for an API key."""
+        return self._wire.ask(s.TokenView, "POST", "/api/tokens", body=body)
+
+    def revoke_token(self, agent_id: str) -> s.RevokedView:
+        """POST /api/agents/{id}/revoke-token."""
+        return self._wire.ask(s.RevokedView, "POST", f"/api/agents/{segment(agent_id)}/revoke-token")
+
+
+class ApiClient(_FleetRoutes, _SwitchRoutes, _NetworkRoutes, _RecordRoutes, _SecretRoutes):
     """A supervisor, seen through operator.sock."""
 
     def __init__(self, places: Places, timeout_s: float = 10) -> None:

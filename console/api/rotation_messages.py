@@ -81,6 +81,14 @@ class TokenView(View):
     ttl_s: int
 
 
+class TokenCheckView(View):
+    """GET /api/token-check: a token or key that is accepted."""
+
+    schema_version: int = SCHEMA_VERSION
+    audience: str
+    """operator, agent-service, api-key."""
+
+
 class RevokedView(View):
     """POST /api/agents/{id}/revoke-token."""
 

@@ -88,6 +88,12 @@ def _rollback(_: str) -> typer.Typer:
     return rollback.app
 
 
+def _secrets(name: str) -> typer.Typer:
+    from console.cli import secrets
+
+    return secrets.APPS[name]
+
+
 def _audit(_: str) -> typer.Typer:
     from console.cli import audit
 
@@ -112,6 +118,12 @@ def _demo(_: str) -> typer.Typer:
     return try_out.app
 
 
+def _tools(_: str) -> typer.Typer:
+    from console.cli import tools
+
+    return tools.app
+
+
 # Each verb's module is imported when the verb is asked for: panic must not wait for an HTTP library.
 VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "supervisor": _windows,
@@ -133,7 +145,10 @@ VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "rollback": _rollback,
     "audit": _audit,
     "keys": _machinery,
+    "tools": _tools,
     "receipt": _receipt,
+    "revoke": _secrets,
+    "rotation": _secrets,
     "doctor": _machinery,
     "demo": _demo,
     "screenshot": _windows,

@@ -18,10 +18,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import messages as m
+from console.api.rotation_messages import TokenView
+from console.credentials.tokens import Tokens
 from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.budget import checked_increment
-from console.domain.errors import Killed, NotFound, TooMany, UsageProblem
+from console.domain.errors import Denied, Killed, NotFound, TokenRefused, TooMany, UsageProblem
 from console.domain.network import mode_for, read_sensitivity
 from console.domain.permission import Decision, PermissionRequest
 from console.settings.places import Places
@@ -29,12 +31,16 @@ from console.supervisor.answers import answer, body_of, refusal, refusals
 from console.supervisor.asgi import Door
 from console.supervisor.core import Core, now
 from console.supervisor.gates import Handler, Trespasses
+from console.supervisor.hiding import hidden, shown_once
 from console.supervisor.launching_body import request_from
 from console.supervisor.peers import is_agent, peer_of
 from console.supervisor.scribe import Scribe
+from console.supervisor.token_watch import watched
 from console.supervisor.views import agent_view
 
 SWITCH_S = 30.0
+TOKEN_S = 900
+"""Life of an agent's token, in seconds."""
 RATE = 100
 CONNECTIONS = 16
 """Of one agent at once."""
@@ -43,13 +49,15 @@ CONNECTIONS = 16
 @dataclass(slots=True)
 class _Held:
     door: Door
+    routes: AgentRoutes
     container_id: str = ""
 
 
 class AgentDoors:
     """Opens and closes the agents' sockets."""
 
-    def __init__(self, places: Places, core: Core, scribe: Scribe, trespasses: Trespasses, *, cgroups: bool) -> None:
+    def __init__(self, places: Places, core: Core, scribe: Scribe, trespasses: Trespasses, tokens: Tokens, *, cgroups: bool) -> None:
+        self._tokens = tokens
         self._dir, self._core, self._scribe, self._trespasses = places.agents_dir, core, scribe, trespasses
         self._instance_id, self._cgroups = places.instance_id, cgroups
         self._held: dict[AgentId, _Held] = {}
@@ -60,9 +68,11 @@ class AgentDoors:
         folder = self._dir / agent_id
         folder.mkdir(exist_ok=True, mode=0o755)
         path = folder / "agent.sock"
-        routes = AgentRoutes(agent_id, self._core, self._scribe, self._trespasses)
-        door = Door(path, routes.app(), lambda sock: self._accepts(agent_id, sock), mode=0o600, owner=owner_uid, connections=CONNECTIONS)
-        self._held[agent_id] = _Held(door)
+        routes = AgentRoutes(agent_id, self._core, self._scribe, self._trespasses, self._tokens)
+        routes.revoked = await asyncio.to_thread(self._tokens.is_barred, agent_id)
+        app = hidden(watched(routes.app(), routes.is_own), self._tokens.store.redactor)
+        door = Door(path, app, lambda sock: self._accepts(agent_id, sock), mode=0o600, owner=owner_uid, connections=CONNECTIONS)
+        self._held[agent_id] = _Held(door, routes)
         await door.open()
         return path
 
@@ -74,6 +84,14 @@ class AgentDoors:
     def _accepts(self, agent_id: AgentId, sock: socket.socket) -> bool:
         held = self._held.get(agent_id)
         return held is not None and is_agent(peer_of(sock), self._instance_id, agent_id, held.container_id, cgroups=self._cgroups)
+
+    def revoke(self, agent_id: AgentId) -> int:
+        """This agent is served no more, whether or not it shows a token: its connections are cut, how many; new ones get 401."""
+        held = self._held.get(agent_id)
+        if held is None:
+            return 0
+        held.routes.revoked = True
+        return held.door.cut()
 
     async def close(self, agent_id: AgentId) -> None:
         """Takes the socket away."""
@@ -93,7 +111,10 @@ class AgentDoors:
 class AgentRoutes:
     """The whole of what an agent can ask. There is no route here to grant, approve, release or stop anything (promise 6)."""
 
-    def __init__(self, agent_id: AgentId, core: Core, scribe: Scribe, trespasses: Trespasses) -> None:
+    def __init__(self, agent_id: AgentId, core: Core, scribe: Scribe, trespasses: Trespasses, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self.revoked = False
+        """A person revoked this agent's tokens: for as long as it lives."""
         self._id, self._core, self._scribe, self._trespasses = agent_id, core, scribe, trespasses
         self._recent: deque[float] = deque()
 
@@ -106,6 +127,7 @@ class AgentRoutes:
             self._route("POST", "/v1/usage", self._usage),
             self._route("POST", "/v1/permission", self._permission),
             self._route("POST", "/v1/private-data", self._private_data),
+            self._route("POST", "/v1/token", self._token),
         ]
         return Starlette(routes=routes, exception_handlers={**refusals(), HTTPException: self._no_route})
 
@@ -113,8 +135,10 @@ class AgentRoutes:
         async def served(request: Request) -> Response:
             self._turn()
             self._alive()
+            await self._check_token(request)
             done = await handler(request)
             self._alive()  # what slipped past is stopped here: nothing is handed out that crossed with a kill
+            self._not_revoked()
             return done
 
         return Route(path, served, methods=[method])
@@ -135,6 +159,31 @@ class AgentRoutes:
         if len(self._recent) >= RATE:
             raise TooMany(f"More than {RATE} requests a second.", "Ask more slowly; report usage in larger steps.")
         self._recent.append(moment)
+
+    async def _check_token(self, request: Request) -> None:
+        """The socket is the identity; but a token that is shown must be good, and this agent's own."""
+        self._not_revoked()
+        header = request.headers.get("authorization")
+        if header is None:
+            return
+        kind, _, token = header.partition(" ")
+        if kind != "Bearer" or not await asyncio.to_thread(self.is_own, token):
+            raise TokenRefused("This token is not accepted here.", "POST /v1/token gives a new one.")
+
+    def is_own(self, token: str) -> bool:
+        """Whether this is a good token of this very agent. Blocks; ConsoleError when the store cannot be read."""
+        try:
+            return self._tokens.verify(token, "agent-service").agent_id == self._id
+        except Denied:
+            return False
+
+    def _not_revoked(self) -> None:
+        if self.revoked:
+            raise TokenRefused("The tokens of this agent are revoked.", "")
+
+    async def _token(self, _request: Request) -> Response:
+        token = await asyncio.to_thread(self._tokens.issue, "agent-service", self._id, TOKEN_S, self._id)
+        return shown_once(answer(TokenView(token=token, ttl_s=TOKEN_S)))
 
     def _alive(self) -> None:
         if self._core.state.killed:

@@ -61,6 +61,13 @@ class Door:
     def _protocol(self) -> asyncio.Protocol:
         return _CheckedProtocol(self._config, self._state, self._accepts, self._connections)
 
+    def cut(self) -> int:
+        """Breaks off every connection of now, answered or not; how many. New ones are served."""
+        connections = list(self._state.connections)
+        for connection in connections:
+            connection.transport.abort()
+        return len(connections)
+
     async def close(self) -> None:
         """Stops listening, cuts connections, removes the file."""
         if self._server is not None:

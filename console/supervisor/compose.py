@@ -19,7 +19,8 @@ from console.credentials.plan import FILE as PLAN_FILE
 from console.credentials.tokens import Tokens
 from console.domain.agent import AgentId
 from console.domain.command import Record
-from console.domain.errors import ConsoleError
+from console.domain.errors import Conflict, ConsoleError, NotFound
+from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import Allowlist, EgressRecord
 from console.egress.service import Egress
 from console.enforcement.engine import Engine
@@ -32,6 +33,7 @@ from console.settings.places import Places, make_run_dir
 from console.supervisor.adapters import sandboxes_of, sources_of
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.asgi import App, Door
+from console.supervisor.contexts import Contexts
 from console.supervisor.core import Core
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
@@ -41,6 +43,7 @@ from console.supervisor.gates import Trespasses
 from console.supervisor.hiding import hidden, hide_in_logs
 from console.supervisor.hunt import Hunt
 from console.supervisor.launch import Launcher
+from console.supervisor.metrics import MetricsPort
 from console.supervisor.network import NetworkDesk
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.owed import finish_rotations
@@ -51,6 +54,7 @@ from console.supervisor.revive import ensure_guard
 from console.supervisor.rotator import Rotator
 from console.supervisor.runner import Runner
 from console.supervisor.scribe import Scribe
+from console.supervisor.secret_routes import SecretRoutes
 from console.supervisor.stop import StopDesk
 from console.supervisor.token_watch import watched
 from console.supervisor.views import egress_view
@@ -74,7 +78,12 @@ class Supervisor:
         self.audit, self.set_aside = _open_audit(places)
         self.parts = self._parts()
         self.doors = AgentDoors(
-            places, self.core, self.parts.scribe, self.parts.trespasses, cgroups=bool((self.guard_status.get("caps") or {}).get("cgroup"))
+            places,
+            self.core,
+            self.parts.scribe,
+            self.parts.trespasses,
+            self.parts.tokens,
+            cgroups=bool((self.guard_status.get("caps") or {}).get("cgroup")),
         )
         self.launcher = Launcher(self.parts, self.doors)
         self.stop = StopDesk(self.parts)
@@ -127,6 +136,14 @@ class Supervisor:
             remote=remote,
             trespasses=Trespasses(scribe, lambda text: self.parts.notice(text)),
             hunt=Hunt(places, options, lambda: self.core.state, scribe.record, lambda text: self.parts.notice(text)),
+            contexts=Contexts(
+                places.workspaces_dir,
+                options.workspaces,
+                self.ledger,
+                lambda: self.core.state,
+                scribe.record_first,
+                lambda text: self.parts.notice(text),
+            ),
             witness=Witness(options.evidence.refresh_s, options.evidence.processes_max),
         )
 
@@ -175,6 +192,7 @@ class Supervisor:
         on_ready()
         self.follower.start()
         self.runner.task(self.runner.look_after())
+        self.runner.task(self._keep_contexts())
         self.runner.task(fold_journal(self.parts, self.stop.amend))
         self.runner.task(finish_rotations(self.parts, self.stop))
         envoy = asyncio.create_task(self._start_egress())
@@ -193,7 +211,28 @@ class Supervisor:
 
     def _operators_app(self) -> App:
         tokens, redactor = self.parts.tokens, self.parts.keyring.redactor
-        return hidden(watched(OperatorRoutes(self.desk).app(), lambda token: tokens.accepts(token, "operator")), redactor)
+        routes = OperatorRoutes(self.desk, SecretRoutes(self.parts, self.doors, self.stop).routes())
+        return hidden(watched(routes.app(), lambda token: tokens.accepts(token, "operator")), redactor)
+
+    async def _freeze_session(self, context_id: str, why: str) -> None:
+        """An operator thaws it, once there is room."""
+        with suppress(NotFound, Conflict):  # nobody works in it
+            await self.desk.ladder.act(Rung.FREEZE, Scope(Reach.SESSION, context_id), why, "supervisor")
+
+    async def _keep_contexts(self) -> None:
+        """Workspaces are looked after; their metrics are served where that was asked for."""
+        contexts = self.parts.contexts
+        assert contexts is not None
+        metrics = MetricsPort(contexts, self.options.workspaces.metrics_port)
+        try:
+            if self.options.workspaces.metrics_port:
+                try:
+                    await metrics.open()
+                except OSError as error:
+                    self.parts.notice(f"metrics are not served: port {self.options.workspaces.metrics_port}: {error.strerror}")
+            await contexts.keep(self._freeze_session)
+        finally:
+            await metrics.close()
 
     def _accepts(self, sock: socket.socket) -> bool:
         peer = peer_of(sock)
@@ -248,6 +287,8 @@ class Supervisor:
         self.parts.scribe.record(Record("supervisor", "supervisor.ended", f"pid {os.getpid()}"))
         self.parts.scribe.close()
         self.parts.rollback.close()
+        if self.parts.contexts is not None:
+            self.parts.contexts.close()
         self.audit.close()
         self.ledger.close()
         with suppress(ConsoleError):

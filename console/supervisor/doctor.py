@@ -64,7 +64,7 @@ def diagnose(places: Places | None, options: Options) -> Diagnosis:
     checks["envoy"] = _words(Egress(scratch / "egress", scratch / "run", lambda record: None).available())
     checks["cgroups"] = f"available: {cgroup.tried}" if cgroup.ok else f"not available, because {cgroup.tried}"
     if places is not None:
-        kept = Store(places.instance_id, places.keys_dir, backend="auto" if places.is_default else "file")
+        kept = Store(places.instance_id, places.keys_dir, backend=options.secrets_in(places.is_default), settle=False)
         checks["secrets"] = f"kept in {kept.kind}" + (f": {kept.why_file}" if kept.why_file else "")
     shown = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     checks["display"] = "available" if shown else "not available, because neither DISPLAY nor WAYLAND_DISPLAY is set"

@@ -22,6 +22,7 @@ from console.supervisor.canary import fly_canary
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
 from console.supervisor.revive import revive_guard
+from console.supervisor.secrets_light import secrets_path
 from console.supervisor.stop import StopDesk
 from console.supervisor.views import agent_view
 from console.supervisor.witness import keep_watch
@@ -41,12 +42,23 @@ class Follower:
         self.guard_status: dict[str, Any] = {}
         self.gauges = light.Gauges(canary_s=parts.options.canary_s, engine_wanted=bool(parts.options.engine_socket))
         self._reports: tuple[SourceReport, ...] = ()
+        self._secrets_seen = m.PathView(name="secrets", state="in_doubt", detail="not looked at yet")
         self._tasks: list[asyncio.Task[None]] = []
         self._latch_seen: float | None = None
 
     def start(self) -> None:
         """Starts the loops."""
-        loops = (self._flush, self._clock, self._guard, self._look_around, self._canaries, self._hosts, self._engines, self._watch)
+        loops = (
+            self._flush,
+            self._clock,
+            self._guard,
+            self._look_around,
+            self._canaries,
+            self._hosts,
+            self._engines,
+            self._secrets,
+            self._watch,
+        )
         self._tasks = [asyncio.get_running_loop().create_task(self._forever(loop)) for loop in loops]
 
     async def _forever(self, loop: Callable[[], Awaitable[None]]) -> None:
@@ -258,17 +270,14 @@ class Follower:
             paths.append(m.PathView(name="remote", state="not_configured", detail="no bucket is set"))
         else:
             paths.append(remote.path_view(self.guard_status.get("lease_left_s")))
-        paths.append(self._secrets_path())
+        paths.append(self._secrets_seen)
         return light.armed_view(paths, killed=state.killed, soft_stop=state.soft_stop)
 
-    def _secrets_path(self) -> m.PathView:
-        """Whether a rotation can be carried out: the key set is read back from where it is kept, now."""
-        facts = [("Kept in", self._parts.keyring.kind), ("Plan", "token keys"), ("Verifiers", "operator.sock")]
-        try:
-            self._parts.tokens.keys()
-        except ConsoleError as error:
-            return m.PathView(name="secrets", state="in_doubt", detail=str(error), facts=facts)
-        return m.PathView(name="secrets", state="proven", detail="written and read back", checked_at=time.time(), facts=facts)
+    async def _secrets(self) -> None:
+        """Where secrets are and what is owed, looked at in a thread: a keyring that hangs never holds up the loop."""
+        while True:
+            self._secrets_seen = await asyncio.to_thread(secrets_path, self._parts)
+            await asyncio.sleep(5.0)
 
 
 def _release(waiting: list[asyncio.Future[None]], ok: bool) -> None:

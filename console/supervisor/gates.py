@@ -32,6 +32,9 @@ UP_WHILE_KILLED = frozenset(
         ("POST", "/api/allowlist/backtest"),  # a read
         ("POST", "/api/audit/verify"),  # a read
         ("POST", "/api/remote/retry"),
+        ("POST", "/api/rotation"),
+        ("POST", "/api/rotation/value"),  # what a rotation needs to prove itself
+        ("POST", "/api/agents/{id}/revoke-token"),  # only tightens
         ("POST", "/api/shutdown"),  # ends the supervisor, never the latch
     }
 )

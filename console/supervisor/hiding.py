@@ -10,6 +10,8 @@ import traceback
 from types import TracebackType
 from typing import Any
 
+from starlette.responses import Response
+
 from console.credentials.redaction import Redactor
 from console.supervisor.asgi import App, Message, Scope
 
@@ -45,18 +47,32 @@ def hide_in_logs(redactor: Redactor) -> None:
     threading.excepthook = in_thread
 
 
+SHOWN_ONCE = b"x-watchfloor-shown-once"
+"""Header of the few answers that are asked for a secret: a new key, a new token."""
+
+
+def shown_once(response: Response) -> Response:
+    """This answer is the one place where its secret is shown."""
+    response.headers[SHOWN_ONCE.decode()] = "1"
+    response.headers["cache-control"] = "no-store"
+    return response
+
+
 def hidden(app: App, redactor: Redactor) -> App:
     """The app with known secrets taken out of its answers. A body sent whole is looked at whole, a stream event by event."""
 
     async def served(scope: Scope, receive: Any, send: Any) -> None:
         held: list[Message] = []
+        open_to_all = False
 
         async def hiding(message: Message) -> None:
+            nonlocal open_to_all
             if message["type"] == "http.response.start":
+                open_to_all = any(name.lower() == SHOWN_ONCE for name, _ in message["headers"])
                 held.append(message)
                 return
             body, more = message.get("body", b""), message.get("more_body", False)
-            clean = redactor.redact_bytes(body)
+            clean = body if open_to_all else redactor.redact_bytes(body)
             if clean != body:
                 clean = _sound(body, clean, redactor)
             if held:

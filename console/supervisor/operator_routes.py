@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -20,6 +20,7 @@ from console.domain.ladder import Reach, Scope
 from console.supervisor.allowlist_routes import AllowlistRoutes
 from console.supervisor.answers import answer, asked_by, body_of, number_in, refusals
 from console.supervisor.callers import caller_of
+from console.supervisor.context_routes import context_routes
 from console.supervisor.core import now
 from console.supervisor.desk import Desk
 from console.supervisor.gates import Gates, Handler
@@ -34,8 +35,10 @@ from console.supervisor.views import agent_view, egress_view, receipt_row
 class OperatorRoutes:
     """Routes as thin as they can be: body in, one call, view out."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, more: Sequence[Route] = ()) -> None:
+        """``more``: routes of their own desks, behind the same gates."""
         self._desk = desk
+        self._more = more
         self._parts = desk.parts
         self._core = desk.parts.core
 
@@ -55,7 +58,6 @@ class OperatorRoutes:
             ("/api/rollback/{id}", self._rollback),
             ("/api/audit", self._audit),
             ("/api/events", self._events),
-            ("/api/token-check", self._token_check),
         ]
         post: list[tuple[str, Handler]] = [
             ("/api/agents", self._launch),
@@ -67,9 +69,12 @@ class OperatorRoutes:
         ]
         ladder = LadderRoutes(self._desk.ladder)
         routes = [*rearm_routes(self._desk), *hunt_routes(self._parts)]
+        routes += self._more
         routes += [Route(path, handler, methods=["GET"]) for path, handler in (*get, *ladder.get())]
         routes += [Route(path, handler, methods=["POST"]) for path, handler in (*post, *ladder.post())]
         routes += AllowlistRoutes(self._desk.network, self._desk.review, self._by).routes()
+        if self._parts.contexts is not None:
+            routes += context_routes(self._parts.contexts, self._by)
         # What is up while killed is decided there, for every route: none is added past it.
         gates = Gates(lambda: self._core.state.killed, lambda token: self._parts.tokens.accepts(token, "operator"), self._parts.trespasses)
         return Starlette(routes=gates.before(routes), exception_handlers=refusals())
@@ -170,14 +175,6 @@ class OperatorRoutes:
 
         return StreamingResponse(lines(), media_type="text/event-stream", headers={"cache-control": "no-store"})
 
-    async def _token_check(self, request: Request) -> Response:
-        """Says whether this server accepts a token now: what a rotation asks of the running server."""
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        accepted = [a for a in ("operator", "agent-service") if kind == "Bearer" and self._parts.tokens.accepts(token, a)]
-        if not accepted:
-            raise Denied("This token is not accepted.", "Ask for a new one.")
-        return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "audience": accepted[0]}), media_type="application/json")
-
     # --- changes
 
     async def _launch(self, request: Request) -> Response:
@@ -189,7 +186,7 @@ class OperatorRoutes:
             control_level=agent.control_level,
             network_mode=agent.network_mode,
             network_enforced=agent.network_enforced,
-            notes=[agent.network_note] if agent.network_note else [],
+            notes=[words for words in (agent.network_note, self._desk.launcher.said.get(agent_id, "")) if words],
         )
         return answer(view)
 

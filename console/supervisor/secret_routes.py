@@ -1,0 +1,106 @@
+"""Routes about secrets on operator.sock: rotation, the API key, operator tokens, and the revocation of one agent's."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from console.api import rotation_messages as rm
+from console.credentials.api_key import PREFIX, ApiKey
+from console.domain.command import Record
+from console.domain.errors import TokenRefused
+from console.supervisor.agent_door import AgentDoors
+from console.supervisor.answers import answer, body_of
+from console.supervisor.callers import caller_of
+from console.supervisor.hiding import shown_once
+from console.supervisor.parts import Parts
+from console.supervisor.rotate import step_of, verdict_of
+from console.supervisor.rotator import in_words
+from console.supervisor.stop import StopDesk
+
+
+class SecretRoutes:
+    """Body in, one call, view out. What replaces or gives out a secret is recorded first; a revocation acts first."""
+
+    def __init__(self, parts: Parts, doors: AgentDoors, stop: StopDesk) -> None:
+        self._parts, self._doors, self._stop = parts, doors, stop
+        self._api_key = ApiKey(parts.keyring)
+
+    def routes(self) -> list[Route]:
+        """In the order in which they are matched."""
+        return [
+            Route("/api/token-check", self._check, methods=["GET"]),
+            Route("/api/rotation", self._show, methods=["GET"]),
+            Route("/api/rotation", self._rotate, methods=["POST"]),
+            Route("/api/rotation/value", self._tell, methods=["POST"]),
+            Route("/api/api-key", self._new_api_key, methods=["POST"]),
+            Route("/api/tokens", self._token, methods=["POST"]),
+            Route("/api/agents/{id}/revoke-token", self._revoke, methods=["POST"]),
+        ]
+
+    def _by(self, request: Request) -> str:
+        return f"operator:{caller_of(request).uid}"
+
+    async def _check(self, request: Request) -> Response:
+        """Says whether this server accepts a token or key now: what a rotation asks of the running server."""
+        kind, _, given = request.headers.get("authorization", "").partition(" ")
+        audience = await asyncio.to_thread(self._audience_of, given) if kind == "Bearer" else ""
+        if not audience:
+            raise TokenRefused("This token is not accepted.", "Ask for a new one.")
+        return answer(rm.TokenCheckView(audience=audience))
+
+    def _audience_of(self, given: str) -> str:
+        if given.startswith(PREFIX):
+            return "api-key" if self._api_key.accepts(given) else ""
+        return next((a for a in ("operator", "agent-service") if self._parts.tokens.accepts(given, a)), "")
+
+    async def _show(self, _request: Request) -> Response:
+        return answer(await asyncio.to_thread(self._parts.rotator.view))
+
+    async def _rotate(self, request: Request) -> Response:
+        body = await body_of(request, rm.RotationBody)
+        what = f"rotate {', '.join(body.items) or 'everything'}: {body.reason}"
+        await self._first(request, "secrets.rotate", what)
+        result = await asyncio.to_thread(self._parts.rotator.run, frozenset(body.items))
+        assert result is not None
+        self._parts.scribe.record(
+            Record(self._by(request), "secrets.rotated", in_words(list(result.items)), verdict=verdict_of(result), must=True)
+        )
+        if result.kill_id:  # it took up what a kill had begun: that receipt says how it ended
+            await self._stop.correct(result.kill_id, step_of(self._parts, result, None))
+        return answer(await asyncio.to_thread(self._parts.rotator.view))
+
+    async def _tell(self, request: Request) -> Response:
+        body = await body_of(request, rm.RotationValueBody)
+        self._parts.keyring.redactor.learn(body.value)
+        await self._first(request, "secrets.told", f"the value in force of {body.name}")
+        await asyncio.to_thread(self._parts.rotator.tell, body.name, body.value)
+        return answer(await asyncio.to_thread(self._parts.rotator.view))
+
+    async def _new_api_key(self, request: Request) -> Response:
+        await self._first(request, "secrets.api_key", "a new API key")
+        return shown_once(answer(rm.ApiKeyView(api_key=await asyncio.to_thread(self._api_key.renew))))
+
+    async def _token(self, request: Request) -> Response:
+        body = await body_of(request, rm.TokenBody)
+        if not await asyncio.to_thread(self._api_key.accepts, body.api_key):
+            raise TokenRefused("This API key is not accepted.", "watchfloor rotation api-key makes a new one.")
+        await self._first(request, "secrets.token", f"an operator token for {body.ttl_s} s")
+        token = await asyncio.to_thread(self._parts.tokens.issue, "operator", self._by(request), body.ttl_s)
+        return shown_once(answer(rm.TokenView(token=token, ttl_s=body.ttl_s)))
+
+    async def _revoke(self, request: Request) -> Response:
+        agent_id = self._parts.core.agent_or_404(request.path_params["id"])
+        cut = self._doors.revoke(agent_id)  # at once; what only tightens acts first
+        await asyncio.to_thread(self._parts.tokens.bar, agent_id)
+        words = f"the tokens of {agent_id}, and its socket; {cut} connections cut"
+        record = Record(self._by(request), "secrets.revoked", words, verdict="ok", agent_id=agent_id, must=True)
+        self._parts.scribe.record(record)
+        return answer(rm.RevokedView(agent=agent_id, connections_cut=cut))
+
+    async def _first(self, request: Request, kind: str, what: str) -> None:
+        data = caller_of(request).as_data()
+        await asyncio.to_thread(self._parts.scribe.record_first, Record(self._by(request), kind, what, verdict="allow", data=data))
