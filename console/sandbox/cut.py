@@ -24,6 +24,15 @@ def interfaces(pid: int) -> list[str]:
     return sorted(line.partition(":")[0].strip() for line in lines)
 
 
+def namespaces_of(pid: int) -> tuple[bool, bool]:
+    """(a network namespace of its own with nothing but ``lo``, a user namespace of its own), as the kernel says. OSError when it is gone."""
+
+    def own(kind: str) -> bool:
+        return Path(f"/proc/{pid}/ns/{kind}").readlink() != Path(f"/proc/self/ns/{kind}").readlink()
+
+    return own("net") and interfaces(pid) == ["lo"], own("user")
+
+
 def cut_container(engine_socket: str | None, container_id: str, pid: int) -> None:
     """Ends every network of a container; returns only when its namespace holds nothing but ``lo``. Raises ConsoleError otherwise."""
     try:

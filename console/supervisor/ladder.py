@@ -27,6 +27,8 @@ from console.supervisor.stop import CHUNK, StopDesk
 
 ROUNDS = 200
 """Looks, 50 ms apart, for agents that were still starting when the rung was set."""
+SAVED_S = 3.0
+"""How long a disk may keep the answer to an isolation waiting."""
 ACT_S = 30.0
 """How long a change of networks is waited for."""
 
@@ -150,9 +152,9 @@ class LadderDesk:
             parts.scribe.job(partial(parts.scribe.ledger.isolate_session, context, words, now()[0]))
         await self._networks_settle(found.ids)
         try:
-            await parts.core.saved()
-        except NotRecorded as error:
-            notes.append(f"it is cut, but would not be after a restart: {error}")
+            await asyncio.wait_for(parts.core.saved(), SAVED_S)
+        except (NotRecorded, TimeoutError):
+            notes.append("it is cut, but that is not on disk yet: a restart now would not know of it")
         return self._cut_or_not(found, notes)
 
     async def _kill_relays(self, ids: list[AgentId]) -> list[str]:

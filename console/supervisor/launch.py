@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity, 
 from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
 from console.domain.failpoints import failpoint
 from console.domain.network import NetworkMode, Sensitivity
+from console.sandbox.cut import namespaces_of
 from console.sandbox.environment import scrub
 from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
@@ -24,6 +25,7 @@ from console.supervisor.agent_door import AgentDoors
 from console.supervisor.core import now
 from console.supervisor.cutting import Cutter
 from console.supervisor.parts import Parts
+from console.supervisor.tool_offers import offer_tools, withdraw_tools
 
 log = logging.getLogger(__name__)
 PORTAL = "http://127.0.0.1:3128"
@@ -39,6 +41,11 @@ class Running:
     pidfd: int | None = None
 
 
+def _toys(sandbox: SandboxKind, toys: Path) -> tuple[tuple[Path, str], ...]:
+    """Our own agents and their client, where a sandbox does not show this machine's files."""
+    return {SandboxKind.NONE: (), SandboxKind.BUBBLEWRAP: ((toys, str(toys)),)}.get(sandbox, ((toys, TOYS_IN_BOX),))
+
+
 async def _nothing() -> None:
     """Until compose says how to look at the guard."""
 
@@ -50,24 +57,27 @@ class Launcher:
         self._parts, self._doors = parts, doors
         self.running: dict[AgentId, Running] = {}
         self.cutter = Cutter(parts, self.running)
+        self.said: dict[AgentId, str] = {}
+        """What a launch came to besides its network: the tools it was offered, or why none."""
         self._gate = asyncio.Semaphore(8)
         self.look_at_guard: Callable[[], Awaitable[None]] = _nothing
 
     async def start(self, command: c.StartAgent) -> None:
         """Carries out StartAgent; every way it can break ends with nothing of it running."""
-        agent = command.agent
-        core = self._parts.core
         async with self._gate:
             try:
                 await self._start(command)
             except ConsoleError as error:
-                core.post(e.LaunchBroke(*now(), agent.agent_id, str(error)))
-                core.settle_launch(agent.agent_id, error)
+                await self._broke(command.agent.agent_id, error, str(error))
             except OSError as error:
-                core.post(e.LaunchBroke(*now(), agent.agent_id, str(error)))
-                core.settle_launch(
-                    agent.agent_id, ConsoleError(f"The launch failed: {error}.", "watchfloor doctor shows what this host has.")
-                )
+                refusal = ConsoleError(f"The launch failed: {error}.", "watchfloor doctor shows what this host has.")
+                await self._broke(command.agent.agent_id, refusal, str(error))
+
+    async def _broke(self, agent_id: AgentId, error: ConsoleError, why: str) -> None:
+        self.said.pop(agent_id, None)
+        await asyncio.to_thread(withdraw_tools, self._parts.places, agent_id)
+        self._parts.core.post(e.LaunchBroke(*now(), agent_id, why))
+        self._parts.core.settle_launch(agent_id, error)
 
     async def _start(self, command: c.StartAgent) -> None:
         parts, agent = self._parts, command.agent
@@ -118,7 +128,7 @@ class Launcher:
         parts = self._parts
         # 5. The guard holds it, by kernel identity; a press in between wins.
         fields: dict[str, Any] = {"container_id": prepared.container_id} if prepared.container_id else {}
-        await asyncio.to_thread(
+        held = await asyncio.to_thread(
             parts.guard.call,
             "confirm",
             agent_id=agent.agent_id,
@@ -128,6 +138,7 @@ class Launcher:
             **fields,
         )
         failpoint("launch.confirmed")
+        parts.core.state.best_effort[agent.agent_id] = str(held.get("best_effort", ""))
         self._doors.confirm(agent.agent_id, prepared.container_id)
         # 6. The portal, before any code of the agent's can take its port.
         note = "; ".join(prepared.notes)
@@ -179,16 +190,21 @@ class Launcher:
         root = os.geteuid() == 0
         uid = parts.options.agents.uid if root else os.geteuid()
         gid = parts.options.agents.gid if root else os.getegid()
+        if parts.contexts is not None:
+            await asyncio.to_thread(parts.contexts.begin, agent)
         workspace = await asyncio.to_thread(open_workspace, parts.places.workspaces_dir, agent.context_id, uid, gid)
         sock = await self._doors.open(agent.agent_id, uid if root else None)
         toys = Path(__file__).resolve().parent.parent / "integrations"
         boxed = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)  # its files are an image's, so ours are bound in
+        tools = await asyncio.to_thread(offer_tools, parts, agent, workspace)
+        self.said[agent.agent_id] = tools.words
         own = {
             "WATCHFLOOR_AGENT_ID": agent.agent_id,
             "WATCHFLOOR_INSTANCE": parts.places.instance_id,
             "WATCHFLOOR_AGENT_SOCKET": str(sock),
             "WATCHFLOOR_WORKSPACE": str(workspace),
             "WATCHFLOOR_TOYS": TOYS_IN_BOX if boxed else str(toys),
+            "PATH": tools.path,
             "AGENT_AUTH_TOKEN": parts.tokens.issue("agent-service", agent.agent_id, 900, agent_id=agent.agent_id),
         }
         if agent.network_mode is NetworkMode.PROXIED:
@@ -202,13 +218,13 @@ class Launcher:
             agent_socket=sock,
             output=parts.places.output_dir / f"{agent.agent_id}.log",
             network_mode=agent.effective_mode,
-            hide=(parts.places.state_dir, parts.places.run_dir, parts.places.passphrase_file.parent),
+            hide=parts.places.hidden,
             uid=uid,
             gid=gid,
             pids_max=parts.options.agents.pids_max,
             memory_max_bytes=parts.options.agents.memory_max_mib * 1024 * 1024,
             labels={"io.watchfloor.instance": parts.places.instance_id, "io.watchfloor.agent": agent.agent_id},
-            extra_binds={SandboxKind.NONE: (), SandboxKind.BUBBLEWRAP: ((toys, str(toys)),)}.get(agent.sandbox, ((toys, TOYS_IN_BOX),)),
+            extra_binds=_toys(agent.sandbox, toys) + tools.binds,
         )
 
     def watch(self, agent_id: AgentId) -> None:
@@ -260,7 +276,10 @@ class Launcher:
         assert agent.process is not None
         sandbox = self._parts.sandboxes[agent.sandbox]
         prepared = sandbox.reattach(agent.agent_id, agent.process.pid, agent.process.start_ticks, agent.container_id)
-        self.running[agent.agent_id] = Running(sandbox, prepared)
+        netns, userns = namespaces_of(agent.process.pid)
+        if agent.container_id and agent.network_mode is NetworkMode.FULL and not agent.cut_off:
+            netns = False  # it has a bridge, or had one that can be given back
+        self.running[agent.agent_id] = Running(sandbox, replace(prepared, netns=netns, userns=userns))
 
     async def leave(self, agent_id: AgentId) -> None:
         """Lets go of what an ended agent held: portal, socket, leaf, sandbox."""
@@ -275,7 +294,12 @@ class Launcher:
             self._unwatch(running)
             with suppress(ConsoleError, OSError):
                 await asyncio.to_thread(running.sandbox.release, running.prepared)
+        if self._parts.contexts is not None:
+            with suppress(ConsoleError):
+                await asyncio.to_thread(self._parts.contexts.end, agent_id)
         self.cutter.forget(agent_id)
         self._parts.tokens.revoke(agent_id)
+        self.said.pop(agent_id, None)
+        await asyncio.to_thread(withdraw_tools, self._parts.places, agent_id)
         if self._parts.hunt is not None:
             self._parts.hunt.ended(self._parts.core.state.agents[agent_id].context_id)

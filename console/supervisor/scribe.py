@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
@@ -18,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from console.audit.log import AuditLog
 from console.domain.agent import Agent
 from console.domain.command import Record
-from console.domain.errors import ConsoleError
+from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.failpoints import failpoint
 from console.domain.network import EgressRecord
 from console.ledger.spending import SpendSample
@@ -26,6 +28,8 @@ from console.ledger.store import Ledger
 
 log = logging.getLogger(__name__)
 Job = Callable[[], object]
+PAY_S = 5.0
+"""Between two tries of a log that refused."""
 KEEP_LINES = 20_000
 """Lines kept in memory while the disk refuses them; the oldest go first."""
 
@@ -45,6 +49,8 @@ class Scribe:
         self._events: list[tuple[str, float, str, str]] = []
         self._egress: list[EgressRecord] = []
         self._spend: list[SpendSample] = []
+        self._owed: deque[Record] = deque(maxlen=KEEP_LINES)
+        self._pay_at = 0.0
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="scribe", daemon=True)
         self._thread.start()
@@ -56,8 +62,25 @@ class Scribe:
         failpoint("act.recorded")
 
     def record(self, record: Record) -> None:
-        """Queues an entry; trouble is shown, never hidden."""
-        self._jobs.put(lambda: self.record_first(record))
+        """Queues an entry; trouble is shown, never hidden, and the entry stays owed until the log takes it, in order."""
+        self._jobs.put(lambda: self._owe(record))
+
+    def _owe(self, record: Record) -> None:
+        self._owed.append(record)
+        self._pay()
+
+    def _pay(self) -> None:
+        """Writes what is owed; a log that refuses is asked again after a while."""
+        while self._owed and time.monotonic() >= self._pay_at:
+            try:
+                self.record_first(self._owed[0])
+            except NotRecorded:
+                self._pay_at = time.monotonic() + PAY_S
+                raise
+            except ConsoleError:
+                self._owed.popleft()  # it can never be written; what is wrong with it is shown
+                raise
+            self._owed.popleft()
 
     def agent(self, agent: Agent) -> None:
         """Saves the newest state of an agent soon; many changes become one write."""
@@ -91,6 +114,8 @@ class Scribe:
     def flush(self) -> None:
         """Queues the collected writes; called a few times a second and at the end."""
         self._jobs.put(self._write)
+        if self._owed:
+            self._jobs.put(self._pay)
 
     def then(self, job: Callable[[bool], object]) -> None:
         """Flushes, and calls ``job(ok)`` in the scribe's thread: whether everything collected so far is on disk."""
@@ -133,9 +158,13 @@ class Scribe:
 
     def close(self) -> None:
         """Writes all that is queued, then ends the thread."""
+        self._jobs.put(self._last_try)
         self.flush()
         self._jobs.put(None)
         self._thread.join(20)
+
+    def _last_try(self) -> None:
+        self._pay_at = 0.0
 
     def settle(self, timeout_s: float = 10.0) -> bool:
         """Blocks until everything queued so far is written. Call from a thread."""

@@ -1,0 +1,78 @@
+"""The scribe: what the log refuses stays owed, in order, and delays nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.audit.log import AuditLog
+from console.domain.command import Record
+from console.domain.errors import NotRecorded
+from console.ledger.store import Ledger
+from console.supervisor import scribe as module
+from console.supervisor.scribe import Scribe
+
+
+class Stubborn(AuditLog):
+    """A log that refuses for as long as it is told to."""
+
+    refuses = False
+
+    def append(self, *args: object, **fields: object) -> object:  # type: ignore[override]
+        if self.refuses:
+            raise NotRecorded("The audit log could not be written: busy.", "")
+        return super().append(*args, **fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Scribe, Stubborn, list[str]]]:
+    monkeypatch.setattr(module, "PAY_S", 0.0)
+    shown: list[str] = []
+    ledger, audit = Ledger(tmp_path / "ledger.db"), Stubborn(tmp_path / "audit.db")
+    scribe = Scribe(ledger, audit, shown.append)
+    yield scribe, audit, shown
+    audit.refuses = False
+    scribe.close()
+    audit.close()
+    ledger.close()
+
+
+def test_what_the_log_refused_is_written_once_it_can_be_and_in_order(kept: tuple[Scribe, Stubborn, list[str]]) -> None:
+    scribe, audit, shown = kept
+    audit.refuses = True
+    for what in ("first", "second"):
+        scribe.record(Record("operator:0", "isolate", what, must=True))
+    assert scribe.settle()
+    assert audit.total() == 0
+    assert shown  # never hidden
+    audit.refuses = False
+    scribe.record(Record("operator:0", "isolate", "third", must=True))
+    assert scribe.settle()
+    assert [r.what for r in reversed(audit.page())] == ["first", "second", "third"]
+
+
+def test_a_log_that_refuses_keeps_the_ledger_waiting_for_nothing(kept: tuple[Scribe, Stubborn, list[str]]) -> None:
+    scribe, audit, _ = kept
+    audit.refuses = True
+    scribe.record(Record("operator:0", "isolate", "first", must=True))
+    written: list[bool] = []
+    scribe.event("a-1", 1.0, "isolated", "operator:0")
+    scribe.then(written.append)
+    assert scribe.settle()
+    assert written == [True]
+    assert [line.kind for line in scribe.ledger.events("a-1")] == ["isolated"]
+
+
+def test_the_end_tries_once_more(tmp_path: Path) -> None:
+    ledger, audit = Ledger(tmp_path / "ledger.db"), Stubborn(tmp_path / "audit.db")
+    scribe = Scribe(ledger, audit, lambda text: None)
+    audit.refuses = True
+    scribe.record(Record("operator:0", "kill.pressed", "x", must=True))
+    assert scribe.settle()
+    audit.refuses = False
+    scribe.close()
+    assert audit.total() == 1
+    audit.close()
+    ledger.close()
