@@ -76,6 +76,12 @@ def _panic(_: str) -> typer.Typer:
     return panic.app
 
 
+def _contexts(_: str) -> typer.Typer:
+    from console.cli import contexts
+
+    return contexts.app
+
+
 def _allowlist(_: str) -> typer.Typer:
     from console.cli import allowlist
 
@@ -142,6 +148,7 @@ VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "status": _switch,
     "watch": _watch,
     "allowlist": _allowlist,
+    "contexts": _contexts,
     "rollback": _rollback,
     "audit": _audit,
     "keys": _machinery,

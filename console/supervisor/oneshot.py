@@ -12,12 +12,20 @@ from console.supervisor import signing
 from console.supervisor.doctor import diagnose
 from console.supervisor.rearm_signing import sign_rearm, sign_rearm_arguments
 from console.supervisor.signing import show
+from console.supervisor.tools_verb import tools_arguments, tools_verb
 from console.supervisor.watch import watch, watch_arguments
 
 
 def oneshot(what: str, rest: list[str]) -> int:
     """Runs one verb; prints words, or one JSON object with --json."""
-    verbs = {"keys": signing.keys, "release": signing.release, "doctor": _doctor, "watch": watch, "sign-rearm": sign_rearm}
+    verbs = {
+        "keys": signing.keys,
+        "release": signing.release,
+        "doctor": _doctor,
+        "watch": watch,
+        "sign-rearm": sign_rearm,
+        "tools": tools_verb,
+    }
     if what not in verbs:
         raise UsageProblem(f"There is no oneshot verb {what[:40]!r}.", f"Verbs: {', '.join(verbs)}.")
     parser = argparse.ArgumentParser(prog=f"watchfloor {what}")
@@ -28,6 +36,7 @@ def oneshot(what: str, rest: list[str]) -> int:
         "release": signing.release_arguments,
         "watch": watch_arguments,
         "sign-rearm": sign_rearm_arguments,
+        "tools": tools_arguments,
     }
     if what in arguments:
         arguments[what](parser)

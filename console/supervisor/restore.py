@@ -24,6 +24,7 @@ from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import latched_kills
 from console.supervisor.stop import StopDesk
+from console.supervisor.tool_offers import sweep_offers
 
 log = logging.getLogger(__name__)
 AGENTS_BACK = 5000
@@ -57,6 +58,9 @@ async def restore(it: Starting) -> None:
     it.core.meters.today_usd = it.ledger.spend_today(now()[0]).cost_usd
     for agent_id in alive:
         await _reopen(it, it.core.state.agents[agent_id])
+    await asyncio.to_thread(sweep_offers, it.places, {str(i) for i in alive})
+    if it.parts.contexts is not None:
+        await asyncio.to_thread(it.parts.contexts.rejoin, [a for a in agents if a.agent_id in alive])
     await _stop_strangers(it, alive)
     latched = await asyncio.to_thread(latched_kills, it.parts, status)
     for kill_id in unwritten:
