@@ -4,49 +4,79 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 
 from console.domain.errors import UsageProblem
 from console.settings.options import Options, load_options
 from console.settings.places import Places, find_places
-from console.supervisor import signing
-from console.supervisor.doctor import diagnose
-from console.supervisor.rearm_signing import sign_rearm, sign_rearm_arguments
-from console.supervisor.signing import show
-from console.supervisor.tools_verb import tools_arguments, tools_verb
-from console.supervisor.watch import watch, watch_arguments
+from console.supervisor.printing import show
+
+Run = Callable[[Places | None, argparse.Namespace], int]
+Add = Callable[[argparse.ArgumentParser], None]
+
+
+def _nothing(_parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def _keys() -> tuple[Run, Add]:
+    from console.supervisor import signing
+
+    return signing.keys, signing.keys_arguments
+
+
+def _release() -> tuple[Run, Add]:
+    from console.supervisor import signing
+
+    return signing.release, signing.release_arguments
+
+
+def _watch() -> tuple[Run, Add]:
+    from console.supervisor import watch
+
+    return watch.watch, watch.watch_arguments
+
+
+def _sign_rearm() -> tuple[Run, Add]:
+    from console.supervisor import rearm_signing
+
+    return rearm_signing.sign_rearm, rearm_signing.sign_rearm_arguments
+
+
+def _tools() -> tuple[Run, Add]:
+    from console.supervisor import tools_verb
+
+    return tools_verb.tools_verb, tools_verb.tools_arguments
+
+
+# Each verb's module is imported when the verb is asked for: Google's client alone takes a second to load.
+VERBS: dict[str, Callable[[], tuple[Run, Add]]] = {
+    "keys": _keys,
+    "release": _release,
+    "doctor": lambda: (_doctor, _nothing),
+    "watch": _watch,
+    "sign-rearm": _sign_rearm,
+    "tools": _tools,
+}
 
 
 def oneshot(what: str, rest: list[str]) -> int:
     """Runs one verb; prints words, or one JSON object with --json."""
-    verbs = {
-        "keys": signing.keys,
-        "release": signing.release,
-        "doctor": _doctor,
-        "watch": watch,
-        "sign-rearm": sign_rearm,
-        "tools": tools_verb,
-    }
-    if what not in verbs:
-        raise UsageProblem(f"There is no oneshot verb {what[:40]!r}.", f"Verbs: {', '.join(verbs)}.")
+    if what not in VERBS:
+        raise UsageProblem(f"There is no oneshot verb {what[:40]!r}.", f"Verbs: {', '.join(VERBS)}.")
+    run, add_arguments = VERBS[what]()
     parser = argparse.ArgumentParser(prog=f"watchfloor {what}")
     parser.add_argument("--state-dir")
     parser.add_argument("--json", action="store_true")
-    arguments = {
-        "keys": signing.keys_arguments,
-        "release": signing.release_arguments,
-        "watch": watch_arguments,
-        "sign-rearm": sign_rearm_arguments,
-        "tools": tools_arguments,
-    }
-    if what in arguments:
-        arguments[what](parser)
+    add_arguments(parser)
     given = parser.parse_args(rest)
-    places = find_places(given.state_dir, create=what not in ("doctor", "watch"))
-    return verbs[what](places, given)
+    return run(find_places(given.state_dir, create=what not in ("doctor", "watch")), given)
 
 
 def _doctor(places: Places | None, given: argparse.Namespace) -> int:
     """Exit code 0 when a stop of what is started here by default can be proven, 8 when it is a best effort."""
+    from console.supervisor.doctor import diagnose
+
     found = diagnose(places, load_options(places.settings_file) if places is not None else Options())
     show(given, found.as_json() | {"at": time.time()}, found.lines())
     return int(found.exit_code)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from contextlib import closing
@@ -18,11 +17,7 @@ from console.remotekill.state_file import load_state
 from console.remotekill.store import RemoteStore, now_text
 from console.settings.options import Options, load_options
 from console.settings.places import Places
-
-
-def show(given: argparse.Namespace, data: dict[str, Any], lines: list[str]) -> None:
-    """Words, or one JSON object with --json."""
-    print(json.dumps({"schema_version": 1} | data, default=str) if given.json else "\n".join(lines))
+from console.supervisor.printing import show
 
 
 def keys_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
 from console.remotekill.keys import load_key_files, load_keys, load_signers
 from console.sandbox.tools import Manifest, Tool, make_manifest, read_manifest, read_tool, verify_manifest, write_manifest
 from console.settings.places import Places
-from console.supervisor.signing import show
+from console.supervisor.printing import show
 from console.supervisor.tool_offers import keep_serial, least_serial
 
 Said = tuple[dict[str, Any], list[str]]
