@@ -79,7 +79,7 @@ def test_a_kill_leaves_a_case_with_what_the_dead_ran_had_open_and_changed(it: In
     manifest = (folder / "manifest.json").read_bytes()
     for entry in json.loads(manifest)["files"]:
         assert hashlib.sha256((folder / entry["name"]).read_bytes()).hexdigest() == entry["sha256"]
-    assert {e["name"] for e in json.loads(manifest)["files"]} == {p.name for p in folder.iterdir()} - {"manifest.json"}
+    assert {e["name"] for e in json.loads(manifest)["files"]} == {p.name for p in folder.iterdir()} - {"manifest.json", "persistence.json"}
     assert step.detail.endswith(f"manifest sha256 {hashlib.sha256(manifest).hexdigest()}")
     assert (it.places.workspaces_dir / it.agent(agent).session / "data" / mark).read_text() == "taken"  # nothing is deleted
 

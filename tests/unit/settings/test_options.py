@@ -14,6 +14,7 @@ from console.settings.options import (
     EgressOptions,
     EvidenceOptions,
     Options,
+    PersistenceOptions,
     RemoteOptions,
     SpawnOptions,
     load_options,
@@ -70,7 +71,15 @@ def test_changes_are_checked() -> None:
 
 
 def test_every_option_explains_itself() -> None:
-    sections: list[type[BaseModel]] = [Options, SpawnOptions, AgentOptions, RemoteOptions, EgressOptions, EvidenceOptions]
+    sections: list[type[BaseModel]] = [
+        Options,
+        SpawnOptions,
+        AgentOptions,
+        RemoteOptions,
+        EgressOptions,
+        EvidenceOptions,
+        PersistenceOptions,
+    ]
     for section in sections:
         for name, field in section.model_fields.items():
             assert field.description or field.annotation in sections, name
