@@ -1,0 +1,166 @@
+"""The ladder's desk: what loosens is recorded first or not done, what tightens acts first; and what a preview may promise."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from console.domain import event as e
+from console.domain.agent import AgentId, ContextId
+from console.domain.command import Record
+from console.domain.errors import Conflict, Killed, NotRecorded
+from console.domain.ladder import Reach, Rung, Scope
+from console.domain.network import NetworkMode
+from console.killswitch.registry import Entry
+from console.supervisor.ladder import LadderDesk, doubt_of, preview_view
+from tests.fakes.playbook import Playbook
+
+ONE = Scope(Reach.AGENT, "a1")
+
+
+class World:
+    """An engine, and everything around it as a list of what was done."""
+
+    def __init__(self, tmp_path: Path, refuses: bool = False) -> None:
+        self.book, self.done, self.refuses = Playbook(), list[str](), refuses
+        self.book.run("a1", context_id=ContextId("s1"), network_mode=NetworkMode.PROXIED)
+        scribe = SimpleNamespace(
+            record_first=self.first, record=lambda r: self.done.append(f"record {r.kind}"), job=lambda job: None, ledger=None
+        )
+        core = SimpleNamespace(state=self.book.state, post=self.post, switching={}, saved=self.saved)
+        parts: Any = SimpleNamespace(
+            core=core, scribe=scribe, guard=SimpleNamespace(call=self.call), egress=SimpleNamespace(attached=list),
+            places=SimpleNamespace(guard_dir=tmp_path),
+        )  # fmt: skip
+        follower: Any = SimpleNamespace(look_at_guard=self.look)
+        stop: Any = None
+        self.desk = LadderDesk(parts, stop, follower)
+
+    def first(self, record: Record) -> None:
+        if self.refuses:
+            raise NotRecorded("The audit log could not be written.", "")
+        self.done.append(f"recorded {record.kind}")
+
+    def call(self, op: str, **fields: Any) -> dict[str, Any]:
+        self.done.append(f"guard {op}")
+        causes: dict[AgentId, tuple[str, ...]] = {AgentId(i): ("operator",) for i in fields["scope"]} if op == "freeze" else {}
+        self.book >> e.FrozenSetChanged(1.0, 1.0, causes)
+        return {"frozen": len(fields["scope"])}
+
+    def post(self, event: e.Event) -> None:
+        self.done.append(type(event).__name__)
+        self.book >> event
+
+    async def saved(self) -> None:
+        self.done.append("saved")
+
+    async def look(self) -> None:
+        """The causes are fed by ``call``."""
+
+
+async def test_a_freeze_acts_first_and_is_recorded_after(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    assert (await world.desk.act(Rung.FREEZE, ONE, "look", "operator:0")).agents == ["a1"]
+    assert world.done.index("guard freeze") < world.done.index("record freeze")
+
+
+async def test_an_isolation_is_believed_before_the_relays_are_killed_so_that_none_is_opened_again(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.desk.act(Rung.ISOLATE, ONE, "leaks", "operator:0")
+    assert world.done == ["Isolated", "guard isolate", "saved"]
+
+
+async def test_a_disk_that_hangs_keeps_an_isolation_waiting_for_seconds_only_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path)
+    monkeypatch.setattr("console.supervisor.ladder.SAVED_S", 0.05)
+    world.desk._parts.core.saved = lambda: asyncio.sleep(60)  # type: ignore[method-assign]
+    answer = await world.desk.act(Rung.ISOLATE, ONE, "leaks", "operator:0")
+    assert answer.agents == ["a1"]
+    assert "not on disk yet" in answer.notes[0]
+
+
+@pytest.mark.parametrize(("rung", "before"), [(Rung.THAW, Rung.FREEZE), (Rung.RECONNECT, Rung.ISOLATE)])
+async def test_a_way_back_is_recorded_first_and_refused_when_it_cannot_be(tmp_path: Path, rung: Rung, before: Rung) -> None:
+    world = World(tmp_path)
+    await world.desk.act(before, ONE, "", "operator:0")
+    world.refuses, world.done[:] = True, []
+    with pytest.raises(NotRecorded):
+        await world.desk.act(rung, ONE, "", "operator:0")
+    assert world.done == []
+    assert world.book.agent("a1").isolated or world.book.agent("a1").causes
+    world.refuses = False
+    assert (await world.desk.act(rung, ONE, "", "operator:0")).agents == ["a1"]
+    assert world.done[0] == f"recorded {rung}"
+    assert not world.book.agent("a1").isolated and not world.book.agent("a1").causes
+
+
+async def test_a_press_that_comes_while_a_reconnection_is_recorded_wins(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.desk.act(Rung.ISOLATE, ONE, "", "operator:0")
+
+    def pressed(record: Record) -> None:
+        world.book.state.killed = True
+
+    world.desk._parts.scribe.record_first = pressed  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        await world.desk.act(Rung.RECONNECT, ONE, "", "operator:0")
+    assert world.book.agent("a1").isolated
+
+
+@pytest.mark.parametrize("rung", [r for r in Rung if r is not Rung.KILL])
+async def test_while_killed_no_rung_but_the_kill_is_carried_out(tmp_path: Path, rung: Rung) -> None:
+    world = World(tmp_path)
+    world.book.state.killed = True
+    with pytest.raises(Killed):
+        await world.desk.act(rung, ONE, "", "operator:0")
+    assert world.done == []
+
+
+async def test_a_soft_stop_refuses_a_reconnection_and_nothing_that_tightens(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.desk.act(Rung.ISOLATE, ONE, "", "operator:0")
+    world.book.state.soft_stop = "the kill file cannot be read"
+    with pytest.raises(Killed):
+        await world.desk.act(Rung.RECONNECT, ONE, "", "operator:0")
+    await world.desk.act(Rung.FREEZE, ONE, "", "operator:0")
+
+
+async def test_a_registry_that_cannot_be_read_leaves_nothing_certain(tmp_path: Path) -> None:
+    (tmp_path / "registry.json").write_text("{")
+    world = World(tmp_path)
+    seen = await world.desk.preview(Rung.KILL, ONE)
+    assert seen.counts == {"managed": {"best_effort": 1}}
+    assert seen.best_effort[0].why
+
+
+async def test_a_preview_does_nothing_and_says_what_would_be_refused(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    assert "no operator froze it" in (await world.desk.preview(Rung.THAW, ONE)).why_not
+    with pytest.raises(Conflict):
+        await world.desk.act(Rung.THAW, ONE, "", "operator:0")
+    assert world.done == []
+
+
+def test_a_doubt_names_what_no_kernel_proves() -> None:
+    leaf = Entry("a1", "process", "managed", 1, "/sys/fs/cgroup/x/agents/a1-00000000", 7, confirmed=True, pid=9, pid_namespace=5)
+    assert doubt_of(leaf, Rung.KILL) == doubt_of(leaf, Rung.FREEZE) == ""
+    bare = Entry("a1", "process", "managed", 1, confirmed=True, pid=9)
+    assert doubt_of(bare, Rung.KILL) and doubt_of(bare, Rung.FREEZE)
+    assert doubt_of(None, Rung.KILL) == "the guard does not hold it"
+
+
+def test_many_agents_are_counted_whole_and_named_in_part() -> None:
+    from console.enforcement.ladder import plan
+
+    book = Playbook()
+    for number in range(250):
+        book.run(f"a{number}")
+    seen = preview_view(plan(book.state, Rung.KILL, Scope(Reach.ALL)), "", {})
+    assert (len(seen.acts), seen.unnamed, seen.counts) == (100, 150, {"managed": {"certain": 250}})
+    assert seen.words == "kill of everything: 250 agents; no way back; latches: nothing starts until rearm."
