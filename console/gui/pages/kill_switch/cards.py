@@ -199,7 +199,7 @@ class Rungs(QWidget):
 
     LINES = (
         ("Freeze", "nothing runs, nothing is lost", "pause", "undone by thaw"),
-        ("Isolate", "no egress for any agent", "ban", "only tightens"),
+        ("Isolate", "no egress for any agent", "ban", "undone by reconnect"),
         ("Kill", "SIGKILL, proof, second look, receipt", "alert", "no way back"),
     )
 

@@ -19,7 +19,7 @@ from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
 
 _FREEZE = "Nothing runs and nothing is lost, until you resume it (W)."
-_ISOLATE = "No agent reaches the network any more. This only tightens: it cannot be undone for a running session."
+_ISOLATE = "No agent reaches the network any more, until it is reconnected: watchfloor reconnect --all."
 
 
 def titled(title: str, right: Text) -> QHBoxLayout:
