@@ -110,9 +110,12 @@ def _print(view: RotationView) -> None:
     for name in ("ITEM", "KIND", "REPLACED BY", "VERIFIER", "LAST", "AGAIN"):
         table.add_column(name, overflow="fold")
     for item in view.items:
-        last = "-" if item.ok is None else ("proven" if item.ok else plain(item.detail, 300))
+        last = "-" if item.ok is None else ("proven" if item.ok else "NOT PROVEN")
         table.add_row(*(out.words(text, limit=300) for text in (item.name, item.kind, item.how, item.verifier, last, item.again or "-")))
     out.show(table)
+    for item in view.items:
+        if item.ok is False:
+            out.note(f"{plain(item.name)}: {plain(item.detail, 500)}")
     if view.last_at is not None:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(view.last_at))
         out.say(
