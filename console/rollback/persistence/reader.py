@@ -10,7 +10,7 @@ import stat
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from console.rollback.persistence.findings import Entry, Place, Root, RootSeen, Snapshot, Where, short, shown
 from console.rollback.persistence.parts import counted
@@ -124,6 +124,7 @@ class _OneRoot:
         except OSError as error:
             return RootSeen(root.label, root.path, False, f"it cannot be opened: {error.strerror}")
         try:
+            self._reader.check()
             self._places(tree)
         except _Cut as cut:
             self._doubts.append(str(cut))
@@ -138,7 +139,8 @@ class _OneRoot:
         elif self._root.where is Where.HOME:
             self._rows(tree, (*HOME, *self._root.more))
         else:
-            self._rows(tree, tuple(Place(p.kind, Where.WORKSPACE, p.pattern, IN_SESSION_HOME, p.part, p.executable) for p in HOME))
+            top = [name for name, _ in self._names(tree, (), HOME[0])]
+            self._rows(tree, (p for p in _SESSION_HOME if fnmatch.filter(top, p.pattern.split("/")[0])))
             self._everywhere(tree)
 
     # --- places by their path from the root
@@ -226,7 +228,10 @@ class _OneRoot:
 
     def _note(self, tree: Tree, parts: Parts, place: Place, *, closed: bool = False) -> None:
         path = "/".join(parts)
-        if not parts or path in self.found:
+        known = self.found.get(path)
+        if known is not None and known.runs == IN_SESSION_HOME != place.runs:
+            self.found[path] = replace(known, kind=place.kind, runs=place.runs)  # a person's next shell there says more
+        if not parts or known is not None:
             return
         try:
             entry = self._entry(tree, parts, place, closed)
@@ -342,6 +347,7 @@ def _is_wild(place: Place) -> bool:
     return any(c in place.pattern.rsplit("/", 1)[-1] for c in "*?[")
 
 
+_SESSION_HOME = tuple(Place(p.kind, Where.WORKSPACE, p.pattern, IN_SESSION_HOME, p.part, p.executable) for p in HOME)
 _BY_NAME: dict[str, tuple[Place, ...]] = {}
 for _place in (*WORKSPACE, *LINKED_FOLDERS):
     if not _is_wild(_place):

@@ -78,10 +78,10 @@ def test_what_counts_in_a_workspace_is_found_deep_in_it(tmp_path: Path) -> None:
 
 def test_a_workspace_is_also_a_home(tmp_path: Path) -> None:
     before = take(tmp_path)
-    (tmp_path / ".bashrc").write_text("evil")
+    planted = {plant(tmp_path, place) for place in HOME}
     after = take(tmp_path)
-    assert changes(before, after) == {".bashrc": Change.ADDED}
-    assert "HOME" in by_path(after)[".bashrc"].runs
+    assert changes(before, after) == dict.fromkeys(planted, Change.ADDED)
+    assert "HOME" in by_path(after)[".bashrc"].runs and "your next shell there" in by_path(after)[".envrc"].runs
 
 
 def test_ordinary_work_is_not_listed(tmp_path: Path) -> None:
