@@ -88,7 +88,8 @@ class GuardWorld:
         """A guard that says "not proven" after 1.5 s instead of 5, for tests that wait for just that."""
         command = [sys.executable, "-P", "-c", IMPATIENT, "--detach", f"--instance={self.instance}"]
         command += [f"--state-dir={self.state}", f"--run-dir={self.run}"]
-        command += [f"--engine-socket={self.options['engine_socket']}"] if "engine_socket" in self.options else []
+        for option in ("engine_socket", "heartbeat_s"):
+            command += [f"--{option.replace('_', '-')}={self.options[option]}"] if option in self.options else []
         env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=WAIT_S, check=True, env=env)
         self.pid = int(done.stdout.split()[1])

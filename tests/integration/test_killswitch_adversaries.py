@@ -1,0 +1,210 @@
+"""Trees that resist, on the real kernel: all end at zero proven beside two hundred bystanders; what cannot die is never called dead."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.domain.errors import Denied
+from console.domain.kill import Outcome, Receipt, StepName, StepStatus, exit_code
+from console.killswitch import processes
+from console.killswitch.client import GuardClient
+from console.killswitch.journal import read_journal
+from console.killswitch.press import press_and_wait
+from console.killswitch.receipts import read_receipt
+from tests.fakes.guard_world import FORK_BOMB, HOSTILE_TREE, NOBODY, GuardWorld, decoys, until
+
+PYTHON = ("/usr/bin/python3", "-S", "-c")
+"""One that nobody may run as well."""
+
+RESISTANT = r"""
+import ctypes, os, select, signal, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+def stopped_by_its_own_tracer():
+    child = os.fork()
+    if not child:
+        libc.ptrace(0, 0, 0, 0)                       # PTRACE_TRACEME
+        os.kill(os.getpid(), signal.SIGSTOP)
+    os.waitpid(child, os.WUNTRACED)
+    libc.ptrace(0x4200, child, 0, 0x40)               # PTRACE_SETOPTIONS, TRACEEXIT: it would stop once more on its way out
+def watchdogs():                                      # each starts the other again
+    def watch(other):
+        while True:
+            fd = os.pidfd_open(other); select.select([fd], [], []); os.close(fd)
+            if other != os.getppid():
+                try: os.waitpid(other, 0)
+                except OSError: pass
+            me = os.getpid(); other = os.fork() or me
+    if os.fork() == 0:
+        os.setsid()
+        me = os.getpid()
+        watch(os.fork() or me)
+def in_vfork():                                       # state D: a child that shares its memory waits for a pipe that nobody opens
+    if os.fork() == 0:
+        os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, sys.argv[1], os.O_RDONLY, 0)])
+def stopped():
+    if os.fork() == 0:
+        os.setsid(); os.kill(os.getpid(), signal.SIGSTOP)
+for trick in (stopped_by_its_own_tracer, watchdogs, in_vfork, stopped): trick()
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+TRACER = r"""
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+pid, options = int(sys.argv[1]), int(sys.argv[2])
+assert libc.ptrace(0x4206, pid, 0, options) == 0      # PTRACE_SEIZE
+assert libc.ptrace(0x4207, pid, 0, 0) == 0            # PTRACE_INTERRUPT
+os.waitpid(pid, 0)
+print("ready", flush=True)
+time.sleep(600)                                       # and lets its tracee go on for nothing in the world
+"""
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardWorld]:
+    with contextlib.closing(GuardWorld(tmp_path_factory.mktemp("w"), heartbeat_s=600.0)) as made:
+        yield made.start_impatient()
+
+
+@pytest.fixture
+def world(lasting: GuardWorld) -> Iterator[GuardWorld]:
+    yield lasting
+    lasting.clear()
+
+
+def press(world: GuardWorld, scope: str | list[str] = "all") -> Receipt:
+    return press_and_wait(world.state, world.run, world.instance, scope, "test", "tester", timeout_s=30)
+
+
+def states(world: GuardWorld, agent_id: str) -> str:
+    return "".join(sorted(processes.state(pid) for pid in world.supervisor.call("procs", agent_id=agent_id)["pids"]))
+
+
+def test_trees_that_resist_end_proven_beside_two_hundred_bystanders(world: GuardWorld, state_dir: Path) -> None:
+    state_dir.chmod(0o711)
+    os.mkfifo(state_dir / "fifo")
+    (state_dir / "fifo").chmod(0o644)
+    with decoys(200):
+        resists = world.agent("resists", *PYTHON, RESISTANT, str(state_dir / "fifo"), pids_max=50, env=NOBODY, stdout=subprocess.PIPE)
+        world.agent("hops", *PYTHON, HOSTILE_TREE, "20", pids_max=200, env=NOBODY)
+        world.agent("bomb", *PYTHON, FORK_BOMB, pids_max=150, env=NOBODY)
+        assert resists.stdout is not None and resists.stdout.readline() == b"ready\n"
+        until(lambda: {"t", "T", "D"} <= set(states(world, "resists")), "stopped, traced and waiting in the kernel")
+        until(lambda: len(world.oracle("bomb")) > 100 and len(world.oracle("hops")) > 10, "they have grown")
+        receipt = press(world)
+        assert receipt.verified_zero and exit_code(receipt) == 0, receipt
+        assert {t.outcome for t in receipt.targets} == {Outcome.PROVEN_ZERO}
+        assert [world.oracle(agent) for agent in ("resists", "hops", "bomb")] == [[], [], []]
+
+
+@pytest.mark.parametrize("options", [0, 0x40], ids=["stopped", "stopped again on its way out"])
+def test_one_that_a_bystander_traces_is_dead_or_not_called_so(world: GuardWorld, options: int) -> None:
+    """With TRACEEXIT (ptrace(2)) it obeys SIGKILL and stops once more: not dead as long as its tracer, whom nobody touches, lives."""
+    agent = world.agent("traced", env=NOBODY)
+    tracer = world.popen(sys.executable, "-S", "-c", TRACER, str(agent.pid), str(options), stdout=subprocess.PIPE)
+    assert tracer.stdout is not None and tracer.stdout.readline() == b"ready\n"
+    receipt = press(world)
+    assert receipt.verified_zero is not processes.is_alive(agent.pid) and receipt.verified_zero is (options == 0)
+    assert [(s.pid, s.state, s.wchan) for s in receipt.survivors] == ([(agent.pid, "t", "ptrace_stop")] if options else [])
+    assert tracer.poll() is None
+    tracer.kill()
+    until(lambda: (read_receipt(world.state / "guard", receipt.kill_id) or receipt).verified_zero, "proven once it is dead")
+    assert not processes.is_alive(agent.pid)
+
+
+def test_what_sleeps_beyond_every_signal_is_not_proven_until_it_is_dead(world: GuardWorld) -> None:
+    """State D for good: a task frozen by a v1 freezer, which ignores SIGKILL until it is thawed. Then the receipt is amended."""
+    freezer = Path(f"/sys/fs/cgroup/freezer/watchfloor-{world.instance}")
+    freezer.mkdir()
+    try:
+        agent, other = world.agent("stuck", env=NOBODY), world.agent("other", env=NOBODY)
+        (freezer / "cgroup.procs").write_text(str(agent.pid))
+        (freezer / "freezer.state").write_text("FROZEN")
+        receipt = press(world)
+        assert not receipt.verified_zero and exit_code(receipt) == 9 and other.wait(10) == -signal.SIGKILL
+        assert {t.agent_id: t.outcome for t in receipt.targets} == {"stuck": Outcome.NOT_PROVEN, "other": Outcome.PROVEN_ZERO}
+        (left,) = receipt.survivors
+        assert (left.agent_id, left.pid, left.state) == ("stuck", agent.pid, "D") and left.wchan
+        again = press(world)  # a second press is possible, and no more of a proof
+        assert not again.verified_zero
+        (freezer / "freezer.state").write_text("THAWED")
+        assert agent.wait(10) == -signal.SIGKILL
+    finally:
+        (freezer / "freezer.state").write_text("THAWED")
+        until(lambda: not (freezer / "cgroup.procs").read_text().split(), "it has died")
+        freezer.rmdir()
+    for kill_id in (receipt.kill_id, again.kill_id):
+        until(lambda i=kill_id: (read_receipt(world.state / "guard", i) or receipt).verified_zero, "its receipt is amended")  # type: ignore[misc]
+    now = read_receipt(world.state / "guard", receipt.kill_id)
+    assert now is not None and exit_code(now) in (0, 7) and not now.survivors and "stuck" in now.amended[0]
+    (then,) = next(t for t in now.targets if t.agent_id == "stuck").evidence["amended"]
+    assert then["outcome"] == "not_proven" and then["left"][0]["state"] == "D"
+    assert {s.name: s.status for s in now.steps}[StepName.ZERO] is StepStatus.OK
+    ids = {receipt.kill_id, again.kill_id}
+
+    def told() -> set[str]:
+        return {line["kill_id"] for line in read_journal(world.state / "guard" / "journal.jsonl") if line["kind"] == "receipt_amended"}
+
+    until(lambda: ids <= told(), "the journal has both")
+
+
+CALLER = """
+import subprocess, sys, time
+sys.path.insert(0, sys.argv[1])
+done = subprocess.run([sys.executable, "-c", sys.argv[2], *sys.argv[1:]], check=False)
+print("lives", flush=True)
+time.sleep(600)
+"""
+PRESS = """
+import sys
+from pathlib import Path
+from console.killswitch.press import press_and_wait
+state, run, instance = sys.argv[3:]
+receipt = press_and_wait(Path(state), Path(run), instance, "all", "from below", "t", timeout_s=30)
+print(receipt.kill_id, flush=True)
+"""
+
+
+@pytest.mark.parametrize("with_guard", [True, False])
+def test_an_ancestor_of_the_caller_is_never_signalled(state_dir: Path, with_guard: bool) -> None:
+    """The one who presses descends from a process that carries an agent's marks and runs under an agent's account."""
+    root = str(Path(__file__).parents[2])
+    with contextlib.closing(GuardWorld(state_dir)) as world:
+        world.start()
+        world.supervisor.call("ticket", agent_id="kin", kind="process", control_level="managed", uid=os.geteuid() or 65534)
+        env = {**os.environ, "WATCHFLOOR_AGENT_ID": "kin", "WATCHFLOOR_INSTANCE": world.instance}
+        command = [sys.executable, "-c", CALLER, root, PRESS, str(world.state), str(world.run), world.instance]
+        if not with_guard:
+            world.kill_guard()
+        parent = world.popen(*command, env={**env, "PYTHONPATH": root}, stdout=subprocess.PIPE)
+        assert parent.stdout is not None
+        kill_id = parent.stdout.readline().decode().strip()
+        assert parent.stdout.readline() == b"lives\n" and parent.poll() is None
+        receipt = read_receipt(world.state / "guard", kill_id)
+        assert receipt is not None and parent.pid not in [s["pid"] for t in receipt.targets for s in t.evidence.get("left", [])]
+        assert f"pid {parent.pid}" not in str([t.evidence.get("strays") for t in receipt.targets])
+
+
+def test_an_agents_child_that_slipped_out_asks_in_vain(world: GuardWorld) -> None:
+    code = (
+        "import sys\nsys.path.insert(0, sys.argv[1])\nfrom pathlib import Path\nfrom console.killswitch.client import GuardClient\n"
+        "try: GuardClient(Path(sys.argv[2])).thaw('all')\nexcept Exception as e: print(type(e).__name__, flush=True)\n"
+    )
+    agent = world.agent(
+        "asks", sys.executable, "-c", code, str(Path(__file__).parents[2]), str(world.run / "guard.sock"), stdout=subprocess.PIPE
+    )
+    assert agent.stdout is not None and agent.stdout.readline() == b"Denied\n"
+    with pytest.raises(Denied), contextlib.closing(GuardClient(world.run / "guard.sock")) as client:
+        client.freeze(["asks"])
+        world.supervisor.thaw(["asks"])
+        world.supervisor.freeze(["asks"])  # the supervisor's own: an operator of guard.sock does not lift it
+        client.thaw(["asks"])
