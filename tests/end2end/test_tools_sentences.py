@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
@@ -11,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from console.domain.errors import ConsoleError
+from console.supervisor.oneshot import oneshot
 from tests.fakes.instance import Instance, until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,10 +40,14 @@ def it(state_dir: Path) -> Iterator[Instance]:
         yield instance
 
 
-def verb(it: Instance, *words: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "console", *words, "--state-dir", str(it.state_dir)]
-    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
-    return done.returncode, done.stdout + done.stderr
+def verb(it: Instance, what: str, *words: str) -> tuple[int, str]:
+    """What ``watchfloor WHAT WORDS`` hands over to, without another Python to start."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(said):
+            return oneshot(what, [*words, "--state-dir", str(it.state_dir)]), said.getvalue()
+    except ConsoleError as error:
+        return int(error.exit_code), str(error)
 
 
 def tries(it: Instance, session: str, **options: Any) -> dict[str, Any]:
@@ -104,6 +112,10 @@ def test_the_life_of_a_tool_in_a_managed_and_in_a_bubblewrap_agent(it: Instance)
     # The launch says what it came to.
     launched = it.api.launch(_body("c-managed"))
     assert any("older than one that was accepted" in note for note in launched.notes), launched.notes
+    # As a person types it.
+    command = [sys.executable, "-m", "console", "tools", "check", "c-wrapped", "--json", "--state-dir", str(it.state_dir)]
+    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 4 and "is not what was signed" in done.stderr
     # Another session's manifest is none here; and only the very bytes that were reviewed are signed.
     (tools.parent.parent / "c-wrapped" / "tools" / "manifest.json").write_bytes(old)
     assert "another session" in verb(it, "tools", "check", "c-wrapped")[1]
@@ -122,4 +134,8 @@ def _body(session: str) -> Any:
 def test_the_life_of_a_tool_in_a_container(engine_socket: Path, state_dir: Path) -> None:
     with Instance(state_dir, "--engine-socket", str(engine_socket)) as it:
         assert verb(it, "keys", "init")[0] == 0
-        check_life_of_a_tool(it, "c-boxed", sandbox="docker")
+        prepared(it, "c-boxed")
+        assert verb(it, "tools", "sign", "c-boxed", "--tool", "lister", "--reason", "lists files")[0] == 0
+        seen = tries(it, "c-boxed", sandbox="docker")
+        assert seen["said"] == "good\n" and seen["path"] == "/usr/local/bin:/usr/bin:/bin:/opt/watchfloor-tools"
+        assert "done" not in seen["tries"] and len(seen["tries"]) == 6

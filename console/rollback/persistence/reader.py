@@ -139,8 +139,8 @@ class _OneRoot:
         elif self._root.where is Where.HOME:
             self._rows(tree, (*HOME, *self._root.more))
         else:
-            top = [name for name, _ in self._names(tree, (), HOME[0])]
-            self._rows(tree, (p for p in _SESSION_HOME if fnmatch.filter(top, p.pattern.split("/")[0])))
+            top = {name for name, _ in self._names(tree, (), HOME[0])}
+            self._rows(tree, (p for p in _SESSION_HOME if _begins(p, top)))
             self._everywhere(tree)
 
     # --- places by their path from the root
@@ -341,6 +341,12 @@ def _fitting(path: Parts, inside_git: bool, is_folder: bool) -> Iterator[Place]:
 def _ends(path: Parts, pattern: str) -> bool:
     tail = pattern.split("/")
     return len(path) >= len(tail) and all(fnmatch.fnmatchcase(p, t) for p, t in zip(path[-len(tail) :], tail, strict=True))
+
+
+def _begins(place: Place, top: set[str]) -> bool:
+    """Whether anything at the top of a workspace can lead to this place."""
+    first = place.pattern.split("/")[0]
+    return first in top or ("*" in first and bool(fnmatch.filter(top, first)))
 
 
 def _is_wild(place: Place) -> bool:
