@@ -75,7 +75,10 @@ class SecondLook:
                 with contextlib.suppress(OSError):
                     held = Held(Entry(agent_id, "process", "managed", 0, str(folder), folder.stat().st_ino))
                     held.open()
-                    found.append(Aim(agent_id, held))
+                    if held.is_populated():
+                        found.append(Aim(agent_id, held))
+                    else:  # of one that ended, about to be removed
+                        held.close()
         kill.aims += found
         if not any(a.held is not None and a.held.is_populated() for a in kill.aims) and tree.agents.is_populated():
             place = Entry("unregistered", "process", "unknown", 0, str(tree.agents.path), tree.agents.inode)

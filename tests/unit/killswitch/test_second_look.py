@@ -11,11 +11,13 @@ import pytest
 from console.domain.kill import Outcome, StepName, StepStatus
 from console.killswitch import processes, reaper, second_look
 from console.killswitch.aims import Aim
+from console.killswitch.cgroups import Mount, Mounts
 from console.killswitch.engine_socket import Engine
 from console.killswitch.processes import Marked
 from console.killswitch.reaper import Field, Kill, Order
 from console.killswitch.registry import Entry, Held
 from tests.fakes.engine_stub import EngineStub
+from tests.fakes.guard_room import FolderTree, fill
 from tests.fakes.guard_world import until
 
 BOX = "ab" * 32
@@ -91,6 +93,22 @@ def test_a_stray_that_does_not_die_is_not_proven_until_it_does(monkeypatch: pyte
     owner.loose[0].send(9)
     until(lambda: not processes.is_alive(reaped[0]), "it is dead")
     assert kill.look_later() and kill.receipt().verified_zero and look_of(kill)[0] is StepStatus.OK
+
+
+def test_only_leaves_with_somebody_in_them_are_taken_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "find_marked", lambda *_: iter(()))
+    tree = FolderTree(tmp_path / "watchfloor-00c0ffee", Mounts(Mount(tmp_path, "/")))
+    fill(tree.agents.path, 1)
+    (tree.agents.path / "stubborn").write_text("1000000")
+    fill(tree.agents.path / "ended-00000000", 0)
+    fill(tree.agents.path / "crept-in-00000000", 1)
+    kill = run(Field("00c0ffee", Path("/nowhere"), tree, None, False, frozenset))
+    assert [t.agent_id for t in kill.receipt().targets] == ["crept-in"] and not kill.receipt().verified_zero
+    assert "nobody had registered" in look_of(kill)[1]
+    for aim in kill.aims:
+        assert aim.held is not None
+        aim.held.close()
+    tree.close()
 
 
 def test_processes_that_cannot_be_listed_leave_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
