@@ -199,6 +199,8 @@ class Aim:
             return "none"
         if held.entry.container_leaf:
             return "cgroup.kill on the container's cgroup; proof: populated 0"
+        if held.entry.leaf and held.closure is not None:
+            return "cgroup.kill on its leaf, and SIGKILL to whatever left it and was found by parent or session; no proof"
         if held.entry.leaf:
             return "cgroup.kill on its leaf; proof: populated 0"
         if held.entry.pid_namespace:

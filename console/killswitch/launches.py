@@ -36,6 +36,7 @@ class Launches:
     def __init__(self, guard: Guard, freezing: Freezing) -> None:
         self._guard = guard
         self._freezing = freezing
+        self._tell_best_effort()  # of those that a former guard left
 
     def _refuse_if_stopped(self) -> None:
         self._guard.latch.obey_disk()

@@ -28,6 +28,7 @@ CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x08000000, 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
 MNT_DETACH = 2
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 22, 24, 36, 38
+CAP_KILL = 1 << 5
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 LIMIT_NOTE = b"\n[watchfloor: the output limit is reached; the rest is not kept]\n"
@@ -76,7 +77,7 @@ def sandbox_init(spec: Spec, status: int, gate: int, output: int) -> NoReturn:
     wake = _sigchld_pipe()
     out_r, out_w = os.pipe()
     drop_bounding_set(spec)
-    wrapped = start_wrapped(spec, out_w) if spec["wrap"] else None
+    wrapped = start_wrapped(spec, out_r, out_w) if spec["wrap"] else None
     alone = not spec["pid_namespace"] and not wrapped  # in a PID namespace the kernel ends everybody with us
     asked = _sigterm_flag() if alone else []
     report(status, ready=True, child=wrapped.child if wrapped else 0)
@@ -84,7 +85,7 @@ def sandbox_init(spec: Spec, status: int, gate: int, output: int) -> NoReturn:
     os.close(gate)
     main_child = pass_gate(spec, wrapped, out_w, opened)
     os.close(out_w)
-    become_harmless(spec)
+    become_harmless(spec, may_kill=alone)
     code = follow(main_child, out_r, wake, output, int(spec["output_max"]), asked)
     if alone:
         end_strays()
@@ -317,13 +318,17 @@ def drop_bounding_set(spec: Spec) -> None:
                 break
 
 
-def become_harmless(spec: Spec) -> None:
-    """From here on the init only reaps, copies output and reports: no capability, and nobody may look into it."""
+def become_harmless(spec: Spec, *, may_kill: bool) -> None:
+    """From here on the init only reaps, copies output and reports: no capability, and nobody may look into it.
+
+    ``may_kill``: but for CAP_KILL, where it ends the strays of another uid itself.
+    """
     _redirect(os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC))
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     if spec["drop"]:
         header = struct.pack("Ii", 0x20080522, 0)  # capset(2): _LINUX_CAPABILITY_VERSION_3
-        _call(libc.capset(ctypes.c_char_p(header), ctypes.c_char_p(bytes(24))), "capset")
+        kept = CAP_KILL if may_kill else 0
+        _call(libc.capset(ctypes.c_char_p(header), ctypes.c_char_p(struct.pack("6I", kept, kept, 0, 0, 0, 0))), "capset")
 
 
 def _redirect(out: int) -> None:
@@ -357,8 +362,8 @@ class Wrapped:
                 os.kill(pid, signal.SIGKILL)  # both are our own descendants and not yet reaped
 
 
-def start_wrapped(spec: Spec, out_w: int) -> Wrapped:
-    """Starts bwrap up to its block-fd and learns the pid of its init."""
+def start_wrapped(spec: Spec, out_r: int, out_w: int) -> Wrapped:
+    """Starts bwrap up to its block-fd and learns the pid of its init. OSError with what it said when it makes no sandbox."""
     block_r, block_w = os.pipe()
     # Opened for both directions, so that bwrap never reads end-of-file there: end-of-file would open the gate.
     block = os.open(f"/proc/self/fd/{block_r}", os.O_RDWR | os.O_CLOEXEC)
@@ -374,7 +379,14 @@ def start_wrapped(spec: Spec, out_w: int) -> Wrapped:
         _become_wrapper(spec, out_w, [*words, "--", *spec["argv"]], passed)
     for fd in (block_r, info_w, *passed[:2], *passed[3:]):
         os.close(fd)
-    return Wrapped(pid, _child_pid(info_r), block_w)
+    try:
+        return Wrapped(pid, _child_pid(info_r), block_w)
+    except OSError as error:
+        os.set_blocking(out_r, False)
+        said = b""
+        with contextlib.suppress(OSError):
+            said = os.read(out_r, 300)
+        raise OSError(error.errno, f"{error.strerror}: {said.decode(errors='replace').strip()}") from error
 
 
 def _become_wrapper(spec: Spec, out_w: int, words: list[str], passed: list[int]) -> NoReturn:

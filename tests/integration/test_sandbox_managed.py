@@ -293,3 +293,49 @@ def test_a_door_that_is_a_folder_shows_a_new_socket(world: World, managed: Manag
     (folder / "new").rename(folder / "sock")
     assert managed.wait(prepared, WAIT_S) == 0
     managed.release(prepared)
+
+
+WALK_OUT = """
+import errno, json, os
+def enter(path):
+    try:
+        with open(path, "w") as file:
+            file.write("0")
+        return "done"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+places = [os.path.join(at, "cgroup.procs") for at, _, files in os.walk("/sys/fs/cgroup") if "cgroup.procs" in files]
+made = []
+for place in places:
+    try:
+        os.mkdir(os.path.join(os.path.dirname(place), "mine"))
+        made.append(place)
+    except OSError:
+        pass
+print(json.dumps({"places": len(places), "said": sorted({enter(place) for place in places}), "made": made, "uid": os.getuid()}))
+"""
+
+
+def test_without_namespaces_another_uid_still_cannot_write_itself_elsewhere(
+    world: World, managed: Managed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.sandbox.managed.may_unshare", lambda: False)
+    ticket = world.ticket("walker")
+    seen = answers(managed, world.python("walker", WALK_OUT), ticket)
+    assert seen["uid"] == UID and seen["places"] > 0, "it sees the cgroup tree, and owns none of it"
+    assert seen["said"] == ["EACCES"] and seen["made"] == []
+
+
+def test_without_namespaces_strays_end_with_the_first_process(world: World, managed: Managed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("console.sandbox.managed.may_unshare", lambda: False)
+    word = "61.4242"
+    code, _, prepared = run(managed, world.spec("left", "/bin/sh", "-c", f"setsid sleep {word} & setsid sleep {word} & exit 5"), Ticket(""))
+    assert code == 5 and any("best effort" in note for note in prepared.notes)
+    assert not [p for p in Path("/proc").iterdir() if p.name.isdigit() and word.encode() in _command_line(p)]
+
+
+def _command_line(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
