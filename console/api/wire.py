@@ -24,6 +24,7 @@ from console.domain.errors import (
     TimedOut,
     TokenRefused,
     TooLarge,
+    TooMany,
     Unavailable,
     Unreachable,
     UsageProblem,
@@ -39,7 +40,20 @@ SILENCE_S = 60.0
 """A stream of events this long without even a heartbeat counts as broken."""
 _KINDS: dict[int, type[ConsoleError]] = {
     kind.http_status: kind
-    for kind in (UsageProblem, TooLarge, NotFound, Denied, TokenRefused, Conflict, Killed, TimedOut, Unreachable, Unavailable, NotRecorded)
+    for kind in (
+        UsageProblem,
+        TooLarge,
+        NotFound,
+        Denied,
+        TokenRefused,
+        Conflict,
+        Killed,
+        TimedOut,
+        Unreachable,
+        Unavailable,
+        NotRecorded,
+        TooMany,
+    )
 }
 _KINDS[422] = UsageProblem
 _KINDS[405] = NotFound

@@ -33,6 +33,8 @@ class Places:
     """8 hexadecimal characters; part of every cgroup, container, network and keyring entry."""
     is_default: bool
     """False with --state-dir or the variable: discovery is confined and observed agents are never signalled."""
+    shared_workspaces: Path | None = None
+    """A folder of workspaces that several supervisors share (``workspaces.root``); None: the instance's own."""
 
     @property
     def operator_sock(self) -> Path:
@@ -69,7 +71,13 @@ class Places:
 
     @property
     def workspaces_dir(self) -> Path:
-        return self.state_dir / "workspaces"
+        return self.shared_workspaces or self.state_dir / "workspaces"
+
+    @property
+    def hidden(self) -> tuple[Path, ...]:
+        """What no agent sees of it: everything but what is bound back into its sandbox."""
+        shared = (self.shared_workspaces,) if self.shared_workspaces is not None else ()
+        return (self.state_dir, self.run_dir, self.passphrase_file.parent, *shared)
 
     @property
     def egress_dir(self) -> Path:

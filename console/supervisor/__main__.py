@@ -11,6 +11,7 @@ import resource
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,8 @@ def serve(given: argparse.Namespace) -> int:
         raise ConsoleError("This process runs inside an agent's cgroup: a supervisor does not start there.", "Start it outside any agent.")
     move_home(places.instance_id)
     options = _options(places, given)
+    if options.workspaces.root:
+        places = replace(places, shared_workspaces=Path(options.workspaces.root).absolute())
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # every agent has a socket, a pidfd and a gate here
     with suppress(OSError):  # the last to be taken when memory runs out; its agents and Envoy set their own

@@ -178,7 +178,9 @@ def _view(found: Backtest, days: int, more: bool) -> r.BacktestView:
     elif not found.changed:
         words = f"none of {found.judged} requests of the last {days} days would have been decided differently"
     else:
-        words = f"of {found.judged} requests of the last {days} days, {allowed} more would have passed and {blocked} would have been blocked"
+        words = (
+            f"of {found.judged} requests of the last {days} days, {allowed} more would have passed and {blocked} would have been blocked"
+        )
     return r.BacktestView(
         days=days,
         judged=found.judged,

@@ -11,13 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from console.audit.database import Damaged
-from console.audit.log import AuditLog
-from console.audit.segments import set_aside
 from console.credentials.keyring_store import Store
 from console.credentials.plan import FILE as PLAN_FILE
 from console.credentials.tokens import Tokens
-from console.domain.agent import AgentId
+from console.domain.agent import AgentId, LaunchRequest
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.ladder import Reach, Rung, Scope
@@ -26,13 +23,13 @@ from console.egress.service import Egress
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState, SpawnLimits
 from console.killswitch.client import GuardClient
-from console.ledger.store import Ledger
 from console.rollback.store import RollbackStore
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
 from console.supervisor.adapters import sandboxes_of, sources_of
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.asgi import App, Door
+from console.supervisor.books import open_audit, open_ledger, start_killed
 from console.supervisor.contexts import Contexts
 from console.supervisor.core import Core
 from console.supervisor.desk import Desk
@@ -73,9 +70,12 @@ class Supervisor:
         spawn = SpawnLimits(max_depth=options.spawn.max_depth, max_children=options.spawn.max_children)
         self.core = Core(Engine(EngineState(spawn=spawn)))
         self.ledger_lost = not places.ledger_db.exists() and places.audit_db.exists()
-        self.ledger = Ledger(places.ledger_db)
+        self.ledger, ledger_aside = open_ledger(places.ledger_db)
+        self.ledger_lost |= ledger_aside is not None
         self.guard_pid = ensure_guard(places, options)
-        self.audit, self.set_aside = _open_audit(places)
+        if ledger_aside is not None:
+            start_killed(places, "the ledger is damaged")
+        self.audit, self.set_aside = open_audit(places)
         self.parts = self._parts()
         self.doors = AgentDoors(
             places,
@@ -90,6 +90,7 @@ class Supervisor:
         self.network = NetworkDesk(self.parts, self.ledger.allowlist())
         self.runner = Runner(self.parts, self.launcher, self.stop, self.network)
         self.core.run = self.runner.run
+        self.core.before_launch = self._fits
         self.follower = Follower(self.parts, self.stop)
         self.launcher.look_at_guard = self.follower.look_at_guard
         self.desk = Desk(self.parts, self.launcher, self.stop, self.network, self.follower)
@@ -214,6 +215,11 @@ class Supervisor:
         routes = OperatorRoutes(self.desk, SecretRoutes(self.parts, self.doors, self.stop).routes())
         return hidden(watched(routes.app(), lambda token: tokens.accepts(token, "operator")), redactor)
 
+    def _fits(self, request: LaunchRequest) -> None:
+        if self.parts.contexts is not None:
+            parent = self.core.state.agents.get(request.parent_id) if request.parent_id else None
+            self.parts.contexts.check(request.context_id or (parent.context_id if parent else ""))
+
     async def _freeze_session(self, context_id: str, why: str) -> None:
         """An operator thaws it, once there is room."""
         with suppress(NotFound, Conflict):  # nobody works in it
@@ -293,19 +299,6 @@ class Supervisor:
         self.ledger.close()
         with suppress(ConsoleError):
             self.parts.guard.call("heartbeat", planned_restart_s=120)
-
-
-def _open_audit(places: Places) -> tuple[AuditLog, Path | None]:
-    """The log; a damaged one is set aside whole, a new segment begins, and the instance starts killed (THREATS.md, fault 11)."""
-    try:
-        return AuditLog(places.audit_db), None
-    except Damaged as error:
-        log.error("the audit log is damaged: %s", error)
-        aside = set_aside(places.audit_db)
-        guard = GuardClient(places.guard_supervisor_sock)
-        guard.press("all", "the audit log is damaged", "supervisor", timeout_s=10)
-        guard.close()
-        return AuditLog(places.audit_db), aside
 
 
 def _path(text: str) -> Path | None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,15 +68,18 @@ class Contexts:
 
     # --- agents come and go
 
-    def begin(self, agent: Agent) -> None:
-        """Before an agent's workspace is opened. Raises TooMany when nothing fits any more, Conflict while it is being deleted."""
+    def check(self, context_id: str) -> None:
+        """Raises TooMany when nothing fits any more, by the last measurement. Never blocks."""
         if self.room.is_full:
             raise TooMany(
-                f"Workspaces hold {self.room.used / GIB:.1f} GiB, all that they may.",
-                "End sessions, delete their workspaces, or raise the bound.",
+                f"Workspaces hold {size(self.room.used)}, all that they may.", "End sessions, delete their workspaces, or raise the bound."
             )
-        if agent.context_id in self.over:
-            raise TooMany(f"Session {agent.context_id}: {self.over[agent.context_id]}.", "Make room in it, or start another session.")
+        if context_id in self.over:
+            raise TooMany(f"Session {context_id}: {self.over[context_id]}.", "Make room in it, or start another session.")
+
+    def begin(self, agent: Agent) -> None:
+        """Before an agent's workspace is opened. Raises as ``check``, and Conflict while it is being deleted."""
+        self.check(agent.context_id)
         lock = use(self.root, agent.context_id)
         try:
             self._ledger.use_context(agent.context_id, agent.name, self._clock(), is_stateless(agent))
@@ -135,7 +138,7 @@ class Contexts:
                 self._note(row, found.bytes)
             bound = self.options.session_max_gib * GIB
             if bound and found.bytes > bound:
-                over[context_id] = f"its workspace holds {found.bytes / GIB:.2f} GiB of {self.options.session_max_gib:g}"
+                over[context_id] = f"its workspace holds {size(found.bytes)}, and may hold {size(int(bound))}"
         self.over = over
         self._grow(used, complete)
 
@@ -166,9 +169,9 @@ class Contexts:
         growth = grown(used, self.room.capacity, maximum)
         if growth.grew:
             self._ledger.kv_set(_CAPACITY, str(growth.capacity))
-            self._notice(f"workspaces hold {used / GIB:.1f} GiB: their capacity is {growth.capacity / GIB:g} GiB now")
+            self._notice(f"workspaces hold {size(used)}: their capacity is {size(growth.capacity)} now")
         if growth.is_full and not self.room.is_full:
-            self._notice(f"workspaces hold {used / GIB:.1f} of {maximum / GIB:g} GiB: nothing is started any more")
+            self._notice(f"workspaces hold {size(used)} of {size(maximum)}: nothing is started any more")
         self.room = Room(used, growth.capacity, maximum, complete, growth.is_full)
 
     # --- deleting
@@ -261,15 +264,15 @@ class Contexts:
 
     # --- for ever
 
-    async def keep(self, freeze: Callable[[list[str], str], Any]) -> None:
-        """Measures every ``measure_s``, deletes every ``sweep_s``. ``freeze``: agents of sessions beyond their bound. Ends by cancel."""
+    async def keep(self, freeze: Callable[[str, str], Awaitable[None]]) -> None:
+        """Measures every ``measure_s``, deletes every ``sweep_s``; ``freeze`` is told each session beyond its bound, and why. For ever."""
         tidied, frozen = time.monotonic() - self.options.sweep_s + 5.0, set[str]()
         while True:
             try:
                 await asyncio.to_thread(self.look)
                 for context_id in self.over.keys() - frozen:
-                    agents = [a.agent_id for a in self._state().agents.values() if a.context_id == context_id and a.state.is_live]
-                    await freeze([str(a) for a in agents], f"{context_id}: {self.over[context_id]}")
+                    self._notice(f"session {context_id} is frozen: {self.over[context_id]}")
+                    await freeze(context_id, self.over[context_id])
                 frozen = set(self.over)
                 if time.monotonic() - tidied >= self.options.sweep_s:
                     tidied = time.monotonic()
@@ -284,6 +287,11 @@ class Contexts:
         for lock in self._locks.values():
             lock.close()
         self._locks.clear()
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / (1 << 20):.1f} MiB"
 
 
 def is_stateless(agent: Agent) -> bool:

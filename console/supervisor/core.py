@@ -32,6 +32,8 @@ class Core:
     meters: Meters = field(default_factory=Meters)
     loop: asyncio.AbstractEventLoop | None = None
     run: Callable[[c.Command], None] | None = None
+    before_launch: Callable[[LaunchRequest], None] = lambda _request: None
+    """May refuse a launch before the engine hears of it (a full disk); attached by compose."""
     dirty: set[AgentId] = field(default_factory=set)
     launches: dict[AgentId, asyncio.Future[None]] = field(default_factory=dict)
     switching: dict[AgentId, asyncio.Task[None]] = field(default_factory=dict)
@@ -80,6 +82,7 @@ class Core:
     async def ask_launch(self, request: LaunchRequest, by: str) -> AgentId:
         """Asks the engine and waits until the agent runs; raises what it was refused with."""
         request.check()
+        self.before_launch(request)
         agent_id = AgentId(f"a-{secrets.token_hex(4)}")
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.launches[agent_id] = future

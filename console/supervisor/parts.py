@@ -15,6 +15,7 @@ from console.sandbox.interface import Sandbox
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.interface import Source
+from console.supervisor.contexts import Contexts
 from console.supervisor.core import Core
 from console.supervisor.gates import Trespasses
 from console.supervisor.hunt import Hunt
@@ -46,6 +47,8 @@ class Parts:
     trespasses: Trespasses
     hunt: Hunt | None = None
     """Baselines and looks for what could bring an agent back."""
+    contexts: Contexts | None = None
+    """Sessions' workspaces over their life."""
     witness: Witness = field(default_factory=Witness)
     notices: list[str] = field(default_factory=list)
     envoy_starting: bool = False

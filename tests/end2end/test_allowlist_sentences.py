@@ -132,7 +132,7 @@ def test_a_file_goes_out_and_comes_back_reviewed(terminal: Terminal, tmp_path: P
         "c.example.com",
         "b.example.com",
     ]
-    file.write_text(text + "  - host: 1.2.3.4\n    reason: r\n    owner: o\n")
+    file.write_text(text + "- host: 1.2.3.4\n  reason: r\n  owner: o\n")
     bad = terminal("allowlist", "import", str(file), "--reason", "x")
     assert bad.code == 2 and "Entry 3 (1.2.3.4)" in bad.err
     assert len(terminal("allowlist", "list", "--json").json["entries"]) == 3  # nothing lost

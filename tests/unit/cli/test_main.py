@@ -69,6 +69,7 @@ def test_without_a_supervisor_every_other_verb_says_how_to_start_one(watchfloor:
         ("freeze", "a"),
         ("rearm", "--reason", "r"),
         ("allowlist", "list"),
+        ("contexts", "list"),
         ("rollback", "list"),
         ("receipt", "list"),
     ):

@@ -210,15 +210,15 @@ def test_a_session_beyond_its_own_bound_takes_no_more_agents(world: World) -> No
 async def test_it_keeps_looking_and_freezes_what_is_beyond_its_bound(world: World) -> None:
     it = world.contexts(session_max_gib=1 * MIB, measure_s=0.2, sweep_s=0.2)
     world.start(it, "a1", size=2_000_000)
-    frozen: list[tuple[list[str], str]] = []
+    frozen: list[str] = []
 
-    async def freeze(agents: list[str], why: str) -> None:
-        frozen.append((agents, why))
+    async def freeze(context_id: str, why: str) -> None:
+        frozen.append(f"{context_id}: {why}")
 
     task = asyncio.create_task(it.keep(freeze))
     await asyncio.sleep(0.9)
     task.cancel()
-    assert [agents for agents, _ in frozen] == [["a1"]]  # once, not at every look
+    assert len(frozen) == 1 and "c1: its workspace holds" in frozen[0]  # once, not at every look
     it.close()
 
 
