@@ -19,6 +19,7 @@ from console.killswitch.client import GuardClient
 from console.killswitch.durable import read_sealed
 from console.killswitch.processes import is_alive
 from console.settings.places import find_places
+from console.supervisor.signing import keys, release
 from console.supervisor.watch import watch
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.strict_gcs import StrictGcs
@@ -49,13 +50,9 @@ def it(gcs: StrictGcs, state_dir: Path) -> Iterator[Instance]:
         "60",
     )
     with Instance(state_dir, *options) as made:
-        assert oneshot(made, "keys", "init").returncode == 0
+        keys(made.places, Namespace(action="init", fleet=None, quorum=1, json=True))
         until(lambda: not made.api.status().soft_stop, 30, "the soft stop lifts by itself")
         yield made
-
-
-def oneshot(it: Instance, *words: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command(it, *words), cwd=ROOT, capture_output=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
 
 
 def command(it: Instance, *words: str) -> list[str]:
@@ -85,6 +82,7 @@ def test_a_kill_in_the_bucket_stops_a_host_whose_supervisor_and_guard_died_and_i
     pid = it.agent(it.launch("sleep", "300")).pid
     assert pid is not None
     it.stop(signal.SIGKILL)
+    backup = {name: (it.state_dir / name).read_bytes() for name in ("ledger.db", "remote-state.json")}
     code, seen = once()
     assert code == 0 and seen["poll"]["mode"] == "armed"
     with gcs.failing("503"):
@@ -112,6 +110,17 @@ def test_a_kill_in_the_bucket_stops_a_host_whose_supervisor_and_guard_died_and_i
     until(lambda: it.api.receipt(switch.kill_id).complete, 30, "the supervisor finishes the receipt")
     assert answer_of(gcs, generation) == answer and not [n for n in it.api.status().notices if "not written to the bucket" in n]
 
+    it.stop(signal.SIGKILL)
+    kill_guard(it)
+    for name, body in backup.items():
+        (it.state_dir / name).write_bytes(body)
+    for more in it.state_dir.glob("ledger.db-*"):
+        more.unlink()
+    it.start()
+    assert it.api.fleet().killed, "a ledger and a state from before the kill bring nothing back"
+    until(lambda: it.api.kill_switch().remote_latched, 20, "and the order is read again")
+    assert not [a for a in it.api.fleet().agents if a.state in ("running", "starting", "frozen")]
+
 
 def kill_guard(it: Instance) -> None:
     """Our own guard, named by its own answer."""
@@ -129,10 +138,9 @@ def test_it_goes_on_polling_sees_the_release_lifts_nothing_and_gives_way_to_a_su
     try:
         assert watcher.stdout is not None and watcher.stderr is not None
         order = next(line["order"] for line in map(json.loads, watcher.stdout) if line["event"] == "receipt" and line["written"])
-        second = oneshot(it, "watch", "--once")
-        assert second.returncode == 1 and b"Another process polls" in second.stderr
-        released = oneshot(it, "release", "--reason", "over", "--order", order)
-        assert released.returncode == 0, released
+        with pytest.raises(Conflict, match="Another process polls"):
+            watch(it.places, Namespace(once=True, standby=False, json=True))
+        assert release(it.places, Namespace(reason="over", review=False, order=order, key=[], yes=True, json=True)) == 0
         line = next(line for line in map(json.loads, watcher.stdout) if line["event"] == "released")
         assert line["orders"] == [order] and "stays killed" in line["note"]
         client = GuardClient(it.places.guard_sock)
