@@ -1,0 +1,71 @@
+"""Opens what is kept. A damaged audit log or ledger is set aside whole, a new one begins, and the instance starts killed (fault 11)."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from console.audit.database import Damaged
+from console.audit.log import AuditLog
+from console.audit.segments import set_aside
+from console.audit.verify import verify_file
+from console.domain.errors import Conflict, ConsoleError
+from console.killswitch.client import GuardClient
+from console.ledger.store import Ledger
+from console.settings.places import Places
+
+log = logging.getLogger(__name__)
+_DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
+
+
+def open_audit(places: Places) -> tuple[AuditLog, Path | None]:
+    """The log, and where a damaged one was put. The whole chain is verified first: a record changed long ago counts as well."""
+    if places.audit_db.exists():
+        verdict = verify_file(places.audit_db)
+        if not verdict.whole and verdict.first_bad is not None:
+            return _begin_anew(places, verdict.why)
+    try:
+        return AuditLog(places.audit_db), None
+    except Damaged as error:
+        return _begin_anew(places, str(error))
+
+
+def _begin_anew(places: Places, why: str) -> tuple[AuditLog, Path]:
+    log.error("the audit log is damaged: %s", why)
+    aside = set_aside(places.audit_db)
+    start_killed(places, "the audit log is damaged")
+    return AuditLog(places.audit_db), aside
+
+
+def open_ledger(path: Path) -> tuple[Ledger, Path | None]:
+    """The ledger, and where a damaged one was put. A disk that refuses, or a newer version's ledger, stays an error."""
+    try:
+        return Ledger(path), None
+    except Conflict:
+        raise
+    except ConsoleError as error:
+        if not is_damaged(path):
+            raise
+        log.error("the ledger is damaged: %s", error)
+        aside = set_aside(path)
+        return Ledger(path), aside
+
+
+def is_damaged(path: Path) -> bool:
+    """Whether SQLite says that this is no database, or not a whole one."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok")
+    except sqlite3.DatabaseError as error:
+        return getattr(error, "sqlite_errorname", "") in _DAMAGED
+
+
+def start_killed(places: Places, why: str) -> None:
+    """Everything is pressed before anything is restored. ConsoleError when no guard answers: then nothing starts."""
+    guard = GuardClient(places.guard_supervisor_sock)
+    try:
+        guard.press("all", why, "supervisor", timeout_s=10)
+    finally:
+        guard.close()

@@ -1,0 +1,52 @@
+"""Damaged books are told from a disk that refuses."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from console.domain.errors import ConsoleError
+from console.supervisor.books import is_damaged, open_ledger
+
+
+def test_a_good_ledger_is_opened_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    for _ in range(2):
+        ledger, aside = open_ledger(path)
+        ledger.close()
+        assert aside is None and not is_damaged(path)
+
+
+@pytest.mark.parametrize("damage", [bytes(100), b"not a database at all"])
+def test_a_damaged_one_is_kept_beside_and_a_new_one_begins(tmp_path: Path, damage: bytes) -> None:
+    path = tmp_path / "ledger.db"
+    ledger, _ = open_ledger(path)
+    ledger.close()
+    path.write_bytes(damage + path.read_bytes()[len(damage) :])
+    assert is_damaged(path)
+    ledger, aside = open_ledger(path)
+    assert ledger.agents() == [] and aside is not None and aside.read_bytes().startswith(damage)
+    ledger.close()
+
+
+def test_a_folder_that_cannot_be_written_is_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.mkdir()
+    with pytest.raises(ConsoleError):
+        open_ledger(path)
+    assert path.is_dir() and not is_damaged(path)
+
+
+def test_a_newer_versions_ledger_is_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    ledger, _ = open_ledger(path)
+    ledger.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO schema_version SELECT 999, what, applied_at FROM schema_version LIMIT 1")
+        connection.commit()
+    with pytest.raises(ConsoleError, match="999"):
+        open_ledger(path)
+    assert not is_damaged(path)
