@@ -70,9 +70,10 @@ def test_panic_kills_everything_and_the_kernel_agrees(terminal: Terminal) -> Non
     # The receipt can be read again.
     assert terminal("receipt", "show", receipt["kill_id"], "--json").json["verified_zero"] is True
     assert receipt["kill_id"] in terminal("receipt", "list").out
-    # The way back takes a reason and restores nothing.
+    # The way back takes a reason and a person, and restores nothing.
     assert terminal("rearm").code == 2
-    assert terminal("rearm", "--reason", "over").code == 0
+    assert terminal("rearm", "--reason", "over").code == 4
+    assert terminal.person("rearm", "--reason", "over", answers=[("Type the id", receipt["kill_id"])]).code == 0
     assert terminal("fleet", "--json").json["killed"] is False
     assert terminal.processes() == []
     assert terminal("run", "--wait", "--", "true").code == 0

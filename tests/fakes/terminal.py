@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import pty
+import select
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -36,6 +40,7 @@ class Terminal:
             "DOCKER_HOST": f"unix://{self.engine}",
             "PYTHONPATH": str(ROOT),
             "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
+            "XDG_CONFIG_HOME": tempfile.mkdtemp(prefix="wc-"),
         }
         self.supervisors: set[int] = set()
         self.guards: set[int] = set()
@@ -55,6 +60,36 @@ class Terminal:
         )
         self.look()
         return Said(done.returncode, done.stdout, done.stderr)
+
+    def person(self, *argv: str, answers: Sequence[tuple[str, str]] = (), timeout_s: float = PATIENCE_S) -> Said:
+        """The same at a real terminal: each prompt is awaited, then answered. Everything that was shown is in ``out``."""
+        ours, theirs = pty.openpty()
+        command = ["setsid", "--ctty", "--wait", sys.executable, "-m", "console", *argv]
+        child = subprocess.Popen(
+            command, env=self.environment | {"COLUMNS": "200"}, cwd=self.places.state_dir, stdin=theirs, stdout=theirs, stderr=theirs
+        )
+        os.close(theirs)
+        shown, rest, deadline = "", list(answers), time.monotonic() + timeout_s
+        try:
+            while time.monotonic() < deadline:
+                if select.select([ours], [], [], 0.1)[0]:
+                    try:
+                        piece = os.read(ours, 65536)
+                    except OSError:  # EIO: nobody holds the other end any more
+                        break
+                    shown += piece.decode(errors="replace")
+                if rest and shown.rpartition("\x00")[2].count(rest[0][0]):
+                    os.write(ours, rest.pop(0)[1].encode() + b"\n")
+                    shown += "\x00"
+            code = child.wait(10)
+        finally:
+            os.close(ours)
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+        self.look()
+        assert not rest, f"never asked: {rest}; shown: {shown}"
+        return Said(code, shown.replace("\r\n", "\n").replace("\x00", ""), "")
 
     def started(self, *argv: str) -> subprocess.Popen[bytes]:
         """A verb that goes on; the caller ends it."""
@@ -108,6 +143,7 @@ class Terminal:
         left += demo_witness.remove_cgroups(instance)
         for child in self._served:
             child.communicate(timeout=30)
+        shutil.rmtree(self.environment["XDG_CONFIG_HOME"], ignore_errors=True)
         return [words for words in left if words]
 
 
