@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from console.domain import command as c
 from console.domain import event as e
@@ -13,14 +13,20 @@ from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode
 from console.sandbox.cut import cut_container, interfaces, join_container
-from console.sandbox.interface import Prepared
+from console.sandbox.interface import Prepared, Sandbox
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
 
-if TYPE_CHECKING:
-    from console.supervisor.launch import Running
-
 SHARED = "it shares the host's network: restarting it in a sandbox would be needed"
+
+
+@dataclass(slots=True)
+class Running:
+    """What we hold of a launched agent."""
+
+    sandbox: Sandbox
+    prepared: Prepared
+    pidfd: int | None = None
 
 
 class Cutter:

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +23,13 @@ from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Prepared, Sa
 from console.sandbox.workspace import open_workspace
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.core import now
-from console.supervisor.cutting import Cutter
+from console.supervisor.cutting import Cutter, Running
 from console.supervisor.parts import Parts
 from console.supervisor.tool_offers import offer_tools, withdraw_tools
 
 log = logging.getLogger(__name__)
 PORTAL = "http://127.0.0.1:3128"
 TOYS_IN_BOX = "/opt/watchfloor-toys"
-
-
-@dataclass(slots=True)
-class Running:
-    """What we hold of a launched agent."""
-
-    sandbox: Sandbox
-    prepared: Prepared
-    pidfd: int | None = None
 
 
 def _toys(sandbox: SandboxKind, toys: Path) -> tuple[tuple[Path, str], ...]:
