@@ -268,6 +268,7 @@ def kill_switch(now: float = NOW) -> KillSwitchView:
         state="armed",
         killed=False,
         worst_s=2.4,
+        passphrase="not_set",
         paths=[
             PathView(
                 name="local",

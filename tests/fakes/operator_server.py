@@ -23,8 +23,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from console.api import messages as m
+from console.api import rearm_messages as rm
 from console.domain.kill import Receipt
 from console.settings.places import Places, find_places, make_run_dir
+from console.supervisor.rearm import killed_view
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.guard_socket import FakeGuard
 from tests.fakes.pages_routes import FakeRooms
@@ -67,6 +69,7 @@ class FakeSupervisor:
         self.kept: list[tuple[int, str, str]] = []
         self.listeners: set[asyncio.Queue[tuple[int, str, str]]] = set()
         self.refuse_rearm = ""
+        self.passphrase = ""
         self.rooms = FakeRooms(self.tell, time.time())
         """Network, rollback and audit."""
         self.extra_routes: list[Route] = self.rooms.routes()
@@ -106,9 +109,12 @@ class FakeSupervisor:
             ("GET", "/api/fleet", self._fleet),
             ("GET", "/api/agents/{id}", self._agent),
             ("POST", "/api/agents", self._launch),
-            ("POST", "/api/agents/{id}/{verb}", self._act),
             ("GET", "/api/kill-switch", self._switch),
+            ("GET", "/api/kill-switch/rearm", self._rearm_view),
+            ("POST", "/api/passphrase", self._passphrase),
+            ("POST", "/api/agents/{id}/again", self._again),
             ("POST", "/api/kill-switch", self._rearm),
+            ("POST", "/api/agents/{id}/{verb}", self._act),
             ("GET", "/api/receipts", self._receipts),
             ("GET", "/api/receipts/{id}", self._receipt),
             ("GET", "/api/events", self._events),
@@ -157,12 +163,38 @@ class FakeSupervisor:
         self.log.append((body.action, body.kill_id, body.model_dump()))
         if self.refuse_rearm:
             return refuse(409, self.refuse_rearm, "Release it first: watchfloor release")
+        proof = body.proof or rm.RearmProof()
+        if self.switch.passphrase == "set" and proof.passphrase != self.passphrase:
+            return refuse(403, "That is not the passphrase (wrong attempt 1).", "Try again in 1 s")
         if body.kill_id != self.switch.kill_id:
             return refuse(409, f"{body.kill_id!r} is not the latched kill.", "Type the id the banner shows.")
         self.guard.latched, self.guard.kill = False, None
         self.switch = self.switch.model_copy(update={"state": "armed", "killed": False, "kill_id": ""})
         self.tell("kill", {"state": "armed"})
         return say(self.switch)
+
+    async def _rearm_view(self, request: Request) -> Response:
+        kill_id, made = self.switch.kill_id, self.receipts.get(self.switch.kill_id)
+        kills = [killed_view(kill_id, made)] if self.switch.killed else []
+        ids = [kill_id] if self.switch.killed else []
+        ran = [rm.AgainView(id=t.agent_id, name=self.agents[t.agent_id].name, state="killed") for t in (made.targets if made else ())[:3]]
+        state = self.switch.passphrase
+        return say(
+            rm.RearmView(killed=self.switch.killed, generation=1, kill_ids=ids, kills=kills, passphrase=state, was_running=ran)  # type: ignore[arg-type]
+        )
+
+    async def _passphrase(self, request: Request) -> Response:
+        body = rm.PassphraseBody.model_validate_json(await request.body())
+        self.log.append(("passphrase", body.action, {}))
+        if self.switch.passphrase == "set" and body.old != self.passphrase:
+            return refuse(403, "That is not the passphrase (wrong attempt 1).", "Try again in 1 s")
+        self.passphrase = body.new
+        self.switch = self.switch.model_copy(update={"passphrase": "set"})
+        return say(rm.PassphraseView(passphrase="set"))
+
+    async def _again(self, request: Request) -> Response:
+        self.log.append(("again", request.path_params["id"], {}))
+        return say(m.LaunchedView(id="new-1", control_level="managed", network_mode="PROXIED", network_enforced=True))
 
     async def _receipts(self, request: Request) -> Response:
         return say(m.ReceiptsView(receipts=self.switch.receipts))

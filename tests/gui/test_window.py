@@ -7,13 +7,14 @@ from collections.abc import Callable
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from console.gui import app as console_app
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.fleet.stop import StopDialog
-from console.gui.pages.kill_switch.rearm import RearmDialog
+from console.gui.pages.kill_switch.passphrase import PassphraseDialog
+from console.gui.pages.kill_switch.rearm import AgainDialog, RearmDialog
 from console.gui.theme.tokens import ink
 from console.gui.widgets.safe_text import safe_text
 from console.gui.window.main import Window
@@ -273,6 +274,49 @@ def test_rearm_needs_a_reason_and_the_id_and_shows_refusals(make_house: Make, op
     asked.main.click()
     qtbot.waitUntil(lambda: not window.switch.is_killed, timeout=8000)
     qtbot.waitUntil(lambda: not window.banner.isVisible(), timeout=5000)
+
+
+def test_with_a_passphrase_set_the_dialog_takes_it_unseen_and_offers_each_agent_alone(
+    make_house: Make, open_window: Open, qtbot: QtBot
+) -> None:
+    house = make_house()
+    window = open_window("kill-switch")
+    window.do("switch.passphrase")
+    setting = dialog(window, PassphraseDialog, qtbot)
+    assert isinstance(setting, PassphraseDialog) and not setting.old.isVisible()
+    for field, words in ((setting.new, "correct horse"), (setting.again, "correct hors")):
+        field.setText(words)
+    assert not setting.main.isEnabled() and setting.new.echoMode() is QLineEdit.EchoMode.NoEcho
+    setting.again.setText("correct horse")
+    setting.main.click()
+    assert not setting.new.text() and not setting.again.text(), "no field keeps it"
+    qtbot.waitUntil(lambda: window.switch.view is not None and window.switch.view.passphrase == "set", timeout=8000)
+    house.on_loop(house.guard.press_now)
+    qtbot.waitUntil(lambda: window.switch.receipt is not None and window.switch.receipt.complete, timeout=10_000)
+    window.do("receipt.rearm")
+    asked = dialog(window, RearmDialog, qtbot)
+    assert isinstance(asked, RearmDialog)
+    assert asked.passphrase.isVisible() and not asked.typed.isVisible() and not asked.weak.isVisible()
+    assert asked.passphrase.echoMode() is QLineEdit.EchoMode.NoEcho
+    qtbot.waitUntil(lambda: "zero proven" in asked.killed.text(), timeout=5000)
+    asked.reason.setText("checked")
+    assert not asked.main.isEnabled()
+    asked.passphrase.setText("something else")
+    asked.main.click()
+    assert not asked.passphrase.text()
+    qtbot.waitUntil(asked.problem.isVisible, timeout=5000)
+    assert "not the passphrase" in asked.problem.text() and window.switch.is_killed and not asked.main.isEnabled()
+    asked.passphrase.setText("correct horse")
+    asked.main.click()
+    again = dialog(window, AgainDialog, qtbot)
+    assert isinstance(again, AgainDialog) and len(again.buttons) == 3
+    first = next(iter(again.buttons))
+    assert not [entry for entry in house.supervisor.log if entry[0] in ("again", "launch")], "nothing starts by itself"
+    again.buttons[first].click()
+    qtbot.waitUntil(lambda: again.states[first].text() == "runs as new-1", timeout=5000)
+    assert [entry[:2] for entry in house.supervisor.log if entry[0] == "again"] == [("again", first)]
+    again.accept()
+    assert "correct horse" not in str(window.notices)
 
 
 def test_an_instance_that_appears_later_is_found(tmp_path: object, qtbot: QtBot, places: Places, make_house: Make) -> None:

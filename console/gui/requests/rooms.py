@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from console.api import messages as m
+from console.api import rearm_messages as rm
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, receipt_from_json
 from console.gui.link.http import Link, segment
@@ -28,6 +29,10 @@ class FleetRequests:
 
     def launch(self, body: m.LaunchBody) -> Pending[m.LaunchedView]:
         return self._link.send("POST", "/api/agents", m.LaunchedView, body, timeout_s=LAUNCH_S)
+
+    def again(self, agent_id: str) -> Pending[m.LaunchedView]:
+        """The same command once more, after a rearm."""
+        return self._link.send("POST", f"/api/agents/{segment(agent_id)}/again", m.LaunchedView, timeout_s=LAUNCH_S)
 
     def output(self, agent_id: str, offset: int = 0) -> Pending[m.OutputView]:
         return self._link.get(f"/api/agents/{segment(agent_id)}/output", m.OutputView, offset=offset)
@@ -60,9 +65,16 @@ class SwitchRequests:
     def look(self) -> Pending[m.KillSwitchView]:
         return self._link.get("/api/kill-switch", m.KillSwitchView)
 
-    def rearm(self, reason: str, kill_id: str) -> Pending[m.KillSwitchView]:
-        """Refused, with why, unless the typed kill id is the latched one and nothing remote is latched."""
-        body = m.KillSwitchBody(action="rearm", reason=reason, kill_id=kill_id)
+    def rearm_view(self) -> Pending[rm.RearmView]:
+        """What a rearm would release, what it takes, who was running."""
+        return self._link.get("/api/kill-switch/rearm", rm.RearmView)
+
+    def change_passphrase(self, body: rm.PassphraseBody) -> Pending[rm.PassphraseView]:
+        return self._link.send("POST", "/api/passphrase", rm.PassphraseView, body, timeout_s=CHANGE_S)
+
+    def rearm(self, reason: str, kill_id: str, proof: rm.RearmProof) -> Pending[m.KillSwitchView]:
+        """Refused, with why, unless the kill is the latched one, the proof is good and nothing remote is latched."""
+        body = m.KillSwitchBody(action="rearm", reason=reason, kill_id=kill_id, proof=proof)
         return self._link.send("POST", "/api/kill-switch", m.KillSwitchView, body, timeout_s=CHANGE_S)
 
     def receipts(self) -> Pending[m.ReceiptsView]:

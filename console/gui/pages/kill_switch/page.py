@@ -11,6 +11,7 @@ from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.kill_switch.cards import PathCard, PressTable, SwitchHead
 from console.gui.pages.kill_switch.ladder import Ladder, titled
 from console.gui.pages.kill_switch.lists import HOSTS, RECEIPTS, host_words, paint_host, paint_receipt, receipt_words
+from console.gui.pages.kill_switch.passphrase import PassphraseDialog
 from console.gui.pages.kill_switch.rearm import RearmDialog
 from console.gui.pages.kill_switch.words import result_words
 from console.gui.theme import fonts
@@ -22,6 +23,10 @@ from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural, took
 
 _SHOWN = 6
+_PASSPHRASE = {
+    "not_set": "no passphrase is set for rearm (O sets one): the typed id of the kill is enough",
+    "broken": "the passphrase for rearm cannot be checked: its owner resets it at a terminal",
+}
 
 
 class KillSwitchPage(Page):
@@ -36,6 +41,7 @@ class KillSwitchPage(Page):
         ActionSpec("switch.isolate", "Isolate everything…", "I", "isolate…", Risk.REVERSIBLE, "No agent reaches the network any more."),
         ActionSpec("switch.receipt", "Open the selected receipt", "", "receipt", cap="Enter"),
         ActionSpec("switch.rearm", "Rearm…", "R", "rearm…", Risk.DESTRUCTIVE, "Agents can start again."),
+        ActionSpec("switch.passphrase", "Set the passphrase for rearm…", "O", "passphrase…", Risk.REVERSIBLE, "Only it, or a key, rearms."),
         ActionSpec("switch.panic", "Panic: lift the guard", "", "panic", Risk.DESTRUCTIVE, cap="Ctrl Shift ⌫"),
     )
 
@@ -138,6 +144,7 @@ class KillSwitchPage(Page):
         self.rearm.allow(self.why_not("switch.rearm"))
         self.ladder.allow()
         note = (view.mode_note if view else "") or (switch.status.mode_note if switch.status else "")
+        note = "; ".join(words for words in (note, _PASSPHRASE.get(view.passphrase if view else "", "")) if words)
         self._mode.setText(note)
         self._mode.setVisible(bool(note))
         if view is None:
@@ -205,6 +212,8 @@ class KillSwitchPage(Page):
     def do(self, action_id: str) -> None:
         if action_id == "switch.rearm":
             RearmDialog(self.desk, self._latched_id(), self.window()).open()
+        elif action_id == "switch.passphrase":
+            PassphraseDialog(self.desk, self.window()).open()
         elif action_id == "switch.receipt":
             self.desk.goto("receipt", self.receipt_view.current().kill_id)
         elif action_id in ("switch.freeze", "switch.thaw", "switch.isolate"):

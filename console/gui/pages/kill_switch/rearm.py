@@ -1,15 +1,24 @@
-"""Rearm: a reason, the kill's id typed by hand, and everything that is still open shown first."""
+"""Rearm: what was killed and why, what is still open, a reason, and the passphrase or the kill's typed id; then who may come back."""
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QLineEdit, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 
+from console.api.messages import KillSwitchView, LaunchedView
+from console.api.rearm_messages import AgainView, KilledView, RearmProof, RearmView
+from console.domain.errors import ConsoleError
 from console.gui.models.switch import Switch, counts, is_proven
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
+from console.gui.widgets.buttons import Button
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.text import Text
-from console.gui.widgets.words import plural
+from console.gui.widgets.words import day_clock, plural
+
+SHOWN = 4
+"""Kills, and agents, named in a dialog; the rest is counted."""
+LATER = 8
+WEAK = "No passphrase is set: the typed id of the kill is all it takes. Set one on the kill switch page."
 
 
 def still_open(switch: Switch) -> list[str]:
@@ -24,48 +33,162 @@ def still_open(switch: Switch) -> list[str]:
     if receipt is not None and not receipt.complete:
         words.append("Steps of the kill are still being carried out.")
     if switch.view is not None and switch.view.remote_latched:
-        words.append(
-            f"Remote orders are latched ({', '.join(o[:24] for o in switch.view.remote_latched[:3])}): a signed release comes first."
-        )
+        orders = ", ".join(o[:24] for o in switch.view.remote_latched[:3])
+        words.append(f"Remote orders are latched ({orders}). First: watchfloor release --reason … in a terminal, signed; then rearm.")
     return words
 
 
+def killed_words(kill: KilledView) -> str:
+    """One kill in a line: when, by whom, why, and how it ended. Hostile words; labels escape them."""
+    if not kill.has_receipt:
+        return f"{kill.kill_id}: no receipt, it reads as killed"
+    zero = "zero proven" if kill.verified_zero else "NOT proven"
+    best = f", {len(kill.best_effort)} best effort" if kill.best_effort else ""
+    left = f", {plural(len(kill.survivors), 'survivor')}" if kill.survivors else ""
+    return f"{day_clock(kill.pressed_at or 0)} by {kill.by}: “{kill.reason}” · {kill.proven} of {kill.targets} agents, {zero}{best}{left}"
+
+
 class RearmDialog(Dialog):
-    """The button works once a reason is there and the id matches; a refusal is shown in the supervisor's words."""
+    """The button works once a reason and a proof are there; a refusal is shown in the supervisor's words."""
 
     def __init__(self, desk: Desk, kill_id: str, parent: QWidget) -> None:
-        super().__init__("Rearm: let agents start again?", "Rearm", "danger", parent, width=520)
-        self._desk, self._kill_id = desk, kill_id
+        super().__init__("Rearm: let agents start again?", "Rearm", "danger", parent, width=560)
+        self._desk, self._kill_id, self._window = desk, kill_id, parent
+        self._view: RearmView | None = None
         self.paragraph("Nothing that was killed comes back. Launches are allowed again, and the kill switch is armed for the next press.")
+        self.killed = self.paragraph("What was killed is being read …", "text")
         for words in still_open(desk.switch):
             self.paragraph(words, "warn", "triangle")
-        self.body.addWidget(Text("Reason, for the record", 11, fonts.MEDIUM, "text2"))
-        self.reason = QLineEdit(self)
-        self.reason.setMaxLength(500)
-        self.reason.setAccessibleName("Reason")
-        self.body.addWidget(self.reason)
-        self.body.addWidget(Text(f"Type the id of the kill: {kill_id}", 11, fonts.MEDIUM, "text2"))
-        self.typed = QLineEdit(self)
-        self.typed.setMaxLength(80)
-        self.typed.setFont(fonts.mono(12))
-        self.typed.setAccessibleName("Kill id")
-        self.body.addWidget(self.typed)
+        state = desk.switch.view.passphrase if desk.switch.view is not None else "unknown"
+        self._label("Reason, for the record")
+        self.reason = self._field("Reason", 500)
+        self.weak = self.paragraph(WEAK, "warn", "triangle")
+        self.weak.setVisible(state == "not_set")
+        self.typed = self._field("Kill id", 80, label=f"Type the id of the kill: {kill_id}", mono=True)
+        self.passphrase = self._field("Passphrase", 256, label="Passphrase", secret=True)
+        self._takes(state)
         self.main.setEnabled(False)
-        self.reason.textChanged.connect(self._judge)
-        self.typed.textChanged.connect(self._judge)
+        for field in (self.reason, self.typed, self.passphrase):
+            field.textChanged.connect(self._judge)
         self.main.clicked.connect(self._send)
+        self.finished.connect(self.passphrase.clear)
         self.reason.setFocus()
+        desk.requests.switch.rearm_view().while_alive(self).then(self._looked).failed(self._unread)
+
+    def _label(self, words: str) -> Text:
+        text = Text(words, 11, fonts.MEDIUM, "text2")
+        self.body.addWidget(text)
+        return text
+
+    def _field(self, name: str, longest: int, *, label: str = "", mono: bool = False, secret: bool = False) -> QLineEdit:
+        field = QLineEdit(self)
+        field.setMaxLength(longest)
+        field.setAccessibleName(name)
+        if label:
+            field.setProperty("label", self._label(label))
+        if mono:
+            field.setFont(fonts.mono(12))
+        if secret:
+            field.setEchoMode(QLineEdit.EchoMode.NoEcho)
+            field.setPlaceholderText("nothing is shown while you type")
+        self.body.addWidget(field)
+        return field
+
+    def _takes(self, state: str) -> None:
+        """Which proof is asked for. Broken: none helps; only the owner's reset does."""
+        self._state = state
+        for field, wanted in ((self.typed, state in ("not_set", "unknown")), (self.passphrase, state == "set")):
+            field.setVisible(wanted)
+            field.property("label").setVisible(wanted)
+        self.weak.setVisible(state in ("not_set", "broken"))
+        if state == "broken":
+            self.weak.say("The passphrase cannot be checked. The owner resets it at a terminal: watchfloor passphrase reset")
+        self.adjustSize()
+
+    def _looked(self, view: RearmView) -> None:
+        """What a rearm releases, by the supervisor's word."""
+        self._view = view
+        kills = [killed_words(k) for k in view.kills[-SHOWN:]]
+        more = len(view.kill_ids) - len(kills)
+        self.killed.say("\n".join([*([f"and {plural(more, 'earlier kill')}"] if more > 0 else []), *kills]) or "Nothing is latched.")
+        if view.passphrase != "unknown" and view.passphrase != self._state:  # noqa: S105 - a state
+            self._takes(view.passphrase)
+        if view.blockers:
+            self.problem.setText(view.blockers[0])
+            self.problem.show()
+        self._judge()
+        self.adjustSize()
+
+    def _unread(self, error: ConsoleError) -> None:
+        self.killed.say(f"What was killed could not be read: {error.what}", "warn", "triangle")
 
     def _judge(self) -> None:
-        self.main.setEnabled(bool(self.reason.text().strip()) and self.typed.text().strip() == self._kill_id)
+        proof = bool(self.passphrase.text()) if self._state == "set" else self.typed.text().strip() == self._kill_id
+        self.main.setEnabled(bool(self.reason.text().strip()) and proof and self._state != "broken")
 
     def _send(self) -> None:
         self.main.setEnabled(False)
         self.problem.hide()
-        asked = self._desk.requests.switch.rearm(self.reason.text().strip(), self.typed.text().strip()).while_alive(self)
-        asked.then(lambda _view: self._done()).failed(self.refused)
+        proof = RearmProof(generation=self._view.generation if self._view is not None else None)
+        if self._state == "set":
+            proof.passphrase = self.passphrase.text()
+            self.passphrase.clear()
+        else:
+            proof.via = "console"
+        asked = self._desk.requests.switch.rearm(self.reason.text().strip(), self._kill_id, proof).while_alive(self)
+        asked.then(self._done).failed(self._refused)
 
-    def _done(self) -> None:
-        self._desk.notices.say("info", "Rearmed. Agents can start again.")
+    def _refused(self, error: ConsoleError) -> None:
+        self.refused(error)
+        self._judge()
+
+    def _done(self, view: KillSwitchView) -> None:
+        self._desk.notices.say("info", "Rearmed. Agents can start again; none was started.")
+        if view.rearm_note:
+            self._desk.notices.say("amber", view.rearm_note)
         self._desk.ask_sync()
+        ready = [a for a in self._view.was_running if not a.again_as] if self._view is not None else []
         self.accept()
+        if ready:
+            AgainDialog(self._desk, ready, self._window).open()
+
+
+class AgainDialog(Dialog):
+    """Who ran before the kill, each with a button of its own. There is none for all of them."""
+
+    def __init__(self, desk: Desk, agents: list[AgainView], parent: QWidget) -> None:
+        super().__init__("Rearmed. These ran before the kill", "Done", "plain", parent, width=560)
+        self._desk = desk
+        self.paragraph("Each comes back only when you start it: the same command in the same session, with the same caps.")
+        self.buttons: dict[str, Button] = {}
+        self.states: dict[str, Text] = {}
+        for agent in agents[:LATER]:
+            self._row(agent)
+        if len(agents) > LATER:
+            self.paragraph(f"and {len(agents) - LATER} more: watchfloor run --again AGENT")
+        self.cancel.hide()
+        self.main.clicked.connect(self.accept)
+
+    def _row(self, agent: AgainView) -> None:
+        row = QHBoxLayout()
+        row.addWidget(Text(f"{agent.name or agent.id}", 13, fonts.MEDIUM), 1)
+        state = Text(agent.id, 11, fonts.REGULAR, "text2", mono=True)
+        row.addWidget(state)
+        button = Button("Start again", parent=self)
+        button.clicked.connect(lambda: self._start(agent.id))
+        row.addWidget(button)
+        self.body.addLayout(row)
+        self.buttons[agent.id], self.states[agent.id] = button, state
+
+    def _start(self, agent_id: str) -> None:
+        self.buttons[agent_id].setEnabled(False)
+        asked = self._desk.requests.fleet.again(agent_id).while_alive(self)
+        asked.then(lambda view: self._started(agent_id, view)).failed(lambda error: self._not_started(agent_id, error))
+
+    def _started(self, agent_id: str, view: LaunchedView) -> None:
+        self.states[agent_id].say(f"runs as {view.id}", "text", "dot")
+        self._desk.ask_sync()
+
+    def _not_started(self, agent_id: str, error: ConsoleError) -> None:
+        self.buttons[agent_id].setEnabled(True)
+        self.refused(error)
