@@ -257,7 +257,8 @@ class Tree:
         with contextlib.suppress(OSError):
             (self.root.parent / "cgroup.procs").write_text("0")
         limits = self._limit_folder("")
-        for folder in (*(self.root / name for name in ("agents", "control", "relays")), self.root, limits):
+        relays = [f for f in (self.root / "relays").glob("*") if f.is_dir()]  # empty ones that a dead supervisor left
+        for folder in (*relays, *(self.root / name for name in ("agents", "control", "relays")), self.root, limits):
             if folder is not None:
                 with contextlib.suppress(OSError):
                     folder.rmdir()
