@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -25,6 +26,11 @@ MAX_BODY = 256 * 1024
 MAX_DRAIN = 4 * 1024 * 1024
 MAX_CONNECTIONS = 64
 FIRST_REQUEST_S = 10.0
+"""A connection that has sent no whole request for so long, be it the first or a later one, is cut off (slow-loris)."""
+BODY_S = 20.0
+"""Longest wait for the whole of a body."""
+HOSTS = frozenset({b"localhost", b"127.0.0.1", b"[::1]", b"watchfloor", b""})
+"""What our own clients call this host. Another name came from somebody who took us for a web server (DNS rebinding)."""
 
 
 class Door:
@@ -84,11 +90,25 @@ class _CheckedProtocol(H11Protocol):
     def __init__(self, config: uvicorn.Config, state: ServerState, accepts: Callable[[socket.socket], bool], connections: int) -> None:
         super().__init__(config=config, server_state=state, app_state={})
         self._accepts, self._most = accepts, connections
+        self._deadline: asyncio.TimerHandle | None = None
 
     def _close_the_silent(self, transport: asyncio.Transport) -> None:
-        """A connection that has asked nothing yet only holds a descriptor (slow-loris)."""
-        if getattr(self, "cycle", None) is None and not transport.is_closing():
+        """A connection that has asked nothing yet, or began to ask and does not go on, only holds a descriptor (slow-loris)."""
+        self._deadline = None
+        if not self._is_served() and not transport.is_closing():
             transport.close()
+
+    def _is_served(self) -> bool:
+        cycle = getattr(self, "cycle", None)
+        return cycle is not None and not cycle.response_complete
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes that do not make a request start the clock again, once: more of them do not stop it."""
+        super().data_received(data)
+        if self._is_served() or self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
+            return
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(FIRST_REQUEST_S, self._close_the_silent, self.transport)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         sock = transport.get_extra_info("socket")
@@ -100,7 +120,7 @@ class _CheckedProtocol(H11Protocol):
             transport.close()
             return
         super().connection_made(transport)
-        self.loop.call_later(FIRST_REQUEST_S, self._close_the_silent, transport)
+        self._deadline = self.loop.call_later(FIRST_REQUEST_S, self._close_the_silent, transport)
         # The kernel's word on who is at the other end travels with every request of this connection.
         inner, peer = self.app, peer_of(sock)
 
@@ -120,23 +140,25 @@ def bounded(app: App) -> App:
         headers = dict(scope["headers"])
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > MAX_BODY:
-            await _drain(receive)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BODY_S):
+                    await _drain(receive)
             await _refuse(send, 413)
             return
-        if headers.get(b"origin") is not None:  # no browser is a client of ours (CSRF, DNS rebinding)
+        if _is_a_browser(headers):
             await _refuse(send, 403)
             return
-        body, more = b"", scope["method"] not in ("GET", "HEAD", "DELETE")
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
+        body = b""
+        if scope["method"] not in ("GET", "HEAD", "DELETE"):
+            try:
+                async with asyncio.timeout(BODY_S):
+                    whole = await _body(receive, send)
+            except TimeoutError:
+                await _refuse(send, 408)
                 return
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > MAX_BODY:
-                await _drain(receive)
-                await _refuse(send, 413)
+            if whole is None:
                 return
+            body = whole
         handed = False
 
         async def replay() -> Message:
@@ -151,6 +173,30 @@ def bounded(app: App) -> App:
     return guarded
 
 
+def _is_a_browser(headers: dict[bytes, bytes]) -> bool:
+    """No browser is a client of ours: they name an origin, how they fetch (Fetch Metadata), or a host that is none of our names."""
+    host = headers.get(b"host", b"").lower()
+    name = host if host.endswith(b"]") else host.rsplit(b":", 1)[0]
+    return b"origin" in headers or any(h.startswith(b"sec-fetch-") for h in headers) or name not in HOSTS
+
+
+async def _body(receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]) -> bytes | None:
+    """The whole body; None when the client went away, or was answered that it is too large."""
+    body, more = b"", True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > MAX_BODY:
+            if more:
+                await _drain(receive)
+            await _refuse(send, 413)
+            return None
+    return body
+
+
 async def _drain(receive: Callable[[], Awaitable[Message]]) -> None:
     """Reads on for a while, so that a client that sends before it listens hears the refusal; then it is cut off."""
     left = MAX_DRAIN
@@ -162,7 +208,8 @@ async def _drain(receive: Callable[[], Awaitable[Message]]) -> None:
 
 
 async def _refuse(send: Callable[[Message], Awaitable[None]], status: int) -> None:
-    words = {413: f"The body is over {MAX_BODY} bytes.", 403: "Browsers are not served."}[status]
+    refusals = {413: f"The body is over {MAX_BODY} bytes.", 403: "Browsers are not served.", 408: f"The body took over {BODY_S:g} s."}
+    words = refusals[status]
     body = json.dumps({"error": words, "remedy": "", "exit_code": 2}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
