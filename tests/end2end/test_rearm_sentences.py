@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,10 @@ def test_an_agent_does_not_see_where_the_passphrase_is_kept(it: Instance) -> Non
         assert not folder.exists(), "nothing is made before a passphrase is set"
 
 
+def is_complete(it: Instance, kill_id: str) -> bool:
+    return any(r.kill_id == kill_id and r.complete for r in it.api.receipts().receipts)
+
+
 def test_one_console_kills_while_another_releases_and_the_kill_wins(it: Instance) -> None:
     """K8: whatever the moment, after the press everything is latched until somebody looks again."""
     guard = GuardClient(it.places.guard_sock, timeout_s=10)
@@ -213,7 +218,7 @@ def test_one_console_kills_while_another_releases_and_the_kill_wins(it: Instance
         console.join(60)
         status = guard.status()
         assert released and status["latched"] and second in status["kills"], (released, status)
-        until_true(lambda kill=second: any(r.kill_id == kill and r.complete for r in it.api.receipts().receipts), 40)
+        until_true(partial(is_complete, it, second), 40)
         assert it.api.fleet().killed
         with pytest.raises(ConsoleError):
             it.launch("sleep", "300")

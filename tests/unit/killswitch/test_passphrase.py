@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from console.domain.errors import Conflict, Denied, NotRecorded, UsageProblem
 from console.killswitch import passphrase
+from console.killswitch.durable import seal, write_whole
 from console.killswitch.passphrase import LONGEST_WAIT_S, Passphrase, checked, made, wait_after
 
 WORDS = "correct horse battery"
@@ -141,17 +143,32 @@ def test_changing_takes_the_old_one(world: World) -> None:
         world.it.check(WORDS)
 
 
-TAMPERING = {
+def _link(w: World) -> None:
+    w.file.rename(w.file.with_name("real"))
+    w.file.symlink_to(w.file.with_name("real"))
+
+
+def _folder(w: World) -> None:
+    w.file.unlink()
+    w.file.mkdir()
+
+
+def _pipe(w: World) -> None:
+    w.file.unlink()
+    os.mkfifo(w.file, 0o600)
+
+
+TAMPERING: dict[str, Callable[[World], object]] = {
     "taken away": lambda w: w.file.unlink(),
     "emptied": lambda w: w.file.write_bytes(b""),
     "garbage": lambda w: w.file.write_bytes(os.urandom(200)),
     "another passphrase put in its place": lambda w: w.file.write_bytes(made("planted by somebody")),
     "open to others": lambda w: w.file.chmod(0o644),
-    "a link": lambda w: (w.file.rename(w.file.with_name("real")), w.file.symlink_to(w.file.with_name("real"))),
-    "a folder": lambda w: (w.file.unlink(), w.file.mkdir()),
-    "a pipe": lambda w: (w.file.unlink(), os.mkfifo(w.file, 0o600)),
+    "a link": _link,
+    "a folder": _folder,
+    "a pipe": _pipe,
     "the note damaged": lambda w: (w.guard / "rearm.json").write_text("{}"),
-    "the note of another shape": lambda w: (w.guard / "rearm.json").write_bytes(passphrase.seal({"sha256": ""})),
+    "the note of another shape": lambda w: (w.guard / "rearm.json").write_bytes(seal({"sha256": ""})),
 }
 
 
@@ -199,7 +216,7 @@ def test_weak_or_monstrous_parameters_are_damage(world: World, change: dict[str,
 
 def test_a_crash_between_the_writes_of_a_change_locks_nobody_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.it.change(WORDS, "")
-    whole = passphrase.write_whole
+    whole = write_whole
     for fails_at in (1, 2):  # the note with both digests; then the file; then the note
         writes = 0
 
@@ -235,7 +252,8 @@ def test_a_reset_forgets_it_whatever_its_state(world: World, how: str) -> None:
     world.it.change(WORDS, "")
     if how == "a folder":
         return
-    TAMPERING.get(how, lambda w: None)(world)
+    if how in TAMPERING:
+        TAMPERING[how](world)
     world.it.reset(7)
     assert (world.it.look(), world.it.note.reset_generation, world.file.exists()) == ("not_set", 7, False)
     assert world.again().state == "not_set"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from console.domain.guard import encode
 from console.killswitch import passphrase, unlatching
+from console.killswitch.durable import write_whole
 from console.killswitch.journal import read_journal
 from console.killswitch.unlatching import newest
 from tests.fakes.guard_room import Room
@@ -251,21 +252,22 @@ def test_a_press_in_the_middle_of_a_release_wins(room: Room, monkeypatch: pytest
     generation, kills = pressed(room)
     pressed_in_between: list[str] = []
 
-    def press_now() -> None:
-        if not pressed_in_between:
-            pressed_in_between.append(room.guard.press("all", "now", "a").order.kill_id)
+    def first(then: Callable[..., Any]) -> Callable[..., Any]:
+        """A press, then what was called."""
+
+        def called(*args: Any, **more: Any) -> Any:
+            if not pressed_in_between:
+                pressed_in_between.append(room.guard.press("all", "now", "a").order.kill_id)
+            return then(*args, **more)
+
+        return called
 
     if where == "journal":
-        append = room.guard.journal.append
-        monkeypatch.setattr(room.guard.journal, "append", lambda *a, **k: (append(*a, **k), press_now())[0])
+        monkeypatch.setattr(room.guard.journal, "append", first(room.guard.journal.append))
     elif where == "disk":
-        from console.killswitch import latch
-
-        whole = latch.write_whole
-        monkeypatch.setattr(latch, "write_whole", lambda *a: (press_now(), whole(*a)))
+        monkeypatch.setattr("console.killswitch.latch.write_whole", first(write_whole))
     else:
-        look = room.guard.passphrase.look
-        monkeypatch.setattr(room.guard.passphrase, "look", lambda: (press_now(), look())[1])
+        monkeypatch.setattr(room.guard.passphrase, "look", first(room.guard.passphrase.look))
     answer = room.unlatch(generation, kills)
     assert not answer["ok"] and pressed_in_between and room.guard.latch.state.latched
     assert set(room.guard.latch.state.kills) >= {*kills, *pressed_in_between}
