@@ -12,11 +12,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import jeepney  # type: ignore[import-untyped]
 import keyring.backends.kwallet
 import keyring.backends.libsecret
 import keyring.backends.SecretService
 import keyring.errors
+from jeepney.io.common import RouterClosed  # type: ignore[import-untyped]
 from keyring.backend import KeyringBackend
+from secretstorage.exceptions import SecretStorageException
 
 from console.domain.errors import ConsoleError, TimedOut, Unavailable
 
@@ -29,7 +32,19 @@ ENCRYPTING: tuple[type[KeyringBackend], ...] = (
     keyring.backends.libsecret.Keyring,
     keyring.backends.kwallet.DBusKeyring,
 )
-_REFUSALS = (keyring.errors.KeyringError, OSError, RuntimeError, ValueError, AttributeError, TypeError, ImportError)
+_REFUSALS = (
+    keyring.errors.KeyringError,
+    SecretStorageException,
+    jeepney.DBusErrorResponse,
+    RouterClosed,
+    OSError,
+    RuntimeError,
+    ValueError,
+    AttributeError,
+    TypeError,
+    ImportError,
+    EOFError,
+)
 """What backends raise when their service is missing, locked or broken."""
 _REMEDY = "Unlock the keyring, or set secrets to 'file'."
 
