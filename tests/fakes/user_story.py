@@ -94,7 +94,12 @@ def connect(path):
         sock.connect(path)
 out = {"pid": os.getpid(), "seen": len([n for n in os.listdir("/proc") if n.isdigit()])}
 groups = [os.path.join(at, "cgroup.procs") for at, _, files in os.walk("/sys/fs/cgroup") if "cgroup.procs" in files]
-out["groups"] = sorted({attempt(lambda: enter(path)) for path in groups})
+out["groups"] = []
+for path in groups:
+    out["groups"].append(attempt(lambda: enter(path)))
+    if out["groups"][-1] == "done":
+        out["where"] = path
+        break
 runtime = "/run/user/%d" % os.getuid()
 out["doors"] = [attempt(lambda: connect(runtime + door)) for door in ("/systemd/private", "/bus")]
 libc = ctypes.CDLL(None, use_errno=True)
@@ -135,7 +140,12 @@ def walk(*victims: int) -> dict[str, Any]:
     with supervisor() as client:
         agent_id = client.launch(LaunchBody(argv=["/usr/bin/python3", "-c", WALKER, *map(str, victims)])).id
     log = STATE / "output" / f"{agent_id}.log"
-    until(lambda: log.exists() and {"INNER", "OUTER"} <= set(log.read_text().split()), "the walker has tried everything")
+    try:
+        until(lambda: log.exists() and {"INNER", "OUTER"} <= set(log.read_text().split()), "the walker has tried everything")
+    except AssertionError as error:
+        raise AssertionError(
+            (log.read_text() if log.exists() else "no log", guard(), (STATE / "supervisor.log").read_text()[-3000:])
+        ) from error
     lines = dict(line.split(" ", 1) for line in log.read_text().splitlines() if line.startswith(("INNER ", "OUTER ")))
     return {"id": agent_id, **{name.lower(): json.loads(text) for name, text in lines.items()}}
 
@@ -149,7 +159,7 @@ def hostile(*more: str) -> dict[str, Any]:
     until(lambda: len(with_words(SLEEPERS)) >= TREE, "the tree has grown")
     before = guard()
     out["guard"] = {"pid": before["pid"], "caps": before["caps"], "cgroup": Path(f"/proc/{before['pid']}/cgroup").read_text()}
-    out["walker"] = walk(before["pid"])
+    out["walker"] = walk(*([] if "spare" in more else [before["pid"]]))
     if "guard" in more:  # it could be killed, so it was
         until(lambda: guard().get("pid", before["pid"]) != before["pid"], "another guard has taken over")
     with supervisor() as client:
