@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -64,6 +66,45 @@ def mode_for(sensitivity: Sensitivity) -> NetworkMode:
             return NetworkMode.PROXIED
         case Sensitivity.SECRET:
             return NetworkMode.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class ModeMapping:
+    """Which mode each sensitivity asks for. It can be made stricter than ``mode_for``, never looser."""
+
+    modes: tuple[NetworkMode, NetworkMode, NetworkMode, NetworkMode] = (
+        NetworkMode.FULL,
+        NetworkMode.FULL,
+        NetworkMode.PROXIED,
+        NetworkMode.NONE,
+    )
+    """By level: PUBLIC, INTERNAL, CONFIDENTIAL, SECRET."""
+
+    def of(self, sensitivity: Sensitivity) -> NetworkMode:
+        """The mode of a level; never looser than ``mode_for``, whatever was put in."""
+        return stricter_mode(self.modes[sensitivity.level], mode_for(sensitivity))
+
+
+def mapping_of(words: Mapping[str, str]) -> ModeMapping:
+    """``{"INTERNAL": "PROXIED"}`` over the usual mapping.
+
+    Raises UsageProblem on an unknown word, a looser mode, or a higher level with a looser mode than a lower one.
+    """
+    modes = list(ModeMapping().modes)
+    for name, mode in words.items():
+        try:
+            level, wanted = Sensitivity(name), NetworkMode(mode)
+        except ValueError as error:
+            raise UsageProblem(
+                f"network.modes: {name[:40]!r}: {mode[:40]!r} is not known.",
+                f"Levels are {', '.join(Sensitivity)}; modes are {', '.join(NetworkMode)}.",
+            ) from error
+        if wanted.severity < mode_for(level).severity:
+            raise UsageProblem(f"network.modes: {level} cannot be {wanted}: {mode_for(level)} is the least.", "Name a stricter mode.")
+        modes[level.level] = wanted
+    if any(a.severity > b.severity for a, b in itertools.pairwise(modes)):
+        raise UsageProblem("network.modes: a more sensitive level has a looser mode.", "Make the higher level at least as strict.")
+    return ModeMapping((modes[0], modes[1], modes[2], modes[3]))
 
 
 # RFC 1123 labels, lower case, at least two of them; an optional leading "*." covers exactly the names below it.

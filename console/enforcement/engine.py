@@ -145,7 +145,8 @@ class Engine:
             "network",
             f"Network access is now {mode}. "
             + ("Only approved destinations can be reached." if mode is NetworkMode.PROXIED else "No destination can be reached.")
-            + " Local files and computation still work.",
+            + " Local files and computation still work."
+            + self.state.words_for(self.state.agents[event.agent_id]),
         )
 
     def _frozen(self, event: e.FrozenSetChanged) -> Commands:

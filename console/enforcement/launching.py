@@ -10,7 +10,7 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, LaunchRequest, SandboxKind
 from console.domain.budget import Limits, Usage, first_breach
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound
-from console.domain.network import NetworkMode, Sensitivity, higher, mode_for, stricter_mode
+from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
 from console.enforcement.state import EngineState
 
 
@@ -112,7 +112,7 @@ def _born(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> Age
         mode = stricter_mode(mode, parent.network_mode)
         if parent.sandbox is not SandboxKind.NONE and sandbox is SandboxKind.NONE:
             sandbox = parent.sandbox
-    mode = stricter_mode(mode, mode_for(level))
+    mode = stricter_mode(mode, state.modes.of(level))
     isolated = (parent.isolated if parent else "") or state.isolated.get(context_id, "")
     return Agent(
         agent_id=event.agent_id,
@@ -159,7 +159,9 @@ def confirmed(state: EngineState, event: e.LaunchConfirmed) -> Iterator[c.Comman
     if agent.isolated:
         yield c.TellAgent(agent.agent_id, "network", "An operator has cut the network of this session or of your parent.")
     if agent.sensitivity is not Sensitivity.PUBLIC:
-        yield c.TellAgent(agent.agent_id, "network", f"This session holds {agent.sensitivity} data: network {agent.network_mode}.")
+        yield c.TellAgent(
+            agent.agent_id, "network", f"This session holds {agent.sensitivity} data: network {agent.network_mode}.{state.words_for(agent)}"
+        )
 
 
 def broke(state: EngineState, event: e.LaunchBroke) -> Iterator[c.Command]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from console.domain.agent import Agent, AgentId
 from console.domain.budget import Usage
 from console.domain.ladder import Scope
-from console.domain.network import NetworkMode, Sensitivity, mode_for, stricter_mode
+from console.domain.network import ModeMapping, NetworkMode, Sensitivity, stricter_mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,9 @@ class EngineState:
     """Mutable; owned by one engine on one thread."""
 
     spawn: SpawnLimits = field(default_factory=SpawnLimits)
+    modes: ModeMapping = field(default_factory=ModeMapping)
+    notice: str = ""
+    """Added to what agents are told when their network changes; ``{mode}`` and ``{sensitivity}`` are filled in."""
     agents: dict[AgentId, Agent] = field(default_factory=dict)
     children: dict[AgentId, set[AgentId]] = field(default_factory=dict)
     live: set[AgentId] = field(default_factory=set)
@@ -74,7 +77,12 @@ class EngineState:
         """Joins; never lowers (promise 4)."""
         had_level, had_mode = self.context(context_id)
         joined = level if level.level > had_level.level else had_level
-        self.contexts[context_id] = (joined, stricter_mode(stricter_mode(had_mode, mode), mode_for(joined)))
+        self.contexts[context_id] = (joined, stricter_mode(stricter_mode(had_mode, mode), self.modes.of(joined)))
+
+    def words_for(self, agent: Agent) -> str:
+        """The operator's own words on a network change, or nothing."""
+        text = self.notice.replace("{mode}", agent.effective_mode).replace("{sensitivity}", agent.sensitivity)
+        return f" {text}" if text else ""
 
     def put(self, agent: Agent) -> Agent:
         """Stores the agent and keeps the indexes true."""

@@ -70,6 +70,17 @@ class PersistenceOptions(_Section):
     system: str = Field(default="", description="Folder that stands for / in that look; empty: /, default instance only.")
 
 
+class NetworkOptions(_Section):
+    """Network modes."""
+
+    modes: dict[str, str] = Field(default={}, description="Level to mode, only stricter than usual: {'INTERNAL': 'PROXIED'}.")
+    notice: str = Field(
+        default="",
+        max_length=2000,
+        description="Words added when agents are told of a network change; {mode} and {sensitivity} are filled in.",
+    )
+
+
 class WorkspaceOptions(_Section):
     """Sessions' workspaces."""
 
@@ -99,6 +110,7 @@ class Options(_Section):
     egress: EgressOptions = EgressOptions()
     evidence: EvidenceOptions = EvidenceOptions()
     workspaces: WorkspaceOptions = WorkspaceOptions()
+    network: NetworkOptions = NetworkOptions()
     persistence: PersistenceOptions = PersistenceOptions()
     heartbeat_s: float = Field(
         default=30.0, gt=0, description="Silence of the supervisor after which the guard freezes its agents, in seconds."

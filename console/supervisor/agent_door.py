@@ -24,7 +24,7 @@ from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.budget import checked_increment
 from console.domain.errors import Denied, Killed, NotFound, TokenRefused, TooMany, UsageProblem
-from console.domain.network import mode_for, read_sensitivity
+from console.domain.network import read_sensitivity
 from console.domain.permission import Decision, PermissionRequest
 from console.settings.places import Places
 from console.supervisor.answers import answer, body_of, refusal, refusals
@@ -254,7 +254,7 @@ class AgentRoutes:
             await asyncio.to_thread(self._scribe.ledger.raise_sensitivity, context_id, level, body.dataset, body.source, at)
         finally:
             # Even if the disk refused: tightening acts first (promise 5).
-            self._core.post(e.PrivateDataRegistered(at, boot, self._id, body.dataset, body.source, level, mode_for(level)))
+            self._core.post(e.PrivateDataRegistered(at, boot, self._id, body.dataset, body.source, level, self._core.state.modes.of(level)))
         # Nor before its network was really cut: established flows are gone when this is answered.
         if switch := self._core.switching.get(self._id):
             await asyncio.wait([switch], timeout=SWITCH_S)

@@ -18,7 +18,7 @@ from console.domain.agent import AgentId, LaunchRequest
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.ladder import Reach, Rung, Scope
-from console.domain.network import Allowlist, EgressRecord
+from console.domain.network import Allowlist, EgressRecord, mapping_of
 from console.egress.service import Egress
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState, SpawnLimits
@@ -68,7 +68,7 @@ class Supervisor:
         self.ended_idle = False
         make_run_dir(places)
         spawn = SpawnLimits(max_depth=options.spawn.max_depth, max_children=options.spawn.max_children)
-        self.core = Core(Engine(EngineState(spawn=spawn)))
+        self.core = Core(Engine(EngineState(spawn=spawn, modes=mapping_of(options.network.modes), notice=options.network.notice)))
         self.ledger_lost = not places.ledger_db.exists() and places.audit_db.exists()
         self.ledger, ledger_aside = open_ledger(places.ledger_db)
         self.ledger_lost |= ledger_aside is not None

@@ -11,7 +11,7 @@ from console.domain import event as e
 from console.domain.agent import CONTEXT_ID, Agent, AgentId
 from console.domain.errors import ConsoleError
 from console.domain.kill import Outcome
-from console.domain.network import NetworkMode, Sensitivity, mode_for, stricter_mode
+from console.domain.network import NetworkMode, Sensitivity, stricter_mode
 from console.killswitch.durable import Damaged
 from console.killswitch.registry import Registry
 from console.ledger.store import Ledger
@@ -110,7 +110,7 @@ def _contexts(it: Starting) -> dict[str, tuple[Sensitivity, NetworkMode]]:
     found = {}
     for context_id in levels.keys() | modes.keys():
         level = levels.get(context_id, Sensitivity.PUBLIC)
-        found[context_id] = (level, stricter_mode(mode_for(level), modes.get(context_id, NetworkMode.FULL)))
+        found[context_id] = (level, stricter_mode(it.core.state.modes.of(level), modes.get(context_id, NetworkMode.FULL)))
     if it.ledger_lost and it.places.workspaces_dir.is_dir():
         for folder in it.places.workspaces_dir.iterdir():
             if CONTEXT_ID.match(folder.name):

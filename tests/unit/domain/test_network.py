@@ -10,9 +10,11 @@ from console.domain.errors import UsageProblem
 from console.domain.network import (
     Allowlist,
     AllowlistEntry,
+    ModeMapping,
     NetworkMode,
     Sensitivity,
     higher,
+    mapping_of,
     mode_for,
     read_sensitivity,
     stricter_mode,
@@ -35,6 +37,22 @@ def test_modes_and_levels_are_ordered() -> None:
 def test_more_sensitive_never_means_less_restricted() -> None:
     severities = [mode_for(s).severity for s in Sensitivity]
     assert severities == sorted(severities) == [0, 0, 1, 2]
+
+
+def test_a_mapping_can_be_made_stricter_only() -> None:
+    assert [ModeMapping().of(s) for s in Sensitivity] == [mode_for(s) for s in Sensitivity]
+    strict = mapping_of({"INTERNAL": "PROXIED", "CONFIDENTIAL": "NONE"})
+    assert [strict.of(s).severity for s in Sensitivity] == [0, 1, 2, 2]
+    # Whatever was put into it by hand: never looser.
+    assert ModeMapping((NetworkMode.FULL,) * 4).of(Sensitivity.SECRET) is NetworkMode.NONE
+
+
+@pytest.mark.parametrize(
+    "bad", [{"SECRET": "PROXIED"}, {"CONFIDENTIAL": "FULL"}, {"secret": "NONE"}, {"PUBLIC": "none"}, {"PUBLIC": "NONE"}, {"": ""}]
+)
+def test_a_looser_or_unclear_mapping_is_refused(bad: dict[str, str]) -> None:
+    with pytest.raises(UsageProblem, match="network.modes"):
+        mapping_of(bad)
 
 
 @pytest.mark.parametrize("bad", ["", "secret-ish", None, 3, "PUBLIC ", b"PUBLIC", "ＰＵＢＬＩＣ"])

@@ -24,7 +24,9 @@ def test_the_package_is_found() -> None:
     assert "envoy" in origin
 
 
-def test_without_package_system_folders_are_searched_for_a_real_program_and_path_is_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_package_system_folders_are_searched_for_a_real_program_and_path_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def missing(_name: str) -> None:
         raise metadata.PackageNotFoundError
 
