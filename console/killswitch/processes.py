@@ -8,6 +8,7 @@ import os
 import resource
 import select
 import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,13 @@ from console.domain.guard import AGENT_SOCKET_VARIABLE, AGENT_VARIABLE, INSTANCE
 
 _SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
 _GONE = (errno.ENOENT, errno.ESRCH)
-_CANNOT_LOOK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EIO)
+_CANNOT_LOOK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EIO, errno.ETIMEDOUT)
 """Errors that speak of us, not of the process: what could not be looked at is never taken for gone."""
+
+
+MEMORY_S = 0.5
+"""A read of a process's memory is waited for that long; then the process counts as one that could not be looked at."""
+MOST_WAITING = 8
 
 
 def _fetch(pid: int | str, name: str, limit: int = 65536) -> bytes:
@@ -34,6 +40,45 @@ def _read(pid: int | str, name: str, limit: int = 65536) -> bytes:
         return _fetch(pid, name, limit)
     except OSError:
         return b""
+
+
+class _Reader(threading.Thread):
+    """One read of a process's memory, on a thread of its own: whoever holds the lock of that memory makes it wait for ever."""
+
+    def __init__(self, pid: int, name: str, limit: int) -> None:
+        super().__init__(name="proc-memory", daemon=True)
+        self._what = (pid, name, limit)
+        self.data = b""
+        self.error: OSError | None = OSError(errno.ETIMEDOUT, "a process does not let its memory be read")
+        """What it comes to while it has not ended."""
+
+    def run(self) -> None:
+        try:
+            self.data, self.error = _fetch(*self._what), None
+        except OSError as error:
+            self.error = error
+
+
+_waiting: dict[int, _Reader] = {}
+"""Reads that did not end in time, by pid."""
+
+
+def _from_memory(pid: int, name: str, limit: int) -> bytes:
+    """``cmdline`` or ``environ``; OSError as of ``_fetch``, and ETIMEDOUT for a process stuck in the kernel with its memory locked."""
+    for stuck in [p for p, reader in list(_waiting.items()) if not reader.is_alive()]:
+        _waiting.pop(stuck, None)
+    reader = _Reader(pid, name, limit)
+    if pid not in _waiting and len(_waiting) < MOST_WAITING:
+        try:
+            reader.start()
+        except RuntimeError:  # no thread to be had
+            return _fetch(pid, name, limit)
+        reader.join(MEMORY_S)
+        if reader.is_alive():
+            _waiting[pid] = reader
+    if reader.error is not None:
+        raise reader.error
+    return reader.data
 
 
 def _fields(raw: bytes) -> list[bytes]:
@@ -160,8 +205,11 @@ def members(namespace: int) -> list[int]:
 
 
 def command_line(pid: int) -> str:
-    """For people; hostile text."""
-    return _read(pid, "cmdline", 400).replace(b"\0", b" ").decode(errors="replace").strip()
+    """For people; hostile text. Empty when it cannot be read, for whatever reason."""
+    try:
+        return _from_memory(pid, "cmdline", 400).replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def describe(pid: int) -> dict[str, object]:
@@ -198,12 +246,19 @@ class Marked:
 def find_marked(instance_id: str, run_dir: Path) -> Iterator[Marked]:
     """Processes with an agent's id and this instance's id or socket folder in their environment. Evidence, not coverage.
 
-    OSError when we cannot look.
+    OSError when we cannot look; at the end, when it is one process that does not let itself be looked at.
     """
+    closed: OSError | None = None
     id_mark = f"{AGENT_VARIABLE}=".encode()
     instance_marks = (f"{INSTANCE_VARIABLE}={instance_id}".encode(), f"{AGENT_SOCKET_VARIABLE}={run_dir}/".encode())
     for pid in _list_pids():
-        raw = _environment(pid)
+        try:
+            raw = _environment(pid)
+        except OSError as error:
+            if error.errno != errno.ETIMEDOUT:
+                raise
+            closed = error
+            continue
         if id_mark not in raw:
             continue
         variables = raw.split(b"\0")
@@ -213,12 +268,14 @@ def find_marked(instance_id: str, run_dir: Path) -> Iterator[Marked]:
         named = next((v[len(id_mark) :] for v in variables if v.startswith(id_mark)), b"")
         if started is not None and named:
             yield Marked(pid, started, named.decode(errors="replace")[:63])
+    if closed is not None:
+        raise closed
 
 
 def _environment(pid: int) -> bytes:
     """Empty when it is gone or hidden from us; OSError when we cannot look."""
     try:
-        return _fetch(pid, "environ", 1 << 20)
+        return _from_memory(pid, "environ", 1 << 20)
     except OSError as error:
         if error.errno in _CANNOT_LOOK:
             raise

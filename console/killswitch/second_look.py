@@ -131,12 +131,12 @@ class SecondLook:
     def _hunt(self) -> None:
         """Marked processes outside every place of ours: an agent's are killed, others listed."""
         kill, place = self._kill, self._kill.field_
+        marked: list[processes.Marked] = []
         try:
-            marked = [m for m in processes.find_marked(place.instance_id, place.run_dir) if self._is_stray(m)]
+            marked.extend(m for m in processes.find_marked(place.instance_id, place.run_dir) if self._is_stray(m))
         except OSError as error:
             self._unclear = True
-            self._words.append(f"stray processes could not be looked for: {error.strerror}")
-            return
+            self._words.append(f"not every process could be looked at: {error.strerror}")
         spared = place.spared()
         theirs = [m for m in marked if has_lineage(m, kill.aims, place.agent_uids)]
         self._leave([m for m in marked if m not in theirs and m.pid not in spared], "known by its environment alone: not signalled")

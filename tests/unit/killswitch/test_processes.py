@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -154,3 +155,27 @@ def test_a_process_without_its_first_thread_is_alive() -> None:
         while processes.is_alive(process.pid):
             pass
         process.wait()
+
+
+def test_a_process_that_locks_its_memory_holds_nobody_up(monkeypatch: pytest.MonkeyPatch, sleeper: subprocess.Popen[bytes]) -> None:
+    """cmdline and environ come out of its memory; a process stuck in the kernel with the lock of it makes every reader wait."""
+    go, fetch, others = threading.Event(), processes._fetch, []
+
+    def stuck(pid: int | str, name: str, limit: int = 65536) -> bytes:
+        if pid == sleeper.pid and name in ("cmdline", "environ"):
+            go.wait(30)
+        return fetch(pid, name, limit)
+
+    monkeypatch.setattr(processes, "_fetch", stuck)
+    monkeypatch.setattr(processes, "MEMORY_S", 0.05)
+    monkeypatch.setattr(processes, "_list_pids", lambda: [sleeper.pid, os.getpid()])
+    assert processes.command_line(sleeper.pid) == "" and processes.command_line(os.getpid())
+    with pytest.raises(OSError, match="memory") as caught:
+        for marked in processes.find_marked("0badc0de", Path("/nowhere")):
+            others.append(marked)
+    assert caught.value.errno == errno.ETIMEDOUT and list(processes._waiting) == [sleeper.pid]
+    assert sum(t.name == "proc-memory" for t in threading.enumerate()) == 1, "one thread waits for it, however often it is asked"
+    go.set()
+    processes._waiting[sleeper.pid].join(20)
+    assert processes.command_line(sleeper.pid).startswith("/bin/sleep") or processes.command_line(sleeper.pid)
+    assert processes._waiting == {}
