@@ -95,8 +95,13 @@ class _CheckedProtocol(H11Protocol):
     def _close_the_silent(self, transport: asyncio.Transport) -> None:
         """A connection that has asked nothing yet, or began to ask and does not go on, only holds a descriptor (slow-loris)."""
         self._deadline = None
-        if not self._is_served() and not transport.is_closing():
+        has_asked = getattr(self, "cycle", None) is not None
+        if not self._is_served() and (not has_asked or self._has_begun()) and not transport.is_closing():
             transport.close()
+
+    def _has_begun(self) -> bool:
+        """Whether bytes lie here that do not make a request yet."""
+        return self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
 
     def _is_served(self) -> bool:
         cycle = getattr(self, "cycle", None)
@@ -105,9 +110,7 @@ class _CheckedProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes that do not make a request start the clock again, once: more of them do not stop it."""
         super().data_received(data)
-        if self._is_served() or self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
-            return
-        if self._deadline is None:
+        if self._deadline is None and not self._is_served() and self._has_begun():
             self._deadline = self.loop.call_later(FIRST_REQUEST_S, self._close_the_silent, self.transport)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

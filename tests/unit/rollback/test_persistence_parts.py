@@ -84,7 +84,7 @@ def test_what_git_itself_reads_as_dangerous_counts(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_understood_counts_as_a_whole() -> None:
-    for raw in (b"\xff\xfe\x00", b"fsmonitor = x", b"[core\nfsmonitor = x", b"[core]\n???"):
+    for raw in (b"[user]\nname = a\\\nb = c\n", b"\xff\xfe\x00", b"fsmonitor = x", b"[core\nfsmonitor = x", b"[core]\n???"):
         assert counted("git", raw) == raw
     for raw in (b"{", b"[]", b"[" * 100_000, b'"text"', b"\xff"):
         assert counted("scripts", raw) == raw

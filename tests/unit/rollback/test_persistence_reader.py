@@ -12,6 +12,7 @@ from console.rollback.persistence.differ import diff
 from console.rollback.persistence.findings import Change, Entry, Place, Root, Snapshot, Where
 from console.rollback.persistence.places import HOME, REPOSITORY, SYSTEM, WORKSPACE, on_path
 from console.rollback.persistence.reader import READ_BYTES, Bounds, Reader
+from console.rollback.persistence.tree import Tree
 
 CONTENT = {
     "git": "[core]\n\tfsmonitor = ./evil\n",
@@ -303,6 +304,16 @@ def test_further_folders_of_the_path_are_looked_in(tmp_path: Path) -> None:
     (tmp_path / ".cargo" / "bin" / "git").write_text("evil")
     (tmp_path / ".cargo" / "bin" / "git").chmod(0o755)
     assert changes(before, take(tmp_path, Where.HOME, *rows)) == {".cargo/bin/git": Change.ADDED}
+
+
+def test_what_is_no_plain_file_is_not_even_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    tree = Tree(str(tmp_path), Where.WORKSPACE)
+    try:
+        with pytest.raises(OSError, match="not a plain file"):
+            tree.read(("fifo",), 10)
+    finally:
+        tree.close()
 
 
 def test_a_root_that_is_not_there_is_not_whole(tmp_path: Path) -> None:
