@@ -70,6 +70,8 @@ class Case:
     cut: list[dict[str, str]] = field(default_factory=list)
     failed: list[dict[str, str]] = field(default_factory=list)
     files: list[dict[str, Any]] = field(default_factory=list)
+    redact: Callable[[Any], Any] = lambda data: data
+    """Takes known secrets out of what is written."""
 
     def is_over(self) -> bool:
         """Whether the bound is reached."""
@@ -77,6 +79,8 @@ class Case:
 
     def put(self, name: str, content: object) -> None:
         """One part as a file of its own. Raises OSError."""
+        # To plain data first: what is no text yet becomes one, and then holds no secret.
+        content = self.redact(json.loads(json.dumps(content, default=str)))
         data = json.dumps(content, default=str, indent=1, ensure_ascii=True).encode() + b"\n"
         self.files.append({"name": name, "size": len(data), "sha256": _write(self.folder / name, data)})
 
@@ -103,7 +107,9 @@ async def evidence_step(parts: Parts, kill_id: str, targets: set[AgentId], press
     """Collects in a thread. ``ok`` when the manifest is on disk, also when the bound cut something; never waits for a hung disk."""
     options, began = parts.options.evidence, time.monotonic()
     matter = matter_of(parts, kill_id, targets)
-    task = asyncio.create_task(asyncio.to_thread(collect, matter, parts.places, parts.scribe.ledger, options, began))
+    task = asyncio.create_task(
+        asyncio.to_thread(collect, matter, parts.places, parts.scribe.ledger, options, began, parts.keyring.redactor.redact_data)
+    )
     task.add_done_callback(_seen_to)
     await asyncio.wait([task], timeout=options.bound_s + DISK_S)
     ms = round((time.time() - pressed) * 1000, 1)
@@ -130,9 +136,11 @@ def matter_of(parts: Parts, kill_id: str, targets: set[AgentId]) -> Matter:
     )
 
 
-def collect(matter: Matter, places: Places, ledger: Ledger, options: EvidenceOptions, began: float) -> Collected:
+def collect(
+    matter: Matter, places: Places, ledger: Ledger, options: EvidenceOptions, began: float, redact: Callable[[Any], Any] = lambda data: data
+) -> Collected:
     """Writes the case folder. Raises OSError or ValueError when not even a manifest could be written."""
-    case = Case(_new_folder(places.state_dir / "cases", matter.kill_id), began + options.bound_s * (1 - CLOSING))
+    case = Case(_new_folder(places.state_dir / "cases", matter.kill_id), began + options.bound_s * (1 - CLOSING), redact=redact)
     # 1. What was taken already and costs nothing but the writing. 2. What has to be read, the quickest first.
     stages: tuple[tuple[str, Callable[[], object]], ...] = (
         ("snapshot", lambda: _snapshot(case, matter)),

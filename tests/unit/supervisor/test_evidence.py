@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from console.credentials.redaction import Redactor
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, ProcessIdentity, SandboxKind
 from console.domain.errors import ConsoleError
@@ -166,6 +168,15 @@ def test_a_part_that_breaks_is_a_failure_that_is_named_and_the_others_are_there(
     assert len(read(places, "manifest.json")["files"]) == 5
 
 
+def test_no_part_holds_a_known_secret(places: Places) -> None:
+    redactor = Redactor()
+    redactor.learn('planted "value" 1')
+    shown = replace(agent(), argv=("deploy", '--key=planted "value" 1'))
+    collect(matter(shown), places, cast(Ledger, FakeLedger()), EvidenceOptions(), time.monotonic(), redactor.redact_data)
+    assert "--key=[secret]" in json.dumps(read(places, "agents.json")), "it was there to be hidden"
+    assert "planted" not in "".join(p.read_text() for p in (places.state_dir / "cases").rglob("*") if p.is_file())
+
+
 def test_an_output_that_is_a_link_is_not_followed(places: Places, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     (places.output_dir / "a-1.log").unlink()
@@ -187,10 +198,11 @@ def test_an_id_that_is_no_kills_makes_no_folder(places: Places, kill_id: str) ->
 def parts_of(places: Places, **options: Any) -> Parts:
     state = EngineState()
     state.put(agent())
-    core = SimpleNamespace(state=state, asked={})
+    core = SimpleNamespace(keyring=SimpleNamespace(redactor=Redactor()), state=state, asked={})
     scribe = SimpleNamespace(ledger=FakeLedger())
     chosen = Options(evidence=EvidenceOptions(**options))
-    return cast(Parts, SimpleNamespace(core=core, places=places, options=chosen, scribe=scribe, witness=Witness()))
+    keyring = SimpleNamespace(redactor=Redactor())
+    return cast(Parts, SimpleNamespace(core=core, places=places, options=chosen, scribe=scribe, witness=Witness(), keyring=keyring))
 
 
 async def test_the_step_names_counts_and_the_manifests_hash(places: Places) -> None:
