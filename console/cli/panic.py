@@ -110,6 +110,8 @@ def finished(places: Places, local: Receipt, wait_s: float = FINISH_S) -> Receip
         why = f"not finished within {wait_s:g} s"
     except ConsoleError as error:
         why = error.what
+    except OSError as error:  # a disk that refuses even the log of a supervisor: what was killed is told all the same
+        why = f"no supervisor can be started: {error.strerror or error}"
     return with_unknown(best, why)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from console.audit.database import Damaged
 from console.audit.log import AuditLog
 from console.audit.segments import set_aside
-from console.audit.verify import verify_file
 from console.domain.errors import Conflict, ConsoleError
 from console.killswitch.client import GuardClient
 from console.ledger.store import Ledger
@@ -21,15 +20,16 @@ _DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 
 
 def open_audit(places: Places) -> tuple[AuditLog, Path | None]:
-    """The log, and where a damaged one was put. The whole chain is verified first: a record changed long ago counts as well."""
-    if places.audit_db.exists():
-        verdict = verify_file(places.audit_db)
-        if not verdict.whole and verdict.first_bad is not None:
-            return _begin_anew(places, verdict.why)
+    """The log, and where a damaged one was put. The whole chain is verified: a record changed long ago counts as well."""
     try:
-        return AuditLog(places.audit_db), None
+        audit = AuditLog(places.audit_db)
     except Damaged as error:
         return _begin_anew(places, str(error))
+    verdict = audit.verify()
+    if verdict.whole:
+        return audit, None
+    audit.close()
+    return _begin_anew(places, verdict.why)
 
 
 def _begin_anew(places: Places, why: str) -> tuple[AuditLog, Path]:
