@@ -11,14 +11,15 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from console.domain.failpoints import failpoint
 from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor
 from console.killswitch.aims import Aim, watch
-from console.killswitch.cgroups import Refused, Tree
-from console.killswitch.engine_socket import Engine, EngineSilent, Running
+from console.killswitch.cgroups import Refused
+from console.killswitch.engine_socket import EngineSilent, Running
+from console.killswitch.order import Field as Field
+from console.killswitch.order import Order as Order
 from console.killswitch.second_look import SecondLook
 
 REPEAT_S = 0.05
@@ -26,39 +27,6 @@ LAST_LOOK_S = 2.0
 MOST_AMENDED = 50
 ENGINE_THREADS = 8
 DISK_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Who asked for what."""
-
-    kill_id: str
-    scope: str
-    """``all`` or a comma-separated list of agent ids."""
-    reason: str
-    by: str
-    remote_order: str = ""
-
-    @property
-    def is_all(self) -> bool:
-        return self.scope == "all"
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """What a kill works on."""
-
-    instance_id: str
-    run_dir: Path
-    tree: Tree | None
-    engine: Engine | None
-    containers_ever: bool
-    spared: Callable[[], frozenset[int]]
-    """Pids never signalled: the guard, the supervisor, the presser and their ancestors."""
-    incomplete: str = ""
-    """Why there may be agents that no aim stands for; zero is unknown then."""
-    agent_uids: frozenset[int] = frozenset()
-    """Other accounts than ours that agents of this instance were launched under."""
 
 
 @dataclass(slots=True)

@@ -9,23 +9,40 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from console.domain.kill import Outcome, StepStatus, Survivor
 from console.killswitch import processes
 from console.killswitch.aims import Aim, kill_listed
 from console.killswitch.engine_socket import EngineSilent
+from console.killswitch.order import Field, Order
 from console.killswitch.peers import is_among
 from console.killswitch.registry import Entry, Held
 from console.killswitch.strays import has_lineage
-
-if TYPE_CHECKING:
-    from console.killswitch.reaper import Kill
 
 BACK_S = 2.0
 """Containers that the engine keeps starting are killed again and again for that long; then the receipt names them."""
 STRAYS_S = 1.0
 PAUSE_S = 0.05
+
+
+class Kill(Protocol):
+    """Of a kill (reaper.py) what the second look uses."""
+
+    aims: list[Aim]
+    amended: list[str]
+
+    @property
+    def order(self) -> Order: ...
+
+    @property
+    def field_(self) -> Field: ...
+
+    def ms(self) -> float: ...
+
+    def in_scope(self, agent_id: str) -> bool: ...
+
+    def settle_again(self, aims: list[Aim]) -> None: ...
 
 
 class SecondLook:
