@@ -30,6 +30,7 @@ from console.supervisor.rearm import killed_view
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.guard_socket import FakeGuard
 from tests.fakes.pages_routes import FakeRooms
+from tests.fakes.stop_routes import FakeStops
 
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -72,7 +73,9 @@ class FakeSupervisor:
         self.passphrase = ""
         self.rooms = FakeRooms(self.tell, time.time())
         """Network, rollback and audit."""
-        self.extra_routes: list[Route] = self.rooms.routes()
+        self.stops = FakeStops(self)
+        """The ladder, workspaces, the hunt, rotation."""
+        self.extra_routes: list[Route] = [*self.rooms.routes(), *self.stops.routes()]
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         """One delta to everybody (call it on the server's loop)."""
@@ -114,7 +117,6 @@ class FakeSupervisor:
             ("POST", "/api/passphrase", self._passphrase),
             ("POST", "/api/agents/{id}/again", self._again),
             ("POST", "/api/kill-switch", self._rearm),
-            ("POST", "/api/agents/{id}/{verb}", self._act),
             ("GET", "/api/receipts", self._receipts),
             ("GET", "/api/receipts/{id}", self._receipt),
             ("GET", "/api/events", self._events),
@@ -137,23 +139,6 @@ class FakeSupervisor:
         body = m.LaunchBody.model_validate_json(await request.body())
         self.log.append(("launch", "", body.model_dump()))
         return say(m.LaunchedView(id="new-1", control_level="managed", network_mode="PROXIED", network_enforced=True))
-
-    async def _act(self, request: Request) -> Response:
-        agent_id, verb = request.path_params["id"], request.path_params["verb"]
-        body = m.ActBody.model_validate_json(await request.body())
-        self.log.append((verb, agent_id, body.model_dump()))
-        if agent_id not in self.agents:
-            return refuse(404, "No such agent.")
-        ids = self.below(agent_id) if body.tree else [agent_id]
-        changed = {"freeze": {"state": "frozen"}, "thaw": {"state": "running"}, "kill": {"state": "killed"}}.get(
-            verb, {"network_mode": "NONE"}
-        )
-        self.upsert(*(self.agents[i].model_copy(update=changed) for i in ids))
-        if verb == "kill":
-            made = fixture.receipt([self.agents[i] for i in ids], proven=True, now=time.time() + 124, kill_id=f"k-{len(self.receipts):04d}")
-            self.receipts[made.kill_id] = made
-            return JSONResponse(made.as_json())
-        return say(m.ActView(agents=ids))
 
     async def _switch(self, request: Request) -> Response:
         return say(self.switch)

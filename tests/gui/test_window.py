@@ -12,9 +12,9 @@ from pytestqt.qtbot import QtBot
 
 from console.gui import app as console_app
 from console.gui.pages.fleet.page import FleetPage
-from console.gui.pages.fleet.stop import StopDialog
 from console.gui.pages.kill_switch.passphrase import PassphraseDialog
 from console.gui.pages.kill_switch.rearm import AgainDialog, RearmDialog
+from console.gui.pages.kill_switch.rung import RungDialog
 from console.gui.theme.tokens import ink
 from console.gui.widgets.safe_text import safe_text
 from console.gui.window.main import Window
@@ -36,6 +36,14 @@ def fleet_page(window: Window) -> FleetPage:
 def dialog(window: Window, kind: type[QWidget], qtbot: QtBot) -> QWidget:
     qtbot.waitUntil(lambda: any(d.isVisible() for d in window.findChildren(kind)), timeout=3000)
     return next(d for d in window.findChildren(kind) if d.isVisible())
+
+
+def rung_dialog(window: Window, qtbot: QtBot) -> RungDialog:
+    """The question, once the preview has come."""
+    found = dialog(window, RungDialog, qtbot)
+    assert isinstance(found, RungDialog)
+    qtbot.waitUntil(lambda: found.preview is not None, timeout=5000)
+    return found
 
 
 def keys(widget: QWidget, *pressed: Qt.Key) -> None:
@@ -82,10 +90,19 @@ def test_letters_act_only_outside_fields(make_house: Make, open_window: Open, qt
     keys(page.table.bar.search, Qt.Key.Key_Escape)
     assert page.table.bar.search.text() == "" and page.view.hasFocus()
     keys(page.view, Qt.Key.Key_P)
+    asked = rung_dialog(window, qtbot)
+    qtbot.waitUntil(asked.main.hasFocus, timeout=5000)
+    assert acts(house) == [], "nothing is done before it is confirmed"
+    keys(asked.main, Qt.Key.Key_Space)
     qtbot.waitUntil(lambda: acts(house) == [("freeze", "release-captain")], timeout=5000)
     qtbot.waitUntil(lambda: window.fleet.rows["release-captain"].view.state == "frozen", timeout=5000)
     qtbot.waitUntil(lambda: page.pane.pause.text() == "Resume", timeout=5000)
+    window.activateWindow()
+    qtbot.waitUntil(page.view.hasFocus, timeout=5000)
     keys(page.view, Qt.Key.Key_P)
+    again = rung_dialog(window, qtbot)
+    assert again.cancel.hasFocus(), "what loosens is not one Enter away"
+    again.main.click()
     qtbot.waitUntil(lambda: acts(house)[-1] == ("thaw", "release-captain"), timeout=5000)
 
 
@@ -94,23 +111,21 @@ def test_stopping_a_tree_asks_first_and_counts_by_control_level(make_house: Make
     window = open_window("fleet")
     window.activateWindow()
     keys(fleet_page(window).view, Qt.Key.Key_X)
-    asked = dialog(window, StopDialog, qtbot)
-    assert isinstance(asked, StopDialog)
-    assert asked.title.text() == "Stop release-captain and 9 agents below it?"
+    asked = rung_dialog(window, qtbot)
+    assert asked.title.text() == "Kill release-captain and 9 agents below it?"
     words = " ".join(w.accessibleName() for w in asked.findChildren(QWidget))
-    assert "contained zero, proven" in words
+    assert "contained zero, proven" in words and asked.main.text() == "Kill 9 agents"
     qtbot.waitUntil(asked.cancel.hasFocus, timeout=3000)
     keys(asked, Qt.Key.Key_Escape)
     assert acts(house) == []
     window.activateWindow()
     qtbot.waitUntil(fleet_page(window).view.hasFocus, timeout=3000)
     keys(fleet_page(window).view, Qt.Key.Key_X)
-    again = dialog(window, StopDialog, qtbot)
-    assert isinstance(again, StopDialog)
+    again = rung_dialog(window, qtbot)
     again.reason.setText("loop")
     again.main.click()
     qtbot.waitUntil(lambda: acts(house) == [("kill", "release-captain")], timeout=5000)
-    assert house.supervisor.log[0][2] == {"tree": True, "reason": "loop"}
+    assert house.supervisor.log[0][2] == {"reach": "tree", "reason": "loop"}
     qtbot.waitUntil(lambda: window.strip.notice is not None and "proven zero" in window.strip.notice.text, timeout=5000)
     assert window.strip.notice is not None and window.strip.notice.receipt
     window.strip.receipt_asked.emit(window.strip.notice.receipt)
@@ -182,7 +197,7 @@ def test_every_label_is_plain_and_no_hostile_text_reaches_a_widget(make_house: M
         qtbot.waitUntil(page.is_ready, timeout=5000)
         assert page.pane._name.text() == safe_text(name, 120)
         window.do("fleet.stop-tree")
-        dialog(window, StopDialog, qtbot).close()
+        rung_dialog(window, qtbot).close()
         for widget in window.findChildren(QWidget):
             if isinstance(widget, QLabel):
                 assert widget.textFormat() is Qt.TextFormat.PlainText, widget

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from console.api import context_messages as w
+from console.api import ladder as la
 from console.api import messages as m
+from console.api import persistence as p
 from console.api import rearm_messages as rm
+from console.api import review_messages as rv
+from console.api import rotation_messages as ro
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, receipt_from_json
 from console.gui.link.http import Link, segment
 from console.gui.link.pending import Pending
 
 LAUNCH_S = 300.0
-KILL_S = 30.0
+LADDER_S = 60.0
+"""A whole session or host, with every network looked at."""
+ROTATION_S = 120.0
 CHANGE_S = 60.0
 """Envoy validates before it applies."""
 
@@ -37,23 +44,26 @@ class FleetRequests:
     def output(self, agent_id: str, offset: int = 0) -> Pending[m.OutputView]:
         return self._link.get(f"/api/agents/{segment(agent_id)}/output", m.OutputView, offset=offset)
 
-    def freeze(self, agent_id: str, *, tree: bool = False, reason: str = "") -> Pending[m.ActView]:
-        return self._act("freeze", agent_id, tree, reason)
+    def preview(self, body: la.LadderBody) -> Pending[la.LadderPreview]:
+        """What a rung will do; nothing is done."""
+        return self._link.send("POST", "/api/ladder/preview", la.LadderPreview, body)
 
-    def thaw(self, agent_id: str, *, tree: bool = False, reason: str = "") -> Pending[m.ActView]:
-        return self._act("thaw", agent_id, tree, reason)
+    def ladder(self, body: la.LadderBody) -> Pending[m.ActView]:
+        """Freeze, thaw, isolate or reconnect over any scope."""
+        return self._link.send("POST", "/api/ladder", m.ActView, body, timeout_s=LADDER_S)
 
-    def isolate(self, agent_id: str, *, tree: bool = False, reason: str = "") -> Pending[m.ActView]:
-        return self._act("isolate", agent_id, tree, reason)
-
-    def kill(self, agent_id: str, *, tree: bool = False, reason: str = "") -> Pending[Receipt]:
+    def kill(self, body: la.LadderBody) -> Pending[Receipt]:
         """The receipt once zero is proven or not."""
-        path = f"/api/agents/{segment(agent_id)}/kill"
-        return _receipt(self._link.send("POST", path, m.RawView, m.ActBody(tree=tree, reason=reason), timeout_s=KILL_S))
+        return _receipt(self._link.send("POST", "/api/ladder", m.RawView, body, timeout_s=LADDER_S))
 
-    def _act(self, verb: str, agent_id: str, tree: bool, reason: str) -> Pending[m.ActView]:
-        path = f"/api/agents/{segment(agent_id)}/{verb}"
-        return self._link.send("POST", path, m.ActView, m.ActBody(tree=tree, reason=reason), timeout_s=KILL_S)
+    def contexts(self) -> Pending[w.ContextsView]:
+        """Every session's workspace."""
+        return self._link.get("/api/contexts", w.ContextsView)
+
+    def act_on_context(self, verb: str, context_id: str, reason: str) -> Pending[w.ContextsView]:
+        """hold, release or delete."""
+        path = f"/api/contexts/{segment(context_id)}/{segment(verb)}"
+        return self._link.send("POST", path, w.ContextsView, w.ContextActBody(reason=reason), timeout_s=CHANGE_S)
 
 
 class SwitchRequests:
@@ -83,6 +93,18 @@ class SwitchRequests:
     def receipt(self, kill_id: str) -> Pending[Receipt]:
         return _receipt(self._link.get(f"/api/receipts/{segment(kill_id)}", m.RawView))
 
+    def persistence(self) -> Pending[p.PersistenceView]:
+        """What could bring an agent back: the last look at each session."""
+        return self._link.get("/api/persistence", p.PersistenceView)
+
+    def rotation(self) -> Pending[ro.RotationView]:
+        """The secrets of the plan, without values, and what their last rotation came to."""
+        return self._link.get("/api/rotation", ro.RotationView)
+
+    def rotate(self, reason: str) -> Pending[ro.RotationView]:
+        """Everything of the plan, now; also while killed."""
+        return self._link.send("POST", "/api/rotation", ro.RotationView, ro.RotationBody(reason=reason), timeout_s=ROTATION_S)
+
     def retry_remote(self) -> Pending[m.DoneView]:
         return self._link.send("POST", "/api/remote/retry", m.DoneView, timeout_s=CHANGE_S)
 
@@ -108,6 +130,17 @@ class NetworkRequests:
 
     def test_url(self, body: m.UrlTestBody) -> Pending[m.UrlTestView]:
         return self._link.send("POST", "/api/allowlist/test", m.UrlTestView, body, timeout_s=CHANGE_S)
+
+    def history(self, limit: int = 100) -> Pending[rv.AllowlistHistoryView]:
+        """Versions with what each changed, newest first."""
+        return self._link.get("/api/allowlist/history", rv.AllowlistHistoryView, limit=limit)
+
+    def revert(self, body: rv.RevertBody) -> Pending[m.AllowlistChangedView]:
+        return self._link.send("POST", "/api/allowlist/revert", m.AllowlistChangedView, body, timeout_s=CHANGE_S)
+
+    def backtest(self, body: rv.BacktestBody) -> Pending[rv.BacktestView]:
+        """What a change would have done to recorded requests."""
+        return self._link.send("POST", "/api/allowlist/backtest", rv.BacktestView, body, timeout_s=CHANGE_S)
 
     def envoy_config(self) -> Pending[m.EnvoyConfigView]:
         return self._link.get("/api/envoy/config", m.EnvoyConfigView)

@@ -2,48 +2,122 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QWidget
+from typing import Literal
 
-from console.api.messages import ActView, AgentDetailView, LaunchedView
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QMenu, QWidget
+
+from console.api.ladder import ScopeBody
+from console.api.messages import AgentDetailView, LaunchedView
 from console.domain.errors import ConsoleError
-from console.domain.kill import Receipt
+from console.gui.actions import ActionSpec, Risk
 from console.gui.models.fleet import Row
-from console.gui.models.switch import counts, is_proven, zero_ms
 from console.gui.pages.fleet.launch import LaunchDialog
-from console.gui.pages.fleet.stop import StopDialog
 from console.gui.pages.interface import Desk
-from console.gui.widgets.words import plural, took
+from console.gui.pages.kill_switch.rung import RungDialog
+from console.gui.pages.kill_switch.rung_words import ACTIONS, VERBS, Action, refusals, scope_rows, scope_words
+from console.gui.widgets.safe_text import safe_text
+
+Reach = Literal["agent", "tree", "session", "host"]
+REACHES: dict[Reach, str] = {
+    "agent": "this agent alone",
+    "tree": "this agent and all below it",
+    "session": "its session",
+    "host": "everything on this host",
+}
+_RISKS = {"kill": Risk.DESTRUCTIVE}
+LADDER_VERBS = tuple(
+    ActionSpec(
+        f"fleet.{action}-{reach}",
+        f"{VERBS[action]} {words}…",
+        "",
+        "",
+        _RISKS.get(action, Risk.REVERSIBLE),
+        "What it will do is shown first.",
+    )
+    for reach, words in REACHES.items()
+    for action in ACTIONS
+)
+"""Every rung over every reach, from the selected agent."""
+_RUNGS: dict[str, tuple[Action, Reach]] = {f"fleet.{action}-{reach}": (action, reach) for reach in REACHES for action in ACTIONS}
+
+
+def is_isolated(row: Row) -> bool:
+    """An operator cut its network."""
+    return bool(row.view.isolated)
 
 
 class FleetActs:
-    """Pause, isolate, stop, launch."""
+    """The ladder over an agent, its tree, its session, this host; and launching."""
 
     def __init__(self, desk: Desk, page: QWidget) -> None:
         self._desk, self._page = desk, page
 
+    def rung_of(self, row: Row, action_id: str) -> tuple[Action, Reach] | None:
+        """The rung and reach an action means for that row now."""
+        if action_id == "fleet.pause":
+            return ("thaw" if row.view.state == "frozen" else "freeze"), "tree"
+        if action_id == "fleet.isolate":
+            return ("reconnect" if is_isolated(row) else "isolate"), "tree"
+        return ("kill", "tree") if action_id == "fleet.stop-tree" else _RUNGS.get(action_id)
+
+    def scope_of(self, row: Row, reach: Reach) -> ScopeBody:
+        """The scope of a reach, from that row."""
+        target = {"agent": row.id, "tree": row.id, "session": row.view.session}.get(reach, "")
+        return ScopeBody(reach=reach, target=target[:63])
+
     def why_not(self, row: Row, action_id: str, detail: AgentDetailView | None) -> str:
-        """Empty when the action can be done to the row and all below it."""
-        tree = self._desk.fleet.tree(row.id)
-        if not any(one.is_live for one in tree):
-            return "It has ended."
-        if action_id != "fleet.stop-tree" and self._desk.switch.is_killed:
-            return "Killed: nothing changes until rearm."
-        verb = {"fleet.pause": "thaw" if row.view.state == "frozen" else "freeze", "fleet.stop-tree": "kill"}.get(action_id, "isolate")
-        if detail is not None and detail.agent.id == row.id and len(tree) == 1:
-            return detail.can.get(verb, "")
-        return ""
+        """Empty when it can be asked for; the preview has the last word."""
+        rung = self.rung_of(row, action_id)
+        if rung is None:
+            return ""
+        action, reach = rung
+        if reach == "session" and not row.view.session:
+            return "It has no session."
+        rows = scope_rows(self.scope_of(row, reach), self._desk.fleet)
+        return self._refusal(row, action, rows, refusals(rows, killed=self._desk.switch.is_killed), detail)
+
+    def of_tree(self, row: Row, detail: AgentDetailView | None) -> dict[str, str]:
+        """The same for what the detail pane offers; the tree is walked once."""
+        rows = self._desk.fleet.tree(row.id)
+        plain = refusals(rows, killed=self._desk.switch.is_killed)
+        asked = {name: self.rung_of(row, name) for name in ("fleet.pause", "fleet.stop-tree", "fleet.isolate")}
+        return {name: self._refusal(row, rung[0], rows, plain, detail) for name, rung in asked.items() if rung is not None}
+
+    def _refusal(self, row: Row, action: Action, rows: list[Row], plain: dict[str, str], detail: AgentDetailView | None) -> str:
+        if plain[action] or detail is None or detail.agent.id != row.id or len(rows) != 1:
+            return plain[action]
+        return detail.can.get(action, "")
 
     def act(self, row: Row, action_id: str) -> None:
-        """Carries it out; stopping asks first."""
-        asks = self._desk.requests.fleet
-        if action_id == "fleet.stop-tree":
-            self._ask_stop(row)
-        elif action_id == "fleet.pause":
-            frozen = row.view.state == "frozen"
-            sent = asks.thaw(row.id, tree=True) if frozen else asks.freeze(row.id, tree=True)
-            sent.then(lambda done: self._acted("resumed" if frozen else "paused", done)).failed(self._desk.notices.fail)
-        elif action_id == "fleet.isolate":
-            asks.isolate(row.id, tree=True).then(lambda done: self._acted("cut off the network", done)).failed(self._desk.notices.fail)
+        """Asks first, with the supervisor's preview."""
+        rung = self.rung_of(row, action_id)
+        if rung is not None:
+            RungDialog(self._desk, rung[0], self.scope_of(row, rung[1]), self._page.window()).open()
+
+    def menu(self, row: Row, detail: AgentDetailView | None) -> QMenu:
+        """Every rung over every reach; what cannot be done now is off, with why."""
+        menu = QMenu(self._page)
+        menu.setToolTipsVisible(True)
+        for reach, words in REACHES.items():
+            scope = self.scope_of(row, reach)
+            title = scope_words(scope, self._desk.fleet) if reach != "session" or row.view.session else words
+            part = menu.addMenu(_plain(title))
+            part.setToolTipsVisible(True)
+            for action in ACTIONS:
+                name = f"fleet.{action}-{reach}"
+                entry = part.addAction(f"{VERBS[action]}…")
+                refused = self.why_not(row, name, detail)
+                entry.setEnabled(not refused)
+                entry.setToolTip(refused or f"{VERBS[action]}: what it will do is shown first.")
+                entry.triggered.connect(lambda _on=False, name=name: self.act(row, name))
+        return menu
+
+    def show_menu(self, row: Row, detail: AgentDetailView | None, at: QPoint) -> None:
+        """Opens it at a point of the screen."""
+        menu = self.menu(row, detail)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(at)
 
     def ask_launch(self) -> None:
         """The dialog that starts an agent."""
@@ -70,34 +144,7 @@ class FleetActs:
         self._desk.notices.say("amber" if doubtful else "info", words)
         self._desk.ask_sync()
 
-    def _acted(self, words: str, done: ActView) -> None:
-        if done.failed:
-            first, why = next(iter(done.failed.items()))
-            self._desk.notices.say("amber", f"{plural(len(done.failed), 'agent')} not {words}: {first}: {why}")
-        else:
-            self._desk.notices.say("info", f"{plural(len(done.agents), 'agent')} {words}.")
-        self._desk.ask_sync()
 
-    def _ask_stop(self, row: Row) -> None:
-        dialog = StopDialog(self._desk.fleet.tree(row.id), self._page.window())
-
-        def stop() -> None:
-            dialog.main.setEnabled(False)
-            sent = self._desk.requests.fleet.kill(row.id, tree=True, reason=dialog.reason.text().strip())
-            sent.then(lambda receipt: self._stopped(row.name, receipt)).failed(self._desk.notices.fail)
-            dialog.accept()
-
-        dialog.main.clicked.connect(stop)
-        dialog.open()
-
-    def _stopped(self, name: str, receipt: Receipt) -> None:
-        proven, provable, best = counts(receipt)
-        if is_proven(receipt):
-            extra = f"; {plural(best, 'agent')} best effort, not counted" if best else ""
-            text = f"{name}: {proven} of {provable} proven zero in {took(zero_ms(receipt))}{extra}."
-            self._desk.notices.say("amber" if best or not provable else "info", text, receipt=receipt.kill_id)
-        else:
-            self._desk.notices.say(
-                "amber", f"{name}: {proven} of {provable} proven zero.", "Look at what is left.", receipt=receipt.kill_id
-            )
-        self._desk.ask_sync()
+def _plain(words: str) -> str:
+    """A menu's title: an ampersand is one, not a mnemonic."""
+    return safe_text(words, 60).replace("&", "&&")

@@ -55,9 +55,15 @@ class DetailPane(QWidget):
         self._id = Text("", 11, fonts.REGULAR, "text3", mono=True)
         self._why = Text("", 12, fonts.REGULAR, "text2", wrap=True)
         self._note = Text("", 12, fonts.REGULAR, "warn", wrap=True, mark="triangle")
-        for part, room in ((self._crumb, 4), (self._name, 6), (self._chips, 7), (self._id, 0), (self._why, 0), (self._note, 0)):
+        self._cut = Text("", 12, fonts.MEDIUM, "text", wrap=True, mark="ban")
+        parts = ((self._crumb, 4), (self._name, 6), (self._chips, 7), (self._id, 0), (self._why, 0), (self._cut, 0), (self._note, 0))
+        for part, room in parts:
             self._column.addWidget(part)
             self._column.addSpacing(room)
+        self.ladder = Button("Freeze, isolate, kill over…", "down", keys="M", small=True, parent=self)
+        self.ladder.clicked.connect(lambda: self.asked.emit("fleet.ladder"))
+        self._column.addSpacing(6)
+        self._column.addWidget(self.ladder)
 
     def _build_body(self) -> None:
         self._budget_title = self._section("Budget")
@@ -117,6 +123,9 @@ class DetailPane(QWidget):
         )
         self._why.setText(_why(view))
         self._why.setVisible(bool(_why(view)))
+        cut = f"Isolated by {view.isolated}. Reconnect gives back what its session allows." if view.isolated else ""
+        self._cut.setText(cut)
+        self._cut.setVisible(bool(cut))
         note = _doubts(view)
         self._note.setText(note)
         self._note.setVisible(bool(note))
@@ -133,8 +142,10 @@ class DetailPane(QWidget):
         latest = sorted(detail.events, key=lambda event: -event.at)[:_SHOWN_EVENTS]
         self._events.say([Fact(clock(e.at), e.text, mono=True, left_role="text3", right_role="text") for e in latest])
 
-    def allow(self, can: dict[str, str], *, frozen: bool) -> None:
+    def allow(self, can: dict[str, str], row: Row) -> None:
         """``can``: action id -> why not, or empty."""
+        frozen = row.view.state == "frozen"
+        self.isolate.set_face("Reconnect" if row.view.isolated else "Isolate", "network" if row.view.isolated else "ban")
         self.pause.set_face("Resume" if frozen else "Pause", "play" if frozen else "pause")
         self.pause.allow(can.get("fleet.pause", ""))
         self.stop.allow(can.get("fleet.stop-tree", ""))

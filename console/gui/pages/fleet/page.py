@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QWidget
 
 from console.api.messages import AgentDetailView
 from console.gui.actions import ActionSpec, Risk
-from console.gui.pages.fleet.acts import FleetActs
+from console.gui.pages.fleet.acts import LADDER_VERBS, FleetActs
 from console.gui.pages.fleet.detail import DetailPane
 from console.gui.pages.fleet.first_run import FirstRun
 from console.gui.pages.fleet.rows import Mood
@@ -16,6 +16,7 @@ from console.gui.pages.fleet.table import FleetTable
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 
 _DETAIL_EVERY_MS = 2000
+_LADDER = frozenset(verb.id for verb in LADDER_VERBS)
 _ON_A_ROW = ("fleet.pause", "fleet.stop-tree", "fleet.isolate")
 
 
@@ -27,13 +28,15 @@ class FleetPage(Page):
         ActionSpec("fleet.move", "Move in the list", "", "move", cap="↑ ↓"),
         ActionSpec("fleet.fold", "Fold and unfold a tree", "", "fold", cap="← →"),
         ActionSpec("fleet.detail", "Show or hide the detail pane", "", "detail", cap="Enter"),
-        ActionSpec("fleet.pause", "Pause or resume this agent and all below it", "P", "pause", Risk.REVERSIBLE),
+        ActionSpec("fleet.pause", "Pause or resume this agent and all below it…", "P", "pause…", Risk.REVERSIBLE),
         ActionSpec(
-            "fleet.stop-tree", "Stop this agent and all below it…", "X", "stop tree", Risk.DESTRUCTIVE, "SIGKILL, proven; no way back."
+            "fleet.stop-tree", "Stop this agent and all below it…", "X", "stop tree…", Risk.DESTRUCTIVE, "SIGKILL, proven; no way back."
         ),
-        ActionSpec("fleet.isolate", "Isolate this agent and all below it: no network", "I", "isolate", Risk.REVERSIBLE),
+        ActionSpec("fleet.isolate", "Isolate or reconnect this agent and all below it…", "I", "isolate…", Risk.REVERSIBLE),
+        ActionSpec("fleet.ladder", "Freeze, isolate, kill: choose over whom…", "M", "ladder…", Risk.DESTRUCTIVE),
         ActionSpec("fleet.run", "Run an agent…", "N", "run an agent"),
         ActionSpec("fleet.filter", "Filter this list", "/", ""),
+        *LADDER_VERBS,
     )
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
@@ -58,6 +61,8 @@ class FleetPage(Page):
         self.view.chosen.connect(lambda _row: self._show_row())
         self.view.opened.connect(lambda _row: self.do("fleet.detail"))
         self.pane.asked.connect(self.do)
+        self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.view.customContextMenuRequested.connect(self._context_menu)
         self.first_run.asked.connect(self.do)
         self._poll = QTimer(self)
         self._poll.setInterval(_DETAIL_EVERY_MS)
@@ -112,7 +117,7 @@ class FleetPage(Page):
 
     def why_not(self, action_id: str) -> str:
         row = self.view.current()
-        if action_id in _ON_A_ROW:
+        if action_id in _ON_A_ROW or action_id == "fleet.ladder" or action_id in _LADDER:
             if row is None:
                 return "No agent is selected."
             return self.acts.why_not(row, action_id, self._detail)
@@ -130,9 +135,18 @@ class FleetPage(Page):
             self._pane_wanted = not self._pane_wanted
             self._show_pane()
         elif row is not None and not self.why_not(action_id):
-            self.acts.act(row, action_id)
+            if action_id == "fleet.ladder":
+                at = self.view.visualRect(self.view.currentIndex())
+                self.acts.show_menu(row, self._detail, self.view.viewport().mapToGlobal(at.bottomLeft() + QPoint(60, 0)))
+            else:
+                self.acts.act(row, action_id)
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _context_menu(self, at: QPoint) -> None:
+        row = self.view.current()
+        if row is not None and self.view.indexAt(at).isValid():
+            self.acts.show_menu(row, self._detail, self.view.viewport().mapToGlobal(at))
 
     def _show_row(self) -> None:
         self._detail = None
@@ -145,7 +159,7 @@ class FleetPage(Page):
         self.pane.setVisible(wanted)
         if row is not None:
             self.pane.show_row(row, self.desk.fleet)
-            self.pane.allow({name: self.why_not(name) for name in _ON_A_ROW}, frozen=row.view.state == "frozen")
+            self.pane.allow(self.acts.of_tree(row, self._detail), row)
 
     def _read_detail(self) -> None:
         row = self.view.current()
@@ -157,7 +171,7 @@ class FleetPage(Page):
         if row is not None and detail.agent.id == row.id:
             self._detail = detail
             self.pane.show_detail(detail)
-            self.pane.allow({name: self.why_not(name) for name in _ON_A_ROW}, frozen=row.view.state == "frozen")
+            self.pane.allow(self.acts.of_tree(row, self._detail), row)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

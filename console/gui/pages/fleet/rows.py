@@ -52,14 +52,15 @@ def cell_words(row: Row, key: str) -> str:
         case "depth":
             return f"Depth {view.depth} of 3"
         case "network":
-            return f"{network_chip(view, long=True).text}. {view.network_note}".strip(" .")
+            cut = f" by {view.isolated}" if view.isolated else ""
+            return f"{network_chip(view, long=True).text}{cut}. {view.network_note}".strip(" .")
         case "budget":
             return f"{_percent(view.budget_share)} of the nearest limit, {usd(view.cost_usd)}"
         case "burn":
             return f"{usd(view.burn_usd_per_h)}/h"
         case "runtime":
             return runtime(row)
-    return row.action
+    return f"isolated by {view.isolated}. Last action: {row.action}" if view.isolated else row.action
 
 
 def runtime(row: Row) -> str:
@@ -90,7 +91,10 @@ def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
             canvas.painter, box, row.view.burn, canvas.ink.danger if hot else canvas.ink.bar, fill.name(QColor.NameFormat.HexArgb)
         )
     canvas.text("runtime", runtime(row), "text3" if quiet else "text")
-    canvas.text("action", row.action, "warn" if row.view.state == "needs_ok" else "text2")
+    if row.view.isolated and row.is_live:
+        canvas.text("action", f"isolated by {row.view.isolated}", "accent")
+    else:
+        canvas.text("action", row.action, "warn" if row.view.state == "needs_ok" else "text2")
 
 
 def _paint_name(canvas: Canvas, row: Row, quiet: bool, alive: bool) -> None:

@@ -45,6 +45,8 @@ def network_chip(view: AgentView, *, long: bool = False) -> ChipSpec:
     if mode == "FULL":
         words = "FULL, not enforced" if long and view.network_mode != "FULL" else "FULL"
         return ChipSpec(words, "full", "warn")
+    if view.isolated:
+        return ChipSpec("Isolated", "ban", "accent")
     if mode == "PROXIED":
         return ChipSpec("Proxied", "proxied")
     return ChipSpec("No network" if long else "None", "ban")

@@ -198,9 +198,9 @@ class Rungs(QWidget):
     """The ladder: freeze, isolate, kill, with how each is undone. Its buttons lie over the right edge."""
 
     LINES = (
-        ("Freeze", "nothing runs, nothing is lost", "pause", "undone by thaw"),
-        ("Isolate", "no egress for any agent", "ban", "undone by reconnect"),
-        ("Kill", "SIGKILL, proof, second look, receipt", "alert", "no way back"),
+        ("Freeze", "nothing runs, nothing is lost", "pause", "undone by resume"),
+        ("Isolate", "no egress, open connections are cut", "ban", "undone by reconnect"),
+        ("Kill", "SIGKILL, proof, receipt; does not latch", "alert", "no way back"),
     )
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -224,9 +224,9 @@ class Rungs(QWidget):
             draw_text(
                 painter, QRectF(36, y + 9, 220, 18), title, fonts.ui(13, fonts.MEDIUM), colours.danger if number == 2 else colours.text
             )
-            draw_text(painter, QRectF(36, y + 28, 230, 16), words, fonts.ui(12), colours.text2)
-            draw_text(painter, QRectF(self.width() - 290, y + 20, 110, 16), undone, fonts.ui(11), colours.text2)
-        box = QRectF(self.width() - 170, 56 * 2, 170, 56)
-        draw_text(painter, box.adjusted(0, 9, 0, -29), "Panic, top right", fonts.ui(12, fonts.MEDIUM), colours.text, right=True)
-        draw_text(painter, box.adjusted(0, 28, 0, -12), "Ctrl Shift Backspace", fonts.ui(11), colours.text2, right=True)
+            room = self.width() - 36 - 226
+            draw_text(painter, QRectF(36, y + 28, room, 16), f"{words}; {undone}", fonts.ui(12), colours.text2)
+        box = QRectF(self.width() - 108, 56 * 2, 108, 56)
+        draw_text(painter, box.adjusted(0, 11, 0, -29), "Panic, top right,", fonts.ui(11, fonts.MEDIUM), colours.text, right=True)
+        draw_text(painter, box.adjusted(0, 28, 0, -12), "kills all and latches", fonts.ui(11), colours.text2, right=True)
         painter.end()

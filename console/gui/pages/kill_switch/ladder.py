@@ -1,25 +1,30 @@
-"""The ladder below the kill: freeze everything, isolate everything, resume. The kill itself has only the panic plate."""
+"""The ladder: freeze, isolate, kill and the ways back over a chosen scope. What kills everything and latches is the panic plate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Literal
 
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.messages import ActView
-from console.gui.link.pending import Pending
-from console.gui.models.fleet import Row
+from console.api.ladder import ScopeBody
 from console.gui.pages.interface import Desk
 from console.gui.pages.kill_switch.cards import Rungs
+from console.gui.pages.kill_switch.chooser import ScopeDialog
+from console.gui.pages.kill_switch.rung import RungDialog
+from console.gui.pages.kill_switch.rung_words import ACTIONS, Action, refusals, scope_rows, scope_words
 from console.gui.theme import fonts
-from console.gui.widgets.buttons import Button
-from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.buttons import Button, Pills
 from console.gui.widgets.facts import Card
 from console.gui.widgets.text import Text
-from console.gui.widgets.words import plural
 
-_FREEZE = "Nothing runs and nothing is lost, until you resume it (W)."
-_ISOLATE = "No agent reaches the network any more, until it is reconnected: watchfloor reconnect --all."
+_PILLS = {"host": "Everything on this host", "tree": "Tree…", "session": "Session…", "agent": "Agent…"}
+_RUNGS: tuple[tuple[tuple[Action, str, str], ...], ...] = (
+    (("freeze", "Freeze…", "danger"), ("thaw", "Resume…", "plain")),
+    (("isolate", "Isolate…", "danger"), ("reconnect", "Reconnect…", "plain")),
+    (("kill", "Kill…", "danger"),),
+)
+_NAMED: tuple[Literal["tree", "session", "agent"], ...] = ("tree", "session", "agent")
+_WIDE = 104
 
 
 def titled(title: str, right: Text) -> QHBoxLayout:
@@ -32,74 +37,82 @@ def titled(title: str, right: Text) -> QHBoxLayout:
 
 
 class Ladder(Card):
-    """Acts on every live tree of this host."""
+    """Every rung asks first, with the supervisor's preview of exactly this scope."""
 
     def __init__(self, desk: Desk, parent: QWidget) -> None:
         super().__init__("plain", parent)
         self._desk = desk
-        self.column.addLayout(titled("Ladder", Text("every agent of this host", 11, fonts.REGULAR, "text2", right=True)))
+        self.scope = ScopeBody(reach="host")
+        self._over = Text("", 11, fonts.REGULAR, "text2", right=True)
+        self.column.addLayout(titled("Ladder", self._over))
         self.column.addSpacing(8)
+        self.pills = Pills(_PILLS, self)
+        self.pills.changed.connect(self._choose)
+        line = QHBoxLayout()
+        line.addWidget(self.pills)
+        line.addStretch(1)
+        self.column.addLayout(line)
+        self.column.addSpacing(4)
         rungs = Rungs(self)
         self.column.addWidget(rungs)
-        self.freeze = Button("Freeze everything…", parent=rungs, small=True)
-        self.isolate = Button("Isolate everything…", parent=rungs, small=True)
-        self.freeze.clicked.connect(lambda: self.do("switch.freeze"))
-        self.isolate.clicked.connect(lambda: self.do("switch.isolate"))
+        self.buttons: dict[str, Button] = {}
         grid = QVBoxLayout(rungs)
-        grid.setContentsMargins(0, 13, 0, 0)
+        grid.setContentsMargins(0, 14, 0, 14)
         grid.setSpacing(28)
-        for button in (self.freeze, self.isolate):
-            button.setFixedWidth(162)
-            line = QHBoxLayout()
-            line.addStretch(1)
-            line.addWidget(button)
-            grid.addLayout(line)
-        grid.addStretch(1)
+        for rung in _RUNGS:
+            row = QHBoxLayout()
+            row.setSpacing(8)
+            row.addStretch(1)
+            for action, words, kind in rung:
+                row.addWidget(self._button(action, words, kind, rungs))
+            if len(rung) == 1:
+                row.addSpacing(_WIDE + 8)
+            grid.addLayout(row)
         self.column.addStretch(1)
+        self._show_scope()
+
+    def _button(self, action: Action, words: str, kind: str, parent: QWidget) -> Button:
+        button = Button(words, kind=kind, small=True, parent=parent)
+        button.setFixedWidth(_WIDE)
+        button.clicked.connect(lambda: self.do(f"switch.{action}"))
+        self.buttons[action] = button
+        return button
 
     def allow(self) -> None:
         """Buttons on or off, with why."""
-        why_not = self.why_not()
-        self.freeze.allow(why_not)
-        self.isolate.allow(why_not)
+        refused = refusals(scope_rows(self.scope, self._desk.fleet), killed=self._desk.switch.is_killed)
+        for action, button in self.buttons.items():
+            button.allow(refused[action])
 
-    def why_not(self) -> str:
+    def why_not(self, action_id: str) -> str:
         """Empty when there is something to act on."""
-        if self._desk.switch.is_killed:
-            return "Killed: nothing changes until rearm."
-        return "" if self._roots() else "No agent is live."
+        refused = refusals(scope_rows(self.scope, self._desk.fleet), killed=self._desk.switch.is_killed)
+        return refused.get(action_id.removeprefix("switch."), "")
 
     def do(self, action_id: str) -> None:
-        """switch.freeze and switch.isolate ask first; switch.thaw does not."""
-        asks = self._desk.requests.fleet
-        if action_id == "switch.freeze":
-            self._confirm("Freeze", _FREEZE, lambda row: asks.freeze(row.id, tree=True), "frozen")
-        elif action_id == "switch.isolate":
-            self._confirm("Isolate", _ISOLATE, lambda row: asks.isolate(row.id, tree=True), "isolated")
-        elif action_id == "switch.thaw":
-            self._each(lambda row: asks.thaw(row.id, tree=True), "resumed")
+        """switch.freeze, thaw, isolate, reconnect, kill: asks first."""
+        action = next((a for a in ACTIONS if f"switch.{a}" == action_id), None)
+        if action is not None and not self.why_not(action_id):
+            RungDialog(self._desk, action, self.scope, self.window()).open()
 
-    def _roots(self) -> list[Row]:
-        fleet = self._desk.fleet
-        roots = [row for row in fleet.rows.values() if not row.view.parent_id or row.view.parent_id not in fleet.rows]
-        return [root for root in roots if any(row.is_live for row in fleet.tree(root.id))]
+    # --- over whom -----------------------------------------------------------------------------------------------------
 
-    def _confirm(self, verb: str, words: str, act: Callable[[Row], Pending[ActView]], done: str) -> None:
-        dialog = Dialog(f"{verb} everything?", f"{verb} {plural(self._desk.fleet.live(), 'agent')}", "danger", self.window())
-        dialog.paragraph(words)
-
-        def go() -> None:
-            dialog.accept()
-            self._each(act, done)
-
-        dialog.main.clicked.connect(go)
+    def _choose(self, key: str) -> None:
+        reach = next((r for r in _NAMED if r == key), None)
+        if reach is None:
+            self.take(ScopeBody(reach="host"))
+            return
+        dialog = ScopeDialog(self._desk.fleet, reach, self.window())
+        dialog.accepted.connect(lambda: self.take(ScopeBody(reach=reach, target=dialog.target[:63])))
+        dialog.rejected.connect(lambda: self.take(self.scope))
         dialog.open()
 
-    def _each(self, act: Callable[[Row], Pending[ActView]], done: str) -> None:
-        for row in self._roots():
-            act(row).then(lambda view: self._tell(done, view)).failed(self._desk.notices.fail)
+    def take(self, scope: ScopeBody) -> None:
+        """From now on the rungs are for this scope."""
+        self.scope = scope
+        self.pills.pills[scope.reach].setChecked(True)
+        self._show_scope()
+        self.allow()
 
-    def _tell(self, done: str, view: ActView) -> None:
-        for agent, why in list(view.failed.items())[:3]:
-            self._desk.notices.say("amber", f"{agent} not {done}: {why}")
-        self._desk.ask_sync()
+    def _show_scope(self) -> None:
+        self._over.setText(f"over {scope_words(self.scope, self._desk.fleet)}")

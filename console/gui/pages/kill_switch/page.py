@@ -13,6 +13,7 @@ from console.gui.pages.kill_switch.ladder import Ladder, titled
 from console.gui.pages.kill_switch.lists import HOSTS, RECEIPTS, host_words, paint_host, paint_receipt, receipt_words
 from console.gui.pages.kill_switch.passphrase import PassphraseDialog
 from console.gui.pages.kill_switch.rearm import RearmDialog
+from console.gui.pages.kill_switch.rung_words import ACTIONS
 from console.gui.pages.kill_switch.words import result_words
 from console.gui.theme import fonts
 from console.gui.theme.tokens import NARROW, ROW
@@ -23,6 +24,7 @@ from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural, took
 
 _SHOWN = 6
+_RUNGS = tuple(f"switch.{action}" for action in ACTIONS)
 _PASSPHRASE = {
     "not_set": "no passphrase is set for rearm (O sets one): the typed id of the kill is enough",
     "broken": "the passphrase for rearm cannot be checked: its owner resets it at a terminal",
@@ -34,11 +36,11 @@ class KillSwitchPage(Page):
 
     spec = PageSpec("kill-switch", "Kill switch", "kill", "Emergency")
     verbs = (
-        ActionSpec(
-            "switch.freeze", "Freeze everything…", "F", "freeze…", Risk.REVERSIBLE, "Every agent stops running until it is resumed."
-        ),
-        ActionSpec("switch.thaw", "Resume everything the operator froze", "W", "resume", Risk.REVERSIBLE),
-        ActionSpec("switch.isolate", "Isolate everything…", "I", "isolate…", Risk.REVERSIBLE, "No agent reaches the network any more."),
+        ActionSpec("switch.freeze", "Freeze over the chosen scope…", "F", "freeze…", Risk.REVERSIBLE, "The preview is shown first."),
+        ActionSpec("switch.thaw", "Resume what an operator froze in the chosen scope…", "W", "resume…", Risk.REVERSIBLE),
+        ActionSpec("switch.isolate", "Isolate over the chosen scope…", "I", "isolate…", Risk.REVERSIBLE, "The preview is shown first."),
+        ActionSpec("switch.reconnect", "Reconnect what is isolated in the chosen scope…", "C", "", Risk.REVERSIBLE),
+        ActionSpec("switch.kill", "Kill over the chosen scope, without latching…", "K", "kill…", Risk.DESTRUCTIVE, "No way back."),
         ActionSpec("switch.receipt", "Open the selected receipt", "", "receipt", cap="Enter"),
         ActionSpec("switch.rearm", "Rearm…", "R", "rearm…", Risk.DESTRUCTIVE, "Agents can start again."),
         ActionSpec("switch.passphrase", "Set the passphrase for rearm…", "O", "passphrase…", Risk.REVERSIBLE, "Only it, or a key, rearms."),
@@ -203,8 +205,8 @@ class KillSwitchPage(Page):
         switch = self.desk.switch
         if action_id == "switch.rearm":
             return "" if switch.is_killed else "Nothing is latched."
-        if action_id in ("switch.freeze", "switch.thaw", "switch.isolate"):
-            return self.ladder.why_not()
+        if action_id in _RUNGS:
+            return self.ladder.why_not(action_id)
         if action_id == "switch.receipt" and self.receipt_view.current() is None:
             return "No receipt is selected."
         return ""
@@ -216,7 +218,7 @@ class KillSwitchPage(Page):
             PassphraseDialog(self.desk, self.window()).open()
         elif action_id == "switch.receipt":
             self.desk.goto("receipt", self.receipt_view.current().kill_id)
-        elif action_id in ("switch.freeze", "switch.thaw", "switch.isolate"):
+        elif action_id in _RUNGS:
             self.ladder.do(action_id)
 
     def _latched_id(self) -> str:

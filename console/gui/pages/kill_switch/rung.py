@@ -1,0 +1,173 @@
+"""The question before a rung of the ladder: the supervisor's own preview, and a button that repeats its count."""
+
+from __future__ import annotations
+
+import shiboken6
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QLineEdit, QWidget
+
+from console.api.ladder import LadderBody, LadderPreview, ScopeBody
+from console.api.messages import ActView
+from console.domain.errors import ConsoleError, NotFound, UsageProblem
+from console.domain.kill import Receipt
+from console.gui.models.switch import counts, is_proven, zero_ms
+from console.gui.pages.interface import Desk
+from console.gui.pages.kill_switch.rung_words import (
+    MEANS,
+    VERBS,
+    Action,
+    button_words,
+    count_lines,
+    outcome,
+    reach_line,
+    scope_words,
+    touched,
+    way_back,
+    why_lines,
+)
+from console.gui.theme import fonts
+from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.facts import Fact, Facts
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import plural, took
+
+AGAIN_MS = 3000
+"""The preview is asked again while the question stands, so that the count is never old."""
+_LISTED = 6
+
+
+class RungDialog(Dialog):
+    """Nothing can be confirmed before the preview has come; a refusal is shown in the supervisor's words."""
+
+    def __init__(self, desk: Desk, action: Action, scope: ScopeBody, parent: QWidget) -> None:
+        self._words = scope_words(scope, desk.fleet)
+        kind = "danger" if action in ("kill", "freeze", "isolate") else "primary"
+        super().__init__(f"{VERBS[action]} {self._words}?", VERBS[action], kind, parent, width=540)
+        self._desk, self._action, self._scope = desk, action, scope
+        self.preview: LadderPreview | None = None
+        self._sent = False
+        self.paragraph(MEANS[action])
+        self.sentence = self.paragraph("The supervisor is asked what this will do…", "text2", "ring")
+        self.counted = Facts(26, ruled=True)
+        self.reach = Text("", 12, fonts.REGULAR, "text2", wrap=True)
+        self.whys = Facts(21)
+        for part in (self.counted, self.reach, self.whys):
+            self.body.addWidget(part)
+        self.body.addWidget(Text("Reason, for the record", 11, fonts.MEDIUM, "text2"))
+        self.reason = QLineEdit(self)
+        self.reason.setMaxLength(500)
+        self.reason.setPlaceholderText("optional")
+        self.reason.setAccessibleName("Reason")
+        self.body.addWidget(self.reason)
+        self.main.allow("The preview has not come yet.")
+        self.main.clicked.connect(self._send)
+        self._again = QTimer(self)
+        self._again.setInterval(AGAIN_MS)
+        self._again.timeout.connect(self._ask)
+        self._again.start()
+        self._ask()
+
+    def _body(self, reason: str = "") -> LadderBody:
+        return LadderBody(action=self._action, scope=self._scope, reason=reason)
+
+    # --- before ------------------------------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        if not self._sent:
+            self._desk.requests.fleet.preview(self._body()).while_alive(self).then(self._previewed).failed(self._unknown)
+
+    def _previewed(self, preview: LadderPreview) -> None:
+        if self._sent:
+            return
+        first = self.preview is None
+        self.preview = preview
+        self.sentence.say(f"{preview.words} {way_back(preview)}".strip(), "text", "")
+        self.counted.say(count_lines(preview))
+        self.reach.setText(reach_line(preview))
+        lines = [*why_lines(preview.best_effort, "triangle", "warn"), *why_lines(preview.excluded, "ring", "text2")]
+        self.whys.say(lines)
+        self.problem.setText(preview.why_not)
+        self.problem.setVisible(bool(preview.why_not))
+        self.main.setText(button_words(self._action, preview))
+        self.main.allow(preview.why_not or ("" if touched(preview) else "It would touch nobody."))
+        if first and self._action in ("freeze", "isolate") and self.cancel.hasFocus():
+            self.main.setFocus()  # it tightens and can be undone: Enter does it
+        self.adjustSize()
+
+    def _unknown(self, error: ConsoleError) -> None:
+        """What it would do is not known. A stop does not wait for that; what loosens does."""
+        if self._sent:
+            return
+        self.preview = None
+        self.sentence.say("What this will do is not known.", "warn", "triangle")
+        for facts in (self.counted, self.whys):
+            facts.say([])
+        self.reach.setText("")
+        self.refused(error)
+        blind = self._action in ("freeze", "isolate", "kill") and not isinstance(error, NotFound | UsageProblem)
+        self.main.setText(f"{VERBS[self._action]} without a preview" if blind else VERBS[self._action])
+        self.main.allow("" if blind else "What it will do is not known.")
+
+    # --- the act -----------------------------------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        self._sent = True
+        self.problem.hide()
+        self.main.allow("It is being done.")
+        self.sentence.say("It is being done. Closing this window does not stop it.", "text2", "ring")
+        self.cancel.setText("Close")
+        body, fleet = self._body(self.reason.text().strip()), self._desk.requests.fleet
+        if self._action == "kill":
+            fleet.kill(body).then(self._killed).failed(self._failed)
+        else:
+            fleet.ladder(body).then(self._acted).failed(self._failed)
+
+    @property
+    def _is_open(self) -> bool:
+        return shiboken6.isValid(self) and self.isVisible()
+
+    def _failed(self, error: ConsoleError) -> None:
+        self._desk.ask_sync()
+        if not self._is_open:
+            self._desk.notices.fail(error)
+            return
+        self._sent = False
+        self.cancel.setText("Cancel")
+        self.sentence.say("It was refused, or not finished.", "warn", "triangle")
+        self.refused(error)
+
+    def _acted(self, done: ActView) -> None:
+        self._desk.ask_sync()
+        level, words = outcome(self._action, done)
+        self._desk.notices.say(level, words)
+        for note in done.notes[:3]:
+            self._desk.notices.say("amber", note)
+        if not self._is_open:
+            return
+        if not done.failed:
+            self.accept()
+            return
+        self.sentence.say(words, "warn", "triangle")
+        self.counted.say([])
+        self.reach.setText("")
+        failed = [Fact(f"{agent}: {why}", "", "triangle", "warn", left_role="warn") for agent, why in list(done.failed.items())[:_LISTED]]
+        self.whys.say(failed)
+        self.main.hide()
+        self.adjustSize()
+
+    def _killed(self, receipt: Receipt) -> None:
+        tell_killed(self._desk, self._words, receipt)
+        if self._is_open:
+            self.accept()
+
+
+def tell_killed(desk: Desk, name: str, receipt: Receipt) -> None:
+    """The notice that leads to the receipt; anything but a whole proof is amber."""
+    proven, provable, best = counts(receipt)
+    if is_proven(receipt):
+        extra = f"; {plural(best, 'agent')} best effort, not counted" if best else ""
+        text = f"{name}: {proven} of {provable} proven zero in {took(zero_ms(receipt))}{extra}."
+        desk.notices.say("amber" if best or not provable else "info", text, receipt=receipt.kill_id)
+    else:
+        desk.notices.say("amber", f"{name}: {proven} of {provable} proven zero.", "Look at what is left.", receipt=receipt.kill_id)
+    desk.ask_sync()

@@ -1,0 +1,140 @@
+"""The words of a rung of the ladder: its question, what a preview says line by line, and how the outcome is told. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Literal, get_args
+
+from console.api.ladder import LadderAgent, LadderPreview, ScopeBody
+from console.api.messages import ActView
+from console.gui.models.fleet import Fleet, Row
+from console.gui.widgets.facts import Fact
+from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.words import plural
+
+Action = Literal["freeze", "isolate", "kill", "thaw", "reconnect"]
+ACTIONS: tuple[Action, ...] = get_args(Action)
+VERBS: dict[str, str] = {"freeze": "Freeze", "thaw": "Resume", "isolate": "Isolate", "reconnect": "Reconnect", "kill": "Kill"}
+DONE = {"freeze": "frozen", "thaw": "resumed", "isolate": "cut off the network", "reconnect": "reconnected", "kill": "killed"}
+MEANS = {
+    "freeze": "Nothing of it runs and nothing is lost, until it is resumed.",
+    "thaw": "What an operator froze runs on. What a budget or a rule froze stays frozen.",
+    "isolate": "It reaches nothing any more and open connections are cut, until it is reconnected. Files and computation go on.",
+    "reconnect": "Back to what its session allows, no more.",
+    "kill": "SIGKILL at once, then the proof. There is no way back: what an agent had not written is lost. Workspace and records stay.",
+}
+_ORDER = ("contained", "managed", "adopted", "observed")
+_WHYS = 4
+"""Reasons shown of each kind; the counts are whole."""
+
+
+def scope_words(scope: ScopeBody, fleet: Fleet) -> str:
+    """``refund-drafter and 3 agents below it``, ``session ctx-1``, ``everything on this host``."""
+    if scope.reach in ("host", "all"):
+        return "everything on this host"
+    if scope.reach == "session":
+        return f"session {scope.target}"
+    row = fleet.rows.get(scope.target)
+    name = row.name if row is not None else safe_text(scope.target, 60)
+    below = len(fleet.tree(scope.target)) - 1 if scope.reach == "tree" else 0
+    return f"{name} and {plural(below, 'agent')} below it" if below > 0 else name
+
+
+def scope_rows(scope: ScopeBody, fleet: Fleet) -> list[Row]:
+    """The rows this console knows of a scope; the supervisor decides who is meant."""
+    if scope.reach == "agent":
+        row = fleet.rows.get(scope.target)
+        return [row] if row is not None else []
+    if scope.reach == "tree":
+        return fleet.tree(scope.target)
+    if scope.reach == "session":
+        return [row for row in fleet.rows.values() if row.view.session == scope.target]
+    return list(fleet.rows.values())
+
+
+def refusals(rows: list[Row], *, killed: bool) -> dict[str, str]:
+    """Action -> what is plain without asking; empty: the preview says."""
+    live = [row for row in rows if row.is_live]
+    if not live:
+        return dict.fromkeys(ACTIONS, "No agent of it is live.")
+    if killed:
+        return {action: "" if action == "kill" else "Killed: nothing changes until rearm." for action in ACTIONS}
+    cut = any(row.view.isolated for row in live)
+    frozen = any("operator" in row.view.causes for row in live)
+    return {
+        "freeze": "",
+        "isolate": "",
+        "kill": "",
+        "thaw": "" if frozen else "No operator froze any of it.",
+        "reconnect": "" if cut else "None of it is isolated.",
+    }
+
+
+def touched(preview: LadderPreview) -> int:
+    """Agents it will act on, whole."""
+    return sum(c.get("certain", 0) + c.get("best_effort", 0) for c in preview.counts.values())
+
+
+def button_words(action: str, preview: LadderPreview) -> str:
+    """The confirm button repeats the count."""
+    return f"{VERBS[action]} {plural(touched(preview), 'agent')}"
+
+
+def count_lines(preview: LadderPreview) -> list[Fact]:
+    """One line for each control level and treatment; what is certain first."""
+    promise = "zero, proven" if preview.action == "kill" else "certain"
+    levels = [*_ORDER, *sorted(set(preview.counts) - set(_ORDER))]
+    lines = []
+    for kind, words, mark, role in (
+        ("certain", promise, "check", "text2"),
+        ("best_effort", "best effort, never proven", "triangle", "warn"),
+        ("excluded", "left alone", "ring", "text2"),
+    ):
+        for level in levels:
+            if number := preview.counts.get(level, {}).get(kind, 0):
+                left = "text2" if kind == "excluded" else "text"
+                lines.append(Fact(f"{plural(number, 'agent')}, {level}", words, mark, role, left_role=left, right_role=role))
+    return lines
+
+
+def why_lines(agents: list[LadderAgent], mark: str, role: str) -> list[Fact]:
+    """Reasons with how many agents each holds for, the commonest first, and who."""
+    whys = Counter(agent.why or "no reason was given" for agent in agents)
+    lines = []
+    for why, number in whys.most_common(_WHYS):
+        names = [agent.name or agent.id for agent in agents if (agent.why or "no reason was given") == why]
+        who = safe_text(names[0], 40) + (f" and {number - 1} more" if number > 1 else "")
+        lines += [Fact(why, "", mark, role, left_role=role if role == "warn" else "text"), Fact(who, "", left_role="text2", indent=True)]
+    if len(whys) > _WHYS:
+        lines.append(Fact(f"and {plural(len(whys) - _WHYS, 'more reason')}", "", left_role="text2", indent=True))
+    return lines
+
+
+def reach_line(preview: LadderPreview) -> str:
+    """Processes, containers, and who can reach anything now."""
+    parts = [plural(preview.processes, "process", "processes")]
+    if preview.containers:
+        parts.append(plural(preview.containers, "container"))
+    parts.append(f"{plural(preview.egress, 'agent')} can reach something now" if preview.egress else "none can reach anything now")
+    if preview.unnamed:
+        parts.append(f"{preview.unnamed:,} counted, not named here")
+    return " · ".join(parts)
+
+
+def way_back(preview: LadderPreview) -> str:
+    """How it is undone."""
+    if preview.undone_by:
+        return f"Undone by {VERBS.get(preview.undone_by, preview.undone_by).lower()}."
+    if preview.action != "kill":
+        return ""
+    return "There is no way back, and nothing starts until rearm." if preview.latches else "There is no way back. It does not latch."
+
+
+def outcome(action: str, done: ActView) -> tuple[Literal["amber", "info"], str]:
+    """(level, words) of what came of it."""
+    left = f" {plural(len(done.excluded), 'agent')} left alone." if done.excluded else ""
+    fine = f"{plural(len(done.agents), 'agent')} {DONE[action]}."
+    if not done.failed:
+        return "info", f"{fine}{left}"
+    first, why = next(iter(done.failed.items()))
+    return "amber", f"{plural(len(done.failed), 'agent')} NOT {DONE[action]}: {first}: {why}. {fine}{left}"
