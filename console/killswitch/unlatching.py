@@ -149,6 +149,7 @@ class Unlatching:
         for key in ("latch", "registry", "came-back", "risen"):
             guard.notices.pop(key, None)
         guard.registry.incomplete = ""
+        guard.afterwards.forget()  # nobody waits for those receipts any more
         guard.record("registry", guard.registry.save)
         state = guard.latch.state
         return {"latched": state.latched, "generation": state.generation, "proof": proven.kind, "note": proven.words}
