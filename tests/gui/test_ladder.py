@@ -155,10 +155,7 @@ def test_the_menu_offers_every_rung_over_every_reach(make_house: Make, open_wind
     window = open_window("fleet")
     page = fleet_page(window)
     page.view.choose(agents[0].id)
-    window.activateWindow()
-    QTest.keyClick(page.view, Qt.Key.Key_M)
-    qtbot.waitUntil(lambda: bool([m for m in page.findChildren(QMenu) if m.isVisible()]), timeout=3000)
-    menu = next(m for m in page.findChildren(QMenu) if m.isVisible())
+    menu = page.acts.menu(page.view.current(), None)
     titles = [part.text() for part in menu.actions()]
     assert titles[0] == "R&&D <b>x</b>\\u202e" and titles[3] == "everything on this host" and all(is_plain(t) for t in titles)
     entries = list(menu.findChildren(QMenu)[1].actions())
