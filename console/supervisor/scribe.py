@@ -58,7 +58,11 @@ class Scribe:
     def record_first(self, record: Record) -> None:
         """Blocks until the entry is on disk; NotRecorded: the action must not be taken. Call from a thread."""
         actor, what, data = self._redact([record.actor, record.what, record.data])
-        self.audit.append(actor, record.kind, what, verdict=record.verdict, agent_id=record.agent_id, data=data, must=record.must)
+        try:
+            self.audit.append(actor, record.kind, what, verdict=record.verdict, agent_id=record.agent_id, data=data, must=record.must)
+        except NotRecorded as error:  # whoever asked is told; so is everybody else, for the next action fails as well
+            self._on_trouble(f"actions are refused: {error.what}")
+            raise
         failpoint("act.recorded")
 
     def record(self, record: Record) -> None:
