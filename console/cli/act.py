@@ -42,7 +42,9 @@ def scope_of(agent: str, tree: bool, session: str, host: bool, everything: bool)
     """The one scope that was named. Raises UsageProblem for none, or for several."""
     named = [bool(agent), bool(session), host, everything]
     if sum(named) != 1:
-        raise UsageProblem("Name one of: AGENT, --session CONTEXT, --host, --all.", "watchfloor fleet lists agents and their sessions.")
+        raise UsageProblem(
+            "Name one of: AGENT, --session CONTEXT, --host, --all.", "watchfloor fleet lists agents and their sessions; see --help."
+        )
     if tree and not agent:
         raise UsageProblem("--tree goes with an AGENT.", "A session, a host and everything include what is below already.")
     if agent:

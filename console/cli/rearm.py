@@ -37,7 +37,7 @@ def rearm(
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """Release a local kill; nothing is restored. Takes the passphrase, a signature, or without one set the kill's id typed at a terminal."""
+    """Release a local kill; nothing is restored. Takes the passphrase, a signature, or without one set the kill's id typed here."""
     if not reason.strip() or len(reason) > 500:
         raise UsageProblem("A reason has 1 to 500 characters.", 'For example: watchfloor rearm --reason "found it, fixed it"')
     with connect(state_dir) as client:

@@ -25,7 +25,7 @@ def interfaces(pid: int) -> list[str]:
 
 
 def namespaces_of(pid: int) -> tuple[bool, bool]:
-    """(a network namespace of its own with nothing but ``lo``, a user namespace of its own), as the kernel says. OSError when it is gone."""
+    """(a network namespace of its own with nothing but ``lo``, a user namespace of its own), as the kernel says. OSError when gone."""
 
     def own(kind: str) -> bool:
         return Path(f"/proc/{pid}/ns/{kind}").readlink() != Path(f"/proc/self/ns/{kind}").readlink()

@@ -13,10 +13,12 @@ from console.settings.options import (
     AgentOptions,
     EgressOptions,
     EvidenceOptions,
+    NetworkOptions,
     Options,
     PersistenceOptions,
     RemoteOptions,
     SpawnOptions,
+    WorkspaceOptions,
     load_options,
     merged,
     save_options,
@@ -79,6 +81,8 @@ def test_every_option_explains_itself() -> None:
         EgressOptions,
         EvidenceOptions,
         PersistenceOptions,
+        WorkspaceOptions,
+        NetworkOptions,
     ]
     for section in sections:
         for name, field in section.model_fields.items():

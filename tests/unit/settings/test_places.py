@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,12 +123,21 @@ def test_a_socket_folder_of_somebody_else_is_refused(state_dir: Path, monkeypatc
 
 def test_every_path_is_inside_the_instance(state_dir: Path) -> None:
     places = made(state_dir / "s")
-    names = [n for n, v in vars(Places).items() if isinstance(v, property)]
+    names = [n for n, v in vars(Places).items() if isinstance(v, property) and n not in ("hidden", "passphrase_file")]
     assert len(names) >= 15
+    assert not places.passphrase_file.is_relative_to(places.state_dir)  # never beside the latch
+    assert {places.state_dir, places.run_dir, places.passphrase_file.parent} <= set(places.hidden)
     paths = [getattr(places, n) for n in names]
     assert len(set(paths)) == len(paths)
     assert all(p.is_relative_to(places.state_dir) for p in paths)
     assert json.loads((places.state_dir / "instance.json").read_text())["instance_id"] == places.instance_id
+
+
+def test_workspaces_may_lie_in_a_shared_folder_that_agents_do_not_see(state_dir: Path) -> None:
+    places = made(state_dir / "s")
+    assert places.workspaces_dir == places.state_dir / "workspaces"
+    shared = replace(places, shared_workspaces=state_dir / "shared")
+    assert shared.workspaces_dir == state_dir / "shared" and state_dir / "shared" in shared.hidden
 
 
 @pytest.mark.parametrize("damage", ["", "{", "{}", '{"instance_id": "../../x"}', None])
