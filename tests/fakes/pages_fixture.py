@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from console.api.messages import AllowlistEntryView, AuditRow, DiffLine, EgressView, RollbackDetailView, RollbackRow
+from console.api.messages import AllowlistEntryView, AuditRow, DiffLine, EgressView, MarkView, RollbackDetailView, RollbackRow
+from console.api.review_messages import AllowlistVersionView, EntryChangeView, FieldChangeView
 from tests.fakes.gui_fixture import HOSTILE_NAMES
 
 # host, port, methods, paths, may receive, owner, reason, seconds since used, hits
@@ -43,9 +44,43 @@ def entries(now: float, number: int = 38) -> list[AllowlistEntryView]:
                 private_networks=["10.20.0.0/16"] if host.endswith(".internal") else [],
                 last_used=None if ago is None else now - ago - more * 900,
                 hits_7d=hits // (1 + more * 3),
+                marks=_marks(host) if not more else [],
             )
         )
     return out
+
+
+def _marks(host: str) -> list[MarkView]:
+    """What the mock-up's reviewer should see."""
+    anybody = "anybody may have an account there: data can be sent to an attacker's"
+    if host == "*.githubusercontent.com":
+        return [MarkView(kind="unused", words="not used for 31 days"), MarkView(kind="multi_tenant", words=anybody, danger=True)]
+    if host == "objects.eu-1.store.net":
+        return [MarkView(kind="multi_tenant", words=f"{anybody} (narrowed by path)")]
+    return [MarkView(kind="unused", words="never used in 41 days")] if host == "mirror.internal" else []
+
+
+def versions(now: float, newest: int = 118) -> list[AllowlistVersionView]:
+    """The history, newest first; one of them is damaged."""
+    paths = FieldChangeView(field="paths", before="any", after="/simple/")
+    owner = FieldChangeView(field="owner", before="release", after="platform")
+    changes = (
+        [EntryChangeView(entry_id="e9", what="added", host="osv.dev")],
+        [EntryChangeView(entry_id="e10", what="changed", host="packages.internal", fields=[paths, owner])],
+        [EntryChangeView(entry_id="e44", what="removed", host="pastebin.com"), EntryChangeView(entry_id="e8", what="added", host="x.net")],
+    )
+    return [
+        AllowlistVersionView(
+            version=newest - at,
+            by="operator:1000",
+            reason=("CVE look-up", "Python builds read no more", "not needed any more")[at % 3],
+            at=now - 3600 * at,
+            entries=38 - at % 3,
+            readable=at != 4,
+            changes=changes[at % 3] if at != 4 else [],
+        )
+        for at in range(9)
+    ]
 
 
 # seconds ago, agent, method, host, path, bytes, allowed, rule

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import messages as m
+from console.api import review_messages as rv
 from console.domain.errors import ConsoleError
 from console.domain.network import Allowlist, AllowlistEntry, Sensitivity
 from console.egress.url_test import judge_url
@@ -60,6 +61,9 @@ class FakeRooms:
         self._audit_log: list[m.AuditRow] | None = None
         self.verdict: m.AuditVerdict | None = None
         self.log: list[tuple[str, str, dict[str, Any]]] = []
+        self.versions = fixture.versions(now)
+        self.refuse_backtest = ""
+        self.backtest = rv.BacktestView(days=30, judged=0, changed=0, words="Nothing would have changed.")
 
     @property
     def audit(self) -> list[m.AuditRow]:
@@ -78,6 +82,9 @@ class FakeRooms:
             ("GET", "/api/allowlist", self._list),
             ("POST", "/api/allowlist", self._add),
             ("POST", "/api/allowlist/test", self._test),
+            ("GET", "/api/allowlist/history", self._history),
+            ("POST", "/api/allowlist/revert", self._revert),
+            ("POST", "/api/allowlist/backtest", self._backtest),
             ("PUT", "/api/allowlist/{id}", self._edit),
             ("DELETE", "/api/allowlist/{id}", self._remove),
             ("GET", "/api/envoy/config", self._config),
@@ -99,7 +106,7 @@ class FakeRooms:
     async def _test(self, request: Request) -> Response:
         body = m.UrlTestBody.model_validate_json(await request.body())
         self.log.append(("test", body.url, body.model_dump()))
-        live = [_entry(e.entry_id, e) for e in self.entries]
+        live = [_entry(e.entry_id, e) for e in self.entries if e.entry_id != body.replaces]
         try:
             if body.entry is not None:
                 draft = _entry("draft", body.entry)
@@ -118,6 +125,25 @@ class FakeRooms:
                 envoy_words=self.envoy_words if asked else "",
             )
         )
+
+    async def _history(self, _request: Request) -> Response:
+        return _say(rv.AllowlistHistoryView(live=self.version, versions=self.versions))
+
+    async def _revert(self, request: Request) -> Response:
+        body = rv.RevertBody.model_validate_json(await request.body())
+        self.log.append(("revert", str(body.version), body.model_dump()))
+        against = self._stands_against(body.base_version)
+        if against is not None:
+            return against
+        old = next(v for v in self.versions if v.version == body.version)
+        back = {"version": self.version + 1, "reason": f"back to v{body.version}: {body.reason}", "changes": []}
+        self.versions = [old.model_copy(update=back), *self.versions]
+        return self._changed("")
+
+    async def _backtest(self, request: Request) -> Response:
+        body = rv.BacktestBody.model_validate_json(await request.body())
+        self.log.append(("backtest", body.replaces or body.remove or "", body.model_dump()))
+        return _refuse(503, self.refuse_backtest) if self.refuse_backtest else _say(self.backtest)
 
     def _changed(self, entry_id: str) -> Response:
         self.version += 1

@@ -145,7 +145,7 @@ class DetailPane(QWidget):
     def allow(self, can: dict[str, str], row: Row) -> None:
         """``can``: action id -> why not, or empty."""
         frozen = row.view.state == "frozen"
-        self.isolate.set_face("Reconnect" if row.view.isolated else "Isolate", "network" if row.view.isolated else "ban")
+        self.isolate.set_face("Reconnect" if row.view.isolated else "Isolate", "" if row.view.isolated else "ban")
         self.pause.set_face("Resume" if frozen else "Pause", "play" if frozen else "pause")
         self.pause.allow(can.get("fleet.pause", ""))
         self.stop.allow(can.get("fleet.stop-tree", ""))

@@ -92,7 +92,7 @@ def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
         )
     canvas.text("runtime", runtime(row), "text3" if quiet else "text")
     if row.view.isolated and row.is_live:
-        canvas.text("action", f"isolated by {row.view.isolated}", "accent")
+        canvas.text("action", f"by {row.view.isolated}", "accent")
     else:
         canvas.text("action", row.action, "warn" if row.view.state == "needs_ok" else "text2")
 

@@ -199,7 +199,7 @@ class Rungs(QWidget):
 
     LINES = (
         ("Freeze", "nothing runs, nothing is lost", "pause", "undone by resume"),
-        ("Isolate", "no egress, open connections are cut", "ban", "undone by reconnect"),
+        ("Isolate", "no egress, connections cut", "ban", "undone by reconnect"),
         ("Kill", "SIGKILL, proof, receipt; does not latch", "alert", "no way back"),
     )
 

@@ -19,8 +19,8 @@ from console.gui.widgets.text import Text
 
 _PILLS = {"host": "Everything on this host", "tree": "Tree…", "session": "Session…", "agent": "Agent…"}
 _RUNGS: tuple[tuple[tuple[Action, str, str], ...], ...] = (
-    (("freeze", "Freeze…", "danger"), ("thaw", "Resume…", "plain")),
-    (("isolate", "Isolate…", "danger"), ("reconnect", "Reconnect…", "plain")),
+    (("freeze", "Freeze…", "plain"), ("thaw", "Resume…", "plain")),
+    (("isolate", "Isolate…", "plain"), ("reconnect", "Reconnect…", "plain")),
     (("kill", "Kill…", "danger"),),
 )
 _NAMED: tuple[Literal["tree", "session", "agent"], ...] = ("tree", "session", "agent")

@@ -41,7 +41,7 @@ class RungDialog(Dialog):
 
     def __init__(self, desk: Desk, action: Action, scope: ScopeBody, parent: QWidget) -> None:
         self._words = scope_words(scope, desk.fleet)
-        kind = "danger" if action in ("kill", "freeze", "isolate") else "primary"
+        kind = "danger" if action == "kill" else "primary"
         super().__init__(f"{VERBS[action]} {self._words}?", VERBS[action], kind, parent, width=540)
         self._desk, self._action, self._scope = desk, action, scope
         self.preview: LadderPreview | None = None
@@ -81,7 +81,7 @@ class RungDialog(Dialog):
             return
         first = self.preview is None
         self.preview = preview
-        self.sentence.say(f"{preview.words} {way_back(preview)}".strip(), "text", "")
+        self.sentence.say(f"{preview.words[:1].upper()}{preview.words[1:]} {way_back(preview)}".strip(), "text", "")
         self.counted.say(count_lines(preview))
         self.reach.setText(reach_line(preview))
         lines = [*why_lines(preview.best_effort, "triangle", "warn"), *why_lines(preview.excluded, "ring", "text2")]

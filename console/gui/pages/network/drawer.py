@@ -10,10 +10,13 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from console.api.messages import AllowlistChangedView, AllowlistEntryBody, AllowlistEntryView, UrlTestBody, UrlTestView
+from console.api.review_messages import BacktestBody, BacktestView
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
 from console.gui.pages.interface import Desk
+from console.gui.pages.network.backtest import BacktestCard
 from console.gui.pages.network.draft import probe_url
 from console.gui.pages.network.form import EntryForm, Written, written
+from console.gui.pages.network.marks import mark_words
 from console.gui.theme import fonts
 from console.gui.theme.tokens import DETAIL_FOOT, ink
 from console.gui.widgets.buttons import Button
@@ -64,6 +67,8 @@ class Drawer(QWidget):
         self.judged = Judged.NOTHING
         self.sandboxes = 0
         self._checked: Written | None = None
+        self._tested: Written | None = None
+        """The text that the backtest on show was answered for (or that it failed for)."""
         self._saving = False
         self._base_known = True
         self.form = EntryForm(self)
@@ -91,7 +96,18 @@ class Drawer(QWidget):
         self._chips = Chips()
         self.verdict = Text("", 12, fonts.REGULAR, "text2", wrap=True)
         self.outcome = Text("", 12, fonts.REGULAR, "text2", wrap=True)
-        for part, room in ((self._crumb, 5), (self._name, 8), (self._chips, 0), (Rule(9), 0), (self.form, 14)):
+        self.marks = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
+        self.marks.hide()
+        self.test = BacktestCard(self)
+        for part, room in (
+            (self._crumb, 5),
+            (self._name, 8),
+            (self._chips, 0),
+            (Rule(9), 0),
+            (self.marks, 0),
+            (self.form, 12),
+            (self.test, 8),
+        ):
             body.addWidget(part)
             body.addSpacing(room)
         body.addWidget(self.verdict)
@@ -127,12 +143,16 @@ class Drawer(QWidget):
 
     def open_entry(self, view: AllowlistEntryView, version: int) -> None:
         """An entry of the live list."""
-        self._open(Draft(view.entry_id, version, written(view)))
+        self._open(Draft(view.entry_id, version, written(view)), view)
         self.form.fill(written(view))
         self.form.host.setFocus()
 
-    def _open(self, draft: Draft) -> None:
+    def _open(self, draft: Draft, view: AllowlistEntryView | None = None) -> None:
         self.draft = draft
+        self.test.hide()
+        danger = view is not None and any(mark.danger for mark in view.marks)
+        self.marks.say(mark_words(view) if view is not None else "", "danger" if danger else "warn", "alert" if danger else "triangle")
+        self.marks.setVisible(view is not None and bool(view.marks))
         self.outcome.say("", "text2", "")
         self.show()
 
@@ -140,7 +160,7 @@ class Drawer(QWidget):
         """Discards what was not saved."""
         self._late.stop()
         self.draft = Draft()
-        self.judged, self._checked = Judged.NOTHING, None
+        self.judged, self._checked, self._tested = Judged.NOTHING, None, None
         self.hide()
         self.closed.emit()
 
@@ -176,9 +196,11 @@ class Drawer(QWidget):
     def _edited(self) -> None:
         if self.isVisible() or self.draft.base_version is not None:
             self.judged, self._checked = (Judged.ASKING if self.is_dirty else Judged.NOTHING), None
+            self._tested = None
             if self.judged is Judged.ASKING:
                 self._late.start()
             else:
+                self.test.hide()
                 self._late.stop()
             self._say()
             self.draft_changed.emit()
@@ -189,12 +211,28 @@ class Drawer(QWidget):
             body = text.body(None)
         except UsageProblem as problem:
             self._judge(Judged.REFUSED, text, str(problem))
+            self.test.hide()
             return
         url = probe_url(body.host, body.port, body.paths)
-        asked = self._desk.requests.network.test_url(UrlTestBody(url=url, entry=body, validate_with_envoy=True)).while_alive(self)
+        network, replaces = self._desk.requests.network, self.draft.entry_id or None
+        asked = network.test_url(UrlTestBody(url=url, entry=body, replaces=replaces, validate_with_envoy=True))
         began = self._desk.clock()
-        asked.then(lambda view: self._answered(text, view, (self._desk.clock() - began) * 1000))
+        asked.while_alive(self).then(lambda view: self._answered(text, view, (self._desk.clock() - began) * 1000))
         asked.failed(lambda error: self._judge(Judged.REFUSED, text, str(error)))
+        self.test.asking()
+        tested = network.backtest(BacktestBody(entry=body, replaces=replaces)).while_alive(self)
+        tested.then(lambda view: self._backtested(text, view)).failed(lambda error: self._backtested(text, error))
+
+    def _backtested(self, text: Written, answer: BacktestView | ConsoleError) -> None:
+        """An answer for other text than what stands there now is none. One that failed is told, and holds nothing up."""
+        if text != self.form.now() or not self.isVisible():
+            return
+        self._tested = text
+        if isinstance(answer, BacktestView):
+            self.test.say(answer)
+        else:
+            self.test.fail(answer)
+        self._say()
 
     def _answered(self, text: Written, view: UrlTestView, ms: float) -> None:
         if view.envoy_valid:
@@ -226,7 +264,9 @@ class Drawer(QWidget):
             return "Nothing is changed."
         if self.judged is Judged.ASKING or self._checked != self.form.now():
             return "Envoy is asked about exactly this text first."
-        return "" if self.judged is Judged.VALID else "This draft is not valid."
+        if self.judged is not Judged.VALID:
+            return "This draft is not valid."
+        return "" if self._tested == self._checked else "What it would have changed is asked first."
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
@@ -245,7 +285,8 @@ class Drawer(QWidget):
         self._saving = False
         text = self.form.now()
         self.draft = Draft(view.entry_id, view.version, text)
-        self.judged, self._checked = Judged.NOTHING, None
+        self.judged, self._checked, self._tested = Judged.NOTHING, None, None
+        self.test.hide()
         self.outcome.say(f"v{view.version}: {view.words} · {clock(self._desk.clock())}", "text2", "check")
         self._say()
         self.saved.emit(view)

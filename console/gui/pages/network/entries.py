@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor
 
 from console.api.messages import AllowlistEntryView
 from console.gui.pages.network.draft import TLS_PORT
+from console.gui.pages.network.marks import first_chip, mark_words
 from console.gui.theme import fonts
 from console.gui.widgets.marks import chip_width, draw_chip, draw_text
 from console.gui.widgets.rows import Canvas, Column
@@ -23,7 +24,7 @@ COLUMNS = (
     Column("paths", "Paths", share=4),
     Column("may", "May receive", 116, hide_below=620),
     Column("owner", "Owner", 84, hide_below=700),
-    Column("reason", "Reason", share=4),
+    Column("reason", "Reason and marks", share=7),
     Column("used", "Used", 58, right=True, hide_below=520),
     Column("hits", "Hits 7 d", 66, right=True, hide_below=480),
 )
@@ -78,12 +79,23 @@ def cell_words(row: EntryRow, key: str) -> str:
             return f"{view.hits_7d:,} requests in 7 days"
     extra = f" · private: {', '.join(view.private_networks)}" if view.private_networks else ""
     due = f" · review by {view.review_by}" if view.review_by else ""
-    return f"{view.reason}{extra}{due}"
+    marks = f"{mark_words(view)} · " if view.marks else ""
+    return f"{marks}{view.reason}{extra}{due}"
 
 
 def matches(view: AllowlistEntryView, text: str) -> bool:
     """Whether all typed words occur in the entry."""
-    parts = (view.host, str(view.port), *view.methods, *view.paths, view.owner, view.reason, view.entry_id, *view.private_networks)
+    parts = (
+        view.host,
+        str(view.port),
+        *view.methods,
+        *view.paths,
+        view.owner,
+        view.reason,
+        view.entry_id,
+        *view.private_networks,
+        mark_words(view),
+    )
     haystack = "\0".join(parts).lower()
     return all(word in haystack for word in text.lower().split())
 
@@ -124,5 +136,11 @@ def _paint_reason(canvas: Canvas, row: EntryRow) -> None:
     if row.editing:
         left = chip_width("Editing", True) + 8
         draw_chip(canvas.painter, QRectF(cell.x(), cell.y() + 4.5, left - 8, 20), "Editing", "pencil", "accent", canvas.ink)
+    mark = first_chip(row.view)
+    if mark is not None:  # before the reason, which gives way to it
+        wide = min(chip_width(safe_text(mark.text, 40), True), cell.width() - left)
+        box = QRectF(cell.x() + left, cell.y() + 4.5, max(0.0, wide), 20)
+        draw_chip(canvas.painter, box, safe_text(mark.text, 40), mark.icon, mark.kind, canvas.ink)
+        left += wide + 8
     words = safe_text(row.view.reason)
     draw_text(canvas.painter, cell.adjusted(left, 0, 0, 0), words, fonts.ui(12), canvas.ink.text)

@@ -4,57 +4,30 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from console.api.messages import AllowlistEntryBody, AllowlistEntryView, AllowlistView, Delta, EgressPage, EgressView, EnvoyConfigView
 from console.domain.errors import ConsoleError, UsageProblem
 from console.gui.actions import ActionSpec, Risk
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.pages.network.bar import Bar
 from console.gui.pages.network.draft import offer
 from console.gui.pages.network.drawer import Drawer
 from console.gui.pages.network.egress import EgressLog
 from console.gui.pages.network.entries import COLUMNS, EntryRow, cell_words, matches, paint_entry
 from console.gui.pages.network.header import ENVOY, NOT_KNOWN, Facts, NetworkHeader, live_line
+from console.gui.pages.network.history import HistoryView
 from console.gui.pages.network.remove import RemoveDialog
-from console.gui.pages.network.tester import TestLine, UrlField
-from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR, ink
-from console.gui.widgets.buttons import Pills, SearchField
+from console.gui.pages.network.tester import TestLine
 from console.gui.widgets.reading import PlainView, empty_note
 from console.gui.widgets.rows import RowModel, RowView
-from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock
 
 READ = 1000
 """Lines of the egress log read at first."""
 _AGAIN_S = 5.0
 _EMPTY = "The allowlist is empty: an agent in PROXIED mode reaches nothing. N adds the first entry."
-
-
-class Bar(QWidget):
-    """Filter, tabs, the URL to test, and how many are shown."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setFixedHeight(FILTER_BAR)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 0, 16, 0)
-        row.setSpacing(8)
-        self.search = SearchField("Filter this list", "/", parent=self)
-        self.search.setMaximumWidth(176)
-        self.tabs = Pills({"list": "Allowlist", "config": "Configuration"}, self)
-        self.url = UrlField(self)
-        self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
-        row.addWidget(self.search, 2)
-        row.addWidget(self.tabs)
-        row.addWidget(self.url, 3)
-        row.addWidget(self.shown)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg0))
-        painter.end()
 
 
 class NetworkPage(Page):
@@ -71,6 +44,8 @@ class NetworkPage(Page):
         ActionSpec("network.discard", "Discard the draft, close the drawer", "", "", cap="Esc"),
         ActionSpec("network.test", "Test a URL", "T", "test a URL"),
         ActionSpec("network.filter", "Filter this list", "/", ""),
+        ActionSpec("network.history", "Show the versions of the allowlist", "H", "history"),
+        ActionSpec("network.back", "Go back to the selected version…", "", "", Risk.REVERSIBLE),
         ActionSpec("network.config", "Show Envoy's configuration or the allowlist", "V", ""),
         ActionSpec("network.follow", "Follow the newest request", "L", ""),
     )
@@ -91,6 +66,7 @@ class NetworkPage(Page):
         self.view.setAccessibleName("Allowlist")
         self.empty = empty_note(self.view, _EMPTY)
         self.config = PlainView("Generated Envoy configuration", wrap=False, parent=self)
+        self.history = HistoryView(desk, self)
         self.log = EgressLog(self)
         self.drawer = Drawer(desk, self)
         self.drawer.hide()
@@ -101,6 +77,7 @@ class NetworkPage(Page):
         self.stack = QStackedWidget(self)
         self.stack.addWidget(self.view)
         self.stack.addWidget(self.config)
+        self.stack.addWidget(self.history)
         self.split = QSplitter(Qt.Orientation.Vertical, self)
         self.split.setChildrenCollapsible(False)
         self.split.setHandleWidth(3)
@@ -129,6 +106,7 @@ class NetworkPage(Page):
         self.bar.tabs.changed.connect(lambda _key: self._show_tab())
         self.log.allow_asked.connect(self._allow)
         self.log.changed.connect(self._show_head)
+        self.history.reverted.connect(self._read_list)
         self.drawer.saved.connect(lambda _view: self._read_list())
         self.drawer.stale.connect(self._read_list)
         self.drawer.closed.connect(self._drawer_closed)
@@ -186,6 +164,8 @@ class NetworkPage(Page):
     def why_not(self, action_id: str) -> str:
         if action_id == "network.save":
             return self.drawer.why_not_save()
+        if action_id == "network.back":
+            return self.history.why_not() if self.bar.tabs.chosen() == "history" else "The history is not shown (H)."
         if action_id in ("network.edit", "network.remove") and self._entry_in_hand() is None:
             return "No entry is selected."
         if action_id in ("network.new", "network.allow", "network.remove"):
@@ -231,9 +211,11 @@ class NetworkPage(Page):
             self.bar.url.setFocus()
         elif action_id == "network.follow":
             self.log.follow()
-        elif action_id == "network.config":
-            other = "config" if self.bar.tabs.chosen() == "list" else "list"
-            self.bar.tabs.pills[other].setChecked(True)
+        elif action_id == "network.back":
+            self.history.ask_back()
+        elif action_id in ("network.config", "network.history"):
+            tab = action_id.removeprefix("network.")
+            self.bar.tabs.pills["list" if self.bar.tabs.chosen() == tab else tab].setChecked(True)
             self._show_tab()
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -333,21 +315,25 @@ class NetworkPage(Page):
             self._config = None
             if self.bar.url.text().strip():
                 self.line.again()
-            if self.bar.tabs.chosen() == "config":
-                self._read_config()
+            if self.bar.tabs.chosen() in ("config", "history"):
+                self._show_tab()
 
     def _show_list(self) -> None:
         entries = self.list.entries if self.list else []
         text = self.bar.search.text()
         editing = self.drawer.draft.entry_id if self.drawer.isVisible() else ""
-        rows = [EntryRow(e, e.entry_id == editing) for e in entries if matches(e, text)]
+        marked = self.bar.tabs.chosen() == "marked"
+        rows = [EntryRow(e, e.entry_id == editing) for e in entries if matches(e, text) and (e.marks or not marked)]
         if [r.view for r in rows] != [r.view for r in self.model.rows]:
             self.view.show_rows(rows)
         if self.view.current() is None and rows:
             self.view.choose(rows[0].id)
-        self.empty.setText("No entry holds these words." if entries else _EMPTY)
+        nothing = "No entry holds these words." if text or not marked else "Nothing about these entries needs a look."
+        self.empty.setText(nothing if entries else _EMPTY)
         self.empty.setVisible(self.list is not None and not rows)
         self.bar.tabs.pills["list"].setText(f"Allowlist {len(entries):,}")
+        self.bar.tabs.pills["marked"].setText(f"Marked {sum(1 for e in entries if e.marks):,}")
+        self.bar.tabs.pills["history"].setText(f"History v{self.list.version}" if self.list else "History")
         self.bar.shown.setText(f"{len(rows):,} of {len(entries):,} shown" if text else "")
         self.bar.shown.setVisible(bool(text))
 
@@ -363,11 +349,14 @@ class NetworkPage(Page):
         self.header.take(self.desk.fleet, Facts(envoy, line, detail, book.number("blocked"), len(book.lines), since, book.blocked_slices()))
 
     def _show_tab(self) -> None:
-        on_config = self.bar.tabs.chosen() == "config"
-        self.stack.setCurrentIndex(1 if on_config else 0)
-        self.bar.search.setEnabled(not on_config)
-        if on_config and self._config is None:
+        tab = self.bar.tabs.chosen()
+        self.stack.setCurrentIndex({"config": 1, "history": 2}.get(tab, 0))
+        self.bar.search.setEnabled(tab in ("list", "marked"))
+        self._show_list()
+        if tab == "config" and self._config is None:
             self._read_config()
+        elif tab == "history":
+            self.history.read()
 
     def _read_config(self) -> None:
         asked = self.desk.requests.network.envoy_config().while_alive(self)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from console.api.messages import AllowlistChangedView, AllowlistEntryView
+from console.api.review_messages import BacktestBody
 from console.domain.errors import Conflict, ConsoleError
 from console.gui.pages.interface import Desk
+from console.gui.pages.network.backtest import BacktestCard
 from console.gui.theme import fonts
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.text import Text
@@ -27,6 +29,11 @@ class RemoveDialog(Dialog):
         )
         self.paragraph(f"Entry {entry.entry_id}, {entry.owner}: {entry.reason}")
         self.paragraph(f"{used[0].upper()}{used[1:]}. Agents can reach it no longer, and open connections are cut.")
+        self.test = BacktestCard(self)
+        self.body.addWidget(self.test)
+        self.test.asking()
+        tested = desk.requests.network.backtest(BacktestBody(remove=entry.entry_id)).while_alive(self)
+        tested.then(self.test.say).failed(self.test.fail)
         self.body.addWidget(Text("Reason, for the record", 11, fonts.MEDIUM, "text2"))
         self.reason = QLineEdit(self)
         self.reason.setMaxLength(500)

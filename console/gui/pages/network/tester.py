@@ -76,15 +76,10 @@ class TestLine(QWidget):
         if open_draft is None:
             return
         entry_id, body = open_draft
-        asked = network.test_url(UrlTestBody(url=url[:2000], method=method, entry=body)).while_alive(self)
-        asked.then(lambda view: self._say_draft(text, entry_id, view)).failed(lambda error: self._fail(self.drafted, text, error))
-
-    def _say_draft(self, text: str, entry_id: str, view: UrlTestView) -> None:
-        if view.allowed and entry_id and view.entry_id == entry_id and text == self.field.text().strip():
-            self.drafted.say(f"With the draft: not told apart, since entry {entry_id} as it is live allows it", "text2", "ring")
-            self.drafted.show()
-        else:
-            self._say(self.drafted, text, "With the draft", view)
+        asked = network.test_url(UrlTestBody(url=url[:2000], method=method, entry=body, replaces=entry_id or None))
+        asked.while_alive(self).then(lambda view: self._say(self.drafted, text, "With the draft", view)).failed(
+            lambda error: self._fail(self.drafted, text, error)
+        )
 
     def _say(self, line: Text, text: str, where: str, view: UrlTestView) -> None:
         if text != self.field.text().strip():
