@@ -247,14 +247,15 @@ def test_hosts_are_answered_without_asking_anyone() -> None:
         assert it.world.asked == []
 
 
-def test_a_relay_is_put_into_the_given_cgroup() -> None:
+def test_a_relay_is_put_into_a_folder_of_its_own_in_the_given_cgroup() -> None:
     root = next((p for p in (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup")) if (p / "cgroup.procs").exists()), None)
     assert root is not None
     leaf = root / f"wf-egress-test-{os.getpid()}"
     leaf.mkdir()
     try:
         with stage(relay_cgroup=leaf) as it, it.box("a1"):
-            assert leaf.joinpath("cgroup.procs").read_text().split() == [str(it.egress.relay_pids()["a1"])]
+            assert leaf.joinpath("a1", "cgroup.procs").read_text().split() == [str(it.egress.relay_pids()["a1"])]
+        assert not leaf.joinpath("a1").exists()
     finally:
         leaf.rmdir()
 

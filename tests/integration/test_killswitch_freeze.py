@@ -16,7 +16,7 @@ import pytest
 from console.domain.errors import Conflict, Denied, NotFound
 from console.domain.guard import HOLD_S, decode, encode
 from console.killswitch.client import GuardClient
-from tests.fakes.guard_world import GuardWorld, until
+from tests.fakes.guard_world import NOBODY, GuardWorld, until
 
 FAST = 0.6
 """Seconds of heartbeat in these tests."""
@@ -141,7 +141,7 @@ def test_a_hold_let_go_thaws_only_its_own(shared: GuardWorld) -> None:
 
 
 def test_a_peer_that_vanishes_in_mid_hold_leaves_everything_frozen(world: GuardWorld) -> None:
-    agent = world.agent("one")
+    agent = world.agent("one", env=NOBODY)
     peer = Raw(world.run / "guard.sock")
     held = peer.ask(op="hold", by="ann")
     peer.sock.shutdown(socket.SHUT_RDWR)
