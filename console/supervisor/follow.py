@@ -248,6 +248,7 @@ class Follower:
                 seen.flight = await asyncio.to_thread(fly_canary, self._parts)
             flown = time.monotonic()
             wait = seen.canary_s if seen.flight is not None and seen.flight.proven else min(CANARY_RETRY_S, seen.canary_s)
+            await asyncio.sleep(0.25)  # always: while killed no canary flies, and a new guard would make this loop run without a pause
             while time.monotonic() - flown < wait and not self._is_new_guard():
                 await asyncio.sleep(0.25)
 
