@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from console.credentials.rotation import RotationResult
 from console.domain.errors import ConsoleError
+from console.domain.failpoints import failpoint
 from console.domain.kill import Step, StepName, StepStatus
 from console.supervisor.parts import Parts
 from console.supervisor.rotator import in_words, still_due
@@ -35,6 +36,7 @@ async def rotate_step(parts: Parts, everything: bool, pressed: float, kill_id: s
     """Rotates after everything was signalled; ``ok`` only when every item is proven."""
     if not everything:
         return Step(StepName.ROTATE, StepStatus.SKIPPED, None, "a kill of named agents revokes their own tokens only")
+    failpoint("rotate.begun")
     # Every older token dies at once, whatever becomes of the rotation; a refusal of the disk shows in the items below.
     with suppress(ConsoleError):
         await asyncio.to_thread(parts.tokens.raise_epoch)
