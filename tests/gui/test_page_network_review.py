@@ -90,7 +90,7 @@ def test_the_history_shows_what_changed_and_leads_back_with_a_reason(rooms: Fake
     assert history.why_not() == "This is the live version." and page.why_not("network.back") == "This is the live version."
     history.view.choose("117")
     lines = [(fact.left, fact.left_role) for fact in history.diff._facts]
-    assert ("− paths: any", "danger") in lines and ("+ paths: /simple/", "ok") in lines
+    assert ("− paths: any", "text2") in lines and ("+ paths: /simple/", "text") in lines
     history.view.choose("114")
     assert "damaged" in history.why_not() and "damaged" in history.title.text()
     history.view.choose("117")

@@ -9,6 +9,8 @@ from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 from console.api.messages import AgentDetailView, AgentView, EgressView
 from console.gui.models.fleet import Fleet, Row
 from console.gui.pages.fleet.words import gauges, network_chip, state_words
+from console.gui.pages.fleet.workspace import WorkspaceCard
+from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.theme.tokens import DETAIL, DETAIL_FOOT, ink
 from console.gui.widgets.buttons import Button
@@ -26,9 +28,10 @@ class DetailPane(QWidget):
 
     asked = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFixedWidth(DETAIL)
+        self.workspace = WorkspaceCard(desk, self)
         self.agent_id = ""
         self._gauges: list[GaugeLine] = []
         column = QVBoxLayout(self)
@@ -80,6 +83,8 @@ class DetailPane(QWidget):
         self._no_hosts = Text("Nothing asked for yet.", 12, fonts.REGULAR, "text2")
         self._column.addWidget(self._hosts)
         self._column.addWidget(self._no_hosts)
+        self._section("Workspace")
+        self._column.addWidget(self.workspace)
         self._section("Recent")
         self._events = Facts(22, split=74)
         self._column.addWidget(self._events)
@@ -130,6 +135,8 @@ class DetailPane(QWidget):
         self._note.setText(note)
         self._note.setVisible(bool(note))
         self._show_gauges(view)
+        if self.isVisible():
+            self.workspace.show_session(view.session)
 
     def show_detail(self, detail: AgentDetailView) -> None:
         """Chart, hosts and events of the agent that is shown; another's is ignored."""

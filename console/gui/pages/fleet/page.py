@@ -43,7 +43,7 @@ class FleetPage(Page):
         super().__init__(desk, parent)
         self.table = FleetTable(desk.fleet, self._mood, self)
         self.view = self.table.view
-        self.pane = DetailPane(self)
+        self.pane = DetailPane(desk, self)
         self.first_run = FirstRun(desk, self)
         self.acts = FleetActs(desk, self)
         self._detail: AgentDetailView | None = None

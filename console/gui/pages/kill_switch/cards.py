@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QBrush, QColor, QFont, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from console.api.messages import PathView
@@ -13,7 +13,7 @@ from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import Ink, ink
 from console.gui.widgets.facts import Card
 from console.gui.widgets.marks import chip_width, draw_chip, draw_mark, draw_text
-from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import age, plural
 
 
@@ -76,13 +76,15 @@ class PathCard(Card):
         super().__init__("plain", parent)
         self.setFixedHeight(176)
         self._path = PathView(name=name, state="unavailable", detail="not known yet")
-        self._now = 0.0
+        self._now, self._seen = 0.0, 0.0
 
-    def say(self, path: PathView, now: float) -> None:
-        self._path, self._now = path, now
+    def say(self, path: PathView, now: float, seen: float) -> None:
+        """``seen``: when the supervisor said so; ages count on from there. Both in seconds since the epoch."""
+        self._path, self._now, self._seen = path, now, seen
         self.set_kind("warn" if path.state in ("in_doubt", "unavailable") else "plain")
         word = PATH_STATES[path.state][0]
         self.setAccessibleName(f"{PATHS.get(path.name, (path.name, ''))[0]}: {word}. {safe_text(path.detail)}")
+        self.setToolTip(tooltip(path_words(path)))
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -98,26 +100,71 @@ class PathCard(Card):
         state = fonts.ui(12, fonts.MEDIUM)
         width = fonts.metrics(state).horizontalAdvance(word) + 3
         draw_text(painter, QRectF(38, 36, width, 18), word, state, getattr(colours, role))
-        if path.checked_at is not None:
-            draw_text(painter, QRectF(42 + width, 36, 110, 18), age(path.checked_at, self._now), fonts.ui(12), colours.text2)
-        if path.worst_s is not None:
-            draw_text(
-                painter, QRectF(right - 80, 11, 80, 22), f"{path.worst_s:.1f} s", fonts.ui(13, fonts.MEDIUM), colours.text, right=True
-            )
-            draw_text(painter, QRectF(right - 80, 32, 80, 16), "worst case", fonts.ui(11), colours.text2, right=True)
+        draw_text(
+            painter, QRectF(42 + width, 36, right - 130 - width, 18), proof_words(path, self._now, self._seen), fonts.ui(12), colours.text2
+        )
+        self._paint_worst(painter, right)
         painter.fillRect(QRectF(14, 62, right - 14, 1), QColor(colours.line))
-        if not path.facts:
-            painter.setFont(fonts.ui(12))
-            painter.setPen(QColor(colours.text))
-            wrap = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop
-            painter.drawText(QRectF(14, 72, right - 14, 96), int(wrap), safe_text(path.detail, 300))
-        for number, (left, words) in enumerate(path.facts[:4]):
-            y = 68.0 + 25 * number
+        doubtful = path.state in ("in_doubt", "unavailable")
+        first = 68.0
+        if doubtful or not path.facts:
+            # why it is amber stands before any fact; two lines of it when there are facts below
+            room = QRectF(14, 70, right - 14, 34 if path.facts else 98)
+            face = fonts.ui(12, fonts.MEDIUM if doubtful else fonts.REGULAR)
+            _paint_wrapped(painter, room, safe_text(path.detail, 300), face, colours.warn if doubtful else colours.text)
+            first = 107.0
+        for number, (left, words) in enumerate(path.facts[: 4 if first < 100 else 2]):
+            y = first + 25 * number
             shown = safe_text(words, 80)
             share = fonts.metrics(fonts.ui(12)).horizontalAdvance(safe_text(left, 30)) + 10 if left else 0
             draw_text(painter, QRectF(14, y, share, 24), safe_text(left, 30), fonts.ui(12), colours.text2)
             draw_text(painter, QRectF(14 + share, y, right - 14 - share, 24), shown, fonts.ui(12), colours.text, right=bool(left))
         painter.end()
+
+    def _paint_worst(self, painter: QPainter, right: float) -> None:
+        colours, path = ink(), self._path
+        if path.worst_s is None and path.state != "in_doubt":
+            return
+        known = path.worst_s is not None
+        words = f"{path.worst_s:.1f} s" if path.worst_s is not None else "not known"
+        face = fonts.ui(13, fonts.MEDIUM)
+        draw_text(painter, QRectF(right - 80, 11, 80, 22), words, face, colours.text if known else colours.warn, right=True)
+        draw_text(painter, QRectF(right - 80, 32, 80, 16), "worst case", fonts.ui(11), colours.text2, right=True)
+
+
+def proof_words(path: PathView, now: float, seen: float) -> str:
+    """How old the proof is, counted on since the supervisor said so; a path in doubt says when it was last proven."""
+    at = seen - path.proof_age_s if path.proof_age_s is not None else path.checked_at if path.state == "proven" else None
+    if path.state in ("not_configured", "unavailable"):
+        return ""
+    if at is None:
+        return "no proof" if path.state == "in_doubt" else ""
+    return age(at, now) if path.state == "proven" else f"last proven {age(at, now)}"
+
+
+def path_words(path: PathView) -> str:
+    """Everything the card has no room for."""
+    parts = [path.detail, f"proof: {path.how}" if path.how else ""]
+    if path.period_s is not None:
+        parts.append(f"tried every {path.period_s:.0f} s")
+    if path.measured_ms is not None:
+        parts.append(f"the last canary took {path.measured_ms:.1f} ms to die")
+    if path.heartbeat_age_s is not None:
+        parts.append(f"the poller's last answer came {path.heartbeat_age_s:.0f} s before this was said")
+    if path.lease_left_s is not None:
+        parts.append(f"{path.lease_left_s:.0f} s were left of the lease")
+    if path.clock_off_s is not None:
+        parts.append(f"this clock is {path.clock_off_s:+.1f} s off the bucket's")
+    return ". ".join(part for part in parts if part)
+
+
+def _paint_wrapped(painter: QPainter, box: QRectF, words: str, face: QFont, colour: str) -> None:
+    painter.save()
+    painter.setClipRect(box)
+    painter.setFont(face)
+    painter.setPen(QColor(colour))
+    painter.drawText(box, int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop), words)
+    painter.restore()
 
 
 class PressTable(QWidget):

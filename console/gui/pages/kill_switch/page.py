@@ -5,6 +5,8 @@ from __future__ import annotations
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from console.api.messages import PathView
+from console.api.rotation_messages import RotationView
 from console.gui.actions import ActionSpec, Risk
 from console.gui.models.switch import Switch
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
@@ -13,6 +15,7 @@ from console.gui.pages.kill_switch.ladder import Ladder, titled
 from console.gui.pages.kill_switch.lists import HOSTS, RECEIPTS, host_words, paint_host, paint_receipt, receipt_words
 from console.gui.pages.kill_switch.passphrase import PassphraseDialog
 from console.gui.pages.kill_switch.rearm import RearmDialog
+from console.gui.pages.kill_switch.rotation import RotationDialog, card_fact
 from console.gui.pages.kill_switch.rung_words import ACTIONS
 from console.gui.pages.kill_switch.words import result_words
 from console.gui.theme import fonts
@@ -44,11 +47,13 @@ class KillSwitchPage(Page):
         ActionSpec("switch.receipt", "Open the selected receipt", "", "receipt", cap="Enter"),
         ActionSpec("switch.rearm", "Rearm…", "R", "rearm…", Risk.DESTRUCTIVE, "Agents can start again."),
         ActionSpec("switch.passphrase", "Set the passphrase for rearm…", "O", "passphrase…", Risk.REVERSIBLE, "Only it, or a key, rearms."),
+        ActionSpec("switch.rotation", "Secrets and their rotation…", "S", "secrets…", Risk.REVERSIBLE),
         ActionSpec("switch.panic", "Panic: lift the guard", "", "panic", Risk.DESTRUCTIVE, cap="Ctrl Shift ⌫"),
     )
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
+        self._rotation: RotationView | None = None
         self.head = SwitchHead(self)
         self.rearm = Button("Rearm…", "lock", "danger", keys="R", parent=self)
         self.rearm.clicked.connect(lambda: self.do("switch.rearm"))
@@ -65,7 +70,7 @@ class KillSwitchPage(Page):
         self.receipt_view.opened.connect(lambda _row: self.do("switch.receipt"))
 
     def _build(self) -> None:
-        scroll = QScrollArea(self)
+        scroll = self._scroll = QScrollArea(self)
         scroll.setWidgetResizable(True)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
@@ -136,7 +141,17 @@ class KillSwitchPage(Page):
 
     def on_show(self, argument: str = "") -> None:
         self.on_models()
+        self._read_rotation()
         self.receipt_view.setFocus()
+        self._scroll.verticalScrollBar().setValue(0)
+
+    def _read_rotation(self) -> None:
+        asked = self.desk.requests.switch.rotation().while_alive(self)
+        asked.then(self._rotation_came).failed(lambda _error: self._rotation_came(None))
+
+    def _rotation_came(self, view: RotationView | None) -> None:
+        self._rotation = view
+        self.on_models()
 
     def on_models(self) -> None:
         switch, now = self.desk.switch, self.desk.clock()
@@ -146,14 +161,15 @@ class KillSwitchPage(Page):
         self.rearm.allow(self.why_not("switch.rearm"))
         self.ladder.allow()
         note = (view.mode_note if view else "") or (switch.status.mode_note if switch.status else "")
-        note = "; ".join(words for words in (note, _PASSPHRASE.get(view.passphrase if view else "", "")) if words)
+        doubts = "; ".join(switch.status.armed.why) if switch.status and switch.status.armed else ""
+        note = "; ".join(words for words in (doubts, note, _PASSPHRASE.get(view.passphrase if view else "", "")) if words)
         self._mode.setText(note)
         self._mode.setVisible(bool(note))
         if view is None:
             return
         for path in view.paths:
             if path.name in self.cards:
-                self.cards[path.name].say(path, now)
+                self.cards[path.name].say(self._with_rotation(path, now), now, switch.viewed_at or now)
         self.press.say(view.press)
         self._press_total.setText(self.press.total())
         unproven = sum(view.press.get(level, {}).get("agents", 0) for level in ("observed", "best_effort"))
@@ -165,6 +181,12 @@ class KillSwitchPage(Page):
         self.host_view.show_rows(list(doubtful))
         self._no_hosts.setVisible(not view.hosts)
         self.host_view.setVisible(bool(view.hosts))
+
+    def _with_rotation(self, path: PathView, now: float) -> PathView:
+        """The secrets card also says how the last rotation ended."""
+        if path.name != "secrets" or self._rotation is None or path.state == "not_configured":
+            return path
+        return path.model_copy(update={"facts": [card_fact(self._rotation, now), *path.facts]})
 
     def _show_head(self, switch: Switch, now: float) -> None:
         light, words = switch.light(now)
@@ -216,6 +238,10 @@ class KillSwitchPage(Page):
             RearmDialog(self.desk, self._latched_id(), self.window()).open()
         elif action_id == "switch.passphrase":
             PassphraseDialog(self.desk, self.window()).open()
+        elif action_id == "switch.rotation":
+            dialog = RotationDialog(self.desk, self.window())
+            dialog.finished.connect(lambda _result: self._read_rotation())
+            dialog.open()
         elif action_id == "switch.receipt":
             self.desk.goto("receipt", self.receipt_view.current().kill_id)
         elif action_id in _RUNGS:

@@ -70,8 +70,8 @@ def diff_lines(view: AllowlistVersionView) -> list[Fact]:
     for change in view.changes:
         lines.append(Fact(f"{signs[change.what]} {change.host}", f"{change.what}, entry {change.entry_id}", mono=True))
         for field in change.fields:
-            lines.append(Fact(f"− {field.field}: {field.before}", "", left_role="danger", mono=True, indent=True))
-            lines.append(Fact(f"+ {field.field}: {field.after}", "", left_role="ok", mono=True, indent=True))
+            lines.append(Fact(f"− {field.field}: {field.before}", "", left_role="text2", mono=True, indent=True))
+            lines.append(Fact(f"+ {field.field}: {field.after}", "", left_role="text", mono=True, indent=True))
     if len(lines) > _SHOWN:
         lines = [*lines[:_SHOWN], Fact(f"and {plural(len(lines) - _SHOWN, 'more line')}", "", left_role="text2")]
     return lines or [Fact("It changed no entry.", "", left_role="text2")]

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus
 from console.gui.models.switch import STEP_TITLES, GuardState, counts, is_proven, step_of, zero_ms
+from console.gui.pages.receipt.amended import late
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.marks import draw_mark, draw_text
@@ -21,7 +22,7 @@ _MARKS = {StepStatus.OK: "check", StepStatus.FAILED: "triangle", StepStatus.UNKN
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """kind: proven, doubt or running."""
+    """kind: proven, late (proven, but only after the receipt had said otherwise), doubt or running."""
 
     kind: str
     text: str
@@ -39,6 +40,10 @@ def headline(receipt: Receipt | None, guard: GuardState) -> Headline:
     if is_proven(receipt):
         ms = zero_ms(receipt)
         tail = f" in {took(ms)}" if ms is not None else ""
+        if number := late(receipt):
+            return Headline(
+                "late", f"{proven} of {provable} proven zero, {number} only after this receipt had said NOT PROVEN", reason + effort
+            )
         return Headline("proven", f"{proven} of {provable} proven zero{tail}", reason + effort)
     if step_of(receipt, StepName.ZERO) is None and not receipt.complete:
         return Headline("running", f"{proven} of {provable} proven zero so far", reason + effort)
@@ -91,7 +96,7 @@ class ReceiptHead(QWidget):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         middle = QPointF(15, 50)
         painter.drawEllipse(middle, 13.5, 13.5)
-        shape = {"proven": "check", "doubt": "triangle"}.get(self.headline.kind, "pause")
+        shape = {"proven": "check", "late": "check", "doubt": "triangle"}.get(self.headline.kind, "pause")
         draw_mark(painter, shape, QRectF(middle.x() - 6, middle.y() - 6.5, 12, 11), colour)
         text = colours.warn if self.headline.kind == "doubt" else colours.text
         draw_text(painter, QRectF(42, 36, self.width() - 42, 28), self.headline.text, fonts.ui(22, fonts.SEMIBOLD), text)

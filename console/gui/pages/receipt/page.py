@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import json
 
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from console.api.persistence import PersistenceReport, PersistenceView
 from console.domain.errors import ConsoleError
-from console.domain.kill import Outcome, Receipt, Step, StepStatus
+from console.domain.kill import Outcome, Receipt
 from console.gui.actions import ActionSpec, Risk
 from console.gui.models.fleet import Fleet
-from console.gui.models.switch import STEP_TITLES, in_order
+from console.gui.models.switch import in_order
 from console.gui.pages.interface import Desk, Page, PageSpec
 from console.gui.pages.kill_switch.rearm import RearmDialog
+from console.gui.pages.receipt.findings import COLUMNS as FOUND
+from console.gui.pages.receipt.findings import aged, finding_words, paint_finding, rows_of, summary
 from console.gui.pages.receipt.head import ReceiptHead, Timeline, headline, open_points
 from console.gui.pages.receipt.rows import COLUMNS, TargetRow, paint_target, target_words
+from console.gui.pages.receipt.side import SidePane
 from console.gui.theme import fonts
-from console.gui.theme.tokens import DETAIL_FOOT, FILTER_BAR, ink
-from console.gui.widgets.buttons import Button, Pills
-from console.gui.widgets.facts import Card, Fact, Facts, Rule
+from console.gui.theme.tokens import FILTER_BAR
+from console.gui.widgets.buttons import Pills
+from console.gui.widgets.facts import Card
+from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import RowModel, RowView
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
-from console.gui.widgets.words import clock, day_clock, plural, took
+from console.gui.widgets.words import plural
 
-_SIDE = 388
 _FILTERS: dict[str, tuple[Outcome, ...]] = {
     "all": tuple(Outcome),
     "open": (Outcome.NOT_PROVEN, Outcome.DYING),
     "best": (Outcome.BEST_EFFORT,),
     "proven": (Outcome.PROVEN_ZERO,),
 }
+_NAMES = {"all": "All", "open": "Not proven", "best": "Best effort", "proven": "Proven"}
 
 
 class OpenBox(Card):
@@ -57,82 +62,14 @@ class OpenBox(Card):
         )
 
 
-class SidePane(QWidget):
-    """Second look, the rest of the steps, what was left alone, and the buttons."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setFixedWidth(_SIDE)
-        self.verify = Button("Copy as JSON", "copy", keys="C", parent=self)
-        self.rearm = Button("Rearm…", "lock", "danger", keys="R", parent=self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 0, 0, 0)
-        column.setSpacing(0)
-        scroll = QScrollArea(self)
-        scroll.setWidgetResizable(True)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        inner = QWidget(scroll)
-        scroll.setWidget(inner)
-        self._column = QVBoxLayout(inner)
-        self._column.setContentsMargins(18, 12, 20, 12)
-        self._column.setSpacing(0)
-        column.addWidget(scroll, 1)
-        self._sections: dict[str, Facts] = {}
-        for name, title in (("survivors", "Survivors"), ("steps", "Steps"), ("press", "The press"), ("excluded", "Left alone, and why")):
-            if self._sections:
-                self._column.addWidget(Rule(9))
-            self._column.addWidget(Text(title, 13, fonts.SEMIBOLD))
-            self._column.addSpacing(4)
-            self._sections[name] = Facts(24)
-            self._column.addWidget(self._sections[name])
-        self._column.addStretch(1)
-        foot = QHBoxLayout()
-        foot.setContentsMargins(18, 12, 20, 12)
-        foot.setSpacing(8)
-        foot.addWidget(self.verify, 1)
-        foot.addWidget(self.rearm, 1)
-        column.addLayout(foot)
-
-    def say(self, receipt: Receipt | None) -> None:
-        if receipt is None:
-            for facts in self._sections.values():
-                facts.say([])
-            return
-        survivors: list[Fact] = []
-        for one in receipt.survivors[:20]:
-            survivors.append(Fact(one.cmdline or one.agent_id, "", "triangle", "warn", mono=True))
-            survivors.append(Fact(f"pid {one.pid} · state {one.state} · {one.wchan or one.why}", "", "", left_role="warn", indent=True))
-        self._sections["survivors"].say(survivors or [Fact("None known", "", "check" if receipt.complete else "ring")])
-        self._sections["steps"].say([line for step in receipt.steps for line in _step_lines(step)])
-        press = [
-            Fact("When", day_clock(receipt.pressed_at) + clock(receipt.pressed_at)[5:], left_role="text2", right_role="text"),
-            Fact("By", receipt.by, left_role="text2", right_role="text"),
-            Fact("Reason", receipt.reason, left_role="text2", right_role="text"),
-            Fact("Scope", "everything" if receipt.scope == "all" else receipt.scope, left_role="text2", right_role="text"),
-            Fact("Remote order", receipt.order or "none, a local press", left_role="text2", right_role="text"),
-            Fact("In all", took(receipt.ms_total), left_role="text2", right_role="text"),
-            Fact(
-                "Complete", "yes" if receipt.complete else "not yet", left_role="text2", right_role="text" if receipt.complete else "warn"
-            ),
-        ]
-        self._sections["press"].say(press)
-        self._sections["excluded"].say([Fact(words, "", "ring") for words in receipt.excluded[:40]] or [Fact("Nothing", "", "ring")])
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = ink()
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(colours.bg1))
-        painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
-        painter.fillRect(QRectF(0, self.height() - DETAIL_FOOT, self.width(), 1), QColor(colours.line))
-        painter.end()
-
-
 class ReceiptPage(Page):
     """``on_show(kill_id)``; without one, the kill that is latched or the last one."""
 
     spec = PageSpec("receipt", "Receipt", "kill", "", under="kill-switch")
     verbs = (
         ActionSpec("receipt.move", "Move in the targets", "", "move", cap="↑ ↓"),
+        ActionSpec("receipt.side", "Show or hide the side pane", "", "details", cap="Enter"),
+        ActionSpec("receipt.back-list", "What could bring an agent back", "B", "could come back"),
         ActionSpec("receipt.copy", "Copy the receipt as JSON", "C", "copy JSON"),
         ActionSpec("receipt.rearm", "Rearm…", "R", "rearm…", Risk.DESTRUCTIVE, "Agents can start again."),
         ActionSpec("receipt.back", "Back to the kill switch", "Backspace", "kill switch"),
@@ -145,7 +82,17 @@ class ReceiptPage(Page):
         self.head = ReceiptHead(self)
         self.open_box = OpenBox(self)
         self.timeline = Timeline(self)
-        self.pills = Pills({"all": "All", "open": "Not proven", "best": "Best effort", "proven": "Proven"}, self)
+        self.reports: list[PersistenceReport] = []
+        self._found: list[PersistenceReport] = []
+        self._hunted = False
+        """Whether the hunt has answered."""
+        self._turned = False
+        """Turned by Enter: the side pane is hidden when wide, shown over the targets when narrow."""
+        self.pills = Pills({**_NAMES, "back": "Could come back"}, self)
+        self.places = RowModel(FOUND, finding_words, self)
+        self.place_view = RowView(self.places, paint_finding, lambda row: str(row.key), self)
+        self.place_view.setAccessibleName("What could bring an agent back")
+        self.no_places = empty_note(self.place_view, "")
         self.model = RowModel(COLUMNS, target_words, self)
         self.view = RowView(self.model, paint_target, lambda row: str(row.key), self)
         self.view.setAccessibleName("Targets")
@@ -153,6 +100,8 @@ class ReceiptPage(Page):
         self._shown = Text("", 12, fonts.REGULAR, "text2", right=True)
         self._build()
         self.pills.changed.connect(lambda _key: self._show_targets())
+        self.view.opened.connect(lambda _row: self.do("receipt.side"))
+        self.place_view.opened.connect(lambda _row: self.do("receipt.side"))
         self.side.verify.clicked.connect(lambda: self.do("receipt.copy"))
         self.side.rearm.clicked.connect(lambda: self.do("receipt.rearm"))
 
@@ -176,7 +125,10 @@ class ReceiptPage(Page):
         left = QVBoxLayout()
         left.setSpacing(0)
         left.addWidget(bar)
-        left.addWidget(self.view, 1)
+        self._stack = QStackedWidget(self)
+        self._stack.addWidget(self.view)
+        self._stack.addWidget(self.place_view)
+        left.addWidget(self._stack, 1)
         body = QHBoxLayout()
         body.setSpacing(0)
         body.addLayout(left, 1)
@@ -189,6 +141,7 @@ class ReceiptPage(Page):
         wanted = argument or self._latest()
         if wanted != self.kill_id:
             self.kill_id, self.receipt = wanted, None
+            self.pills.pills["all"].setChecked(True)
         self.on_models()
         self._read()
         self.view.setFocus()
@@ -199,7 +152,10 @@ class ReceiptPage(Page):
             self._read()
         live = self.desk.switch.receipt
         if live is not None and live.kill_id == self.kill_id:
+            ended = live.complete and not (self.receipt is not None and self.receipt.complete)
             self.receipt = live
+            if ended:
+                self._read_hunt()  # the look after the kill is over by now
         self._show()
 
     def resync(self) -> None:
@@ -222,6 +178,12 @@ class ReceiptPage(Page):
             self.desk.notices.say("info", "The receipt is in the clipboard as JSON.")
         elif action_id == "receipt.rearm":
             RearmDialog(self.desk, self.kill_id, self.window()).open()
+        elif action_id == "receipt.side":
+            self._turned = not self._turned
+            self._show_side()
+        elif action_id == "receipt.back-list":
+            self.pills.pills["all" if self.pills.chosen() == "back" else "back"].setChecked(True)
+            self._show_targets()
         elif action_id == "receipt.back":
             self.desk.goto("kill-switch", "")
 
@@ -238,6 +200,25 @@ class ReceiptPage(Page):
     def _read(self) -> None:
         if self.kill_id:
             self.desk.requests.switch.receipt(self.kill_id).then(self._came).failed(self._missing)
+            self._read_hunt()
+
+    def _read_hunt(self) -> None:
+        self.desk.requests.switch.persistence().while_alive(self).then(self._hunt_came).failed(self._hunt_silent)
+
+    def _hunt_came(self, view: PersistenceView) -> None:
+        self.reports, self._hunted = view.reports, True
+        self._show()
+
+    def _hunt_silent(self, _error: ConsoleError) -> None:
+        self.reports, self._hunted = [], False
+        self._show()
+
+    def _sessions(self) -> list[PersistenceReport]:
+        """Reports of the sessions of this kill's targets; all of them where the fleet does not know them (any more)."""
+        rows, receipt = self.desk.fleet.rows, self.receipt
+        sessions = {rows[t.agent_id].view.session for t in (receipt.targets if receipt else ()) if t.agent_id in rows}
+        mine = [report for report in self.reports if not sessions or report.context_id in sessions]
+        return [aged(report, receipt.pressed_at) if receipt else report for report in mine]
 
     def _came(self, receipt: Receipt) -> None:
         if receipt.kill_id == self.kill_id:
@@ -256,7 +237,9 @@ class ReceiptPage(Page):
         self.head.say(self.kill_id, headline(self.receipt, self.desk.switch.guard))
         self.open_box.say(open_points(self.receipt))
         self.timeline.say(self.receipt)
-        self.side.say(self.receipt)
+        status = self.desk.switch.status
+        self._found = self._sessions()
+        self.side.say(self.receipt, summary(self._found, known=self._hunted), f"{status.state_dir}/cases" if status else "")
         self.side.rearm.allow(self.why_not("receipt.rearm"))
         self.side.verify.allow(self.why_not("receipt.copy"))
         self._show_targets()
@@ -264,28 +247,34 @@ class ReceiptPage(Page):
     def _show_targets(self) -> None:
         targets = in_order(self.receipt.targets) if self.receipt else []
         for key, outcomes in _FILTERS.items():
-            words = {"all": "All", "open": "Not proven", "best": "Best effort", "proven": "Proven"}[key]
-            self.pills.pills[key].setText(f"{words} {sum(1 for t in targets if t.outcome in outcomes)}")
-        wanted = _FILTERS[self.pills.chosen()]
+            self.pills.pills[key].setText(f"{_NAMES[key]} {sum(1 for t in targets if t.outcome in outcomes)}")
+        self._show_places()
+        wanted = _FILTERS.get(self.pills.chosen(), ())
         rows = [TargetRow(t, _name(self.desk.fleet, t.agent_id)) for t in targets if t.outcome in wanted]
         if rows != self.model.rows:
             self.view.show_rows(rows)
-        self._shown.setText(f"{len(rows):,} of {plural(len(targets), 'target')}")
+        if self.pills.chosen() != "back":
+            self._shown.setText(f"{len(rows):,} of {plural(len(targets), 'target')}")
+
+    def _show_places(self) -> None:
+        rows = rows_of(self._found)
+        more = sum(report.left_out for report in self._found)
+        self.pills.pills["back"].setText(f"Could come back {len(rows) + more}" if self._hunted else "Could come back ?")
+        self._stack.setCurrentIndex(1 if self.pills.chosen() == "back" else 0)
+        if rows != self.places.rows:
+            self.place_view.show_rows(rows)
+        self.no_places.setText(summary(self._found, known=self._hunted)[0].left + ".")
+        self.no_places.setVisible(not rows)
+        if self.pills.chosen() == "back":
+            self._shown.setText(f"{len(rows):,} of {plural(len(rows) + more, 'place')}")
+
+    def _show_side(self) -> None:
+        self.side.setVisible(self._turned if self.is_narrow else not self._turned)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.side.setVisible(not self.is_narrow)
+        self._show_side()
         self.open_box.setFixedWidth(300 if self.is_narrow else 420)
-
-
-def _step_lines(step: Step) -> list[Fact]:
-    """A step with its whole detail."""
-    good = step.status is StepStatus.OK
-    mark, role = ("check", "text2") if good else ("triangle", "warn")
-    words = step.detail or step.status.value
-    at = f"+{took(step.ms)}" if step.ms is not None else step.status.value
-    title = Fact(STEP_TITLES[step.name], at, mark, role, right_role="text2" if good else "warn")
-    return [title] if len(words) < 3 else [title, Fact(words, "", "", left_role="text2", indent=True)]
 
 
 def _name(fleet: Fleet, agent_id: str) -> str:

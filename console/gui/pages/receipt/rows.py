@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from console.domain.kill import Outcome, Target
 from console.gui.pages.kill_switch.lists import marked
+from console.gui.pages.receipt.amended import first_words, is_late, said_words
 from console.gui.theme import fonts
 from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.words import took
@@ -38,15 +39,25 @@ class TargetRow:
 
     @property
     def is_quiet(self) -> bool:
-        return self.target.outcome is Outcome.PROVEN_ZERO
+        return self.target.outcome is Outcome.PROVEN_ZERO and not self.is_late
+
+    @property
+    def is_late(self) -> bool:
+        return is_late(self.target)
+
+    @property
+    def words(self) -> tuple[str, str, str]:
+        """(word, shape, colour); one that was proven only later says so, and what was said first."""
+        return ("Proven later", "check", "text") if self.is_late else OUTCOMES[self.target.outcome]
 
 
 def proof_words(target: Target) -> str:
     """The evidence in one line: ``populated 0 · inode 88213``, or pid, state and where it waits."""
     evidence = dict(target.evidence)
+    said = [f"said then: {said_words(one)}" for one in first_words(target)[-1:]]
     first = [f"{key} {evidence.pop(key)}" for key in ("populated", "inode", "pid", "state", "wchan", "container", "why") if key in evidence]
     rest = [f"{key} {value}" for key, value in evidence.items() if isinstance(value, str | int | float | bool) and value != ""]
-    return " · ".join([*first, *rest]) or "no evidence was recorded"
+    return " · ".join([*said, *first, *rest]) or "no evidence was recorded"
 
 
 def target_words(row: TargetRow, key: str) -> str:
@@ -57,7 +68,7 @@ def target_words(row: TargetRow, key: str) -> str:
         case "level":
             return row.target.control_level
         case "outcome":
-            return OUTCOMES[row.target.outcome][0]
+            return row.words[0]
         case "at":
             return took(row.target.ms)
     return proof_words(row.target)
@@ -65,9 +76,9 @@ def target_words(row: TargetRow, key: str) -> str:
 
 def paint_target(canvas: Canvas, row: TargetRow) -> None:
     """Proven ones are quiet; survivors are not."""
-    words, shape, role = OUTCOMES[row.target.outcome]
+    words, shape, role = row.words
     canvas.text("agent", row.name, "text2" if row.is_quiet else "text", weight=fonts.REGULAR if row.is_quiet else fonts.SEMIBOLD)
     canvas.text("level", row.target.control_level, "text2")
     marked(canvas, "outcome", words, shape, role)
     canvas.text("at", f"+{took(row.target.ms)}" if row.target.ms is not None else "?", right=True)
-    canvas.text("proof", proof_words(row.target), "text3" if row.is_quiet else "text" if role == "text2" else "warn", mono=True)
+    canvas.text("proof", proof_words(row.target), "text3" if row.is_quiet else "text" if role in ("text", "text2") else "warn", mono=True)

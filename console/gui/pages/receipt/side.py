@@ -1,0 +1,148 @@
+"""The side pane of a receipt."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from console.domain.kill import Receipt, Step, StepName, StepStatus
+from console.gui.models.switch import STEP_TITLES, step_of
+from console.gui.pages.receipt.amended import STATES, amended_lines
+from console.gui.theme import fonts
+from console.gui.theme.tokens import DETAIL_FOOT, ink
+from console.gui.widgets.buttons import Button
+from console.gui.widgets.facts import Fact, Facts, Rule
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import clock, day_clock, took
+
+_SIDE = 388
+_SECTIONS = {
+    "amended": "Amended after it was given",
+    "survivors": "Survivors",
+    "back": "What could bring an agent back",
+    "evidence": "Evidence case",
+    "steps": "Steps",
+    "press": "The press",
+    "excluded": "Left alone, and why",
+}
+
+
+class SidePane(QWidget):
+    """What was said first, what is left, what could come back, the steps, the evidence, what was left alone; and the buttons."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedWidth(_SIDE)
+        self.verify = Button("Copy as JSON", "copy", keys="C", parent=self)
+        self.rearm = Button("Rearm…", "lock", "danger", keys="R", parent=self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(1, 0, 0, 0)
+        column.setSpacing(0)
+        scroll = QScrollArea(self)
+        scroll.setWidgetResizable(True)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        inner = QWidget(scroll)
+        scroll.setWidget(inner)
+        self._column = QVBoxLayout(inner)
+        self._column.setContentsMargins(18, 12, 20, 12)
+        self._column.setSpacing(0)
+        column.addWidget(scroll, 1)
+        self._sections: dict[str, Facts] = {}
+        self._boxes: dict[str, QWidget] = {}
+        for name, title in _SECTIONS.items():
+            self._sections[name] = self._section(name, title)
+        self._column.addStretch(1)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(18, 12, 20, 12)
+        foot.setSpacing(8)
+        foot.addWidget(self.verify, 1)
+        foot.addWidget(self.rearm, 1)
+        column.addLayout(foot)
+
+    def _section(self, name: str, title: str) -> Facts:
+        """Title, lines and the rule below them; hidden as a whole while it has no line."""
+        box = self._boxes[name] = QWidget(self)
+        column = QVBoxLayout(box)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(Text(title, 13, fonts.SEMIBOLD))
+        column.addSpacing(4)
+        facts = Facts(24)
+        column.addWidget(facts)
+        column.addWidget(Rule(9))
+        self._column.addWidget(box)
+        return facts
+
+    def _say(self, name: str, lines: list[Fact]) -> None:
+        self._sections[name].say(lines)
+        self._boxes[name].setVisible(bool(lines))
+
+    def say(self, receipt: Receipt | None, comes_back: list[Fact], cases: str) -> None:
+        """``comes_back``: what could bring an agent back; ``cases``: the folder of case folders, or empty."""
+        if receipt is None:
+            for name in self._sections:
+                self._say(name, [])
+            return
+        self._say("amended", amended_lines(receipt))
+        self._say("survivors", _survivor_lines(receipt))
+        self._say("back", comes_back)
+        self._say("evidence", _evidence_lines(receipt, cases))
+        self._say("steps", [line for step in receipt.steps for line in _step_lines(step)])
+        press = [
+            Fact("When", day_clock(receipt.pressed_at) + clock(receipt.pressed_at)[5:], left_role="text2", right_role="text"),
+            Fact("By", receipt.by, left_role="text2", right_role="text"),
+            Fact("Reason", receipt.reason, left_role="text2", right_role="text"),
+            Fact("Scope", "everything" if receipt.scope == "all" else receipt.scope, left_role="text2", right_role="text"),
+            Fact("Remote order", receipt.order or "none, a local press", left_role="text2", right_role="text"),
+            Fact("In all", took(receipt.ms_total), left_role="text2", right_role="text"),
+            Fact(
+                "Complete", "yes" if receipt.complete else "not yet", left_role="text2", right_role="text" if receipt.complete else "warn"
+            ),
+        ]
+        self._say("press", press)
+        self._say("excluded", [Fact(words, "", "ring") for words in receipt.excluded[:40]] or [Fact("Nothing", "", "ring")])
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.bg1))
+        painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
+        painter.fillRect(QRectF(0, self.height() - DETAIL_FOOT, self.width(), 1), QColor(colours.line))
+        painter.end()
+
+
+def _survivor_lines(receipt: Receipt) -> list[Fact]:
+    lines: list[Fact] = []
+    for one in receipt.survivors[:20]:
+        lines.append(Fact(one.cmdline or one.agent_id, one.agent_id if one.cmdline else "", "triangle", "warn", mono=True))
+        state = STATES.get(one.state, one.state)
+        lines.append(
+            Fact(f"pid {one.pid} · state {state}", f"waits in {one.wchan}" if one.wchan else "", "", left_role="warn", indent=True)
+        )
+        if one.why:
+            lines.append(Fact(one.why, "", "", left_role="text2", indent=True))
+    if len(receipt.survivors) > 20:
+        lines.append(Fact(f"and {len(receipt.survivors) - 20} more", "", left_role="warn", indent=True))
+    return lines or [Fact("None known", "", "check" if receipt.complete else "ring")]
+
+
+def _evidence_lines(receipt: Receipt, cases: str) -> list[Fact]:
+    step = step_of(receipt, StepName.EVIDENCE)
+    if step is None:
+        return [Fact("Not collected yet", "", "ring")]
+    good = step.status is StepStatus.OK
+    lines = [Fact("Collected" if good else step.status.value, "", "check" if good else "triangle", "text2" if good else "warn")]
+    if cases and good:
+        lines.append(Fact(f"{cases}/{receipt.kill_id}", "", left_role="text", mono=True, indent=True))
+    return [*lines, *(Fact(part, "", left_role="text2" if good else "warn", indent=True) for part in step.detail.split("; ") if part)]
+
+
+def _step_lines(step: Step) -> list[Fact]:
+    """A step with its whole detail."""
+    good = step.status is StepStatus.OK
+    mark, role = ("check", "text2") if good else ("triangle", "warn")
+    words = step.detail or step.status.value
+    at = f"+{took(step.ms)}" if step.ms is not None else step.status.value
+    title = Fact(STEP_TITLES[step.name], at, mark, role, right_role="text2" if good else "warn")
+    return [title] if len(words) < 3 else [title, Fact(words, "", "", left_role="text2", indent=True)]
