@@ -1,0 +1,173 @@
+"""Real processes of ours without the wait for their imports: a process that has imported them forks each one.
+
+``python -m console.supervisor`` takes seconds to import what it needs and a fraction of one to start; the fault suite starts dozens.
+What runs in a child is what ``python -m MODULE`` runs, with its own environment, arguments, pid and end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import runpy
+import select
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from console.domain import failpoints
+
+ROOT = Path(__file__).resolve().parents[2]
+SUPERVISOR = "import console.supervisor.compose, console.supervisor.embedded, console.cli.embedded"
+VERBS = f"{SUPERVISOR}\nfrom console.cli.main import VERBS\nfor name, load in VERBS.items(): load(name)"
+WINDOW = "import console.gui.panic_button, console.gui.window.main, PySide6.QtTest"
+
+
+SHARED: list[Nursery] = []
+"""The one of this test session, where a conftest keeps one: supervisors and verbs of the fakes are forked by it."""
+
+
+class Nursling:
+    """One child: its pid, what it printed, and how it ended."""
+
+    def __init__(self, pid: int, out: Path) -> None:
+        self.pid, self.out = pid, out
+        self._pidfd = os.pidfd_open(pid)
+
+    def said(self) -> str:
+        """Its stdout and stderr so far (stdout alone of a verb, whose stderr lies in a file of its own)."""
+        return self.out.read_text(errors="replace")
+
+    def complaints(self) -> str:
+        """A verb's stderr."""
+        return self.out.with_suffix(".err").read_text(errors="replace")
+
+    def send_signal(self, number: int) -> None:
+        """ProcessLookupError when it has ended."""
+        signal.pidfd_send_signal(self._pidfd, number)
+
+    def has_ended(self, timeout: float = 0.0) -> bool:
+        """Waits that long at most."""
+        return bool(select.select([self._pidfd], [], [], timeout)[0])
+
+    def wait(self, timeout: float = 30.0) -> int:
+        """Its exit code, negative for a signal; fails when it goes on."""
+        assert self.has_ended(timeout), f"pid {self.pid} goes on: {self.said()[-2000:]}"
+        code = self.out.with_suffix(".code")
+        while not code.exists() or not code.read_text():
+            select.select([], [], [], 0.005)
+        return int(code.read_text())
+
+    def end(self) -> None:
+        """SIGKILL, and waits."""
+        with contextlib.suppress(ProcessLookupError):
+            self.send_signal(signal.SIGCONT)
+            self.send_signal(signal.SIGKILL)
+        self.wait()
+
+
+class Nursery:
+    """The parent of them all. ``close`` when every child has ended."""
+
+    def __init__(self, folder: Path, preload: str = SUPERVISOR) -> None:
+        self._folder, self._number, self._lock = folder, 0, threading.Lock()
+        folder.mkdir()
+        command = [sys.executable, "-c", f"{preload}\nfrom tests.fakes.nursery import serve\nserve()"]
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "QT_QPA_PLATFORM": "offscreen"}
+        self._process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def run(self, module: str, *argv: str, **env: str) -> Nursling:
+        """``python -m MODULE ARGV`` with these variables besides ours."""
+        with self._lock:
+            self._number += 1
+            out = self._folder / f"{self._number}.out"
+            out.touch()
+            request: dict[str, object] = {
+                "module": module,
+                "argv": argv,
+                "env": {**os.environ, "QT_QPA_PLATFORM": "offscreen", **env},
+                "out": str(out),
+            }
+            return self._ask(request, out)
+
+    def verb(self, *argv: str, cwd: Path, env: dict[str, str], given: str | None = None) -> Nursling:
+        """``python -m console ARGV`` with exactly this environment, in this folder; ``given`` is its stdin."""
+        with self._lock:
+            self._number += 1
+            out = self._folder / f"{self._number}.out"
+            for file in (out, out.with_suffix(".err")):
+                file.touch()
+            out.with_suffix(".in").write_text(given or "")
+            request: dict[str, object] = {"module": "console", "argv": argv, "env": env, "out": str(out), "cwd": str(cwd)}
+            return self._ask(request, out)
+
+    def _ask(self, request: dict[str, object], out: Path) -> Nursling:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        self._process.stdin.flush()
+        return Nursling(int(self._process.stdout.readline()), out)
+
+    def close(self) -> None:
+        """Ends the parent."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
+
+
+def serve() -> None:
+    """The parent's loop: one JSON line asks for a child and is answered by its pid; how each ended is left in a file."""
+    running: dict[int, Path] = {}
+    asked = b""
+    while True:
+        ready, _, _ = select.select([0], [], [], 0.01)
+        for pid in list(running):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                running.pop(pid).write_text(str(os.waitstatus_to_exitcode(status)))
+        if not ready:
+            continue
+        data = os.read(0, 1 << 20)
+        if not data:
+            return
+        asked += data
+        while b"\n" in asked:
+            line, _, asked = asked.partition(b"\n")
+            request = json.loads(line)
+            pid = os.fork()
+            if pid == 0:
+                _become(request)
+            running[pid] = Path(request["out"]).with_suffix(".code")
+            os.write(1, f"{pid}\n".encode())
+
+
+def _become(request: dict[str, object]) -> None:
+    """The child: never returns."""
+    env, argv = request["env"], request["argv"]
+    assert isinstance(env, dict) and isinstance(argv, list)
+    out = errors = os.open(str(request["out"]), os.O_WRONLY | os.O_APPEND)
+    given = "/dev/null"
+    if "cwd" in request:
+        os.chdir(str(request["cwd"]))
+        given = str(Path(str(request["out"])).with_suffix(".in"))
+        errors = os.open(str(Path(str(request["out"])).with_suffix(".err")), os.O_WRONLY | os.O_APPEND)
+    for number, source in ((0, os.open(given, os.O_RDONLY)), (1, out), (2, errors)):
+        os.dup2(source, number)
+    os.closerange(3, 64)
+    os.environ.clear()
+    os.environ.update(env)
+    failpoints._armed = env.get(failpoints.VARIABLE, "")
+    sys.argv = [str(request["module"]), *argv]
+    code: object = 1
+    try:
+        runpy.run_module(str(request["module"]), run_name="__main__", alter_sys=True)
+        code = 0
+    except SystemExit as error:
+        code = error.code
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else 0 if code is None else 1)

@@ -1,0 +1,247 @@
+"""Faults 1, 3 and 4: the guard and the supervisor die, fail or hang at each state that matters, and nothing that was promised is lost."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from console.domain.errors import ConsoleError, NotRecorded
+from console.domain.kill import Receipt, StepName, StepStatus
+from console.domain.network import NetworkMode, Sensitivity
+from tests.fakes.broken import Broken
+from tests.fakes.instance import until
+from tests.fakes.invariants import audited, check_invariants, living
+from tests.fault.conftest import Make
+
+LIVE = ("starting", "running", "waiting", "frozen", "over_budget")
+GUARD_POINTS = [f"{what}.{when}" for what in ("latch", "registry", "receipt") for when in ("written", "renamed")]
+GUARD_POINTS += [f"kill.{step}" for step in ("refuse", "latch", "signal", "zero", "second_look")]
+LAUNCH_POINTS = [f"launch.{when}" for when in ("recorded", "ticketed", "prepared", "confirmed", "gone")]
+DISK_POINTS = ["ledger.commit", "ledger.committed", "audit.commit", "audit.committed", "act.recorded"]
+ASKER = """while True:
+    try: print("answer", agent.permission("write_file", "f.txt")["verdict"], flush=True); time.sleep(60)
+    except client.Refused as e: print("refused", e.status, flush=True); time.sleep(0.1)
+"""
+SPENDER = """n = 0
+while True:
+    try: agent.usage(cost_usd=0.01); n += 1; print("acknowledged", n, flush=True)
+    except client.Refused: time.sleep(0.05)
+"""
+
+
+def step(receipt: Receipt, name: StepName) -> StepStatus:
+    return next(s.status for s in receipt.steps if s.name is name)
+
+
+def dies(it: Broken) -> None:
+    """The supervisor, at the point that was armed."""
+    assert it.supervisor is not None
+    assert it.supervisor.wait() == -signal.SIGKILL
+    assert it.reached()
+    it.supervisor = None
+    it.arm("")
+
+
+@pytest.mark.parametrize("point", GUARD_POINTS)
+def test_a_guard_that_dies_there_in_a_kill_leaves_a_kill(broken: Make, point: str) -> None:
+    it = broken()
+    guard = it.start_guard()
+    it.start()
+    it.stubborn()
+    it.arm_guard(f"{point}:kill")
+    with suppress(ConsoleError):
+        it.press_guard()
+    assert guard.wait() == -signal.SIGKILL and it.reached(it.armed_guard) == point
+    until(it.guard_pid, 20, "its supervisor starts another")
+    receipt = it.receipt_of()
+    assert receipt.scope == "all" and receipt.verified_zero
+    check_invariants(it.places, killed=True)
+
+
+@pytest.mark.parametrize("point", LAUNCH_POINTS + DISK_POINTS)
+def test_a_supervisor_that_dies_there_in_a_launch_launches_nothing_twice(broken: Make, point: str) -> None:
+    it = broken()
+    it.start()
+    it.launch("sh", "-c", "sleep 300", context_id="vault", sensitivity="SECRET")
+    it.arm(f"{point}:kill")
+    with suppress(ConsoleError):
+        it.launch("sh", "-c", "echo ran; sleep 300", name="second")
+    dies(it)
+    it.start()
+    second = [a.id for a in it.api.fleet().agents if a.name == "second"]
+    assert len(second) <= 1
+    # Whoever runs is followed, whoever is not followed does not run.
+    until(lambda: set(living(it.places).values()) == {a.id for a in it.api.fleet().agents if a.state in LIVE}, 20, "fleet and kernel agree")
+    assert sum(it.output(agent).count("ran") for agent in second) <= 1
+    check_invariants(it.places, killed=False, ratchet={"vault": (Sensitivity.SECRET, NetworkMode.NONE)})
+
+
+@pytest.mark.parametrize("point", ["rearm.recorded", "rearm.unlatched"])
+def test_a_supervisor_that_dies_in_a_rearm_releases_it_wholly_or_not_at_all(broken: Make, point: str) -> None:
+    it = broken()
+    it.start()
+    it.stubborn()
+    kill_id = it.api.activate("the test").kill_id
+    it.receipt_of(kill_id)
+    it.arm(f"{point}:kill")
+    with suppress(ConsoleError):
+        it.api.rearm("the test", kill_id=kill_id)
+    dies(it)
+    it.start()
+    released = point == "rearm.unlatched"
+    assert it.api.fleet().killed is not released
+    check_invariants(it.places, killed=not released)
+    assert any(kind == "kill.rearm" for kind, _, _, _ in audited(it.places)), "the intent is on record"
+    if not released:
+        it.api.rearm("again", kill_id=kill_id)
+    check_invariants(it.places, killed=False)
+
+
+def test_a_guard_that_dies_in_a_rearm_stays_killed(broken: Make) -> None:
+    it = broken()
+    guard = it.start_guard()
+    it.start()
+    kill_id = it.api.activate("the test").kill_id
+    it.receipt_of(kill_id)
+    it.arm_guard("unlatch.journalled:kill")
+    with suppress(ConsoleError):
+        it.api.rearm("the test", kill_id=kill_id)
+    assert guard.wait() == -signal.SIGKILL
+    until(it.guard_pid, 20, "its supervisor starts another")
+    check_invariants(it.places, killed=True)
+
+
+@pytest.mark.parametrize("point", ["snapshot.kept", "snapshot.recorded", "snapshot.audited"])
+def test_a_supervisor_that_dies_before_the_allow_allowed_nothing(broken: Make, point: str) -> None:
+    it = broken()
+    it.start()
+    it.arm(f"{point}:kill")
+    asker = it.python(ASKER)
+    dies(it)
+    assert "allow" not in it.output(asker)
+    it.start()
+    it.says(asker, "answer allow")
+    check_invariants(it.places, killed=False)
+    records = it.api.rollback().records
+    assert records[0].state == "unknown", "an intent without an action is offered as unknown"
+    assert [r.state for r in records[1:]] in ([], ["newer_exists"])
+
+
+def test_a_supervisor_that_dies_in_a_rotation_finishes_it_when_it_is_back(broken: Make) -> None:
+    it = broken()
+    it.start()
+    it.stubborn()
+    it.arm("rotate.begun:kill")
+    with suppress(ConsoleError):
+        it.api.activate("the test")
+    dies(it)
+    it.start()
+    receipt = it.receipt_of()
+    assert receipt.verified_zero and step(receipt, StepName.ROTATE) is StepStatus.OK
+    check_invariants(it.places, killed=True)
+
+
+@pytest.mark.parametrize("point", ["ledger.commit", "audit.commit"])
+def test_a_disk_that_fails_refuses_actions_says_so_and_kills_all_the_same(broken: Make, point: str) -> None:
+    it = broken()
+    it.start()
+    asker = it.python("time.sleep(0.5)\n" + ASKER)
+    it.arm(f"{point}:raise")
+    with pytest.raises(NotRecorded):
+        it.launch("sh", "-c", "echo ran; sleep 300")
+    until(lambda: "could not be recorded" in str(it.api.status().notices) or "could not be written" in str(it.api.status().notices))
+    if point == "audit.commit":
+        it.says(asker, "answer deny")
+    receipt = it.api.activate("the disk fails")
+    assert receipt.verified_zero
+    check_invariants(it.places, killed=True)
+    it.arm("")
+    it.receipt_of(receipt.kill_id)
+    it.api.rearm("the disk is mended", kill_id=receipt.kill_id)
+    it.state_becomes(it.launch("sleep", "300"), "running")
+    check_invariants(it.places, killed=False)
+
+
+def test_an_audit_that_hangs_delays_no_kill_and_its_record_comes_later(broken: Make) -> None:
+    it = broken()
+    it.start()
+    it.stubborn()
+    it.arm("audit.commit:hang")
+    kill_id = it.press_guard()
+    until(lambda: not living(it.places), 20, "nobody is left")
+    it.arm("")
+    assert it.receipt_of(kill_id).verified_zero
+    until(lambda: any(kill_id in data for _, _, _, data in audited(it.places)), 20, "it is on record")
+    check_invariants(it.places, killed=True)
+
+
+def test_a_latch_that_cannot_be_written_holds_in_memory_says_so_and_is_written_later(broken: Make) -> None:
+    it = broken()
+    it.start_guard()
+    it.start()
+    it.stubborn()
+    it.arm_guard("latch.written:raise")
+    receipt = it.receipt_of(it.press_guard())
+    assert receipt.verified_zero and step(receipt, StepName.LATCH) is StepStatus.FAILED
+    with pytest.raises(ConsoleError):
+        it.launch("sleep", "300")
+    latch = it.places.guard_dir / "latch.json"
+    before = latch.read_bytes() if latch.exists() else b""
+    it.arm_guard("")
+    until(lambda: latch.exists() and latch.read_bytes() != before, 20, "it is written once that works")
+    check_invariants(it.places, killed=True)
+
+
+def test_supervisors_killed_at_random_under_load_lose_nothing_acknowledged(broken: Make, full_counts: bool) -> None:
+    it = broken("--heartbeat-s", "60")
+    it.start()
+    it.launch("sleep", "300", context_id="vault", sensitivity="CONFIDENTIAL")
+    spender = it.python(SPENDER)
+    chance, acknowledged, ends = random.Random(), set[str](), threading.Event()  # noqa: S311 - not for secrets
+    number = 200 if full_counts else 5
+
+    def load() -> None:
+        while not ends.is_set():
+            with suppress(ConsoleError):
+                agent = it.launch("true")
+                acknowledged.add(agent)
+            ends.wait(0.01)
+
+    threads = [threading.Thread(target=load) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(number):
+            ends.wait(0.1 + chance.random() * 0.4)
+            it.stop(signal.SIGKILL)
+            it.start()
+    finally:
+        ends.set()
+        for thread in threads:
+            thread.join()
+    fleet = {a.id: a for a in it.api.fleet().agents}
+    assert acknowledged and acknowledged <= fleet.keys(), "an acknowledged launch is lost"
+    spent = max(int(line.split()[1]) for line in it.output(spender).splitlines() if line.startswith("acknowledged"))
+    until(lambda: it.agent(spender).usage["cost_usd"] >= spent * 0.01 - 1e-6, 10, f"{spent} acknowledged reports are counted")
+    ratchet = {"vault": (Sensitivity.CONFIDENTIAL, NetworkMode.PROXIED)}
+    check_invariants(it.places, killed=False, ratchet=ratchet)
+    receipt = it.api.activate("the end")
+    assert receipt.verified_zero
+    check_invariants(it.places, killed=True, ratchet=ratchet)
+
+
+def test_every_failpoint_has_a_test() -> None:
+    """A name in the code that no test breaks would be a promise nobody keeps."""
+    root = Path(__file__).parents[2]
+    used = set()
+    for path in (root / "console").rglob("*.py"):
+        for piece in path.read_text().split('failpoint("')[1:]:
+            used.add(piece.split('"')[0])
+    told = "".join(p.read_text() for p in Path(__file__).parent.glob("test_*.py"))
+    known = {*GUARD_POINTS, *LAUNCH_POINTS, *DISK_POINTS}
+    assert used - known == {name for name in used - known if f'"{name}' in told}, used - known
