@@ -93,6 +93,23 @@ def state_dir(request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
+def forked() -> Iterator[None]:
+    """One process that has imported what supervisors and verbs import forks those of Instance and Terminal: imports would take minutes.
+
+    Programs started from scratch have tests of their own (end2end/test_demo.py).
+    """
+    from tests.fakes.nursery import SHARED, VERBS, Nursery
+
+    folder = Path(tempfile.gettempdir()) / "pytest-of-nursery"
+    made = Nursery(folder, VERBS)
+    SHARED.append(made)
+    yield
+    SHARED.clear()
+    made.close()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
 def engine_socket() -> Path:
     """The Docker engine's socket, which answers. packaging/test sees to one."""
     engine = _engine()

@@ -18,6 +18,7 @@ from console.api.rearm_messages import RearmProof
 from console.domain.errors import ConsoleError
 from console.killswitch.client import GuardClient
 from console.settings.places import Places, find_places
+from tests.fakes.nursery import SHARED, Nursling
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 T = TypeVar("T")
@@ -49,18 +50,25 @@ class Instance:
 
     def __init__(self, state_dir: Path, *options: str) -> None:
         self.state_dir, self.options = state_dir, options
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Nursling | None = None
 
     def __enter__(self) -> Instance:
         self.start()
         return self
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "console.supervisor", "serve", "--state-dir", str(self.state_dir), *self.options]
-        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        assert self.process.stdout is not None and self.process.stderr is not None
-        line = self.process.stdout.readline()
-        assert line == b"ready\n", (line, self.process.stderr.read().decode())
+        argv = ("serve", "--state-dir", str(self.state_dir), *self.options)
+        if SHARED:
+            self.process = born = SHARED[0].run("console.supervisor", *argv)
+            until(lambda: "ready\n" in born.said() or born.has_ended(), 60, "the supervisor is ready")
+            assert "ready\n" in born.said(), born.said()
+        else:
+            self.process = made = subprocess.Popen(
+                [sys.executable, "-m", "console.supervisor", *argv], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            assert made.stdout is not None and made.stderr is not None
+            line = made.stdout.readline()
+            assert line == b"ready\n", (line, made.stderr.read().decode())
         places = find_places(str(self.state_dir), create=False)
         assert places is not None
         self.places: Places = places
@@ -72,9 +80,10 @@ class Instance:
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(number)
         code = self.process.wait(30)
-        for pipe in (self.process.stdout, self.process.stderr):
-            assert pipe is not None
-            pipe.close()
+        if isinstance(self.process, subprocess.Popen):
+            for pipe in (self.process.stdout, self.process.stderr):
+                assert pipe is not None
+                pipe.close()
         self.process = None
         return code
 

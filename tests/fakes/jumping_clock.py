@@ -1,4 +1,4 @@
-"""``python -m tests.fakes.jumping_clock serve ...``: the supervisor with a wall clock that a test moves: a file's seconds are added to it."""
+"""``python -m tests.fakes.jumping_clock serve ...``: the supervisor with a wall clock that a test moves, by the seconds in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m tests.fakes.panic_driver STATE_DIR``: the real panic window, offscreen, with a hand that lifts the guard and holds the button.
+"""``python -m tests.fakes.panic_driver STATE_DIR``: the real panic window, offscreen, with a hand that holds the button.
 
 What the control becomes is printed, one word a line. The second argument lets go (``abandon``: never; the hand holds on to the end).
 """

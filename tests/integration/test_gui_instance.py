@@ -26,6 +26,8 @@ from console.gui.widgets.panic import PanicState  # noqa: E402
 from console.gui.window.main import Window  # noqa: E402
 from tests.fakes.instance import Instance, until  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 LEFT, BUTTON = Qt.MouseButton.LeftButton, QPoint(38, 28)
 LONG = 30_000
 
