@@ -14,7 +14,7 @@ from console.gui.theme.tokens import Ink, ink
 from console.gui.widgets.facts import Card
 from console.gui.widgets.marks import chip_width, draw_chip, draw_mark, draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
-from console.gui.widgets.words import age, plural
+from console.gui.widgets.words import age, plural, span
 
 
 class SwitchHead(QWidget):
@@ -139,7 +139,7 @@ def proof_words(path: PathView, now: float, seen: float) -> str:
         return ""
     if at is None:
         return "no proof" if path.state == "in_doubt" else ""
-    return age(at, now) if path.state == "proven" else f"last proven {age(at, now)}"
+    return age(at, now) if path.state == "proven" else f"proof {span(now - at)} old"
 
 
 def path_words(path: PathView) -> str:

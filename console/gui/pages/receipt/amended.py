@@ -62,7 +62,7 @@ def amended_lines(receipt: Receipt) -> list[Fact]:
         lines.append(Fact(target.agent_id, "", "check" if is_late(target) else "triangle", "text2" if is_late(target) else "warn"))
         for said in first_words(target)[-3:]:
             lines.append(Fact(f"said then: {said_words(said)}", "", left_role="warn", indent=True))
-            lines += [Fact(words, "", left_role="text2", mono=True, indent=True) for words in left_words(said)]
+            lines += [Fact(words, "", left_role="text2", indent=True) for words in left_words(said)]
             if said.get("why"):
                 lines.append(Fact(str(said["why"]), "", left_role="text2", indent=True))
         now = f"proven zero at +{took(target.ms)}" if is_late(target) else target.outcome.value.replace("_", " ")

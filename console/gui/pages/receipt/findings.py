@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import wrap
 
 from console.api.persistence import FindingView, PersistenceReport
 from console.gui.pages.kill_switch.lists import marked
 from console.gui.theme import fonts
 from console.gui.widgets.facts import Fact
 from console.gui.widgets.rows import Canvas, Column
+from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import clock, plural
 
 COLUMNS = (
@@ -19,6 +21,8 @@ COLUMNS = (
     Column("session", "Session", share=2, hide_below=860),
 )
 _DOUBTS = 8
+_WRAP = 50
+"""Characters of a line of the side pane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ def summary(reports: list[PersistenceReport], *, known: bool) -> list[Fact]:
     found = sum(len(report.findings) + report.left_out for report in reports)
     doubts = [f"{report.context_id}: {doubt}" for report in reports for doubt in report.doubts]
     latest = max(report.looked_at for report in reports)
-    looked = f"{plural(len(reports), 'session')}, {clock(latest)}"
+    looked = clock(latest)
     if doubts:
         first = Fact("Not known: the look was not whole", looked, "triangle", "warn", left_role="warn")
     elif found:
@@ -103,4 +107,11 @@ def summary(reports: list[PersistenceReport], *, known: bool) -> list[Fact]:
     skipped = list(dict.fromkeys(words for report in reports for words in report.not_looked))
     lines += [Fact(f"not looked at: {words}", "", left_role="text2", indent=True) for words in skipped[:_DOUBTS]]
     words = list(dict.fromkeys(report.quarantine for report in reports))
-    return [*lines, *(Fact(text[:1].upper() + text[1:], "", "ring", left_role="text2") for text in words if text)]
+    return [*lines, *(line for text in words if text for line in _cannot(text))]
+
+
+def _cannot(text: str) -> list[Fact]:
+    """``quarantine: not available, because ...`` in as many lines as it needs."""
+    head, _, why = safe_text(text, 300).partition(": ")
+    rest = [Fact(part, "", left_role="text2", indent=True) for part in wrap(why, _WRAP)]
+    return [Fact(head[:1].upper() + head[1:], "", "ring", left_role="text2"), *rest]

@@ -16,6 +16,7 @@ from console.gui.models.fleet import Fleet
 from console.gui.models.switch import in_order
 from console.gui.pages.interface import Desk, Page, PageSpec
 from console.gui.pages.kill_switch.rearm import RearmDialog
+from console.gui.pages.receipt.amended import is_late
 from console.gui.pages.receipt.findings import COLUMNS as FOUND
 from console.gui.pages.receipt.findings import aged, finding_words, paint_finding, rows_of, summary
 from console.gui.pages.receipt.head import ReceiptHead, Timeline, headline, open_points
@@ -245,7 +246,8 @@ class ReceiptPage(Page):
         self._show_targets()
 
     def _show_targets(self) -> None:
-        targets = in_order(self.receipt.targets) if self.receipt else []
+        ordered = in_order(self.receipt.targets) if self.receipt else []
+        targets = sorted(ordered, key=lambda t: t.outcome is Outcome.PROVEN_ZERO and not is_late(t))  # proven later: before the quiet ones
         for key, outcomes in _FILTERS.items():
             self.pills.pills[key].setText(f"{_NAMES[key]} {sum(1 for t in targets if t.outcome in outcomes)}")
         self._show_places()

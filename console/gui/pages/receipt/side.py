@@ -117,9 +117,9 @@ def _survivor_lines(receipt: Receipt) -> list[Fact]:
     for one in receipt.survivors[:20]:
         lines.append(Fact(one.cmdline or one.agent_id, one.agent_id if one.cmdline else "", "triangle", "warn", mono=True))
         state = STATES.get(one.state, one.state)
-        lines.append(
-            Fact(f"pid {one.pid} · state {state}", f"waits in {one.wchan}" if one.wchan else "", "", left_role="warn", indent=True)
-        )
+        lines.append(Fact(f"pid {one.pid} · state {state}", "", left_role="warn", indent=True))
+        if one.wchan:
+            lines.append(Fact(f"waits in {one.wchan}", "", left_role="warn", indent=True))
         if one.why:
             lines.append(Fact(one.why, "", "", left_role="text2", indent=True))
     if len(receipt.survivors) > 20:
