@@ -67,6 +67,7 @@ class Desk:
             scribe=SimpleNamespace(job=lambda job: job(), record=lambda record: None),
             notice=lambda *_: None,
             keyring=SimpleNamespace(redactor=Redactor()),
+            hunt=None,
         )
         self.desk = StopDesk(parts)
 
