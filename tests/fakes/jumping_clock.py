@@ -1,4 +1,4 @@
-"""``python -m tests.fakes.jumping_clock serve ...``: the supervisor with a wall clock that a test moves, by the seconds in a file."""
+"""``python -m tests.fakes.jumping_clock serve ...``: the supervisor with a wall clock that a test moves: a file's seconds are added."""
 
 from __future__ import annotations
 

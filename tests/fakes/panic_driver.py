@@ -1,6 +1,6 @@
-"""``python -m tests.fakes.panic_driver STATE_DIR``: the real panic window, offscreen, with a hand that holds the button.
+"""``python -m tests.fakes.panic_driver STATE_DIR``: the real panic window, offscreen, with a hand that lifts the guard and holds on.
 
-What the control becomes is printed, one word a line. The second argument lets go (``abandon``: never; the hand holds on to the end).
+What the control becomes is printed, one word a line.
 """
 
 from __future__ import annotations

@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.fakes.broken import Broken
 from tests.fakes.nursery import WINDOW, Nursery
@@ -21,6 +22,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.fault)
+
+
+def sparse(values: Iterable[str], ordinary: Container[str]) -> list[ParameterSet]:
+    """Parameters of which the ordinary run takes a few, and --long all."""
+    return [pytest.param(value, marks=() if value in ordinary else (pytest.mark.long,)) for value in values]
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ SPEND_AGAIN = SPEND.replace("while True: time.sleep(60)", "import pathlib\nwhile
 SPEND_AGAIN += "agent.usage(cost_usd=0.60)\nwhile True: time.sleep(60)\n"
 
 
-@pytest.mark.parametrize("jump", [YEAR, -HOUR])
+@pytest.mark.parametrize("jump", [YEAR, pytest.param(-HOUR, marks=pytest.mark.long)])
 def test_a_clock_that_jumps_refills_no_budget_and_ends_nobody_early(broken: Make, jump: float) -> None:
     it = broken()
     it.module = "tests.fakes.jumping_clock"

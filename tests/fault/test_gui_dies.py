@@ -11,7 +11,7 @@ from tests.fakes.broken import Broken
 from tests.fakes.instance import until
 from tests.fakes.invariants import check_invariants, living
 from tests.fakes.nursery import Nursery, Nursling
-from tests.fault.conftest import Make
+from tests.fault.conftest import Make, sparse
 
 POINTS = {
     "before the press is answered": "kill.refuse",
@@ -26,7 +26,7 @@ def open_window(it: Broken, windows: Nursery) -> Nursling:
     return windows.run("tests.fakes.panic_driver", str(it.state_dir))
 
 
-@pytest.mark.parametrize("moment", POINTS)
+@pytest.mark.parametrize("moment", sparse(POINTS, ("before the press is answered", "at zero", "at the rotation")))
 def test_a_window_that_dies_in_a_kill_takes_nothing_with_it(broken: Make, windows: Nursery, moment: str) -> None:
     it, point = broken(), POINTS[moment]
     it.start_guard()

@@ -27,7 +27,7 @@ def test_a_kill_beside_any_act_of_another_console_ends_killed_and_both_agree(bro
     it.start()
     one, two = it.api, it.another()
     chance = random.Random()  # noqa: S311 - not for secrets
-    for _ in range(30 if full_counts else 6):
+    for _ in range(30 if full_counts else 3):
         kill = one.activate("looked at")
         it.receipt_of(kill.kill_id)
         acts: list[Callable[[], object]] = [

@@ -26,7 +26,6 @@ ORDINARY = {
     ("supervisor dying", "panic"),
     ("guard dead", "SIGUSR1 to the supervisor"),
     ("guard hung", "SIGUSR1 to the supervisor"),
-    ("guard hung", "panic"),
     ("both dead", "panic-button"),
     ("both hung", "panic"),
 }
@@ -130,7 +129,8 @@ def bring_back(scene: Scene, down: str) -> None:
     it = scene.it
     with contextlib.suppress(ProcessLookupError):
         os.kill(scene.guard, signal.SIGCONT)
-    if it.supervisor is not None and it.supervisor.has_ended():
+    if down == "supervisor dying":
+        assert it.supervisor is not None and it.supervisor.wait() == -signal.SIGKILL
         it.supervisor = None
     if it.supervisor is not None:
         it.supervisor.send_signal(signal.SIGCONT)
