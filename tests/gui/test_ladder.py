@@ -71,6 +71,7 @@ def test_best_effort_is_amber_with_why_and_unnamed_ones_are_counted(make_house: 
     window.do("fleet.isolate-tree")
     dialog = asked(window, qtbot)
     facts = {f.left: f for f in (*dialog.counted._facts, *dialog.whys._facts)}
+    assert dialog.preview is not None and dialog.sentence.text() == "Isolate of agent infra-janitor and all below it: 3 agents."
     assert facts["it shares the host's network, so its own traffic cannot be cut"].left_role == "warn"
     assert any(f.right == "best effort, never proven" and f.right_role == "warn" for f in dialog.counted._facts)
     assert dialog.main.text() == "Isolate 3 agents"

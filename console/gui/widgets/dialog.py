@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from console.domain.errors import ConsoleError
@@ -49,9 +50,20 @@ class Dialog(QDialog):
         self.body.addWidget(text)
         return text
 
+    def adjustSize(self) -> None:
+        """As high as its paragraphs are at this width: Qt's own guess leaves room for narrower ones."""
+        column = self.layout()
+        if column is not None:
+            column.activate()
+            self.resize(self.width(), column.totalHeightForWidth(self.width()))
+
     def refused(self, error: ConsoleError) -> None:
         """Shows why it was refused, in the refuser's words, and lets the person try again."""
         self.problem.setText(f"{error.what} {error.remedy}".strip())
         self.problem.show()
         self.main.setEnabled(True)
+        self.adjustSize()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
         self.adjustSize()

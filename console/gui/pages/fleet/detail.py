@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from console.api.messages import AgentDetailView, AgentView, EgressView
-from console.gui.models.fleet import Fleet, Row
+from console.gui.models.fleet import Fleet, Row, view_mode
 from console.gui.pages.fleet.words import gauges, network_chip, state_words
 from console.gui.pages.fleet.workspace import WorkspaceCard
 from console.gui.pages.interface import Desk
@@ -129,7 +129,10 @@ class DetailPane(QWidget):
         self._why.setText(_why(view))
         self._why.setVisible(bool(_why(view)))
         cut = f"Isolated by {view.isolated}. Reconnect gives back what its session allows." if view.isolated else ""
-        self._cut.setText(cut)
+        if cut and view_mode(view) == "FULL":
+            self._cut.say(f"Isolation was asked for by {view.isolated}, but it is NOT enforced.", "warn", "triangle")
+        else:
+            self._cut.say(cut, "text", "ban")
         self._cut.setVisible(bool(cut))
         note = _doubts(view)
         self._note.setText(note)

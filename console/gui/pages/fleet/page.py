@@ -92,7 +92,7 @@ class FleetPage(Page):
 
     def on_models(self) -> None:
         fleet = self.desk.fleet
-        waited = self.first_run.hasFocus()
+        waited = self._stack.currentIndex() == 1
         self._stack.setCurrentIndex(0 if fleet.rows else 1)
         if waited and fleet.rows:
             self.view.setFocus()

@@ -9,7 +9,7 @@ from time import time
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QPen
 
-from console.gui.models.fleet import Row
+from console.gui.models.fleet import Row, view_mode
 from console.gui.pages.fleet.words import STATES, network_chip, state_words
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
@@ -92,7 +92,8 @@ def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
         )
     canvas.text("runtime", runtime(row), "text3" if quiet else "text")
     if row.view.isolated and row.is_live:
-        canvas.text("action", f"by {row.view.isolated}", "accent")
+        cut = view_mode(row.view) != "FULL"
+        canvas.text("action", f"{'' if cut else 'NOT cut: '}by {row.view.isolated}", "accent" if cut else "warn")
     else:
         canvas.text("action", row.action, "warn" if row.view.state == "needs_ok" else "text2")
 

@@ -53,18 +53,22 @@ class RungDialog(Dialog):
         self.whys = Facts(21)
         for part in (self.counted, self.reach, self.whys):
             self.body.addWidget(part)
-        self.body.addWidget(Text("Reason, for the record", 11, fonts.MEDIUM, "text2"))
+        self._reason_label = Text("Reason, for the record", 11, fonts.MEDIUM, "text2")
+        self.body.addWidget(self._reason_label)
         self.reason = QLineEdit(self)
         self.reason.setMaxLength(500)
         self.reason.setPlaceholderText("optional")
         self.reason.setAccessibleName("Reason")
         self.body.addWidget(self.reason)
+        if action in ("freeze", "isolate"):
+            self.reason.returnPressed.connect(self.main.click)  # it tightens and can be undone
         self.main.allow("The preview has not come yet.")
         self.main.clicked.connect(self._send)
         self._again = QTimer(self)
         self._again.setInterval(AGAIN_MS)
         self._again.timeout.connect(self._ask)
         self._again.start()
+        self.reason.setFocus()
         self._ask()
 
     def _body(self, reason: str = "") -> LadderBody:
@@ -79,7 +83,6 @@ class RungDialog(Dialog):
     def _previewed(self, preview: LadderPreview) -> None:
         if self._sent:
             return
-        first = self.preview is None
         self.preview = preview
         self.sentence.say(f"{preview.words[:1].upper()}{preview.words[1:]} {way_back(preview)}".strip(), "text", "")
         self.counted.say(count_lines(preview))
@@ -90,8 +93,6 @@ class RungDialog(Dialog):
         self.problem.setVisible(bool(preview.why_not))
         self.main.setText(button_words(self._action, preview))
         self.main.allow(preview.why_not or ("" if touched(preview) else "It would touch nobody."))
-        if first and self._action in ("freeze", "isolate") and self.cancel.hasFocus():
-            self.main.setFocus()  # it tightens and can be undone: Enter does it
         self.adjustSize()
 
     def _unknown(self, error: ConsoleError) -> None:
@@ -152,7 +153,8 @@ class RungDialog(Dialog):
         self.reach.setText("")
         failed = [Fact(f"{agent}: {why}", "", "triangle", "warn", left_role="warn") for agent, why in list(done.failed.items())[:_LISTED]]
         self.whys.say(failed)
-        self.main.hide()
+        for part in (self.main, self.reason, self._reason_label):
+            part.hide()
         self.adjustSize()
 
     def _killed(self, receipt: Receipt) -> None:

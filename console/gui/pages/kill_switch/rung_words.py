@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from textwrap import wrap
 from typing import Literal, get_args
 
 from console.api.ladder import LadderAgent, LadderPreview, ScopeBody
@@ -24,6 +25,8 @@ MEANS = {
     "kill": "SIGKILL at once, then the proof. There is no way back: what an agent had not written is lost. Workspace and records stay.",
 }
 _ORDER = ("contained", "managed", "adopted", "observed")
+_WRAP = 74
+"""Characters of a line of a reason."""
 _WHYS = 4
 """Reasons shown of each kind; the counts are whole."""
 
@@ -104,7 +107,11 @@ def why_lines(agents: list[LadderAgent], mark: str, role: str) -> list[Fact]:
     for why, number in whys.most_common(_WHYS):
         names = [agent.name or agent.id for agent in agents if (agent.why or "no reason was given") == why]
         who = safe_text(names[0], 40) + (f" and {number - 1} more" if number > 1 else "")
-        lines += [Fact(why, "", mark, role, left_role=role if role == "warn" else "text"), Fact(who, "", left_role="text2", indent=True)]
+        colour = role if role == "warn" else "text"
+        first, *rest = wrap(safe_text(why), _WRAP) or [""]
+        lines.append(Fact(first, "", mark, role, left_role=colour))
+        lines += [Fact(part, "", left_role=colour, indent=True) for part in rest]
+        lines.append(Fact(who, "", left_role="text2", indent=True))
     if len(whys) > _WHYS:
         lines.append(Fact(f"and {plural(len(whys) - _WHYS, 'more reason')}", "", left_role="text2", indent=True))
     return lines
@@ -122,12 +129,8 @@ def reach_line(preview: LadderPreview) -> str:
 
 
 def way_back(preview: LadderPreview) -> str:
-    """How it is undone."""
-    if preview.undone_by:
-        return f"Undone by {VERBS.get(preview.undone_by, preview.undone_by).lower()}."
-    if preview.action != "kill":
-        return ""
-    return "There is no way back, and nothing starts until rearm." if preview.latches else "There is no way back. It does not latch."
+    """What the supervisor's sentence does not say."""
+    return "It does not latch: agents can start again." if preview.action == "kill" and not preview.latches else ""
 
 
 def outcome(action: str, done: ActView) -> tuple[Literal["amber", "info"], str]:
