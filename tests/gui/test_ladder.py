@@ -158,7 +158,7 @@ def test_the_menu_offers_every_rung_over_every_reach(make_house: Make, open_wind
     page.view.choose(agents[0].id)
     menu = page.acts.menu(page.view.current(), None)
     titles = [part.text() for part in menu.actions()]
-    assert titles[0] == "R&&D <b>x</b>\\u202e" and titles[3] == "everything on this host" and all(is_plain(t) for t in titles)
+    assert titles[0] == "R&&D <b>x</b>\\u202e alone" and titles[3] == "everything on this host" and all(is_plain(t) for t in titles)
     entries = list(menu.findChildren(QMenu)[1].actions())
     assert [e.text() for e in entries] == ["Freeze…", "Isolate…", "Kill…", "Resume…", "Reconnect…"]
     assert [e.isEnabled() for e in entries] == [True, True, True, False, False]

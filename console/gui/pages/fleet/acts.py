@@ -102,7 +102,7 @@ class FleetActs:
         for reach, words in REACHES.items():
             scope = self.scope_of(row, reach)
             title = scope_words(scope, self._desk.fleet) if reach != "session" or row.view.session else words
-            part = menu.addMenu(_plain(title))
+            part = menu.addMenu(_plain(f"{title} alone" if reach == "agent" else title))
             part.setToolTipsVisible(True)
             for action in ACTIONS:
                 name = f"fleet.{action}-{reach}"
