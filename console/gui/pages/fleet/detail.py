@@ -128,7 +128,7 @@ class DetailPane(QWidget):
         )
         self._why.setText(_why(view))
         self._why.setVisible(bool(_why(view)))
-        cut = f"Isolated by {view.isolated}. Reconnect gives back what its session allows." if view.isolated else ""
+        cut = f"Isolated by {view.isolated}. Reconnect gives back what its session allows." if view.isolated and row.is_live else ""
         if cut and view_mode(view) == "FULL":
             self._cut.say(f"Isolation was asked for by {view.isolated}, but it is NOT enforced.", "warn", "triangle")
         else:
