@@ -66,7 +66,7 @@ def test_whoever_is_down_every_way_ends_at_zero(broken: Make, nursery: Nursery, 
     it.start()
     for _ in range(2):
         it.stubborn()
-    assert len(living(it.places)) >= 6
+    until(lambda: len(living(it.places)) >= 6, 20, "two agents of three processes each")
     scene = Scene(it, it.guard_pid())
     take_down(scene, down)
     with pressing(scene, way, nursery, windows):
