@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import tempfile
 from pathlib import Path
@@ -169,7 +170,7 @@ class Broken(Instance):
         self._kill_cgroups()
         self._sweep_cgroups()
         for folder in Path(tempfile.gettempdir()).glob("watchfloor-probe-*"):
-            folder.rmdir()  # of a supervisor that was ended while it tried what this host has
+            shutil.rmtree(folder)  # of a supervisor that was ended while it tried what this host has
 
     def _kill_cgroups(self) -> None:
         for mount in (Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").iterdir()):
