@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ from console.supervisor.views import egress_view
 from console.supervisor.witness import Witness
 
 log = logging.getLogger(__name__)
+THREADS = 32
 
 
 class Supervisor:
@@ -179,6 +181,8 @@ class Supervisor:
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Starts everything, serves until asked to end, ends in order. Agents and guard outlive a restart."""
         self.core.loop = asyncio.get_running_loop()
+        # The default is six on a small machine; what waits on a slow disk or engine must not keep everything else waiting.
+        self.core.loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="blocking"))
         await restore(self)
         door = Door(self.places.operator_sock, self._operators_app(), self._accepts, mode=0o600)
         await door.open()

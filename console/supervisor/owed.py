@@ -27,7 +27,7 @@ async def finish_rotations(parts: Parts, stop: StopDesk) -> None:
         await asyncio.to_thread(parts.rotator.learn)
     # A kill whose receipt was not finished rotates by itself; only what no kill sees to is taken up here.
     await stop.settled()
-    result = await asyncio.to_thread(parts.rotator.run, left_only=True)
+    result = await parts.rotator.take_turn(left_only=True)
     if result is not None:
         words = f"an unfinished rotation: {in_words(list(result.items))}"
         parts.scribe.record(Record("supervisor", "secrets.rotated", words, verdict=verdict_of(result), must=True))
@@ -49,7 +49,7 @@ async def _shown_again(parts: Parts, stop: StopDesk, shown: list[RotationItem]) 
     parts.scribe.record(Record("supervisor", "secrets.presented_again", words, verdict=verdict, must=True))
     if back:
         parts.notice(f"old secrets came back to life and are rotated anew: {', '.join(sorted(back))}", "red")
-        result = await asyncio.to_thread(parts.rotator.run, back)
+        result = await parts.rotator.take_turn(back)
         assert result is not None
         words += f"; rotated anew: {in_words(list(result.items))}"
         parts.scribe.record(Record("supervisor", "secrets.rotated", words, verdict=verdict_of(result), must=True))

@@ -40,6 +40,6 @@ async def rotate_step(parts: Parts, everything: bool, pressed: float, kill_id: s
     # Every older token dies at once, whatever becomes of the rotation; a refusal of the disk shows in the items below.
     with suppress(ConsoleError):
         await asyncio.to_thread(parts.tokens.raise_epoch)
-    result = await asyncio.to_thread(parts.rotator.run, kill_id=kill_id)
+    result = await parts.rotator.take_turn(kill_id=kill_id)
     assert result is not None
     return step_of(parts, result, round((time.time() - pressed) * 1000, 1))

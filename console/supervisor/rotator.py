@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import secrets
 import socket
@@ -48,7 +49,13 @@ class Rotator:
         self.tokens, self.plan_file = tokens, plan_file
         self.verifiers: dict[str, Verifier] = {"operator.sock": lambda token: served(operator_sock, token)}
         self._lock = threading.Lock()
+        self._turn = asyncio.Lock()
         self._process = secrets.token_hex(8)
+
+    async def take_turn(self, only: frozenset[str] = frozenset(), kill_id: str = "", *, left_only: bool = False) -> RotationResult | None:
+        """``run`` from the loop. Those who wait for their turn hold no thread: the rotation's verifier needs one to be answered."""
+        async with self._turn:
+            return await asyncio.to_thread(self.run, only, kill_id, left_only=left_only)
 
     def unfinished(self) -> bool:
         """Whether a rotation was begun and is not proven."""

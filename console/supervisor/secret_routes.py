@@ -64,7 +64,7 @@ class SecretRoutes:
         body = await body_of(request, rm.RotationBody)
         what = f"rotate {', '.join(body.items) or 'everything'}: {body.reason}"
         await self._first(request, "secrets.rotate", what)
-        result = await asyncio.to_thread(self._parts.rotator.run, frozenset(body.items))
+        result = await self._parts.rotator.take_turn(frozenset(body.items))
         assert result is not None
         self._parts.scribe.record(
             Record(self._by(request), "secrets.rotated", in_words(list(result.items)), verdict=verdict_of(result), must=True)

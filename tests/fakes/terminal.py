@@ -6,6 +6,7 @@ import os
 import pty
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -147,6 +148,12 @@ class Terminal:
         self.look()
         instance = self.places.instance_id
         left = [demo_witness.end_process(pid, _is_supervisor) for pid in self.supervisors]
+        for pid in self.processes():  # the first process of a PID namespace does not heed SIGTERM
+            with suppress(OSError):
+                handle = os.pidfd_open(pid)
+                if demo_witness.is_agents(pid, instance):
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+                os.close(handle)
         left += [demo_witness.end_process(pid, lambda p: demo_witness.is_agents(p, instance)) for pid in self.processes()]
         left += [demo_witness.end_process(pid, lambda p: demo_witness.is_guard(p, instance)) for pid in self.guards]
         if self.engine:
