@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from console.rollback.store import RollbackStore
 from tests.fakes.terminal import Terminal, open_terminal, until
 
 # An agent of twelve lines: it asks on its own socket before it writes, as console/integrations/client.py does.
@@ -57,6 +58,11 @@ def test_a_file_that_changed_since_is_not_put_back(terminal: Terminal) -> None:
     assert terminal("run", "--wait", "--context", "work", "--", "python3", "-c", AGENT).code == 0
     file = terminal.places.workspaces_dir / "work" / "output" / "plan.txt"
     [record] = terminal("rollback", "list", "--json").json["records"]
+    store = RollbackStore(terminal.places.rollback_dir, terminal.places.workspaces_dir)
+    try:  # what the agent left is looked at a moment later: only then can a later change be told from its own
+        assert until(lambda: store.get(record["record_id"]).after_known)
+    finally:
+        store.close()
     file.write_text("three\n")
     said = terminal("rollback", "restore", record["record_id"], "--reason", "r")
     assert said.code == 1 and "Not restored" in said.err and file.read_text() == "three\n"

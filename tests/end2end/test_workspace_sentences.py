@@ -68,7 +68,7 @@ def test_a_session_is_described_measured_and_gone_when_nobody_used_it_for_its_ti
         quick.api.act_on_context("delete", "c1", ContextActBody(reason="x"))
     os.kill(quick.agent(agent).pid or 0, 9)  # it ends without a kill of ours: nothing to keep
     until(lambda: not home.exists(), 30, "its time is over")
-    assert context(quick, "c1") is None
+    until(lambda: context(quick, "c1") is None)
     until(lambda: [r for r in quick.api.audit().rows if r.kind == "workspace.deleted"])
     again = quick.python(STAY, context_id="c1")  # the session begins anew
     quick.says(again, "written")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,6 +43,10 @@ def test_a_child_that_nobody_waited_for_is_named(session: Session) -> None:
 def test_a_detached_process_is_found_by_its_environment(session: Session) -> None:
     before = session.look(deep=True, engine=None)
     shell = subprocess.run(["sh", "-c", "setsid sleep 61 >/dev/null 2>&1 & echo $!"], stdout=subprocess.PIPE, text=True, check=True)
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{int(shell.stdout)}/comm").read_text() != "sleep\n":  # in the middle of an exec a process has no environment to read
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     left = session.left_after(before, deep=True, engine=None)
     os.kill(int(shell.stdout), 9)
     assert len(left) == 1 and "sleep 61" in left[0]
