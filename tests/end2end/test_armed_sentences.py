@@ -59,10 +59,12 @@ def it(gcs: StrictGcs, state_dir: Path) -> Iterator[Instance]:
 
 
 def light(it: Instance) -> ArmedView:
-    seen = it.api.status().armed
-    assert seen is not None
-    assert seen.state == it.api.kill_switch().state or seen.state != "armed"
-    return seen
+    for _ in range(5):  # two questions: the light may change between them
+        seen = it.api.status().armed
+        assert seen is not None
+        if seen.state == it.api.kill_switch().state or seen.state != "armed":
+            return seen
+    raise AssertionError("the light is green in one place and not in the other")
 
 
 def path(it: Instance, name: str) -> PathView:

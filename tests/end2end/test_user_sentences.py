@@ -17,13 +17,18 @@ def rungs(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {rung["rung"]: rung for rung in told["doctor"]["ladder"]}
 
 
+def targets(told: dict[str, Any]) -> list[dict[str, Any]]:
+    """The agents: a canary of the armed light may be alive at the press, and is a target like any other."""
+    return [t for t in told["receipt"]["targets"] if not t["agent_id"].startswith("canary-")]
+
+
 def assert_proven(told: dict[str, Any], rung: str, method: str) -> None:
     """Said before and after: it can be proven, and it was."""
     assert told["doctor"]["default"]["rung"] == rung and told["doctor"]["code"] == 0
     assert told["agent"]["best_effort"] == "" and "BEST EFFORT" not in told["fleet"]
     assert told["preview"]["counts"] == {"managed": {"certain": 1}} and not told["preview"]["best_effort"]
-    assert [t["outcome"] for t in told["receipt"]["targets"]] == ["proven_zero"] * 2
-    assert all(method in t["evidence"]["method"] for t in told["receipt"]["targets"])
+    assert [t["outcome"] for t in targets(told)] == ["proven_zero"] * 2
+    assert all(method in t["evidence"]["method"] for t in targets(told))
     assert told["receipt"]["code"] == 0 and told["receipt"]["verified_zero"]
     assert_nothing_but_the_bystander_is_left(told)
 
@@ -34,8 +39,8 @@ def assert_best_effort(told: dict[str, Any], rung: str) -> None:
     assert told["agent"]["best_effort"] and told["fleet"].count("BEST EFFORT") == 2
     assert told["preview"]["counts"] == {"managed": {"best_effort": 1}} and told["preview"]["best_effort"][0]["why"]
     assert any("best effort" in notice for notice in told["notices"])
-    assert [t["outcome"] for t in told["receipt"]["targets"]] == ["best_effort"] * 2
-    assert all("no proof" in t["evidence"]["method"] and t["evidence"]["note"] for t in told["receipt"]["targets"])
+    assert [t["outcome"] for t in targets(told)] == ["best_effort"] * 2
+    assert all("no proof" in t["evidence"]["method"] and t["evidence"]["note"] for t in targets(told))
     assert told["receipt"]["code"] == 8
     assert_nothing_but_the_bystander_is_left(told)
 
