@@ -8,12 +8,9 @@ credentials of this service can read it; that is what a credential is.
 from __future__ import annotations
 
 import base64
-import contextlib
-import fcntl
 import json
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -21,8 +18,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from console.credentials.secret_file import SecretFile
 from console.domain.errors import ConsoleError, Unavailable
-from console.settings.durable import replace_file
 
 CREDENTIAL = "watchfloor-secrets"
 """Name of the credential in the unit: LoadCredentialEncrypted=watchfloor-secrets."""
@@ -54,28 +51,12 @@ def read_credential(folder: str) -> bytes:
     return raw
 
 
-class SealedFile:
-    """name -> value. Safe between processes (flock beside the file). Every call raises ConsoleError when the file cannot be used."""
+class SealedFile(SecretFile):
+    """The same file, its content sealed."""
 
     def __init__(self, path: Path, credential: bytes, instance_id: str) -> None:
-        self.path = path
+        super().__init__(path)
         self._credential, self._instance = credential, instance_id.encode()
-
-    def get(self, name: str) -> str | None:
-        """The value as it is on disk now, or None."""
-        return self._read().get(name)
-
-    def set(self, name: str, value: str) -> None:
-        """Durable when it returns."""
-        with self._locked():
-            self._write({**self._read(), name: value})
-
-    def delete(self, name: str) -> None:
-        """Durable when it returns; an unknown name is no error."""
-        with self._locked():
-            values = self._read()
-            if values.pop(name, None) is not None:
-                self._write(values)
 
     def probe(self) -> str:
         """Writes and reads back: why it cannot be used, or nothing."""
@@ -87,50 +68,26 @@ class SealedFile:
             return error.what
         return "" if same else "what was written is not what was read back"
 
-    def _read(self) -> dict[str, str]:
+    def _decoded(self, raw: bytes) -> object:
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-            with os.fdopen(descriptor, "rb") as file:
-                sealed = json.loads(file.read(_LIMIT))
+            sealed = json.loads(raw)
             salt, nonce, body = (base64.b64decode(sealed[part], validate=True) for part in ("salt", "nonce", "body"))
-            values = json.loads(AESGCM(self._key(salt)).decrypt(nonce, body, self._instance))
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise self._unusable(f"cannot be read: {error.strerror}") from error
+            return json.loads(AESGCM(self._key(salt)).decrypt(nonce, body, self._instance))
         except InvalidTag as error:
             raise self._unusable("was not sealed under this credential, or was changed") from error
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise self._unusable("is damaged") from error
-        if not isinstance(values, dict) or not all(isinstance(v, str) for v in values.values()):
-            raise self._unusable("is damaged")
-        return values
 
-    def _write(self, values: dict[str, str]) -> None:
+    def _encoded(self, values: dict[str, str]) -> bytes:
         # A new salt and nonce for every write: no pair of key and nonce is ever used twice (NIST SP 800-38D, 8).
         salt, nonce = os.urandom(_SALT), os.urandom(_NONCE)
         body = AESGCM(self._key(salt)).encrypt(nonce, json.dumps(values).encode(), self._instance)
-        sealed = {name: base64.b64encode(part).decode() for name, part in (("salt", salt), ("nonce", nonce), ("body", body))}
-        try:
-            replace_file(self.path, json.dumps(sealed).encode())
-        except OSError as error:
-            raise self._unusable(f"cannot be written: {error.strerror}") from error
+        return json.dumps(
+            {name: base64.b64encode(part).decode() for name, part in (("salt", salt), ("nonce", nonce), ("body", body))}
+        ).encode()
 
     def _key(self, salt: bytes) -> bytes:
         return HKDF(hashes.SHA256(), 32, salt, b"watchfloor secrets " + self._instance).derive(self._credential)
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise self._unusable(f"cannot be locked: {error.strerror}") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
 
     def _unusable(self, why: str) -> ConsoleError:
         return ConsoleError(f"The sealed file of secrets {self.path} {why}.", "Give the unit its credential back, or remove the file.")

@@ -53,19 +53,25 @@ class SecretFile:
                 raw = file.read(_LIMIT + 1)
         finally:
             os.close(descriptor)
-        try:
-            values = json.loads(raw)
-        except (ValueError, RecursionError) as error:
-            raise self._unusable("is damaged") from error
+        values = self._decoded(raw)
         if not isinstance(values, dict) or not all(isinstance(v, str) for v in values.values()):
             raise self._unusable("is damaged")
         return values
 
     def _write(self, values: dict[str, str]) -> None:
         try:
-            replace_file(self.path, json.dumps(values).encode())
+            replace_file(self.path, self._encoded(values))
         except OSError as error:
             raise self._unusable(f"cannot be written: {error.strerror}") from error
+
+    def _decoded(self, raw: bytes) -> object:
+        try:
+            return json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            raise self._unusable("is damaged") from error
+
+    def _encoded(self, values: dict[str, str]) -> bytes:
+        return json.dumps(values).encode()
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

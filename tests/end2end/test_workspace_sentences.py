@@ -96,6 +96,8 @@ def test_a_run_without_a_session_leaves_no_workspace(quick: Instance) -> None:
     until(lambda: quick.agent(agent).ended_at)
     name = quick.agent(agent).session
     until(lambda: not (quick.places.workspaces_dir / name).exists(), 30)
+    [deleted] = until(lambda: [r for r in quick.api.audit().rows if r.kind == "workspace.deleted"])
+    assert name in deleted.what and "stateless" in deleted.what, "it had one, and it went for that reason"
 
 
 def test_a_session_beyond_its_bound_is_frozen_and_takes_no_more_agents(state_dir: Path) -> None:
