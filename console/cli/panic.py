@@ -92,19 +92,22 @@ def pressed(places: Places, reason: str, by: str) -> Receipt:
 
 
 def finished(places: Places, local: Receipt, wait_s: float = FINISH_S) -> Receipt:
-    """The receipt as the supervisor completed it within ``wait_s``; otherwise what is known, the rest ``unknown``."""
+    """The receipt as the supervisor completed it within ``wait_s``; otherwise what is known, the rest ``unknown``.
+
+    ``local`` calls itself complete: the guard's own part of it is. That says nothing of rotation, remote write and evidence.
+    """
     from console.api.client import ApiClient  # after the press; see the module's docstring
     from console.cli.embedded import answers, start_supervisor
 
     deadline = time.monotonic() + wait_s
-    best = local
+    best = replace(local, complete=False)
     try:
         if not answers(places, timeout_s=2):
             start_supervisor(places, ready_s=wait_s / 2)
         with ApiClient(places, timeout_s=2) as client:
             while time.monotonic() < deadline:
                 best = _seen_by_supervisor(client, best)
-                if best.complete:
+                if is_whole(best):
                     return best
                 time.sleep(_LOOK_S)
         why = f"not finished within {wait_s:g} s"
@@ -121,6 +124,11 @@ def _seen_by_supervisor(client: ApiClient, known: Receipt) -> Receipt:
         return client.receipt(known.kill_id)
     except (NotFound, TimedOut):
         return known
+
+
+def is_whole(receipt: Receipt) -> bool:
+    """Whether every step of it is decided."""
+    return receipt.complete and {s.name for s in receipt.steps} >= set(StepName)
 
 
 def with_unknown(receipt: Receipt, why: str) -> Receipt:

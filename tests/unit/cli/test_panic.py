@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +33,11 @@ LOCAL = Receipt(
     steps=tuple(Step(n, StepStatus.OK, 5.0) for n in LOCAL_STEPS),
     targets=(Target("a", "managed", Outcome.PROVEN_ZERO, 5.0),),
     ms_total=505.0,
+    complete=True,  # so the guard says: its own part is
 )
-WHOLE = Receipt(
-    **{
-        **{f: getattr(LOCAL, f) for f in Receipt.__dataclass_fields__},
-        "steps": tuple(Step(n, StepStatus.OK, 5.0) for n in StepName),
-        "complete": True,
-    }
-)
+HALF = replace(LOCAL, complete=False)
+"""As the supervisor shows it while it is at work."""
+WHOLE = replace(LOCAL, steps=tuple(Step(n, StepStatus.OK, 5.0) for n in StepName))
 STATUS = {"instance": "i", "host": "h", "version": "1", "state_dir": "/", "mode": "root", "killed": True, "pid": 1}
 
 
@@ -68,7 +66,7 @@ def test_the_supervisors_receipt_is_waited_for_and_printed(watchfloor: Watchfloo
     api.say("GET /api/status", STATUS)
     api.answers["GET /api/receipts/k1"] = [
         (404, b'{"error": "not yet", "exit_code": 3}'),
-        (200, json.dumps(LOCAL.as_json()).encode()),
+        (200, json.dumps(HALF.as_json()).encode()),
         (200, json.dumps(WHOLE.as_json()).encode()),
     ]
     said = watchfloor("panic", "--reason", "r", "--json")
@@ -76,14 +74,18 @@ def test_the_supervisors_receipt_is_waited_for_and_printed(watchfloor: Watchfloo
     assert press[0][3:5] == ("all", "r")
 
 
+@pytest.mark.parametrize("seen", [HALF, LOCAL, None], ids=["half", "the guard's part alone", "never heard of it"])
 def test_a_supervisor_that_never_finishes_leaves_unknown_steps(
-    watchfloor: Watchfloor, api: CannedApi, press: list[Any], monkeypatch: pytest.MonkeyPatch
+    watchfloor: Watchfloor, api: CannedApi, press: list[Any], monkeypatch: pytest.MonkeyPatch, seen: Receipt | None
 ) -> None:
     api.say("GET /api/status", STATUS)
-    api.say("GET /api/receipts/k1", LOCAL.as_json())
+    if seen is None:
+        api.answers["GET /api/receipts/k1"] = [(404, b'{"error": "not yet", "exit_code": 3}')]
+    else:
+        api.say("GET /api/receipts/k1", seen.as_json())
     monkeypatch.setattr(panic.finished, "__defaults__", (0.3,))
     said = watchfloor("panic", "--reason", "r", "--json")
-    assert said.code == 7
+    assert said.code == 7 and said.json["complete"] is False
     assert {s["name"]: s["status"] for s in said.json["steps"]} == {n.value: "ok" if n in LOCAL_STEPS else "unknown" for n in StepName}
 
 
