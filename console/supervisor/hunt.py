@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from console.credentials.host_key import ensure_host_key
 from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.command import Record
-from console.domain.errors import ConsoleError, TimedOut
+from console.domain.errors import ConsoleError, TimedOut, Unavailable
 from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.enforcement.state import EngineState
 from console.rollback.persistence import baseline
@@ -158,7 +158,8 @@ class Hunt:
         return (loaded[0], ()) if loaded is not None else (None, ())
 
     async def _in_thread(self, job: Callable[[], T], limit: float) -> T:
-        """``job`` in a daemon thread, one at a time. Raises TimedOut when it, or the one before it, does not come back."""
+        """``job`` in a daemon thread, one at a time. Raises TimedOut when it, or the one before it, does not come back;
+        Unavailable when what lies there could not be read, and what ``job`` raises."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -171,10 +172,7 @@ class Hunt:
                 future.set_result(result)  # type: ignore[arg-type]
 
         def run() -> None:
-            try:
-                outcome: tuple[T | None, Exception | None] = (job(), None)
-            except (ConsoleError, OSError, ValueError, RecursionError, MemoryError) as error:
-                outcome = (None, error)
+            outcome = _outcome(job)
             if not loop.is_closed():
                 loop.call_soon_threadsafe(settle, *outcome)
 
@@ -269,6 +267,18 @@ class Hunt:
         self._record(Record("supervisor", "persistence.found", f"{one.context_id} ended: {said.text}", verdict="not_proven", data=data))
         if one.outside or one.doubts:
             self._notice(f"session {one.context_id} ended: {said.text}")
+
+
+def _outcome(job: Callable[[], T]) -> tuple[T | None, Exception | None]:
+    """What ``job`` came to, or how it failed."""
+    try:
+        return job(), None
+    except (ConsoleError, OSError, ValueError) as error:
+        return None, error
+    except (RecursionError, MemoryError) as error:
+        # Something an agent wrote: to whoever asked, it is a place that could not be looked at, not a fault that ends him.
+        what = f"Something there could not be read: {type(error).__name__}."
+        return None, Unavailable(what, "Look at the session's files by hand.")
 
 
 def words_of(found: list[Report]) -> _Words:

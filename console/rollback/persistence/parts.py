@@ -1,4 +1,7 @@
-"""The part of a file that can start something: dangerous git settings, scripts of package.json, MCP servers. git and npm are never run."""
+"""The part of a file that can start something: dangerous git settings, scripts of package.json, MCP servers. git and npm are never run.
+
+The files are an agent's: what is nested, long or large beyond reason is not taken apart but counts as a whole.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-_HEAD = re.compile(r'\[\s*([A-Za-z0-9.-]+)\s*(?:"((?:[^"\\]|\\.)*)")?\s*\]')
+NESTED = 32
+THINGS = 20_000
+"""JSON that is nested deeper, or holds more, is not written out: with an indent per level it would grow by a thousand times."""
+LINE = 4096
+"""Longer lines of git settings are not read: nobody writes such a line, and an expression could be kept busy by one."""
+# Possessive (``++``): a megabyte of blanks is gone over once, not once for each blank.
+_HEAD = re.compile(r'\[\s*+([A-Za-z0-9.-]++)\s*+(?:"((?:[^"\\]|\\.)*+)")?\s*+\]')
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?\Z", re.DOTALL)
 # git-config(1): settings that name a program, a script, another configuration, or where such a thing comes from.
 _DANGEROUS = re.compile(
@@ -44,6 +53,8 @@ def git_settings(text: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     section = ""
     for line in text.split("\n"):
+        if len(line) > LINE:
+            raise ValueError("a line that is too long")
         rest = line.removesuffix("\r").strip()
         if rest.endswith("\\"):
             raise ValueError("a line that goes on")
@@ -76,9 +87,9 @@ def _mcp(raw: bytes) -> bytes | None:
         found: dict[str, Any] = {k: data[k] for k in wanted if data.get(k)}
         of_projects = {p: {k: v[k] for k in wanted if v.get(k)} for p, v in projects.items()}
         found |= {"projects": p} if (p := {name: kept for name, kept in of_projects.items() if kept}) else {}
+        return _lines_of(found)
     except (ValueError, AttributeError, TypeError, RecursionError):
         return raw
-    return _lines_of(found)
 
 
 def _keys(raw: bytes, wanted: tuple[str, ...]) -> bytes | None:
@@ -90,7 +101,21 @@ def _keys(raw: bytes, wanted: tuple[str, ...]) -> bytes | None:
 
 
 def _lines_of(found: dict[str, Any]) -> bytes | None:
+    """A line for each value, so that a later look can tell which are new. Raises ValueError on what would not stay small."""
+    _check_small(found)
     return json.dumps(found, indent=1, sort_keys=True, ensure_ascii=True).encode() if found else None
+
+
+def _check_small(data: Any) -> None:
+    """Without recursion: the depth is the agent's. Raises ValueError."""
+    waiting, count = [(data, 0)], 0
+    while waiting:
+        item, deep = waiting.pop()
+        inner = list(item.values()) if isinstance(item, dict) else item if isinstance(item, list) else []
+        count += 1 + len(inner)
+        if deep > NESTED or count > THINGS:
+            raise ValueError("nested too deeply, or too much")
+        waiting += [(one, deep + 1) for one in inner if isinstance(one, dict | list)]
 
 
 _PARTS: dict[str, Callable[[bytes], bytes | None]] = {"git": _git, "scripts": _scripts, "mcp": _mcp}

@@ -114,3 +114,26 @@ def test_servers_count_and_the_history_beside_them_does_not() -> None:
 
 def test_what_has_no_part_counts_whole() -> None:
     assert counted("", b"x") == b"x"
+
+
+@pytest.mark.parametrize("part", ["mcp", "scripts"])
+def test_json_of_any_depth_is_answered(part: str) -> None:
+    """Reading, bounding and writing it out each have an end of their own: none of them may raise."""
+    key = {"mcp": b"mcpServers", "scripts": b"scripts"}[part]
+    for deep in (8, 33, 200, *range(900, 1010, 3), 5_000, 100_000):
+        raw = b'{"' + key + b'":' + b"[" * deep + b"1" + b"]" * deep + b"}"
+        part_of_it = counted(part, raw)
+        assert part_of_it is not None and (deep == 8) == (part_of_it != raw), deep
+
+
+def test_json_that_would_grow_when_written_out_counts_as_a_whole() -> None:
+    deep = b'{"mcpServers":' + b"[" * 300 + b",".join([b"0"] * 5_000) + b"]" * 300 + b"}"
+    wide = b'{"mcpServers":[' + b",".join([b"[]"] * 200_000) + b"]}"
+    assert counted("mcp", deep) == deep
+    assert counted("mcp", wide) == wide
+
+
+def test_a_line_made_to_be_slow_is_refused_before_it_is_read() -> None:
+    for raw in (b"[a" + b" " * 300_000 + b"x", b"[a]" * 300_000 + b"\n", b"[a]\nb" + b" " * 300_000 + b"x"):
+        assert counted("git", raw) == raw
+    assert counted("git", b"[alias" + b" " * 2_000 + b"x") == b"[alias" + b" " * 2_000 + b"x"

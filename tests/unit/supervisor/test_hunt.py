@@ -138,6 +138,24 @@ async def test_a_disk_that_hangs_is_unknown_and_the_next_look_does_not_pile_up(w
             time.sleep(0.01)
 
 
+@pytest.mark.parametrize("trouble", [RecursionError("maximum recursion depth exceeded"), MemoryError()])
+async def test_what_an_agent_made_unreadable_is_unknown_and_the_receipt_is_completed(
+    world: World, monkeypatch: pytest.MonkeyPatch, trouble: Exception
+) -> None:
+    await world.hunt.begin(agent())
+    world.runs(agent())
+
+    def hostile(*_: object) -> None:
+        raise trouble
+
+    monkeypatch.setattr(Hunt, "_look", hostile)
+    step = await world.killed("k1", "a-1")
+    assert step.status is StepStatus.UNKNOWN and "could not be read" in step.detail
+    monkeypatch.setattr(Hunt, "_take", hostile)
+    await world.hunt.begin(agent("b-1", "c2"))
+    assert "session c2 has no baseline" in world.notices[-1] and "could not be read" in world.notices[-1]
+
+
 async def test_a_step_that_failed_is_not_made_better(world: World) -> None:
     world.hunt._words["k"] = words_of([Report("c1", 1.0, 1.0)])
     receipt = Receipt("k", "i", "all", "r", "b", 1.0, steps=(Step(StepName.SECOND_LOOK, StepStatus.FAILED, 1.0, "a stray"),))
