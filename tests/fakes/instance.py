@@ -22,9 +22,11 @@ from tests.fakes.nursery import SHARED, Nursling
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 T = TypeVar("T")
+PATIENCE_S = 90.0
+"""Longest wait for what must come: it costs nothing when all is well, and load alone must not fail a test."""
 
 
-def until(what: Callable[[], T], seconds: float = 20.0, words: str = "") -> T:
+def until(what: Callable[[], T], seconds: float = PATIENCE_S, words: str = "") -> T:
     """The first true answer; fails after ``seconds``."""
     end = time.monotonic() + seconds
     while True:
@@ -60,7 +62,7 @@ class Instance:
         argv = ("serve", "--state-dir", str(self.state_dir), *self.options)
         if SHARED:
             self.process = born = SHARED[0].run("console.supervisor", *argv)
-            until(lambda: "ready\n" in born.said() or born.has_ended(), 60, "the supervisor is ready")
+            until(lambda: "ready\n" in born.said() or born.has_ended(), words="the supervisor is ready")
             assert "ready\n" in born.said(), born.said()
         else:
             self.process = made = subprocess.Popen(
@@ -79,7 +81,7 @@ class Instance:
         assert self.process is not None
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(number)
-        code = self.process.wait(30)
+        code = self.process.wait(60)
         if isinstance(self.process, subprocess.Popen):
             for pipe in (self.process.stdout, self.process.stderr):
                 assert pipe is not None
@@ -93,7 +95,7 @@ class Instance:
         guard = GuardClient(self.places.guard_supervisor_sock)
         try:
             with contextlib.suppress(ConsoleError):
-                guard.press("all", "end of the test", "test", timeout_s=10)
+                guard.press("all", "end of the test", "test", timeout_s=30)
             if self.process is not None:
                 self.process.send_signal(signal.SIGCONT)
                 self.stop()
@@ -103,12 +105,12 @@ class Instance:
         if pid:
             descriptor = os.pidfd_open(pid)
             os.kill(pid, signal.SIGTERM)  # our own guard, named by its own answer
-            until(lambda: not _alive(descriptor), 10, "the guard ends")
+            until(lambda: not _alive(descriptor), words="the guard ends")
             os.close(descriptor)
         self._sweep_cgroups()
 
     def guard_pid(self) -> int:
-        guard = GuardClient(self.places.guard_sock, timeout_s=5)
+        guard = GuardClient(self.places.guard_sock, timeout_s=20)
         try:
             return int(guard.status()["pid"])
         except ConsoleError:
@@ -141,12 +143,17 @@ class Instance:
         path = self.places.output_dir / f"{agent_id}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def says(self, agent_id: str, word: str, seconds: float = 20.0) -> str:
-        """Waits until the agent has printed ``word``; the whole output."""
-        until(lambda: word in self.output(agent_id), seconds, f"{word!r} in the output of {agent_id}")
+    def says(self, agent_id: str, word: str, seconds: float = PATIENCE_S) -> str:
+        """Waits until the agent has printed a whole line with ``word`` in it; the whole output."""
+
+        def whole() -> bool:
+            _, found, rest = self.output(agent_id).partition(word)
+            return "\n" in found + rest
+
+        until(whole, seconds, f"{word!r} in the output of {agent_id}")
         return self.output(agent_id)
 
-    def state_becomes(self, agent_id: str, *states: str, seconds: float = 20.0) -> AgentView:
+    def state_becomes(self, agent_id: str, *states: str, seconds: float = PATIENCE_S) -> AgentView:
         until(lambda: self.agent(agent_id).state in states, seconds, f"{agent_id} becomes {states}, is {self.agent(agent_id).state}")
         return self.agent(agent_id)
 
