@@ -75,7 +75,10 @@ class Hunt:
         state: Callable[[], EngineState],
         record: Callable[[Record], None],
         notice: Callable[[str], None],
+        hide: Callable[[str], str] = str,
     ) -> None:
+        """``hide`` takes the secrets out that this instance knows; what looks like one is masked besides."""
+        self._hide = hide
         self._places, self._options, self._state = places, options, state
         self._record, self._notice = record, notice
         self._folder = places.state_dir / "baselines"
@@ -145,7 +148,7 @@ class Hunt:
             own = reader.take((session_root(self._places, context_id),))
             before, doubts = self._before(context_id)
             now = replace(own, roots=(*own.roots, *host.roots), entries=(*own.entries, *host.entries))
-            found.append(report(context_id, before, now, who, doubts, not_looked))
+            found.append(report(context_id, before, now, who, doubts, not_looked, self._hide))
         return found
 
     def _before(self, context_id: str) -> tuple[Snapshot | None, tuple[str, ...]]:

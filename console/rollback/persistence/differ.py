@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 from console.rollback.persistence.findings import Change, Entry, Finding, Report, Snapshot, Writers, short, shown
+from console.rollback.persistence.masking import masked
 
 LISTED = 500
 """Findings of one report; more are counted."""
 SHOWN_LINES = 12
 SHOWN = 800
-_SECRET = re.compile(r"(?i)((?:token|passw(?:or)?d|secret|api[_-]?key|authorization|credential)s?[\"']?\s*[:=]\s*[\"']?)([^\s\"',}]{4,})")
+Hide = Callable[[str], str]
+"""Takes the secrets out that this instance knows."""
 
 
 def diff(before: Snapshot | None, now: Snapshot) -> Iterator[tuple[Change, Entry | None, Entry]]:
@@ -35,33 +37,40 @@ def diff(before: Snapshot | None, now: Snapshot) -> Iterator[tuple[Change, Entry
 
 
 def report(
-    context_id: str, before: Snapshot | None, now: Snapshot, who: Writers, doubts: tuple[str, ...] = (), not_looked: tuple[str, ...] = ()
+    context_id: str,
+    before: Snapshot | None,
+    now: Snapshot,
+    who: Writers,
+    doubts: tuple[str, ...] = (),
+    not_looked: tuple[str, ...] = (),
+    hide: Hide = str,
 ) -> Report:
-    """One session's report; what lies outside its workspace comes first."""
+    """One session's report; what lies outside its workspace comes first. ``hide`` sees every text of it before it is shown or kept."""
     missing = () if before is not None or doubts else ("there is no baseline",)
     cut = tuple(f"{shown(r.label, 80)}: {r.why}" for r in now.roots if not r.whole)
     holes = (
         tuple(f"{shown(r.label, 80)}: the baseline did not see all of it ({r.why})" for r in before.roots if not r.whole) if before else ()
     )
-    found = [finding(change, was, it, who, now.path_of(it.root)) for change, was, it in diff(before, now)]
-    found.sort(key=lambda f: (f.root.startswith("session:"), f.root, f.path))
+    found = sorted(diff(before, now), key=lambda d: (d[2].root.startswith("session:"), d[2].root, d[2].path))
+    listed = (finding(change, was, it, who, now.path_of(it.root), hide) for change, was, it in found[:LISTED])
     return Report(
         context_id=context_id,
         looked_at=now.taken_at,
         baseline_at=before.taken_at if before is not None else None,
-        doubts=(*doubts, *missing, *cut, *holes),
-        findings=tuple(found[:LISTED]),
+        doubts=tuple(hide(words) for words in (*doubts, *missing, *cut, *holes)),
+        findings=tuple(listed),
         left_out=max(0, len(found) - LISTED),
         not_looked=not_looked,
     )
 
 
-def finding(change: Change, was: Entry | None, it: Entry, who: Writers, top: str) -> Finding:
+def finding(change: Change, was: Entry | None, it: Entry, who: Writers, top: str, hide: Hide = str) -> Finding:
     """One difference in words that can be shown; ``it`` as it is now, or as it was when it is gone. ``top``: where its root lies."""
+    path = f"{top.rstrip('/')}/{it.path}"
     entry = None if change is Change.REMOVED else it
     return Finding(
         root=shown(it.root, 200),
-        path=shown(f"{top.rstrip('/')}/{it.path}"),
+        path=shown(hide(path)),
         kind=it.kind,
         change=change,
         runs=it.runs,
@@ -71,9 +80,9 @@ def finding(change: Change, was: Entry | None, it: Entry, who: Writers, top: str
         uid=entry.uid if entry is not None else None,
         mtime=entry.mtime if entry is not None else None,
         size=entry.size if entry is not None else None,
-        excerpt=excerpt_of(entry.text, frozenset(was.lines) if was is not None else frozenset()) if entry is not None else "",
+        excerpt=excerpt_of(entry.text, frozenset(was.lines) if was is not None else frozenset(), hide) if entry is not None else "",
         could_write=could_write(it, who),
-        note="; ".join(n for n in (shown(it.note), f"leads to {shown(it.target)}" if it.target else "", _turned(was, entry)) if n),
+        note="; ".join(n for n in (shown(it.note), f"leads to {shown(hide(it.target))}" if it.target else "", _turned(was, entry)) if n),
     )
 
 
@@ -113,10 +122,15 @@ def _may_write(who: Writers, uid: int, gid: int, mode: int) -> bool:
     return bool(mode & (stat.S_IWGRP if gid == who.gid else stat.S_IWOTH))
 
 
-def excerpt_of(text: bytes, known: frozenset[str]) -> str:
-    """The lines that are not known, escaped, with what looks like a credential masked, bounded."""
+def excerpt_of(text: bytes, known: frozenset[str], hide: Hide = str) -> str:
+    """The lines that are not known, escaped, without what is or looks like a credential, bounded.
+
+    Hidden before it is cut and escaped: the beginning of a secret would be nobody's, and an escape would tear it apart.
+    """
     if b"\0" in text[:4096]:
         return "(not text)"
-    new = [line for line in text.splitlines() if line.strip() and short(line) not in known]
-    words = "\n".join(_SECRET.sub(r"\1[masked]", shown(line, 160)) for line in new[:SHOWN_LINES])
-    return words[:SHOWN] + (f"\n… {len(new) - SHOWN_LINES} more lines" if len(new) > SHOWN_LINES else "")
+    lines = text.splitlines()
+    new = [bool(line.strip()) and short(line) not in known for line in lines]
+    clean = masked(hide(line.decode("utf-8", "surrogateescape")) for line in lines)
+    words = "\n".join(islice((shown(said, 160) for said, is_new in zip(clean, new, strict=True) if is_new), SHOWN_LINES))
+    return words[:SHOWN] + (f"\n… {sum(new) - SHOWN_LINES} more lines" if sum(new) > SHOWN_LINES else "")

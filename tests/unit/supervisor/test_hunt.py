@@ -156,6 +156,30 @@ async def test_what_an_agent_made_unreadable_is_unknown_and_the_receipt_is_compl
     assert "session c2 has no baseline" in world.notices[-1] and "could not be read" in world.notices[-1]
 
 
+async def test_nothing_of_a_hunt_holds_a_secret_that_this_instance_knows(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.hunt = Hunt(
+        world.places,
+        world.options,
+        lambda: world.state,
+        world.records.append,
+        world.notices.append,
+        lambda t: t.replace("opensesame", "[secret]"),
+    )
+    await world.hunt.begin(agent())
+    world.runs(agent())
+    inside = world.places.workspaces_dir / "c1"
+    (inside / ".envrc").write_text("x" * 149 + "opensesame\nAuthorization: Bearer hunter2hunter2\n")
+    (inside / "opensesame").mkdir()
+    (inside / "opensesame" / ".envrc").write_text("https://ann:hunter2@example.org")
+    (inside / ".mcp.json").symlink_to("/opensesame/hunter")
+    step = await world.killed("k1", "a-1")
+    kept = (world.places.state_dir / "cases" / "k1" / "persistence.json").read_text()
+    for text in (step.detail, kept, repr(world.hunt.reports), repr(world.records)):
+        assert "opens" not in text and "hunter2" not in text
+    assert kept.count("[secret]") == 3 and kept.count("[masked") == 2
+
+
 async def test_a_step_that_failed_is_not_made_better(world: World) -> None:
     world.hunt._words["k"] = words_of([Report("c1", 1.0, 1.0)])
     receipt = Receipt("k", "i", "all", "r", "b", 1.0, steps=(Step(StepName.SECOND_LOOK, StepStatus.FAILED, 1.0, "a stray"),))
