@@ -91,7 +91,7 @@ class BacktestView(View):
     judged: int
     changed: int
     left_out: int = 0
-    """Blocked for what they were or where their name led, which no entry changes."""
+    """Blocked for what they were or where their name led, which a backtest cannot judge."""
     incomplete: bool = False
     """More requests are recorded than were judged; the newest were."""
     newly_allowed: list[BacktestGroup] = []

@@ -222,7 +222,7 @@ class Allowlist:
                 return Judgement(True, entry.entry_id, f"entry {entry.entry_id}")
             if entry.methods and method not in entry.methods:
                 continue
-            if entry.paths and not any(_under(path, prefix) for prefix in entry.paths):
+            if entry.paths and not any(is_under(path, prefix) for prefix in entry.paths):
                 continue
             return Judgement(True, entry.entry_id, f"entry {entry.entry_id}")
         if near is not None:
@@ -230,7 +230,8 @@ class Allowlist:
         return Judgement(False, None, f"no entry for {needed}")
 
 
-def _under(path: str, prefix: str) -> bool:
+def is_under(path: str, prefix: str) -> bool:
+    """Whether a path, its query aside, is a prefix or lies below it: ``/v1`` covers ``/v1`` and ``/v1/x``, never ``/v1x``."""
     bare = path.split("?", 1)[0]
     return bare == prefix or bare.startswith(prefix if prefix.endswith("/") else prefix + "/")
 

@@ -109,7 +109,10 @@ class Egress:
             return Validation(False, str(problem), 0.0)
         if not (can := self.available()).ok:
             return Validation(False, f"Envoy is {can.reason}. {can.remedy}", 0.0)
-        return self._envoy.validate(whole([Slot("s0", "validation")], allowlist, _surroundings(self._resolver)))
+        try:
+            return self._envoy.validate(whole([Slot("s0", "validation")], allowlist, _surroundings(self._resolver)))
+        except OSError as error:
+            return Validation(False, f"it could not be written down for Envoy: {error}.", 0.0)
 
     def apply(self, allowlist: Allowlist) -> Applied:
         """Makes a list the live one. ``ok`` only when Envoy confirmed it for every sandbox; else the old one is live, with Envoy's words.

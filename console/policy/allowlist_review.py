@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from datetime import date, timedelta
+from urllib.parse import urlsplit
 
-from console.domain.network import Allowlist, AllowlistEntry, EgressRecord, Sensitivity
+from console.domain.network import Allowlist, AllowlistEntry, EgressRecord, Sensitivity, is_under
 
 UNUSED_DAYS = 30
 """An entry that nobody used for so long is marked."""
@@ -36,6 +37,7 @@ MULTI_TENANT = (
     "*.appspot.com",
     "*.run.app",
     "*.azurewebsites.net",
+    "api.github.com",  # gists and repositories of anybody's account
     "*.github.io",
     "*.githubusercontent.com",
     "*.gitlab.io",
@@ -82,6 +84,26 @@ PUBLISHING = (
     "test.pypi.org",
 )
 """Hosts made for publishing or collecting what one sends."""
+_GOOGLE_STORAGE = (
+    "storage.googleapis.com",
+    "*.storage.googleapis.com",
+    "www.googleapis.com",  # the JSON API by its older name: /storage/v1/b/BUCKET
+    "*.www.googleapis.com",
+    "storage.mtls.googleapis.com",
+    "content-storage.googleapis.com",
+    "storage-upload.googleapis.com",
+    "storage-download.googleapis.com",
+    "*.storage-upload.googleapis.com",
+    "*.storage-download.googleapis.com",
+    "commondatastorage.googleapis.com",
+    "*.commondatastorage.googleapis.com",
+    "*.rep.googleapis.com",  # regional endpoints
+    "*.p.googleapis.com",  # private endpoints
+    "private.googleapis.com",
+    "restricted.googleapis.com",
+    "storage.cloud.google.com",
+)
+"""Every name under which Google serves buckets."""
 _SUFFIXES = ("co.uk", "com.au", "co.jp", "com.br", "co.in", "org.uk", "ac.uk", "co.nz", "com.cn", "co.za")
 """Where names are given to anybody at the third level: ``*.co.uk`` is as wide as ``*.com``."""
 
@@ -145,17 +167,17 @@ class Backtest:
     newly_allowed: tuple[Group, ...]
     newly_blocked: tuple[Group, ...]
     left_out: int
-    """Blocked for what they were or where their name led, which no entry changes."""
+    """Blocked for what they were or where their name led, which a backtest cannot judge: no record says where."""
     changed: int
     """Requests decided differently, those in groups beyond the bound (GROUPS_MAX) included."""
 
 
-def review(allowlist: Allowlist, use: dict[str, Use], now: float, kill_file_host: str = "") -> dict[str, tuple[Mark, ...]]:
-    """Marks of every entry, dangers first. ``kill_file_host``: of the bucket of remote kill; empty when there is none."""
+def review(allowlist: Allowlist, use: dict[str, Use], now: float, kill_hosts: tuple[str, ...] = ()) -> dict[str, tuple[Mark, ...]]:
+    """Marks of every entry, dangers first. ``kill_hosts``: what ``kill_file_hosts`` says."""
     found: dict[str, tuple[Mark, ...]] = {}
     for entry in allowlist.entries:
         marks = [
-            *_dangers(entry, kill_file_host),
+            *_dangers(entry, kill_hosts),
             *_overlaps(entry, allowlist.entries),
             *_unused(use.get(entry.entry_id, Use()), now),
             *_due(entry, date.fromtimestamp(now)),
@@ -164,13 +186,21 @@ def review(allowlist: Allowlist, use: dict[str, Use], now: float, kill_file_host
     return found
 
 
-def _dangers(entry: AllowlistEntry, kill_file_host: str) -> Iterable[Mark]:
-    if kill_file_host and entry.covers_host(kill_file_host):
-        yield Mark("kill_file", f"{kill_file_host} holds the kill file: who reaches it may talk to the bucket", True)
-    if _meets(entry.host, PUBLISHING):
+def kill_file_hosts(bucket: str, endpoint: str) -> tuple[str, ...]:
+    """Hosts, exact or ``*.``, under which the bucket of the kill file is served; none without a bucket."""
+    if not bucket:
+        return ()
+    host = (urlsplit(endpoint).hostname or "").rstrip(".") if endpoint else ""
+    return (host, f"*.{host}") if host else _GOOGLE_STORAGE
+
+
+def _dangers(entry: AllowlistEntry, kill_hosts: tuple[str, ...]) -> Iterable[Mark]:
+    if meets(entry.host, kill_hosts):
+        yield Mark("kill_file", "leads to the host of the kill file: who reaches it may talk to the bucket", True)
+    if meets(entry.host, PUBLISHING):
         yield Mark("publishing", "made for publishing or collecting what one sends", True)
-    elif _meets(entry.host, MULTI_TENANT):
-        narrowed = " (narrowed by path)" if entry.paths and entry.port != 443 else ""
+    elif meets(entry.host, MULTI_TENANT):
+        narrowed = " (narrowed by path)" if entry.paths and "/" not in entry.paths and entry.port != 443 else ""
         yield Mark("multi_tenant", f"anybody may have an account there: data can be sent to an attacker's{narrowed}", not narrowed)
     bare = entry.host.removeprefix("*.")
     if entry.host.startswith("*.") and ("." not in bare or bare in _SUFFIXES):
@@ -183,7 +213,7 @@ def _dangers(entry: AllowlistEntry, kill_file_host: str) -> Iterable[Mark]:
         yield Mark("private", f"may lead to private addresses: {', '.join(entry.private_networks)}")
 
 
-def _meets(host: str, patterns: tuple[str, ...]) -> bool:
+def meets(host: str, patterns: tuple[str, ...]) -> bool:
     """Whether a host, exact or ``*.``, covers or lies within any of the patterns."""
     for pattern in patterns:
         theirs, ours = pattern.removeprefix("*."), host.removeprefix("*.")
@@ -215,12 +245,8 @@ def _is_within(inner: AllowlistEntry, outer: AllowlistEntry) -> bool:
     if inner.port == 443:
         return True  # a tunnel is judged by host and port alone
     methods = not outer.methods or (bool(inner.methods) and set(inner.methods) <= set(outer.methods))
-    paths = not outer.paths or (bool(inner.paths) and all(any(_is_under(p, q) for q in outer.paths) for p in inner.paths))
+    paths = not outer.paths or (bool(inner.paths) and all(any(is_under(p, q) for q in outer.paths) for p in inner.paths))
     return methods and paths
-
-
-def _is_under(path: str, prefix: str) -> bool:
-    return path == prefix or path.startswith(prefix if prefix.endswith("/") else prefix + "/")
 
 
 def _unused(use: Use, now: float) -> Iterable[Mark]:
@@ -266,7 +292,7 @@ def _words(value: object) -> str:
 def backtest(old: Allowlist, new: Allowlist, records: Iterable[EgressRecord], judge: Judge) -> Backtest:
     """Judges every recorded request by both lists; those that the change decides differently are told, grouped by method and host.
 
-    What was blocked for another cause than the list (where its name led, what it was) stays blocked and is counted apart.
+    What was blocked for another cause than host, port, method or path (where its name led, what it was) is counted apart.
     """
     judged = left_out = 0
     allowed: dict[tuple[str, str], list[EgressRecord]] = {}

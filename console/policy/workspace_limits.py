@@ -22,8 +22,6 @@ class Growth:
     grew: bool
     is_full: bool
     """Nothing may be started, and nothing grows any more."""
-    is_tight: bool
-    """Four fifths of the maximum are used."""
 
 
 def grown(used: int, capacity: int, maximum: int) -> Growth:
@@ -31,7 +29,7 @@ def grown(used: int, capacity: int, maximum: int) -> Growth:
     before = capacity = max(1, min(capacity, maximum))
     while used > GROW_AT * capacity and capacity < maximum:
         capacity = min(capacity * 2, maximum)
-    return Growth(capacity, capacity != before, used >= maximum, used > GROW_AT * maximum)
+    return Growth(capacity, capacity != before, used >= maximum)
 
 
 class Fate(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from dataclasses import replace
 
 from console.api import messages as m
@@ -13,7 +14,7 @@ from console.domain.network import Allowlist, AllowlistEntry, EgressRecord
 from console.egress.allowlist_file import read_file, write_file
 from console.egress.url_test import judge_request
 from console.policy.allowlist_review import Backtest, Change, Group, backtest, diff
-from console.supervisor.network import NetworkDesk, Wanted
+from console.supervisor.network import NetworkDesk, Wanted, entry_of
 from console.supervisor.parts import Parts
 from console.supervisor.views import entry_from_body
 
@@ -53,11 +54,12 @@ class ReviewDesk:
         """The entries of an old version become the newest version. Raises NotFound, UsageProblem and what any change raises."""
         if not body.reason.strip():
             raise UsageProblem("Going back needs a reason.", "Give one with --reason.")
+        live = self._network.looked_at(body.base_version)
         entries = await asyncio.to_thread(self._version, body.version)
-        if entries == self._network.allowlist.entries:
+        if entries == live.entries:
             raise UsageProblem(f"Version {body.version} is what is live: nothing changes.", "Choose another version.")
         what = f"back to version {body.version}"
-        return await self._network.change(Wanted("revert", entries, body.base_version, by, body.reason, what=what))
+        return await self._network.change(Wanted("revert", entries, live.version, by, body.reason, what=what))
 
     def _version(self, version: int) -> tuple[AllowlistEntry, ...]:
         if version == 0:
@@ -82,7 +84,7 @@ class ReviewDesk:
         live = self._network.allowlist.entries
         gone = body.remove or body.replaces
         if gone is not None:
-            self._network.find(gone)
+            entry_of(self._network.allowlist, gone)
             live = tuple(e for e in live if e.entry_id != gone)
         if body.entry is None:
             return live
@@ -96,7 +98,7 @@ class ReviewDesk:
         wanted = Allowlist(live.version + 1, entries)
         records, more = await asyncio.to_thread(self._parts.scribe.ledger.egress_since, since, RECORDS_MAX)
         found = await asyncio.to_thread(backtest, live, wanted, records, _passes)
-        return _view(found, days, more)
+        return _view(found, days, more, _leads(live) != _leads(wanted))
 
     def export(self) -> r.AllowlistFileView:
         """The live list as a file."""
@@ -106,36 +108,42 @@ class ReviewDesk:
     async def take_file(self, body: r.ImportBody, by: str) -> r.ImportView:
         """Entries of a file join or replace the live list; with ``dry_run`` only what would change is told."""
         wanted = await asyncio.to_thread(lambda: read_file(body.text).entries)
-        base = self._network.allowlist if body.base_version is None else None
-        entries = await asyncio.to_thread(self._joined, wanted, body.replace)
-        changes = diff(self._network.allowlist, Allowlist(0, entries))
+        live = self._network.looked_at(body.base_version)
+        entries = await asyncio.to_thread(self._joined, live, wanted, body.replace)
+        changes = diff(live, Allowlist(0, entries))
         tested = await self._judge(entries, body.days)
-        version = self._network.allowlist.version
         if body.dry_run or not changes:
             words = "nothing differs" if not changes else f"{_count(changes)} would change; {tested.words}"
-            return r.ImportView(version=version, applied=False, changes=_changes(changes), backtest=tested, words=words)
+            return r.ImportView(version=live.version, applied=False, changes=_changes(changes), backtest=tested, words=words)
         if not body.reason.strip():
             raise UsageProblem("Importing needs a reason.", "Give one with --reason.")
-        # Without a version of the caller's the one that was compared counts, so that a change in between is not lost.
-        number = base.version if base is not None else body.base_version
         what = f"{_count(changes)} from a file"
-        done = await self._network.change(Wanted("import", entries, number, by, body.reason, what=what))
+        done = await self._network.change(Wanted("import", entries, live.version, by, body.reason, what=what))
         return r.ImportView(version=done.version, applied=True, changes=_changes(changes), backtest=tested, words=done.words)
 
-    def _joined(self, wanted: tuple[AllowlistEntry, ...], replaces: bool) -> tuple[AllowlistEntry, ...]:
-        """Entries keep their ids: the same destination is the same entry, with what the file says of it."""
-        live = {_destination(e): e for e in self._network.allowlist.entries}
-        made: dict[tuple[object, ...], AllowlistEntry] = {} if replaces else dict(live)
-        fresh: list[AllowlistEntry] = []
+    def _joined(self, live: Allowlist, wanted: tuple[AllowlistEntry, ...], replaces: bool) -> tuple[AllowlistEntry, ...]:
+        """Entries keep their ids: the same destination is the same entry, with what the file says of it.
+
+        A list may hold one destination twice (it is marked superfluous); then the first of the file is the first of the list, and so on.
+        """
+        known: dict[tuple[object, ...], list[AllowlistEntry]] = {}
+        for entry in live.entries:
+            known.setdefault(_destination(entry), []).append(entry)
+        seen: Counter[tuple[object, ...]] = Counter()
+        said: list[AllowlistEntry] = []
         for entry in wanted:
-            known = live.get(_destination(entry))
-            if _destination(entry) in made and (known is None or replaces):
+            destination = _destination(entry)
+            same, number = known.get(destination, []), seen[destination]
+            if number >= max(1, len(same)):
                 raise UsageProblem(f"{entry.host}:{entry.port} is in the file twice.", "Write one entry for it.")
-            if known is None:
-                entry = replace(entry, entry_id=self._network.next_id(tuple(fresh)))
-                fresh.append(entry)
-            made[_destination(entry)] = entry if known is None else replace(entry, entry_id=known.entry_id)
-        return tuple(made.values())
+            seen[destination] += 1
+            entry_id = same[number].entry_id if same else self._network.next_id(tuple(said))
+            said.append(replace(entry, entry_id=entry_id))
+        if replaces:
+            return tuple(said)
+        changed = {e.entry_id: e for e in said}
+        kept = tuple(changed.pop(e.entry_id, e) for e in live.entries)
+        return (*kept, *changed.values())
 
 
 def _destination(entry: AllowlistEntry) -> tuple[object, ...]:
@@ -165,7 +173,12 @@ def _changes(changes: tuple[Change, ...]) -> list[r.EntryChangeView]:
     ]
 
 
-def _view(found: Backtest, days: int, more: bool) -> r.BacktestView:
+def _leads(allowlist: Allowlist) -> set[tuple[str, int, str]]:
+    """Where names may lead besides public addresses. No record says where one led, so no backtest can judge it."""
+    return {(e.host, e.port, network) for e in allowlist.entries for network in e.private_networks}
+
+
+def _view(found: Backtest, days: int, more: bool, leads_elsewhere: bool) -> r.BacktestView:
     def groups(given: tuple[Group, ...]) -> list[r.BacktestGroup]:
         return [
             r.BacktestGroup(method=g.method, host=g.host, path=g.path, count=g.count, agents=list(g.agents), last_at=g.last_at)
@@ -181,6 +194,12 @@ def _view(found: Backtest, days: int, more: bool) -> r.BacktestView:
         words = (
             f"of {found.judged} requests of the last {days} days, {allowed} more would have passed and {blocked} would have been blocked"
         )
+    if more:
+        words += " (the newest; more are recorded)"
+    if leads_elsewhere:
+        words += "; what the change of private networks lets through or blocks is not known: no record says where a name led"
+    elif allowed:
+        words += ", if their names lead where an entry lets them"
     return r.BacktestView(
         days=days,
         judged=found.judged,
@@ -189,5 +208,5 @@ def _view(found: Backtest, days: int, more: bool) -> r.BacktestView:
         incomplete=more,
         newly_allowed=groups(found.newly_allowed),
         newly_blocked=groups(found.newly_blocked),
-        words=words + (" (the newest; more are recorded)" if more else ""),
+        words=words,
     )

@@ -19,7 +19,7 @@ from console.domain.agent import AgentId, LaunchRequest
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.ladder import Reach, Rung, Scope
-from console.domain.network import Allowlist, EgressRecord, mapping_of
+from console.domain.network import EgressRecord, mapping_of
 from console.egress.service import Egress
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState, SpawnLimits
@@ -254,12 +254,13 @@ class Supervisor:
     async def _start_egress(self) -> None:
         """Envoy beside everything else: until it is healthy PROXIED means no network (fail closed)."""
         egress = self.parts.egress
+        await self.network.keep_from_the_kill_file()
         available = egress.available()
         if not available.ok:
             return
         try:
             await asyncio.to_thread(egress.start)
-            applied = await asyncio.to_thread(egress.apply, self.network.allowlist or Allowlist())
+            applied = await self.network.put_live()
             if not applied.ok:
                 self.parts.notice(f"Envoy did not take the allowlist: {applied.words}", "red")
             for agent_id in list(self.launcher.running):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
 
 from console.api import messages as m
 from console.domain.command import Record
-from console.domain.errors import Conflict, Denied, Killed, NotFound, Unavailable, UsageProblem
+from console.domain.errors import Conflict, ConsoleError, Denied, Killed, NotFound, Unavailable, UsageProblem
 from console.domain.network import Allowlist, AllowlistEntry
+from console.egress.answers import Applied
 from console.egress.url_test import judge_url
-from console.policy.allowlist_review import Use, review
+from console.policy.allowlist_review import Use, kill_file_hosts, meets, review
 from console.supervisor.parts import Parts
 from console.supervisor.views import entry_from_body, entry_view
 
@@ -27,8 +27,8 @@ class Wanted:
     verb: str
     """``add edit remove revert import``, as the audit words it."""
     entries: tuple[AllowlistEntry, ...]
-    base: int | None
-    """The version that was looked at; None: whatever is live."""
+    base: int
+    """The version these entries were made from; a change that came in between is never overwritten."""
     by: str
     reason: str
     entry: AllowlistEntry | None = None
@@ -51,6 +51,10 @@ class NetworkDesk:
     def __init__(self, parts: Parts, allowlist: Allowlist) -> None:
         self._parts = parts
         self.allowlist = allowlist
+        self._newest = allowlist.version
+        """The newest version on disk; above the live one when Envoy refused it and the way back could not be kept."""
+        remote = parts.options.remote
+        self.kill_file_hosts = kill_file_hosts(remote.bucket, remote.endpoint)
         self._lock = asyncio.Lock()
         self._since_of: tuple[int, dict[str, float]] = (-1, {})
 
@@ -59,18 +63,17 @@ class NetworkDesk:
         hits = await asyncio.to_thread(self._parts.scribe.ledger.hits, time.time() - WEEK_S)
         since = await asyncio.to_thread(self._since)
         use = {e.entry_id: Use(hits.get(e.entry_id, (0, None))[1], since.get(e.entry_id)) for e in self.allowlist.entries}
-        marks = review(self.allowlist, use, time.time(), self.kill_file_host)
+        marks = review(self.allowlist, use, time.time(), self.kill_file_hosts)
         entries = [entry_view(e, hits.get(e.entry_id, (0, None)), marks[e.entry_id]) for e in self.allowlist.entries]
         state, detail = await asyncio.to_thread(self._health)
         boxes = len(self._parts.egress.attached())
         return m.AllowlistView(version=self.allowlist.version, entries=entries, envoy=state, envoy_detail=detail, sandboxes=boxes)  # type: ignore[arg-type]
 
-    @property
-    def kill_file_host(self) -> str:
-        """The host of the bucket of remote kill; empty when there is none."""
-        remote = self._parts.options.remote
-        host = (urlsplit(remote.endpoint).hostname or "") if remote.endpoint else "storage.googleapis.com"
-        return host if remote.bucket else ""
+    def looked_at(self, version: int | None) -> Allowlist:
+        """The live list, to make a change from. Raises Conflict when ``version`` was looked at and another is live."""
+        if version is not None and version != self.allowlist.version:
+            raise _conflict(self.allowlist, version)
+        return self.allowlist
 
     def _since(self) -> dict[str, float]:
         """Entry id -> when it first came into the list, of every entry there ever was; read once for each version."""
@@ -95,33 +98,29 @@ class NetworkDesk:
 
     async def add(self, body: m.AllowlistEntryBody, by: str) -> m.AllowlistChangedView:
         """A new entry."""
+        live = self.looked_at(body.base_version)
         entry = entry_from_body(await asyncio.to_thread(self.next_id), body)
-        return await self.change(Wanted("add", (*self.allowlist.entries, entry), body.base_version, by, body.reason, entry))
+        return await self.change(Wanted("add", (*live.entries, entry), live.version, by, body.reason, entry))
 
     async def edit(self, entry_id: str, body: m.AllowlistEntryBody, by: str) -> m.AllowlistChangedView:
         """A changed entry."""
-        self.find(entry_id)
+        live = self.looked_at(body.base_version)
+        entry_of(live, entry_id)
         entry = entry_from_body(entry_id, body)
-        entries = tuple(entry if e.entry_id == entry_id else e for e in self.allowlist.entries)
-        return await self.change(Wanted("edit", entries, body.base_version, by, body.reason, entry))
+        entries = tuple(entry if e.entry_id == entry_id else e for e in live.entries)
+        return await self.change(Wanted("edit", entries, live.version, by, body.reason, entry))
 
     async def remove(self, entry_id: str, base_version: int | None, by: str, reason: str) -> m.AllowlistChangedView:
         """An entry less: established tunnels are cut too."""
         if not reason.strip():
             raise UsageProblem("Removing an entry needs a reason.", "Add ?reason=...")
-        entry = self.find(entry_id)
-        entries = tuple(e for e in self.allowlist.entries if e.entry_id != entry_id)
-        return await self.change(Wanted("remove", entries, base_version, by, reason, entry))
-
-    def find(self, entry_id: str) -> AllowlistEntry:
-        """An entry of the live list. Raises NotFound."""
-        for entry in self.allowlist.entries:
-            if entry.entry_id == entry_id:
-                return entry
-        raise NotFound(f"There is no allowlist entry {entry_id[:40]!r}.", "watchfloor allowlist list shows the entries.")
+        live = self.looked_at(base_version)
+        entry = entry_of(live, entry_id)
+        entries = tuple(e for e in live.entries if e.entry_id != entry_id)
+        return await self.change(Wanted("remove", entries, live.version, by, reason, entry))
 
     async def change(self, wanted: Wanted) -> m.AllowlistChangedView:
-        """Validated, recorded, applied, confirmed; or refused with why, and the old list stays. Raises Killed, Conflict, Denied ..."""
+        """Validated, recorded, kept, applied, confirmed; or refused with why and the old list stays. Raises Killed, Conflict, Denied ..."""
         parts = self._parts
         if parts.core.state.killed:
             raise Killed("The kill switch is latched: the allowlist cannot be changed.", "Rearm first.")
@@ -129,28 +128,17 @@ class NetworkDesk:
         if not available.ok:
             raise Unavailable(f"The change cannot be validated: Envoy is not available, because {available.reason}.", available.remedy)
         async with self._lock:
-            if wanted.base is not None and wanted.base != self.allowlist.version:
-                raise Conflict(
-                    f"The allowlist is at version {self.allowlist.version} now, not {wanted.base}.",
-                    "Look at it again, then repeat the change.",
-                )
-            live = set(self.allowlist.entries)
+            if wanted.base != self.allowlist.version:
+                raise _conflict(self.allowlist, wanted.base)
             for entry in wanted.entries:
-                if entry not in live:
-                    entry.check()
-                    self._refuse_the_kill_files_host(entry)
-            following = Allowlist(self.allowlist.version + 1, wanted.entries)
+                entry.check()
+                if meets(entry.host, self.kill_file_hosts):  # an agent that reaches it could talk to the bucket (THREATS.md, N7)
+                    raise Denied(f"{entry.host} leads to the host of the kill file: agents never reach it.", "Name another host.")
+            following = Allowlist(self._next_version(), wanted.entries)
             checked = await asyncio.to_thread(parts.egress.validate, following)
             if not checked.ok:
                 raise UsageProblem(f"Envoy refused the change: {checked.words}", "The old list is still live.")
-            record = wanted.record(following.version)
-            await asyncio.to_thread(parts.scribe.record_first, record)
-            applied = await asyncio.to_thread(parts.egress.apply, following)
-            if not applied.ok:
-                parts.scribe.record(replace(record, verdict="failed", what=f"not taken by Envoy: {applied.words}"))
-                raise UsageProblem(f"Envoy did not take the change: {applied.words}", "The old list is still live.")
-            self.allowlist = following
-            await asyncio.to_thread(parts.scribe.ledger.save_allowlist, following, wanted.by, wanted.reason, time.time())
+            applied = await self._take(following, wanted)
         parts.core.hub.publish("allowlist", {"version": following.version})
         boxes = f"{applied.sandboxes} sandbox{'' if applied.sandboxes == 1 else 'es'}"
         return m.AllowlistChangedView(
@@ -162,10 +150,60 @@ class NetworkDesk:
             words=f"validated by Envoy in {checked.ms:.0f} ms · applied to {boxes} in {applied.ms:.0f} ms",
         )
 
-    def _refuse_the_kill_files_host(self, entry: AllowlistEntry) -> None:
-        """An agent that reaches the kill file's host could talk to the bucket (THREATS.md, N7)."""
-        if self.kill_file_host and entry.covers_host(self.kill_file_host):
-            raise Denied(f"{self.kill_file_host} holds the kill file: agents never reach it.", "Name another host.")
+    def _next_version(self) -> int:
+        return max(self.allowlist.version, self._newest) + 1
+
+    async def _take(self, following: Allowlist, wanted: Wanted) -> Applied:
+        """In this order: recorded, kept, live. What a restart would not know is never live (promise 5)."""
+        scribe, record = self._parts.scribe, wanted.record(following.version)
+        await asyncio.to_thread(scribe.record_first, record)
+        try:
+            await asyncio.to_thread(scribe.ledger.save_allowlist, following, wanted.by, wanted.reason, time.time())
+        except ConsoleError as error:
+            scribe.record(replace(record, verdict="failed", what=f"not kept: {error.what}"))
+            raise
+        self._newest = following.version
+        applied = await asyncio.to_thread(self._parts.egress.apply, following)
+        if applied.ok:
+            self.allowlist = following
+            return applied
+        scribe.record(replace(record, verdict="failed", what=f"not taken by Envoy: {applied.words}"))
+        raise UsageProblem(f"Envoy did not take the change: {applied.words}", await self._take_back(following, applied.words))
+
+    async def _take_back(self, refused: Allowlist, why: str) -> str:
+        """The entries that stayed live become the newest version on disk too; what to tell whoever asked."""
+        old = Allowlist(refused.version + 1, self.allowlist.entries)
+        reason = f"version {refused.version} was not taken by Envoy: {why}"[:500]
+        try:
+            await asyncio.to_thread(self._parts.scribe.ledger.save_allowlist, old, "supervisor", reason, time.time())
+        except ConsoleError:
+            return "The old list is still live. That could not be kept, so the change is tried again at the next start."
+        self.allowlist, self._newest = old, old.version
+        return "The old list is still live."
+
+    async def keep_from_the_kill_file(self) -> None:
+        """At the start: entries older than the bucket that lead to it leave the list. It only tightens, so it is recorded after."""
+        async with self._lock:
+            live = self.allowlist
+            gone = [e for e in live.entries if meets(e.host, self.kill_file_hosts)]
+            if not gone:
+                return
+            kept = tuple(e for e in live.entries if e not in gone)
+            self.allowlist = Allowlist(self._next_version(), kept)
+            words = f"{', '.join(e.host for e in gone)} left the allowlist: it leads to the host of the kill file"
+            scribe = self._parts.scribe
+            scribe.record(Wanted("remove", kept, live.version, "supervisor", words, what=words).record(self.allowlist.version))
+            try:
+                await asyncio.to_thread(scribe.ledger.save_allowlist, self.allowlist, "supervisor", words[:500], time.time())
+                self._newest = self.allowlist.version
+            except ConsoleError as error:
+                words += f"; not kept, so it is done again at the next start: {error.what}"
+            self._parts.notice(words, "red")
+
+    async def put_live(self) -> Applied:
+        """At the start: the list as it is now, never one that a change replaced meanwhile."""
+        async with self._lock:
+            return await asyncio.to_thread(self._parts.egress.apply, self.allowlist)
 
     async def test(self, body: m.UrlTestBody) -> m.UrlTestView:
         """Judges a URL by the live list, or by the list with a draft entry in it; with Envoy's word on the draft if asked."""
@@ -183,3 +221,15 @@ class NetworkDesk:
         return m.UrlTestView(
             allowed=judged.allowed, entry_id=judged.entry_id, reason=judged.reason, envoy_valid=envoy_valid, envoy_words=envoy_words
         )
+
+
+def entry_of(allowlist: Allowlist, entry_id: str) -> AllowlistEntry:
+    """An entry of a list. Raises NotFound."""
+    for entry in allowlist.entries:
+        if entry.entry_id == entry_id:
+            return entry
+    raise NotFound(f"There is no allowlist entry {entry_id[:40]!r}.", "watchfloor allowlist list shows the entries.")
+
+
+def _conflict(live: Allowlist, version: int) -> Conflict:
+    return Conflict(f"The allowlist is at version {live.version} now, not {version}.", "Look at it again, then repeat the change.")

@@ -9,7 +9,7 @@ import pytest
 
 from console.domain.network import Allowlist, AllowlistEntry, EgressRecord, Sensitivity
 from console.egress.url_test import judge_request
-from console.policy.allowlist_review import GROUPS_MAX, Use, backtest, diff, review
+from console.policy.allowlist_review import GROUPS_MAX, Use, backtest, diff, kill_file_hosts, meets, review
 
 NOW = datetime(2030, 6, 15, 12, tzinfo=UTC).timestamp()
 DAY = 86400.0
@@ -20,8 +20,8 @@ def entry(entry_id: str, host: str, port: int = 443, **more: object) -> Allowlis
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def kinds(*entries: AllowlistEntry, use: dict[str, Use] | None = None, kill_file_host: str = "") -> dict[str, list[str]]:
-    marks = review(Allowlist(1, entries), use or {}, NOW, kill_file_host)
+def kinds(*entries: AllowlistEntry, use: dict[str, Use] | None = None, kill_hosts: tuple[str, ...] = ()) -> dict[str, list[str]]:
+    marks = review(Allowlist(1, entries), use or {}, NOW, kill_hosts)
     return {entry_id: [m.kind for m in found] for entry_id, found in marks.items()}
 
 
@@ -43,6 +43,7 @@ def judge(allowlist: Allowlist, seen: EgressRecord) -> bool:
         ("mybucket.s3.amazonaws.com", ["multi_tenant"]),
         ("raw.githubusercontent.com", ["multi_tenant"]),
         ("gist.github.com", ["publishing"]),
+        ("api.github.com", ["multi_tenant"]),  # gists go through it
         ("*.github.com", ["publishing"]),  # gist.github.com lies within
         ("upload.pypi.org", ["publishing"]),
         ("*.pypi.org", ["publishing"]),
@@ -64,10 +65,28 @@ def test_a_narrow_path_on_plain_http_makes_a_shared_host_less_dangerous() -> Non
     assert [(m.kind, m.is_danger) for m in marks] == [("multi_tenant", False)]
 
 
+@pytest.mark.parametrize("paths", [("/",), ("/ours/", "/")])
+def test_a_path_that_is_every_path_narrows_nothing(paths: tuple[str, ...]) -> None:
+    marks = review(Allowlist(1, (entry("e1", "files.r2.dev", 80, paths=paths, methods=("GET",)),)), {}, NOW)["e1"]
+    assert [(m.kind, m.is_danger) for m in marks] == [("multi_tenant", True)]
+
+
+def test_the_kill_files_host_is_every_name_under_which_its_bucket_is_served() -> None:
+    google, own = kill_file_hosts("b", ""), kill_file_hosts("b", "https://Objects.Example.com.:9000/x")
+    assert kill_file_hosts("", "https://objects.example.com") == ()
+    assert own == ("objects.example.com", "*.objects.example.com")
+    for host in ("storage.googleapis.com", "b.storage.googleapis.com", "*.googleapis.com", "www.googleapis.com"):
+        assert meets(host, google) and not meets(host, own)
+    for host in ("aiplatform.googleapis.com", "googleapis.com", "notstorage.googleapis.com", "example.com"):
+        assert not meets(host, google) and not meets(host, own)
+
+
 def test_the_kill_files_host_is_marked_first() -> None:
-    marks = kinds(entry("e1", "*.kill.example.com", review_by="2020-01-01"), kill_file_host="bucket.kill.example.com")["e1"]
+    marks = kinds(
+        entry("e1", "*.kill.example.com", review_by="2020-01-01"), kill_hosts=kill_file_hosts("b", "https://bucket.kill.example.com")
+    )["e1"]
     assert marks == ["kill_file", "review_due"]
-    assert kinds(entry("e1", "api.example.com"), kill_file_host="bucket.kill.example.com")["e1"] == []
+    assert kinds(entry("e1", "api.example.com"), kill_hosts=kill_file_hosts("b", "https://bucket.kill.example.com"))["e1"] == []
 
 
 def test_what_may_leave_is_marked() -> None:

@@ -12,14 +12,14 @@ GIB = 1 << 30
 @pytest.mark.parametrize(
     ("used", "capacity", "expected"),
     [
-        (0, 5, Growth(5 * GIB, False, False, False)),
-        (4, 5, Growth(5 * GIB, False, False, False)),
-        (4.1, 5, Growth(10 * GIB, True, False, False)),
-        (9, 5, Growth(20 * GIB, True, False, False)),
-        (17, 10, Growth(20 * GIB, True, False, True)),
-        (20, 20, Growth(20 * GIB, False, True, True)),
-        (30, 5, Growth(20 * GIB, True, True, True)),
-        (1, 50, Growth(20 * GIB, False, False, False)),  # the maximum was lowered
+        (0, 5, Growth(5 * GIB, False, False)),
+        (4, 5, Growth(5 * GIB, False, False)),
+        (4.1, 5, Growth(10 * GIB, True, False)),
+        (9, 5, Growth(20 * GIB, True, False)),
+        (17, 10, Growth(20 * GIB, True, False)),
+        (20, 20, Growth(20 * GIB, False, True)),
+        (30, 5, Growth(20 * GIB, True, True)),
+        (1, 50, Growth(20 * GIB, False, False)),  # the maximum was lowered
     ],
 )
 def test_capacity_doubles_from_four_fifths_on(used: float, capacity: int, expected: Growth) -> None:

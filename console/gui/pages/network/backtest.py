@@ -51,7 +51,7 @@ def bounds_words(view: BacktestView) -> str:
     if view.incomplete:
         parts.append("more requests are recorded than were judged; the newest were")
     if view.left_out:
-        parts.append(f"{view.left_out:,} blocked for other causes, which no entry changes")
+        parts.append(f"{view.left_out:,} blocked for what they were or where their name led, which is not judged")
     if not view.judged:
         parts.append("no request is recorded to judge by")
     return "; ".join(parts)
