@@ -28,6 +28,12 @@ class ControlLevel(StrEnum):
     OBSERVED = "observed"
 
 
+def check_context_id(context_id: str) -> None:
+    """Raises UsageProblem unless it is a session's id (THREATS.md, F4): nothing else ever becomes part of a path."""
+    if not CONTEXT_ID.match(context_id):
+        raise UsageProblem(f"Context id {context_id[:80]!r} is not valid.", "Use a-z, 0-9 and -, 1 to 63 characters.")
+
+
 class AgentState(StrEnum):
     """The state a person sees. ALIVE_AFTER_KILL is what the console words "Still alive"."""
 

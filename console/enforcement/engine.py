@@ -10,7 +10,7 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.kill import Outcome
-from console.domain.network import NetworkMode, stricter_mode
+from console.domain.network import NetworkMode, higher, stricter_mode
 from console.enforcement import budgets, ladder, launching, permissions, sightings
 from console.enforcement.state import EngineState
 
@@ -69,8 +69,18 @@ class Engine:
             elif agent.state.is_live and agent.process is not None:
                 # proc(5): starttime counts ticks since boot, so wall time survives a restart of ours.
                 state.born_boot[agent.agent_id] = agent.process.start_ticks / 100
-            agent = replace(agent, isolated=agent.isolated or state.isolated.get(agent.context_id, ""))
+            # Its row may be older than its session's ratchet: a crash came between the two, or the mapping is stricter now (promise 4).
+            before, (level, mode) = agent, state.context(agent.context_id)
+            agent = replace(
+                agent,
+                isolated=agent.isolated or state.isolated.get(agent.context_id, ""),
+                sensitivity=higher(agent.sensitivity, level),
+                network_mode=stricter_mode(agent.network_mode, mode),
+            )
             yield self._show(agent)
+            is_open = agent.network_mode is not before.network_mode or not agent.network_enforced or bool(agent.container_id)
+            if agent.agent_id in event.alive and agent.network_mode is not NetworkMode.FULL and is_open:
+                yield c.SwitchNetwork(agent.agent_id, agent.network_mode, "as its session asks, after a restart")
             if agent.isolated and agent.agent_id in event.alive:
                 yield c.CutEgress(agent.agent_id)  # the supervisor before may have died between the record and the cut
 

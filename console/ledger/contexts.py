@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +67,14 @@ class ContextTables(Database):
                 values = {"last_used": func.max(table.last_used, at), "ended_at": None, "held_s": 0.0}
                 values |= {} if stateless else {"stateless": 0}
                 connection.execute(update(CONTEXTS).where(table.context_id == context_id).values(**values))
+
+    def contexts_in_use(self, context_ids: Iterable[str], at: float) -> None:
+        """Agents work in them at this moment. Raises NotRecorded."""
+        table, wanted = CONTEXTS.c, list(context_ids)
+        if wanted:
+            with self.writing() as connection:
+                there = update(CONTEXTS).where(table.context_id.in_(wanted), table.gone_at.is_(None))
+                connection.execute(there.values(last_used=func.max(table.last_used, at)))
 
     def context_ended(self, context_id: str, at: float) -> None:
         """Its last agent ended. Raises NotRecorded."""

@@ -1,7 +1,7 @@
 """What is kept beside a session's workspace: its description (``.context.json``) and the lock that says that somebody uses it.
 
 Two supervisors may share one workspace root: locks lie in ``<root>/.locks``, which no agent can write, and a lock's time of last change is
-when any of them last used the session.
+when any of them last used the session. A lock with words in it is a hold: whoever wrote them, nobody deletes the session.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from console.domain.agent import CONTEXT_ID
-from console.domain.errors import Conflict, ConsoleError, UsageProblem
+from console.domain.agent import CONTEXT_ID, check_context_id
+from console.domain.errors import Conflict, ConsoleError
 
 LOCKS = ".locks"
+HOLD_MAX = 2000
 NAME = ".context.json"
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -44,7 +45,7 @@ def write_note(root: Path, note: ContextNote) -> None:
 
     Raises UsageProblem on a bad id, ConsoleError when it cannot be written.
     """
-    _check(note.context_id)
+    check_context_id(note.context_id)
     draft = f".context-{secrets.token_hex(8)}"
     with contextlib.ExitStack() as stack:
         try:
@@ -98,9 +99,41 @@ def alone(root: Path, context_id: str) -> Iterator[bool]:
             os.close(fd)
 
 
+def hold_on_disk(root: Path, context_id: str, words: str) -> None:
+    """Writes down why the session is held, for every supervisor that shares the root; empty words end it. Raises ConsoleError."""
+    fd = _opened(root, context_id)
+    try:
+        used = os.fstat(fd).st_mtime_ns
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, words.encode(errors="replace")[:HOLD_MAX], 0)
+        os.fsync(fd)
+        os.utime(fd, ns=(used, used))  # a hold is no use of the session
+    except OSError as error:
+        raise ConsoleError(f"The hold of {context_id} cannot be written: {error.strerror}.", "Look at the disk.") from error
+    finally:
+        os.close(fd)
+
+
+def held_on_disk(root: Path, context_id: str) -> str:
+    """Why any supervisor holds the session, or nothing. What cannot be read counts as held."""
+    check_context_id(context_id)
+    try:
+        fd = os.open(root / LOCKS / context_id, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"its lock cannot be read: {error.strerror}"
+    try:
+        return os.read(fd, HOLD_MAX).decode(errors="replace")
+    except OSError as error:
+        return f"its lock cannot be read: {error.strerror}"
+    finally:
+        os.close(fd)
+
+
 def last_used(root: Path, context_id: str) -> float | None:
     """When any supervisor last used the session, seconds since the epoch; None: nobody did."""
-    _check(context_id)
+    check_context_id(context_id)
     try:
         return (root / LOCKS / context_id).lstat().st_mtime
     except OSError:
@@ -117,18 +150,7 @@ def contexts_on_disk(root: Path) -> list[str]:
 
 
 def _locked(root: Path, context_id: str, how: int) -> int | None:
-    _check(context_id)
-    try:
-        folder = root / LOCKS
-        root.mkdir(mode=0o711, parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        above = os.open(folder, _FLAGS)
-        try:
-            fd = os.open(context_id, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=above)
-        finally:
-            os.close(above)
-    except OSError as error:
-        raise ConsoleError(f"The lock of {context_id} cannot be opened: {error.strerror}.", "Look at the disk.") from error
+    fd = _opened(root, context_id)
     try:
         fcntl.flock(fd, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -137,6 +159,16 @@ def _locked(root: Path, context_id: str, how: int) -> int | None:
     return fd
 
 
-def _check(context_id: str) -> None:
-    if not CONTEXT_ID.match(context_id):
-        raise UsageProblem(f"Context id {context_id[:80]!r} is not valid.", "Use a-z, 0-9 and -, 1 to 63 characters.")
+def _opened(root: Path, context_id: str) -> int:
+    check_context_id(context_id)
+    try:
+        folder = root / LOCKS
+        root.mkdir(mode=0o711, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        above = os.open(folder, _FLAGS)
+        try:
+            return os.open(context_id, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=above)
+        finally:
+            os.close(above)
+    except OSError as error:
+        raise ConsoleError(f"The lock of {context_id} cannot be opened: {error.strerror}.", "Look at the disk.") from error

@@ -27,7 +27,7 @@ class DiskUse:
     """Blocks, not lengths: a sparse file counts what it holds; a file with several names counts once."""
     entries: int
     complete: bool
-    """False: too many entries, too slow, or moved while it was measured; the figure is then a lower bound."""
+    """False: too many entries, too slow, closed to us, or moved while it was measured; the figure is then a lower bound."""
 
 
 @dataclass
@@ -64,6 +64,8 @@ class Climber:
         self._on_entry, self._on_leave = on_entry, on_leave
         self._deadline, self._limit = time.monotonic() + limit_s, limit
         self.entries = 0
+        self.closed = 0
+        """Folders and files that could not be looked at: what is said of the rest is a lower bound."""
         self._levels: list[_Level] = []
 
     def climb(self) -> bool:
@@ -92,6 +94,9 @@ class Climber:
                     what = os.stat(entry.name, dir_fd=self._here, follow_symlinks=False)
                 except FileNotFoundError:
                     continue
+                except PermissionError:  # a folder that may be listed, but not searched
+                    self.closed += 1
+                    continue
                 if what.st_dev != self._device:
                     continue
                 if stat.S_ISDIR(what.st_mode):
@@ -106,7 +111,10 @@ class Climber:
         try:
             inner = self._open(name)
         except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EACCES):
+            if error.errno == errno.EACCES:
+                self.closed += 1
+                return
+            if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
                 return  # changed under us, or not ours to read: what is there now is not a folder of the walk
             raise
         if os.fstat(inner).st_dev != self._device:
@@ -117,16 +125,12 @@ class Climber:
         self._levels.append(self._read(name))
 
     def _open(self, name: str) -> int:
-        try:
-            return os.open(name, _FLAGS, dir_fd=self._here)
-        except PermissionError:
-            if not self._forces:
-                raise
-        handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._here)
-        try:
-            os.chmod(f"/proc/self/fd/{handle}", 0o700)  # noqa: PTH101 - this very folder, whatever the name leads to by now
-        finally:
-            os.close(handle)
+        if self._forces:
+            handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._here)
+            try:
+                open_up(handle)
+            finally:
+                os.close(handle)
         return os.open(name, _FLAGS, dir_fd=self._here)
 
     def _leave(self) -> None:
@@ -141,6 +145,13 @@ class Climber:
         os.close(self._here)
         self._here = outer
         self._on_leave(self._here, left.name)
+
+
+def open_up(folder: int) -> None:
+    """Gives a folder of ours (any descriptor of it) back the bits its owner needs to list, search and change it."""
+    seen = os.fstat(folder)
+    if seen.st_uid == os.geteuid() and seen.st_mode & 0o700 != 0o700:
+        os.chmod(f"/proc/self/fd/{folder}", 0o700)  # noqa: PTH101 - this very folder, whatever its name leads to by now
 
 
 def measure(root: int, limit_s: float = MEASURE_S, limit: int = ENTRIES_MAX) -> DiskUse:
@@ -168,7 +179,7 @@ def measure(root: int, limit_s: float = MEASURE_S, limit: int = ENTRIES_MAX) -> 
         complete = climber.climb()
     except Astray:
         complete = False
-    return DiskUse(total, climber.entries, complete)
+    return DiskUse(total, climber.entries, complete and not climber.closed)
 
 
 def empty(root: int, limit_s: float, limit: int = 100_000_000) -> bool:
@@ -183,4 +194,5 @@ def empty(root: int, limit_s: float, limit: int = 100_000_000) -> bool:
     def leave(around: int, name: str) -> None:
         os.rmdir(name, dir_fd=around)
 
+    open_up(root)
     return Climber(root, entry, leave, limit_s, limit, forces=True).climb()

@@ -13,9 +13,9 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.domain.agent import CONTEXT_ID
-from console.domain.errors import Conflict, ConsoleError, NotFound, UsageProblem
-from console.sandbox.disk_use import Astray, empty
+from console.domain.agent import check_context_id
+from console.domain.errors import Conflict, ConsoleError, NotFound
+from console.sandbox.disk_use import Astray, empty, open_up
 
 QUARANTINE = ".quarantine"
 _NAME = re.compile(r"^(?P<context>[a-z0-9][a-z0-9-]{0,62})-(?P<nonce>[0-9a-f]{8})\Z")
@@ -38,15 +38,14 @@ def quarantine(root: Path, context_id: str) -> str:
 
     Raises UsageProblem (bad id), NotFound, Conflict (a link or a file stands there), ConsoleError.
     """
-    if not CONTEXT_ID.match(context_id):
-        raise UsageProblem(f"Context id {context_id[:80]!r} is not valid.", "Use a-z, 0-9 and -, 1 to 63 characters.")
+    check_context_id(context_id)
     with contextlib.ExitStack() as stack:
         try:
             base = os.open(root, _FLAGS)
             stack.callback(os.close, base)
             inner = _quarantine_folder(base)
             stack.callback(os.close, inner)
-            os.close(os.open(context_id, _FLAGS, dir_fd=base))
+            _open_up(base, context_id)
             name = f"{context_id}-{secrets.token_hex(4)}"
             os.rename(context_id, name, src_dir_fd=base, dst_dir_fd=inner)
             os.fsync(inner)
@@ -58,6 +57,15 @@ def quarantine(root: Path, context_id: str) -> str:
                 raise Conflict(f"The workspace of {context_id} is not a folder.", "Look into it by hand; nothing was deleted.") from error
             raise ConsoleError(f"The workspace of {context_id} cannot be moved: {error.strerror}.", "Look at the disk.") from error
     return name
+
+
+def _open_up(base: int, context_id: str) -> None:
+    """To be moved, a folder must be writable: an agent that runs as we do may have closed its own. OSError ELOOP, ENOTDIR for no folder."""
+    handle = os.open(context_id, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=base)
+    try:
+        open_up(handle)
+    finally:
+        os.close(handle)
 
 
 def _quarantine_folder(base: int) -> int:

@@ -115,11 +115,16 @@ def verify_manifest(raw: bytes, publics: Mapping[str, bytes], session: str) -> M
     return manifest
 
 
+def _is_time(value: object) -> bool:
+    """Seconds since the epoch that a clock can say: not infinite, and no integer that no float can hold."""
+    return type(value) in (int, float) and 0 <= value < 1e11  # type: ignore[operator]
+
+
 def _decode(body: dict[str, Any], kid: Any) -> Manifest:
     if set(body) != {"schema", "session", "serial", "signed_at", "tools"} or body["schema"] != SCHEMA:
         raise ValueError("it is not of this schema")
-    if type(body["serial"]) is not int or not 0 < body["serial"] < 1 << 62 or not isinstance(body["signed_at"], (int, float)):
-        raise ValueError("its serial is no number that counts")
+    if type(body["serial"]) is not int or not 0 < body["serial"] < 1 << 62 or not _is_time(body["signed_at"]):
+        raise ValueError("its serial or its time is no number that counts")
     if not isinstance(body["session"], str) or not CONTEXT_ID.match(body["session"]) or not isinstance(kid, str):
         raise ValueError("it names no session")
     tools = tuple(_tool(entry) for entry in body["tools"])

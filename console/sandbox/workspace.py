@@ -7,8 +7,8 @@ import errno
 import os
 from pathlib import Path
 
-from console.domain.agent import CONTEXT_ID, ContextId
-from console.domain.errors import Conflict, ConsoleError, UsageProblem
+from console.domain.agent import ContextId, check_context_id
+from console.domain.errors import Conflict, ConsoleError
 
 PARTS = ("scripts", "data", "repos", "output")
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -20,8 +20,7 @@ def open_workspace(root: Path, context_id: ContextId, uid: int, gid: int) -> Pat
     Every step goes through descriptors without following a link, for what is inside belongs to an agent. Raises UsageProblem
     on a bad id (F4), Conflict when something else stands where a folder belongs, ConsoleError when the disk refuses.
     """
-    if not CONTEXT_ID.match(context_id):
-        raise UsageProblem(f"Context id {context_id[:80]!r} is not valid.", "Use a-z, 0-9 and -, 1 to 63 characters.")
+    check_context_id(context_id)
     with contextlib.ExitStack() as stack:
         try:
             root.mkdir(mode=0o711, parents=True, exist_ok=True)

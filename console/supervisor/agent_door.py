@@ -24,7 +24,7 @@ from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.budget import checked_increment
 from console.domain.errors import Denied, Killed, NotFound, TokenRefused, TooMany, UsageProblem
-from console.domain.network import read_sensitivity
+from console.domain.network import NetworkMode, read_sensitivity
 from console.domain.permission import Decision, PermissionRequest
 from console.settings.places import Places
 from console.supervisor.answers import answer, body_of, refusal, refusals
@@ -247,14 +247,24 @@ class AgentRoutes:
     async def _private_data(self, request: Request) -> Response:
         body = await body_of(request, m.PrivateDataBody)
         level = read_sensitivity(body.sensitivity)
-        context_id = self._core.state.agents[self._id].context_id
+        state, ledger = self._core.state, self._scribe.ledger
+        mode = state.modes.of(level)
+        # Whatever it spawned shares its data, in sessions of their own too; what is only in memory would be lost with this process.
+        contexts = sorted({state.agents[i].context_id for i in state.subtree(self._id)})
         at, boot = now()
+
+        def commit() -> None:
+            for context_id in contexts:
+                ledger.raise_sensitivity(context_id, level, body.dataset, body.source, at)
+                if mode is not NetworkMode.FULL:
+                    ledger.restrict_mode(context_id, mode, f"{level} data registered by {self._id}", at)
+
         # Committed before the data is handed over (N8): the answer is what the agent waits for.
         try:
-            await asyncio.to_thread(self._scribe.ledger.raise_sensitivity, context_id, level, body.dataset, body.source, at)
+            await asyncio.to_thread(commit)
         finally:
             # Even if the disk refused: tightening acts first (promise 5).
-            self._core.post(e.PrivateDataRegistered(at, boot, self._id, body.dataset, body.source, level, self._core.state.modes.of(level)))
+            self._core.post(e.PrivateDataRegistered(at, boot, self._id, body.dataset, body.source, level, mode))
         # Nor before its network was really cut: established flows are gone when this is answered.
         if switch := self._core.switching.get(self._id):
             await asyncio.wait([switch], timeout=SWITCH_S)

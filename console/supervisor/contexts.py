@@ -6,13 +6,14 @@ import asyncio
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from console.domain.agent import Agent, AgentState
+from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, TooMany
 from console.enforcement.state import EngineState
@@ -20,14 +21,26 @@ from console.ledger.contexts import ContextRow
 from console.ledger.store import Ledger
 from console.policy.workspace_limits import Fate, Stay, fate, grown
 from console.sandbox import disk_use
-from console.sandbox.context_files import ContextLock, ContextNote, alone, contexts_on_disk, last_used, use, write_note
+from console.sandbox.context_files import (
+    ContextLock,
+    ContextNote,
+    alone,
+    contexts_on_disk,
+    held_on_disk,
+    hold_on_disk,
+    last_used,
+    use,
+    write_note,
+)
 from console.sandbox.disposal import quarantine, sweep
 from console.settings.options import WorkspaceOptions
 
 log = logging.getLogger(__name__)
 GIB = 1 << 30
 _CAPACITY = "workspace.capacity"
-_DEAD_BY_KILL = (AgentState.KILLED, AgentState.ALIVE_AFTER_KILL)
+_DEAD_BY_KILL = (AgentState.KILLED, AgentState.HALTED, AgentState.ALIVE_AFTER_KILL)
+_FAULTS = (ConsoleError, OSError, RuntimeError, ValueError, ArithmeticError, LookupError)
+"""What one look may break on; the next one comes all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +72,8 @@ class Contexts:
         self._locks: dict[str, ContextLock] = {}
         """By agent."""
         self.room = Room(maximum=int(options.capacity_max_gib * GIB), capacity=self._capacity())
+        self._owed: set[str] = set()
+        """Agents whose end could not be written yet."""
         self.over: dict[str, str] = {}
         """Sessions beyond their own bound, in words."""
 
@@ -91,56 +106,100 @@ class Contexts:
         if before is not None:
             before.close()
 
-    def rejoin(self, agents: list[Agent]) -> None:
-        """After a restart: living agents still use their sessions."""
+    def rejoin(self) -> None:
+        """After a restart: living agents still use their sessions, and what ended or was killed meanwhile is made up for."""
+        agents = tuple(self._state().agents.values())
         for agent in agents:
-            try:
-                self._locks.setdefault(agent.agent_id, use(self.root, agent.context_id))
-            except ConsoleError as error:
-                self._notice(f"the workspace of {agent.context_id} is not protected from another supervisor: {error}")
+            if agent.state.is_live and agent.control_level != "observed":
+                try:
+                    self._locks.setdefault(agent.agent_id, use(self.root, agent.context_id))
+                except ConsoleError as error:
+                    self._notice(f"the workspace of {agent.context_id} is not protected from another supervisor: {error}")
+        open_ended = {row.context_id for row in self._ledger.contexts() if row.ended_at is None}
+        for agent in agents:
+            if not agent.state.is_live and agent.context_id in open_ended:
+                self.end(agent.agent_id)
 
     def end(self, agent_id: str) -> None:
-        """An agent is over. What was killed stays as evidence until somebody releases it."""
+        """An agent is over. What was killed stays as evidence until somebody releases it. Never raises: what cannot be kept is owed."""
+        agent = self._state().agents.get(AgentId(agent_id))
+        if agent is not None:
+            try:
+                self._note_end(agent)
+            except ConsoleError as error:
+                # Its lock stays: nobody deletes the session before this is written.
+                self._owed.add(agent_id)
+                self._notice(f"how the session of {agent_id} ended could not be written yet: {error}")
+                return
+        self._owed.discard(agent_id)
         lock = self._locks.pop(agent_id, None)
         if lock is not None:
             lock.close()
-        agent = next((a for a in self._state().agents.values() if a.agent_id == agent_id), None)
-        if agent is None:
-            return
+
+    def _note_end(self, agent: Agent) -> None:
         now = self._clock()
         if agent.state in _DEAD_BY_KILL:
-            self._ledger.hold_context(agent.context_id, f"evidence of a kill: {agent.state_reason or agent.state}"[:300], now)
-        if not self._live(agent.context_id):
+            self._hold(agent.context_id, f"evidence of a kill: {agent.state_reason or agent.state}"[:300], now)
+        if not self._living()[agent.context_id]:
             self._ledger.context_ended(agent.context_id, now)
 
-    def _live(self, context_id: str) -> int:
-        return sum(
-            1 for a in self._state().agents.values() if a.context_id == context_id and a.state.is_live and a.control_level != "observed"
-        )
+    def _hold(self, context_id: str, words: str, now: float) -> bool:
+        """On disk for every supervisor that shares the root, then in the ledger. Whether there is such a workspace."""
+        if not held_on_disk(self.root, context_id):
+            hold_on_disk(self.root, context_id, words)
+        if self._ledger.hold_context(context_id, words, now):
+            return True
+        hold_on_disk(self.root, context_id, "")
+        return False
+
+    def _living(self) -> Counter[str]:
+        """Living agents by session, those only seen left out. A copy first: threads look while the engine goes on."""
+        agents = tuple(self._state().agents.values())
+        return Counter(a.context_id for a in agents if a.state.is_live and a.control_level != "observed")
 
     # --- looking
 
     def look(self) -> None:
         """Measures every session, notes it beside the workspace, and lets the capacity grow."""
+        for agent_id in tuple(self._owed):
+            self.end(agent_id)
+        now, living = self._clock(), self._living()
         rows = {row.context_id: row for row in self._ledger.contexts()}
+        self._ledger.contexts_in_use([c for c in rows if living[c]], now)
         used, complete, over = 0, True, {}
         for context_id in contexts_on_disk(self.root):
+            row = rows.get(context_id) or self._adopt(context_id, now)
             try:
                 found = self._measure(context_id)
-            except OSError as error:
+            except OSError as error:  # closed to us: what it held at the last look, and not one byte is known for certain
                 log.warning("the workspace of %s cannot be measured: %s", context_id, error)
-                complete = False
-                continue
+                found = disk_use.DiskUse(row.bytes if row is not None else 0, 0, False)
             used, complete = used + found.bytes, complete and found.complete
-            row = rows.get(context_id)
             if row is not None:
-                self._ledger.context_measured(context_id, found.bytes, found.complete, self._clock())
+                self._ledger.context_measured(context_id, found.bytes, found.complete, now)
                 self._note(row, found.bytes)
-            bound = self.options.session_max_gib * GIB
-            if bound and found.bytes > bound:
-                over[context_id] = f"its workspace holds {size(found.bytes)}, and may hold {size(int(bound))}"
+            if why := self._beyond(found):
+                over[context_id] = why
         self.over = over
         self._grow(used, complete)
+
+    def _beyond(self, found: disk_use.DiskUse) -> str:
+        """Why a session may not go on; with a bound, what cannot be measured whole counts as beyond it."""
+        bound = int(self.options.session_max_gib * GIB)
+        if not bound or (found.complete and found.bytes <= bound):
+            return ""
+        least = "" if found.complete else "at least "
+        return f"its workspace holds {least}{size(found.bytes)}, and may hold {size(bound)}"
+
+    def _adopt(self, context_id: str, now: float) -> ContextRow | None:
+        """A workspace that the ledger does not know (it was lost, or another supervisor's): known from now on, its time begins anew."""
+        if self._living()[context_id]:
+            return None  # it is just being begun
+        self._ledger.use_context(context_id, "", now)
+        self._ledger.context_ended(context_id, now)
+        if words := held_on_disk(self.root, context_id):
+            self._ledger.hold_context(context_id, words, now)
+        return next((row for row in self._ledger.contexts() if row.context_id == context_id), None)
 
     def _measure(self, context_id: str) -> disk_use.DiskUse:
         fd = os.open(self.root / context_id, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -177,31 +236,39 @@ class Contexts:
     # --- deleting
 
     def tidy(self) -> list[str]:
-        """Deletes what nobody needs any more; the sessions that went. What another supervisor uses stays."""
-        gone = []
+        """Deletes what nobody needs any more; the sessions that went. Nothing while killed, nor what another supervisor uses or holds."""
+        gone: list[str] = []
+        if self._state().killed:
+            return gone
+        living = self._living()
         for row in self._ledger.contexts():
-            if fate(self._stay(row), self._clock()) is Fate.GOES:
+            if fate(self._stay(row, living), self._clock()) is Fate.GOES:
                 why = "its stateless run is over" if row.stateless else f"unused for {self.options.ttl_days:g} days"
                 try:
-                    if self._delete(row.context_id, why, "supervisor"):
+                    if self._delete(row.context_id, why, "supervisor", is_due=True):
                         gone.append(row.context_id)
                 except ConsoleError as error:
                     log.warning("the workspace of %s stays: %s", row.context_id, error)
         self._sweep()
         return gone
 
-    def _stay(self, row: ContextRow) -> Stay:
+    def _stay(self, row: ContextRow, living: Counter[str]) -> Stay:
         used = max(row.last_used, last_used(self.root, row.context_id) or 0.0)
-        return Stay(used, self.options.ttl_days, self._live(row.context_id), row.hold, row.held_s, row.stateless, row.ended_at)
+        hold = row.hold or held_on_disk(self.root, row.context_id)
+        return Stay(used, self.options.ttl_days, living[row.context_id], hold, row.held_s, row.stateless, row.ended_at)
 
-    def _delete(self, context_id: str, why: str, by: str) -> bool:
+    def _delete(self, context_id: str, why: str, by: str, *, is_due: bool) -> bool:
+        """Whether it went. Looked at once more while nobody else can use it: a hold or an agent may have come since."""
         with alone(self.root, context_id) as is_alone:
-            if not is_alone or self._live(context_id):
+            if not is_alone:
+                return False
+            row = self._row(context_id)
+            stay = self._stay(row, self._living())
+            if stay.live_agents or stay.hold or (is_due and fate(stay, self._clock()) is not Fate.GOES):
                 return False
             # Deleting cannot be taken back: it is on record first, or it does not happen (promise 5).
-            self._record_first(
-                Record(by, "workspace.deleted", f"session {context_id}: {why}", verdict="allow", data={"context_id": context_id})
-            )
+            what = f"session {context_id}: {why}"
+            self._record_first(Record(by, "workspace.deleted", what, verdict="allow", data={"context_id": context_id}))
             try:
                 quarantine(self.root, context_id)
             except NotFound:
@@ -218,32 +285,34 @@ class Contexts:
 
     def hold(self, context_id: str, why: str, by: str) -> None:
         """Pauses its time to live. Raises NotFound."""
-        if not self._ledger.hold_context(context_id, f"{by}: {why}"[:500], self._clock()):
+        if not self._hold(self._row(context_id).context_id, f"{by}: {why}"[:500], self._clock()):
             raise NotFound(f"Session {context_id[:80]!r} has no workspace.", "watchfloor contexts list shows them.")
         self._record_first(Record(by, "workspace.held", f"session {context_id}: {why}", verdict="ok", data={"context_id": context_id}))
 
     def release(self, context_id: str, why: str, by: str) -> None:
         """Ends a hold; recorded first. Raises NotFound, NotRecorded."""
         row = self._row(context_id)
-        if not row.hold:
+        hold = row.hold or held_on_disk(self.root, context_id)
+        if not hold:
             raise Conflict(f"Session {context_id} is not held.", "Nothing to release.")
         self._record_first(
             Record(
                 by,
                 "workspace.released",
-                f"session {context_id}: {why} (was held: {row.hold})",
+                f"session {context_id}: {why} (was held: {hold})",
                 verdict="ok",
                 data={"context_id": context_id},
             )
         )
         self._ledger.release_context(context_id, self._clock())
+        hold_on_disk(self.root, context_id, "")
 
     def delete(self, context_id: str, why: str, by: str) -> None:
         """At an operator's word, whatever its time to live. Raises NotFound, Denied while it is used or held."""
-        row = self._row(context_id)
-        if row.hold:
-            raise Denied(f"Session {context_id} is held as evidence: {row.hold}.", "Release it first.")
-        if not self._delete(context_id, why, by):
+        hold = self._row(context_id).hold or held_on_disk(self.root, context_id)
+        if hold:
+            raise Denied(f"Session {context_id} is held as evidence: {hold}.", "Release it first.")
+        if not self._delete(context_id, why, by, is_due=False):
             raise Denied(f"Session {context_id} is in use.", "End its agents first; another supervisor may have some too.")
         self._sweep()
 
@@ -255,11 +324,12 @@ class Contexts:
 
     def rows(self) -> list[tuple[ContextRow, int, float | None]]:
         """(session, living agents, when it goes: seconds since the epoch, or None while it is used or held)."""
-        found = []
+        found, living = [], self._living()
         for row in self._ledger.contexts():
-            stay = self._stay(row)
+            stay = self._stay(row, living)
             pinned = stay.live_agents > 0 or bool(stay.hold)
-            found.append((row, stay.live_agents, None if pinned else stay.last_used + stay.held_until_now_s + stay.ttl_days * 86400.0))
+            goes_at = None if pinned else stay.last_used + stay.held_until_now_s + stay.ttl_days * 86400.0
+            found.append((replace(row, hold=stay.hold), stay.live_agents, goes_at))
         return found
 
     # --- for ever
@@ -277,7 +347,7 @@ class Contexts:
                 if time.monotonic() - tidied >= self.options.sweep_s:
                     tidied = time.monotonic()
                     await asyncio.to_thread(self.tidy)
-            except (ConsoleError, OSError) as error:
+            except _FAULTS as error:
                 log.warning("looking after workspaces failed: %s", error)
                 self._notice(f"workspaces cannot be looked after: {error}")
             await asyncio.sleep(self.options.measure_s)

@@ -63,6 +63,11 @@ class Launcher:
             except OSError as error:
                 refusal = ConsoleError(f"The launch failed: {error}.", "watchfloor doctor shows what this host has.")
                 await self._broke(command.agent.agent_id, refusal, str(error))
+            except Exception as error:
+                # A fault of ours: whoever asked is told, nothing counts as starting for ever, and the runner says it on every console.
+                refusal = ConsoleError("The launch failed inside the supervisor.", "supervisor.log says why.")
+                await self._broke(command.agent.agent_id, refusal, f"inside the supervisor: {error!r}"[:300])
+                raise
 
     async def _broke(self, agent_id: AgentId, error: ConsoleError, why: str) -> None:
         self.said.pop(agent_id, None)
@@ -285,12 +290,11 @@ class Launcher:
             self._unwatch(running)
             with suppress(ConsoleError, OSError):
                 await asyncio.to_thread(running.sandbox.release, running.prepared)
-        if self._parts.contexts is not None:
-            with suppress(ConsoleError):
-                await asyncio.to_thread(self._parts.contexts.end, agent_id)
         self.cutter.forget(agent_id)
         self._parts.tokens.revoke(agent_id)
         self.said.pop(agent_id, None)
         await asyncio.to_thread(withdraw_tools, self._parts.places, agent_id)
+        if self._parts.contexts is not None:  # last of all: nothing of it is in the workspace any more
+            await asyncio.to_thread(self._parts.contexts.end, agent_id)
         if self._parts.hunt is not None:
             self._parts.hunt.ended(self._parts.core.state.agents[agent_id].context_id)

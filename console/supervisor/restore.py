@@ -60,7 +60,7 @@ async def restore(it: Starting) -> None:
         await _reopen(it, it.core.state.agents[agent_id])
     await asyncio.to_thread(sweep_offers, it.places, {str(i) for i in alive})
     if it.parts.contexts is not None:
-        await asyncio.to_thread(it.parts.contexts.rejoin, [a for a in agents if a.agent_id in alive])
+        await asyncio.to_thread(it.parts.contexts.rejoin)
     await _stop_strangers(it, alive)
     latched = await asyncio.to_thread(latched_kills, it.parts, status)
     for kill_id in unwritten:

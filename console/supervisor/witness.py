@@ -26,6 +26,8 @@ SHARE = 20
 KEPT_S = 120.0
 """How long what was seen of an agent outlives it."""
 HANGS_S = 30.0
+DEAD = ("Z", "X")
+"""States of proc(5) in which a process has given up its memory, files and command line."""
 
 
 class Witness:
@@ -109,12 +111,14 @@ class Witness:
 def folded(old: AgentSeen | None, new: AgentSeen) -> AgentSeen:
     """The new look, and what only the look before it saw: a kill may strike in the middle of a look.
 
-    An agent of which nothing is left keeps what was last seen of it.
+    An agent of which nothing is left keeps what was last seen of it, and so does a process that died and is not reaped: it shows no words.
     """
     if old is None:
         return new
     if not new.processes:
         return old
+    before = {(p.pid, p.start_ticks): p for p in old.processes}
+    new = replace(new, processes=tuple(before.get((p.pid, p.start_ticks), p) if p.state in DEAD else p for p in new.processes))
     now = {(p.pid, p.start_ticks) for p in new.processes}
     gone: tuple[ProcessSeen, ...] = tuple(p for p in old.processes if p.seen_at >= old.at and (p.pid, p.start_ticks) not in now)
     return replace(new, processes=new.processes + gone)

@@ -117,9 +117,10 @@ def test_a_huge_workspace_is_cut_at_the_bound_and_the_kill_is_not_delayed(state_
         step = evidence(receipt)
         assert step.status == "ok"
         assert re.search(r"cut at 0\.4 s: [a-z, ]*workspaces", step.detail), step.detail  # on a busy machine others are cut too
-        assert [c["part"] for c in part(it, receipt.kill_id, "manifest")["cut"]] == ["workspaces"]
-        assert 0 < len(changed(it, receipt.kill_id)) < 20_000
-        assert part(it, receipt.kill_id, "snapshot")["agents"][agent]["processes"]
+        cut = [c["part"] for c in part(it, receipt.kill_id, "manifest")["cut"]]
+        assert "workspaces" in cut and len(changed(it, receipt.kill_id)) < 20_000
+        if "snapshot" not in cut:
+            assert part(it, receipt.kill_id, "snapshot")["agents"][agent]["processes"]
         zero = next(s for s in receipt.steps if s.name is StepName.ZERO)
         assert zero.ms is not None and step.ms is not None and zero.ms < step.ms
 

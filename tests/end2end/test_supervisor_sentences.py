@@ -292,15 +292,21 @@ def test_a_second_supervisor_is_told_who_holds_the_state(calm: Instance) -> None
 
 def test_secret_data_takes_the_network_for_good(it: Instance) -> None:
     probe = "import socket\ns = socket.socket(); s.settimeout(2)\nprint('net', sorted(n for _, n in socket.if_nameindex()), flush=True)\n"
-    first = it.python(probe + "agent.private_data('payroll', 'SECRET'); time.sleep(300)", context_id="c1", network_mode="PROXIED")
+    wait = "while not os.path.exists('data/go'): time.sleep(0.05)\n"
+    told = "agent.private_data('payroll', 'SECRET'); print('told', flush=True); time.sleep(300)"
+    first = it.python(probe + wait + told, context_id="c1", network_mode="PROXIED")
     assert "net ['lo']" in it.says(first, "net")
-    until(lambda: it.agent(first).network_mode == "NONE")
-    it.stop(signal.SIGKILL)
+    it.launch("sleep", "300", parent_id=first, context_id="c3")  # what it spawned in a session of its own shares its data
+    (it.places.workspaces_dir / "c1" / "data" / "go").touch()
+    it.says(first, "told")
+    it.stop(signal.SIGKILL)  # what was answered is kept, whatever happens next
     it.start()
     second = it.python(probe + "time.sleep(300)", context_id="c1", sensitivity="PUBLIC")
     assert (it.agent(second).network_mode, it.agent(second).sensitivity) == ("NONE", "SECRET")
     child = it.launch("sleep", "300", parent_id=second, context_id="c2")
     assert it.agent(child).network_mode == "NONE"
+    beside = it.launch("sleep", "300", context_id="c3", sensitivity="PUBLIC")
+    assert (it.agent(beside).network_mode, it.agent(beside).sensitivity) == ("NONE", "SECRET")
 
 
 def test_the_audit_is_whole_and_names_who_did_what(calm: Instance) -> None:

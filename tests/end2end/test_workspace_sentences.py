@@ -67,7 +67,7 @@ def test_a_session_is_described_measured_and_gone_when_nobody_used_it_for_its_ti
     with pytest.raises(Denied):
         quick.api.act_on_context("delete", "c1", ContextActBody(reason="x"))
     os.kill(quick.agent(agent).pid or 0, 9)  # it ends without a kill of ours: nothing to keep
-    until(lambda: not home.exists(), 30, "its time is over")
+    until(lambda: not home.exists(), words="its time is over")
     until(lambda: context(quick, "c1") is None)
     until(lambda: [r for r in quick.api.audit().rows if r.kind == "workspace.deleted"])
     again = quick.python(STAY, context_id="c1")  # the session begins anew
@@ -86,7 +86,7 @@ def test_what_was_killed_stays_as_evidence_until_an_operator_releases_it(quick: 
     with pytest.raises(Denied, match="evidence"):
         quick.api.act_on_context("delete", "c2", ContextActBody(reason="x"))
     quick.api.act_on_context("release", "c2", ContextActBody(reason="looked at"))
-    until(lambda: not (quick.places.workspaces_dir / "c2").exists(), 30)
+    until(lambda: not (quick.places.workspaces_dir / "c2").exists())
     with pytest.raises(NotFound):
         quick.api.act_on_context("hold", "c2", ContextActBody(reason="x"))
 
@@ -95,7 +95,7 @@ def test_a_run_without_a_session_leaves_no_workspace(quick: Instance) -> None:
     agent = quick.python(WRITE)
     until(lambda: quick.agent(agent).ended_at)
     name = quick.agent(agent).session
-    until(lambda: not (quick.places.workspaces_dir / name).exists(), 30)
+    until(lambda: not (quick.places.workspaces_dir / name).exists())
     [deleted] = until(lambda: [r for r in quick.api.audit().rows if r.kind == "workspace.deleted"])
     assert name in deleted.what and "stateless" in deleted.what, "it had one, and it went for that reason"
 
@@ -103,7 +103,7 @@ def test_a_run_without_a_session_leaves_no_workspace(quick: Instance) -> None:
 def test_a_session_beyond_its_bound_is_frozen_and_takes_no_more_agents(state_dir: Path) -> None:
     with instance(state_dir, session_max_gib=100_000 / (1 << 30), ttl_days=7.0) as it:
         agent = it.python(STAY, context_id="c1")
-        until(lambda: "operator" in it.agent(agent).causes, 30, "it is frozen")
+        until(lambda: "operator" in it.agent(agent).causes, words="it is frozen")
         assert "holds" in seen(it, "c1").over
         with pytest.raises(TooMany):
             it.python(STAY, context_id="c1")
@@ -120,13 +120,15 @@ def test_two_supervisors_share_a_root_and_neither_deletes_what_the_other_uses(st
     for folder in (first, second):
         folder.mkdir(mode=0o711)
     with instance(first, root=str(shared)) as one, instance(second, root=str(shared)) as two:
-        ended = one.python(WRITE, context_id="c1")
-        until(lambda: one.agent(ended).ended_at)
+        ended = one.python(WRITE + "while not os.path.exists('data/go'): time.sleep(0.05)\nos.unlink('data/go')", context_id="c1")
+        one.says(ended, "written")
         here = two.python("import os, time\nprint(os.listdir('data'), flush=True)\ntime.sleep(300)", context_id="c1")
         assert "['f']" in two.says(here, "f")  # either serves the session
+        (shared / "c1" / "data" / "go").touch()
+        until(lambda: one.agent(ended).ended_at)
         time.sleep(1.5)
         assert (shared / "c1" / "data" / "f").exists()
         spy = two.python(f"import os\nprint('sees', os.listdir({str(shared)!r}), flush=True)", context_id="c2")
         assert "sees ['c2']" in two.says(spy, "sees")
         os.kill(two.agent(here).pid or 0, 9)
-        until(lambda: not (shared / "c1").exists(), 30)
+        until(lambda: not (shared / "c1").exists())

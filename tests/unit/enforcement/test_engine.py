@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from console.domain import command as c
@@ -99,6 +101,19 @@ class TestNothingStartsWhileKilled:
         assert book.agent("a2").state is AgentState.LOST
         assert book.state.born_boot[AgentId("a1")] == 6.0
         assert book.state.tree_usage[AgentId("a1")].cost_usd == 1.5
+
+    def test_after_a_restart_an_agent_is_as_strict_as_its_session(self) -> None:
+        def agent(i: str, **more: Any) -> Agent:
+            return Agent(AgentId(i), "x", None, AgentId(i), 1, ContextId("c"), ControlLevel.MANAGED, SandboxKind.NONE, 1.0,
+                         state=AgentState.RUNNING, process=ProcessIdentity(5, 600), network_enforced=True, **more)  # fmt: skip
+
+        already = agent("a2", sensitivity=Sensitivity.SECRET, network_mode=NetworkMode.NONE)
+        contexts = {"c": (Sensitivity.SECRET, NetworkMode.NONE)}
+        alive = frozenset({AgentId("a1"), AgentId("a2")})
+        # The supervisor before died after the session was tightened and before the agents' rows were.
+        book = Playbook() >> e.Restored(9.0, 9.0, (agent("a1"), already, agent("gone")), alive, contexts, False, "")
+        assert (book.agent("a1").sensitivity, book.agent("a1").network_mode) == (Sensitivity.SECRET, NetworkMode.NONE)
+        assert [(s.agent_id, s.mode) for s in book.all(c.SwitchNetwork)] == [("a1", NetworkMode.NONE)]
 
 
 class TestTheRatchetNeverLoosens:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from console.domain.errors import Conflict, NotFound, UsageProblem
 from console.sandbox.disposal import QUARANTINE, quarantine, sweep
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def made(root: Path, name: str) -> Path:
@@ -67,3 +72,22 @@ def test_only_what_was_quarantined_is_swept(tmp_path: Path) -> None:
     stranger.parent.mkdir()
     stranger.write_text("x")
     assert sweep(tmp_path) == [] and stranger.exists()
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o300, 0o400, 0o500])
+def test_a_workspace_that_its_agent_closed_goes_too(tmp_path: Path, mode: int) -> None:
+    """Where agents run as we do, an ordinary user, an agent may take its own workspace's bits away."""
+    work = made(tmp_path / "root", "old")
+    program = "import os, sys\nfrom pathlib import Path\nfrom console.sandbox.disposal import quarantine, sweep\n"
+    program += "os.setgid(65534)\nos.setuid(65534)\n" if os.geteuid() == 0 else ""
+    program += (
+        f"root = Path({str(tmp_path / 'root')!r})\nquarantine(root, 'old')\nprint([(s.gone, s.why) for s in sweep(root)], os.listdir(root))"
+    )
+    if os.geteuid() == 0:
+        for name in (tmp_path / "root", work, work / "data", work / "data" / "f"):
+            os.chown(name, 65534, 65534)
+        for above in (tmp_path, *tmp_path.parents[:3]):
+            above.chmod(0o711)
+    work.chmod(mode)
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == f"[(True, '')] ['{QUARANTINE}']\n", done.stderr

@@ -221,3 +221,14 @@ def test_a_tool_exchanged_between_look_and_copy_is_not_offered(workspace: Path, 
 
     monkeypatch.setattr(tools, "_copy", late)
     assert offered(workspace, target).folder is None
+
+
+@pytest.mark.parametrize("at", [10**400, -1, True, "1", None, 1e300], ids=repr)
+def test_a_time_that_no_clock_says_is_refused(workspace: Path, target: Path, at: object) -> None:
+    with pytest.raises(UsageProblem, match="no number that counts"):
+        signed(replace(GOOD, signed_at=at))  # type: ignore[arg-type]
+    document = json.loads(signed())
+    document["body"]["signed_at"] = at
+    write_manifest(workspace, json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
+    made = offered(workspace, target)
+    assert made.folder is None and "damaged" in made.why

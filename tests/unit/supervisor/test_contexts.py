@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from console.domain.command import Record
 from console.domain.errors import Conflict, Denied, NotFound, NotRecorded, TooMany
 from console.enforcement.state import EngineState, SpawnLimits
 from console.ledger.store import Ledger
-from console.sandbox.context_files import use
+from console.sandbox.context_files import alone, use
 from console.sandbox.disposal import QUARANTINE
 from console.settings.options import WorkspaceOptions
+from console.supervisor import contexts as contexts_module
 from console.supervisor.contexts import Contexts, is_stateless
 
 DAY = 86400.0
@@ -227,7 +229,100 @@ def test_after_a_restart_living_agents_still_protect_their_session(world: World)
     world.start(first, "a1")
     first.close()
     again = world.contexts()
-    again.rejoin(list(world.agents.values()))
+    again.rejoin()
     other = World(world.root, world.ledger, now=world.now + 100 * DAY)  # another supervisor: it knows no such agent
     assert other.contexts().tidy() == [] and (world.root / "c1").exists()
     again.close()
+
+
+def test_who_died_by_a_kill_while_no_supervisor_ran_leaves_evidence_that_is_held(world: World) -> None:
+    first = world.contexts()
+    world.start(first, "a1")
+    world.start(first, "r1", "ctx-r1")
+    world.start(first, "a3", "c3")
+    first.close()  # it died; the guard killed two of the agents alone, the third ended
+    for one, state in (("a1", AgentState.KILLED), ("r1", AgentState.HALTED), ("a3", AgentState.ENDED)):
+        world.agents[AgentId(one)] = replace(world.agents[AgentId(one)], state=state, state_reason="why")
+    again = world.contexts()
+    again.rejoin()
+    idle_for(world, 100)
+    assert again.tidy() == ["c3"]
+    assert {row.context_id: row.hold for row, _, _ in again.rows()} == dict.fromkeys(("c1", "ctx-r1"), "evidence of a kill: why")
+    again.close()
+
+
+def test_a_hold_that_comes_while_it_is_deleted_still_counts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    it = world.contexts()
+    world.start(it, "a1")
+    world.end(it, "a1")
+    idle_for(world, 8)
+    real = alone
+
+    @contextmanager
+    def held_meanwhile(root: Path, context_id: str) -> Iterator[bool]:
+        it.hold("c1", "wait", "ann")
+        with real(root, context_id) as is_alone:
+            yield is_alone
+
+    monkeypatch.setattr(contexts_module, "alone", held_meanwhile)
+    assert it.tidy() == [] and (world.root / "c1").exists() and [r.kind for r in world.records] == ["workspace.held"]
+    it.close()
+
+
+def test_a_hold_of_one_supervisor_binds_another_that_shares_the_root(world: World, tmp_path: Path) -> None:
+    first = world.contexts()
+    world.start(first, "a1")
+    world.end(first, "a1", AgentState.KILLED)
+    ledger = Ledger(tmp_path / "other.db")
+    other = World(world.root, ledger)
+    second = other.contexts()
+    second.look()  # its ledger never heard of the session
+    other.now += 100 * DAY
+    idle_for(world, 0)
+    assert second.tidy() == [] and second.rows()[0][0].hold == "evidence of a kill: why"
+    with pytest.raises(Denied, match="held as evidence"):
+        second.delete("c1", "x", "bob")
+    first.release("c1", "looked at", "ann")
+    first.close()
+    second.close()
+    ledger.close()
+
+
+def test_an_end_that_cannot_be_written_is_owed_and_nothing_is_deleted_before(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    it = world.contexts()
+    world.start(it, "a1")
+
+    def full(*_: object) -> None:
+        raise NotRecorded("the disk is full", "make room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.ledger, "context_ended", full)
+        world.end(it, "a1")  # does not raise
+        assert "could not be written yet" in world.notices[0]
+        idle_for(world, 8)
+        assert it.tidy() == []  # its lock is still held
+    it.look()
+    idle_for(world, 8)
+    assert it.tidy() == ["c1"]
+    it.close()
+
+
+def test_nothing_is_deleted_while_killed(world: World) -> None:
+    it = world.contexts()
+    world.start(it, "a1")
+    world.end(it, "a1")
+    idle_for(world, 8)
+    it._state().killed = True
+    assert it.tidy() == [] and (world.root / "c1").exists()
+    it._state().killed = False
+    assert it.tidy() == ["c1"]
+    it.close()
+
+
+def test_a_living_session_is_in_use_at_every_look(world: World) -> None:
+    it = world.contexts()
+    world.start(it, "a1")
+    world.now += 30 * DAY
+    it.look()
+    assert it.rows()[0][0].last_used == world.now
+    it.close()

@@ -28,7 +28,10 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
     """A shell with a child of its own."""
     process = subprocess.Popen(["/bin/sh", "-c", "sleep 60 & wait"], stdin=subprocess.DEVNULL, start_new_session=True)
     until = time.monotonic() + 10
-    while len(Look(10).take([root_of(process.pid)])["a-1"].processes) < 2 and time.monotonic() < until:
+    while time.monotonic() < until:
+        seen = Look(10).take([root_of(process.pid)])["a-1"].processes
+        if len(seen) == 2 and seen[1].cmdline[:1] == ("sleep",):  # forked, and become what it is
+            break
         time.sleep(0.02)
     yield process
     os.killpg(process.pid, 9)  # the session this test started

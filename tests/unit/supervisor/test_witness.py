@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -42,6 +43,15 @@ def test_an_agent_of_which_nothing_is_left_keeps_what_was_last_seen() -> None:
     first = AgentSeen(1.0, (process(1, 1.0),))
     assert folded(first, AgentSeen(2.0, ())) is first
     assert folded(None, first) is first
+
+
+def test_what_has_died_but_is_not_reaped_keeps_its_words() -> None:
+    alive = AgentSeen(1.0, (process(1, 1.0), process(2, 1.0)))
+    dead = ProcessSeen(2, 1, 7, 2.0, "Z", 0, "", (), "")
+    seen = folded(alive, AgentSeen(2.0, (process(1, 2.0), dead)))
+    assert [(p.pid, p.state, p.cmdline) for p in seen.processes] == [(1, "S", ("x",)), (2, "S", ("x",))]
+    other = replace(dead, start_ticks=8)  # another process under the same number
+    assert folded(alive, AgentSeen(2.0, (other,))).processes[0] is other
 
 
 def test_roots_are_the_live_agents_we_can_stop() -> None:
