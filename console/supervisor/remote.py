@@ -30,6 +30,8 @@ READ_S = 5.0
 """Deadline of one look at the object."""
 TURN_S = 0.2
 ROSTER_S = 60.0
+LATEST = 32_503_680_000
+"""The year 3000, seconds since the epoch: a later moment (or NaN, or a number with 400 digits) is no moment and is shown nowhere."""
 
 
 class RemoteDesk:
@@ -230,14 +232,15 @@ def _rounded(seconds: float | None) -> float | None:
 def _host_view(host: str, receipt: dict[str, Any] | None, why: str) -> m.HostView:
     """A host's word, field by field: hostile until it has the right type."""
     body = receipt or {}
-    zero, survivors, at = body.get("verified_zero"), body.get("survivors"), body.get("pressed_at")
+    zero, survivors, at, kill_id = (body.get(k) for k in ("verified_zero", "survivors", "pressed_at", "kill_id"))
+    is_moment = isinstance(at, int | float) and not isinstance(at, bool) and 0 <= at < LATEST
     return m.HostView(
-        host=host,
+        host=host[:253],
         acknowledged=receipt is not None,
         verified_zero=zero if isinstance(zero, bool) else None,
         survivors=len(survivors) if isinstance(survivors, list) else None,
-        at=at if isinstance(at, int | float) else None,
-        detail=why or str(body.get("kill_id", ""))[:64],
+        at=at if is_moment else None,
+        detail=why[:500] or (kill_id[:64] if isinstance(kill_id, str) else ""),
     )
 
 
