@@ -19,7 +19,7 @@ pytestmark = pytest.mark.envoy
 ASK = (
     "import urllib.request, urllib.error, sys\n"
     "for url in sys.argv[1:]:\n"
-    "  try: print(url, urllib.request.urlopen(url, timeout=10).status, flush=True)\n"
+    "  try: print(url, urllib.request.urlopen(url, timeout=60).status, flush=True)\n"
     "  except urllib.error.HTTPError as e: print(url, e.code, flush=True)\n"
     "  except OSError as e: print(url, e, flush=True)\n"
 )
@@ -33,7 +33,7 @@ def terminal() -> Iterator[Terminal]:
     with open_terminal(folder) as made:
         made.serve()
         with ApiClient(made.places, timeout_s=60) as api:
-            until(lambda: api.allowlist().envoy == "healthy", 60, "Envoy is healthy")
+            until(lambda: api.allowlist().envoy == "healthy", words="Envoy is healthy")
         yield made
     shutil.rmtree(folder)
 
@@ -63,7 +63,7 @@ def test_a_change_is_backtested_on_what_agents_really_asked_for(terminal: Termin
         return dict(said.json)
 
     narrow = ("docs.example.com", "--port", "80", "--method", "get", "--path", "/v1")
-    until(lambda: tested("docs.example.com", "--port", "80")["changed"] == 2, 30, "both requests are recorded")
+    until(lambda: tested("docs.example.com", "--port", "80")["changed"] == 2, words="both requests are recorded")
     found = tested(*narrow)
     assert found["changed"] == 1 and found["newly_blocked"] == []
     assert [(g["method"], g["host"], g["path"], g["count"]) for g in found["newly_allowed"]] == [("GET", "docs.example.com", "/v1/a", 1)]  # type: ignore[attr-defined]

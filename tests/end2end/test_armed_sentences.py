@@ -52,7 +52,7 @@ def it(gcs: StrictGcs, state_dir: Path) -> Iterator[Instance]:
     try:
         with Instance(state_dir) as made:
             keys(made.places, Namespace(action="init", fleet=None, quorum=1, json=True))
-            until(lambda: light(made).state == "armed", 40, "every path is proven")
+            until(lambda: light(made).state == "armed", words="every path is proven")
             yield made
     finally:
         engine.close()
@@ -79,23 +79,23 @@ def test_the_light_is_green_only_while_every_path_is_proven(gcs: StrictGcs, it: 
     assert remote.worst_s is not None and remote.worst_s > local.worst_s, "poll, read, and then the kill"
 
     with gcs.failing("503"):
-        until(lambda: light(it).state == "in_doubt", 20, "the bucket is away: amber")
-        assert "HTTP 503" in path(it, "remote").detail and any(why.startswith("remote: ") for why in light(it).why)
-    until(lambda: light(it).state == "armed", 20)
+        until(lambda: light(it).state == "in_doubt" and "HTTP 503" in path(it, "remote").detail, words="the bucket is away: amber")
+        until(lambda: any(why.startswith("remote: ") for why in light(it).why), words="and the light says why")
+    until(lambda: light(it).state == "armed")
 
     guard = it.guard_pid()
     os.kill(guard, signal.SIGSTOP)  # our own guard, named by its own answer
     try:
-        until(lambda: light(it).state == "in_doubt" and path(it, "local").state == "in_doubt", 20, "the guard is stopped: amber")
-        assert path(it, "engine").state == "in_doubt", "what only the guard could do is in doubt with it"
+        until(lambda: light(it).state == "in_doubt" and path(it, "local").state == "in_doubt", words="the guard is stopped: amber")
+        until(lambda: path(it, "engine").state == "in_doubt", words="what only the guard could do is in doubt with it")
     finally:
         os.kill(guard, signal.SIGCONT)
-    until(lambda: light(it).state == "armed", 40)
+    until(lambda: light(it).state == "armed")
 
     socket_file = it.state_dir / "engine.sock"
     socket_file.unlink()
-    until(lambda: path(it, "engine").state == "in_doubt", 40, "the engine is away: amber")
-    until(lambda: "engine is away" in path(it, "engine").detail, 40, "its events stream may be missed first")
+    until(lambda: path(it, "engine").state == "in_doubt", words="the engine is away: amber")
+    until(lambda: "engine is away" in path(it, "engine").detail, words="its events stream may be missed first")
     assert light(it).state == "in_doubt"
     seen = status(it)
     assert seen["state"] == "in_doubt" == seen["armed"]["state"] and {"why", "worst_s", "paths"} <= set(seen["armed"])
@@ -106,5 +106,5 @@ def test_the_light_is_green_only_while_every_path_is_proven(gcs: StrictGcs, it: 
 
 def status(it: Instance) -> dict[str, Any]:
     command = [sys.executable, "-m", "console", "status", "--json", "--state-dir", str(it.state_dir)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=150, check=True)
     return dict(json.loads(done.stdout))

@@ -167,7 +167,7 @@ def test_a_reader_that_goes_away_is_no_error(terminal: Terminal) -> None:
         ["bash", "-c", 'set -o pipefail; "$0" -m console fleet --json | true', sys.executable],
         env=terminal.environment,
         capture_output=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")
@@ -179,7 +179,7 @@ def test_a_working_folder_that_is_gone_is_no_problem(terminal: Terminal, tmp_pat
         env=terminal.environment,
         cwd=tmp_path,
         capture_output=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
     assert done.returncode == 0, done.stderr

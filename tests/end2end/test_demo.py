@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -96,11 +95,9 @@ def test_a_folder_in_use_is_refused_and_left_alone(folder: Path) -> None:
     (folder / "mine").mkdir()
     (folder / "mine" / "file").write_text("precious")
     process = demo(folder, "--state-dir", str(folder / "mine"))
-    said = finish(process, 60)
+    said = finish(process)
     assert process.returncode == 2
     assert "is not empty" in said
     assert (folder / "mine" / "file").read_text() == "precious"
-    began = time.monotonic()
-    assert finish(demo(folder, "--seconds", "nan"), 60)
-    assert time.monotonic() - began < 60
+    assert finish(demo(folder, "--seconds", "nan"))
     assert os.listdir(folder) == ["mine"]

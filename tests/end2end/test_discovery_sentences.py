@@ -50,7 +50,7 @@ def test_a_live_session_is_shown_a_forged_one_leads_nowhere_and_a_panic_signals_
         record(home, victim.pid, "22222222-2222-4222-8222-222222222222", start_ticks(victim.pid))
         (home / ".claude" / "sessions" / f"{session.pid}.aa.key").write_text("secret")
         with Instance(state_dir, "--discover-root", str(home)) as it:
-            seen = until(lambda: [a for a in it.api.fleet().agents if a.control_level == "observed"], 20)
+            seen = until(lambda: [a for a in it.api.fleet().agents if a.control_level == "observed"])
             assert [a.pid for a in seen] == [session.pid]
             assert seen[0].name == "<b>x</b>"
             assert seen[0].network_mode == "FULL"

@@ -46,7 +46,7 @@ def it(gcs: StrictGcs, state_dir: Path) -> Iterator[Instance]:
     options = ("--remote-bucket", BUCKET, "--remote-endpoint", gcs.url, "--remote-poll-s", "1", "--remote-fleet", "drill")
     with Instance(state_dir, *options) as made:
         keys(made.places, Namespace(action="init", fleet=None, quorum=2, json=True))
-        until(lambda: not made.api.status().soft_stop, 40, "the soft stop lifts by itself")
+        until(lambda: not made.api.status().soft_stop, words="the soft stop lifts by itself")
         yield made
 
 

@@ -18,7 +18,7 @@ LOOK = "import socket; print('interfaces', sorted(n for _, n in socket.if_namein
 FETCH = (
     "import urllib.request, urllib.error\n"
     "def get(url):\n"
-    "  try: r = urllib.request.urlopen(url, timeout=10); return r.status, r.read(500)\n"
+    "  try: r = urllib.request.urlopen(url, timeout=60); return r.status, r.read(500)\n"
     "  except urllib.error.HTTPError as e: return e.code, e.read(500)\n"
     "  except OSError as e: return 0, str(e).encode()\n"
 )
@@ -29,7 +29,7 @@ def it() -> Iterator[Instance]:
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o711)
     with Instance(folder) as instance:
-        until(lambda: instance.api.allowlist().envoy == "healthy", 60, "Envoy is healthy")
+        until(lambda: instance.api.allowlist().envoy == "healthy", words="Envoy is healthy")
         yield instance
     shutil.rmtree(folder)
 
@@ -56,7 +56,7 @@ def test_a_proxied_agent_has_only_lo_and_an_unlisted_host_is_refused_in_words(ca
         sandbox=sandbox,
         network_mode="PROXIED",
     )
-    out = calm.says(agent, "answer", 60)
+    out = calm.says(agent, "answer")
     assert "interfaces ['lo']" in out
     assert "answer (403" in out
     assert "Destination not in allowlist" in out
@@ -109,7 +109,7 @@ def test_an_entry_is_validated_by_envoy_applied_live_and_a_bad_one_keeps_the_old
 def test_a_private_address_is_refused_even_where_the_name_is_listed(calm: Instance) -> None:
     added = calm.api.add_entry(entry("localhost.example.com", port=80))
     agent = calm.python(FETCH + "print('answer', get('http://localhost.example.com/')[0], flush=True)", network_mode="PROXIED")
-    answer = calm.says(agent, "answer", 60)
+    answer = calm.says(agent, "answer")
     assert "answer 200" not in answer
     calm.api.remove_entry(added.entry_id, reason="tests are over")
 
@@ -119,7 +119,7 @@ def boxed(engine_socket: Path) -> Iterator[Instance]:
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o711)
     with Instance(folder, "--engine-socket", str(engine_socket)) as instance:
-        until(lambda: instance.api.allowlist().envoy == "healthy", 60, "Envoy is healthy")
+        until(lambda: instance.api.allowlist().envoy == "healthy", words="Envoy is healthy")
         yield instance
     shutil.rmtree(folder)
 
@@ -134,9 +134,9 @@ def test_containers_have_each_network_mode_a_live_cut_and_a_proven_end(boxed: In
     cut = "print('mode', agent.private_data('x', 'SECRET')['network_mode'], flush=True)\n"
     full = boxed.python(LOOK + cut + LOOK.replace("interfaces", "then") + sleep, sandbox="docker")
     stubborn = boxed.launch("sh", "-c", "trap '' TERM; while true; do sleep 1; done", sandbox="docker")
-    assert "interfaces ['lo']" in boxed.says(none, "interfaces", 60)
-    assert "answer 403" in boxed.says(proxied, "answer", 60)
-    out = boxed.says(full, "then", 60)
+    assert "interfaces ['lo']" in boxed.says(none, "interfaces")
+    assert "answer 403" in boxed.says(proxied, "answer")
+    out = boxed.says(full, "then")
     assert "eth0" in out.split("mode")[0]
     assert "mode NONE" in out
     assert "then ['lo']" in out

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -190,7 +189,7 @@ def test_the_baseline_is_signed_recorded_and_hidden_and_a_changed_or_missing_one
 
 def what_an_ended_session_left_is_recorded_without_a_kill(it: Instance, host: Path) -> None:
     it.python(planting({"etc/cron.d/later": "* * * * * root /evil"}, str(host)), context_id="c-gone")
-    row = until(lambda: next((r for r in it.api.audit(limit=200).rows if r.kind == "persistence.found"), None), 30)
+    row = until(lambda: next((r for r in it.api.audit(limit=200).rows if r.kind == "persistence.found"), None))
     assert row is not None and "etc/cron.d/later" in row.what and row.data["outside"] == 1
     assert any("etc/cron.d/later" in n for n in it.api.status().notices)
     assert it.api.persistence().reports[-1].context_id == "c-gone"
@@ -261,6 +260,5 @@ def test_a_repository_that_would_run_a_program_is_looked_at_without_running_it(i
         assert told.returncode == 0, told.stderr
     assert not ran.exists(), ran.read_text()
     # The springs are sound: git itself would have run them.
-    subprocess.run(["git", "-C", str(work), "-c", "safe.directory=*", "status"], capture_output=True, timeout=60, check=False)
-    time.sleep(0.1)
-    assert ran.exists()
+    subprocess.run(["git", "-C", str(work), "-c", "safe.directory=*", "status"], capture_output=True, timeout=150, check=False)
+    until(ran.exists)

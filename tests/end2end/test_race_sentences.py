@@ -41,7 +41,7 @@ def test_a_kill_of_a_tree_in_the_middle_of_its_spawns_leaves_nobody(it: Instance
         threading.Event().wait(0.08 * round_)
         receipt = it.api.kill(parent, tree=True)
         assert receipt.verified_zero
-        until(lambda: not [a for a in it.api.fleet().agents if a.state in ("starting", "running", "alive_after_kill")], 20)
+        until(lambda: not [a for a in it.api.fleet().agents if a.state in ("starting", "running", "alive_after_kill")])
         assert processes_with(word) == []
 
 
@@ -50,7 +50,7 @@ def test_a_freeze_of_a_tree_in_the_middle_of_its_spawns_leaves_nobody_running(it
     threading.Event().wait(0.12)
     it.api.freeze(parent, tree=True)
     family = {a.id for a in it.api.fleet().agents if a.id == parent or a.parent_id == parent}
-    until(lambda: {it.agent(a).state for a in family} <= {"frozen", "failed"}, 20)
+    until(lambda: {it.agent(a).state for a in family} <= {"frozen", "failed"})
 
 
 def test_a_cap_that_is_hit_while_an_agent_starts_still_ends_it(it: Instance) -> None:
@@ -65,7 +65,7 @@ def test_a_cap_that_is_hit_while_an_agent_starts_still_ends_it(it: Instance) -> 
         thread.start()
     for thread in threads:
         thread.join()
-    until(lambda: {a.state for a in it.api.fleet().agents} <= {"halted", "failed"}, 30, "every one is halted")
+    until(lambda: {a.state for a in it.api.fleet().agents} <= {"halted", "failed"}, words="every one is halted")
 
 
 def test_a_session_stays_restricted_over_a_restart_even_if_its_agents_ended_and_its_ledger_is_lost(it: Instance) -> None:
@@ -95,7 +95,7 @@ def test_an_agent_cannot_work_in_another_agents_session(it: Instance) -> None:
 def test_a_rearm_never_releases_a_kill_that_nobody_looked_at(it: Instance) -> None:
     first = it.api.activate("the first")
     client = GuardClient(it.places.guard_sock)
-    second = client.press("all", "the second", "test", timeout_s=10)
+    second = client.press("all", "the second", "test", timeout_s=30)
     until(lambda: client.progress(second)["done"])
     with pytest.raises(Conflict):
         it.api.rearm("released the first", kill_id=first.kill_id)
@@ -110,7 +110,7 @@ def test_a_damaged_latch_reads_as_killed_and_the_console_says_so(it: Instance) -
     os.kill(pid, signal.SIGSTOP)
     (it.places.guard_dir / "latch.json").write_text("{")
     os.kill(pid, signal.SIGKILL)
-    until(lambda: it.api.fleet().killed, 40, "it reads as killed")
-    until(lambda: it.guard_pid(), 20)
+    until(lambda: it.api.fleet().killed, words="it reads as killed")
+    until(lambda: it.guard_pid())
     it.api.rearm("the latch file was damaged")
     it.state_becomes(it.launch("sleep", "300"), "running")

@@ -23,7 +23,7 @@ KEY = "platform/kill-switch.json"
 
 def oneshot(it: Instance, *words: str) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "console.supervisor", "oneshot", *words, "--state-dir", str(it.state_dir), "--json"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=150, stdin=subprocess.DEVNULL, check=False)
 
 
 def step(receipt: Receipt, name: str) -> tuple[str, str]:
@@ -65,7 +65,7 @@ def hosts(gcs: StrictGcs) -> Iterator[tuple[Instance, Instance]]:
         assert done.returncode == 0, done.stderr
         shutil.copy(one.places.keys_dir / "fleet-keys.json", two.places.keys_dir)
         for it in (one, two):
-            until(lambda it=it: not it.api.status().soft_stop, 30, "the soft stop lifts by itself")  # type: ignore[misc]
+            until(lambda it=it: not it.api.status().soft_stop, words="the soft stop lifts by itself")  # type: ignore[misc]
         yield one, two
 
 
@@ -78,8 +78,8 @@ def test_a_press_on_one_host_stops_the_other_and_only_a_release_and_a_rearm_brin
     assert receipt.verified_zero
     assert step(receipt, "remote")[0] == "ok"
     assert one.agent(here).state == "killed"
-    two.state_becomes(there, "killed", seconds=20)
-    obeyed = until(lambda: next((r for r in two.api.receipts().receipts if r.complete), None), 20)
+    two.state_becomes(there, "killed")
+    obeyed = until(lambda: next((r for r in two.api.receipts().receipts if r.complete), None))
     assert obeyed is not None
     assert obeyed.by == "remote"
     assert two.api.receipt(obeyed.kill_id).order.split(":")[0] == step(receipt, "remote")[1].split("generation ")[1].split(" ")[0].rstrip(
@@ -91,7 +91,7 @@ def test_a_press_on_one_host_stops_the_other_and_only_a_release_and_a_rearm_brin
     assert answers
     assert len(one.api.receipts().receipts) == 1  # its own order read back does not press twice
     for it in hosts:
-        until(lambda it=it: it.api.kill_switch().remote_latched, 20)  # type: ignore[misc]
+        until(lambda it=it: it.api.kill_switch().remote_latched)  # type: ignore[misc]
         with pytest.raises(Conflict, match="remote order is latched"):
             it.api.rearm("too early")
     assert oneshot(one, "release", "--reason", "over", "--yes").returncode == 2  # nobody reviewed which order
@@ -100,7 +100,7 @@ def test_a_press_on_one_host_stops_the_other_and_only_a_release_and_a_rearm_brin
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["released"] == [order]
     for it in hosts:
-        until(lambda it=it: not it.api.kill_switch().remote_latched, 20)  # type: ignore[misc]
+        until(lambda it=it: not it.api.kill_switch().remote_latched)  # type: ignore[misc]
         assert it.api.fleet().killed  # a release never clears a local latch
         it.api.rearm("looked into it")
         it.state_becomes(it.launch("sleep", "300"), "running")
@@ -112,8 +112,8 @@ def test_a_hand_written_emergency_file_kills(gcs: StrictGcs, hosts: tuple[Instan
     agents = [(one, one.launch("sleep", "300")), (two, two.launch("sleep", "300"))]
     gcs.bucket.put(KEY, b'{"killed":true,"reason":"emergency"}')
     for it, agent in agents:
-        it.state_becomes(agent, "killed", seconds=20)
-        assert it.api.kill_switch().reason == "emergency"
+        it.state_becomes(agent, "killed")
+        until(lambda it=it: it.api.kill_switch().reason == "emergency")  # type: ignore[misc]
 
 
 def test_without_the_bucket_the_local_kill_is_whole_and_the_remote_step_says_failed_and_is_tried_again(
@@ -128,7 +128,7 @@ def test_without_the_bucket_the_local_kill_is_whole_and_the_remote_step_says_fai
         status, words = step(receipt, "remote")
         assert status == "failed"
         assert words.startswith("failed")
-    until(lambda: step(one.api.receipt(receipt.kill_id), "remote")[0] == "ok", 30, "the retry succeeds")
+    until(lambda: step(one.api.receipt(receipt.kill_id), "remote")[0] == "ok", words="the retry succeeds")
     assert b'"killed":true' in gcs.bucket.get(KEY, {}).body
 
 
@@ -138,9 +138,9 @@ def test_a_deleted_file_freezes_and_its_return_thaws(gcs: StrictGcs, hosts: tupl
     one.says(agent, "3\n")
     kept = gcs.bucket.get(KEY, {}).body
     gcs.bucket.delete(KEY, {})
-    one.state_becomes(agent, "frozen", seconds=20)
+    one.state_becomes(agent, "frozen")
     assert one.api.status().soft_stop
     assert not one.api.fleet().killed
     gcs.bucket.put(KEY, kept)
-    one.state_becomes(agent, "running", seconds=20)
+    one.state_becomes(agent, "running")
     assert not one.api.status().soft_stop

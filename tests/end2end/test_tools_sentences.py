@@ -53,7 +53,7 @@ def verb(it: Instance, what: str, *words: str) -> tuple[int, str]:
 def tries(it: Instance, session: str, **options: Any) -> dict[str, Any]:
     agent = it.python(TRY, context_id=session, **options)
     line = next(x for x in it.says(agent, "tries", 120).splitlines() if "tries" in x)
-    until(lambda: not it.api.agent(agent).can or it.agent(agent).state not in ("running", "starting"), 60)
+    until(lambda: not it.api.agent(agent).can or it.agent(agent).state not in ("running", "starting"))
     return dict(json.loads(line))
 
 

@@ -51,7 +51,7 @@ def it(gcs: StrictGcs, state_dir: Path) -> Iterator[Instance]:
     )
     with Instance(state_dir, *options) as made:
         keys(made.places, Namespace(action="init", fleet=None, quorum=1, json=True))
-        until(lambda: not made.api.status().soft_stop, 30, "the soft stop lifts by itself")
+        until(lambda: not made.api.status().soft_stop, words="the soft stop lifts by itself")
         yield made
 
 
@@ -104,10 +104,10 @@ def test_a_kill_in_the_bucket_stops_a_host_whose_supervisor_and_guard_died_and_i
     assert answer_of(gcs, generation) == answer
 
     it.start()
-    until(lambda: it.api.kill_switch().remote_latched, 20)
+    until(lambda: it.api.kill_switch().remote_latched)
     switch = it.api.kill_switch()
     assert switch.killed and switch.by == "remote" and len(switch.receipts) == 1
-    until(lambda: it.api.receipt(switch.kill_id).complete, 30, "the supervisor finishes the receipt")
+    until(lambda: it.api.receipt(switch.kill_id).complete, words="the supervisor finishes the receipt")
     assert answer_of(gcs, generation) == answer and not [n for n in it.api.status().notices if "not written to the bucket" in n]
 
     it.stop(signal.SIGKILL)
@@ -118,7 +118,7 @@ def test_a_kill_in_the_bucket_stops_a_host_whose_supervisor_and_guard_died_and_i
         more.unlink()
     it.start()
     assert it.api.fleet().killed, "a ledger and a state from before the kill bring nothing back"
-    until(lambda: it.api.kill_switch().remote_latched, 20, "and the order is read again")
+    until(lambda: it.api.kill_switch().remote_latched, words="and the order is read again")
     assert not [a for a in it.api.fleet().agents if a.state in ("running", "starting", "frozen")]
 
 
@@ -127,7 +127,7 @@ def kill_guard(it: Instance) -> None:
     descriptor = os.pidfd_open(it.guard_pid())
     signal.pidfd_send_signal(descriptor, signal.SIGKILL)
     os.close(descriptor)
-    until(lambda: not it.guard_pid(), 10)
+    until(lambda: not it.guard_pid())
 
 
 def test_it_goes_on_polling_sees_the_release_lifts_nothing_and_gives_way_to_a_supervisor(gcs: StrictGcs, it: Instance) -> None:
@@ -148,8 +148,8 @@ def test_it_goes_on_polling_sees_the_release_lifts_nothing_and_gives_way_to_a_su
         client.close()
         it.start()
         ended = next(line for line in map(json.loads, watcher.stdout) if line["event"] == "ended")
-        assert "supervisor" in ended["why"] and watcher.wait(20) == 0
-        until(lambda: it.api.kill_switch().paths[2].facts, 20, "the supervisor polls now")
+        assert "supervisor" in ended["why"] and watcher.wait(90) == 0
+        until(lambda: it.api.kill_switch().paths[2].facts, words="the supervisor polls now")
         assert it.api.fleet().killed and not it.api.kill_switch().remote_latched
     finally:
         watcher.kill()

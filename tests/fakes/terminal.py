@@ -93,7 +93,7 @@ class Terminal:
                 if rest and shown.rpartition("\x00")[2].count(rest[0][0]):
                     os.write(ours, rest.pop(0)[1].encode() + b"\n")
                     shown += "\x00"
-            code = child.wait(10)
+            code = child.wait(60)
         finally:
             os.close(ours)
             if child.poll() is None:
@@ -122,9 +122,9 @@ class Terminal:
         assert child.stdout.readline() == b"ready\n", child.communicate()
         self.look()
 
-    def look(self) -> None:
-        """Remembers who runs this instance now."""
-        with suppress(ConsoleError), ApiClient(self.places, 2) as client:
+    def look(self, wait_s: float = 2.0) -> None:
+        """Remembers who runs this instance now; a supervisor that the test has stopped does not answer."""
+        with suppress(ConsoleError), ApiClient(self.places, wait_s) as client:
             self.supervisors.add(client.status().pid)
         self.guards |= set(demo_witness.guards(self.places.instance_id))
 
@@ -140,12 +140,12 @@ class Terminal:
         return dict(row)
 
     def processes(self) -> list[int]:
-        """What the kernel says lives in this instance's agents."""
-        return demo_witness.agent_processes(self.places.instance_id)
+        """What the kernel says lives in this instance's agents; a canary of the armed light, which lives for a moment, is none of them."""
+        return [pid for pid in demo_witness.agent_processes(self.places.instance_id) if not _is_canary(pid)]
 
     def end(self) -> list[str]:
         """Ends agents, supervisor and guard; what could not be ended or removed."""
-        self.look()
+        self.look(30.0)
         instance = self.places.instance_id
         left = [demo_witness.end_process(pid, _is_supervisor) for pid in self.supervisors]
         for pid in self.processes():  # the first process of a PID namespace does not heed SIGTERM
@@ -160,9 +160,15 @@ class Terminal:
             left += demo_witness.remove_containers(instance, self.engine)
         left += demo_witness.remove_cgroups(instance)
         for child in self._served:
-            child.communicate(timeout=30)
+            child.communicate(timeout=90)
         shutil.rmtree(self.environment["XDG_CONFIG_HOME"], ignore_errors=True)
         return [words for words in left if words]
+
+
+def _is_canary(pid: int) -> bool:
+    with suppress(OSError):
+        return "/canary-" in Path(f"/proc/{pid}/cgroup").read_text()
+    return False
 
 
 def _is_supervisor(pid: int) -> bool:
@@ -171,7 +177,7 @@ def _is_supervisor(pid: int) -> bool:
     return False
 
 
-def until(true: Callable[[], bool], seconds: float = 20.0) -> bool:
+def until(true: Callable[[], bool], seconds: float = PATIENCE_S) -> bool:
     """Whether it became true in time."""
     deadline = time.monotonic() + seconds
     while not true():

@@ -50,8 +50,8 @@ try:
     until(lambda: it.api.status().notices, 60, said["launch"])
     said["notices"] = it.api.status().notices
     kill_id = it.press_guard()
-    until(lambda: not living(it.places), 60)
-    said["latched"] = until(lambda: it.api.fleet().killed, 60)
+    until(lambda: not living(it.places))
+    said["latched"] = until(lambda: it.api.fleet().killed)
     empty()
     receipt = it.receipt_of(kill_id, 60)
     said["verified"] = receipt.verified_zero
@@ -85,12 +85,12 @@ def test_a_disk_that_takes_nothing_more_stops_no_kill_and_is_made_good_later(bro
     with pytest.raises(ConsoleError):
         it.launch("sleep", "300")
     kill_id = it.press_guard()
-    until(lambda: not living(it.places), 60, "nobody is left")
-    assert it.api.fleet().killed or until(lambda: it.api.fleet().killed, 60)
-    until(lambda: "not written" in str(it.api.status().notices) or "could not be" in str(it.api.status().notices), 60, "that is said")
+    until(lambda: not living(it.places), words="nobody is left")
+    assert it.api.fleet().killed or until(lambda: it.api.fleet().killed)
+    until(lambda: "not written" in str(it.api.status().notices) or "could not be" in str(it.api.status().notices), words="that is said")
     for pid, limits in zip(both, before, strict=True):
         resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
-    until(lambda: latched(it.places), 60, "the latch is written once that works")
+    until(lambda: latched(it.places), words="the latch is written once that works")
     assert it.receipt_of(kill_id, 60).verified_zero
     check_invariants(it.places, killed=True)
 

@@ -59,7 +59,7 @@ def test_a_guard_that_dies_there_in_a_kill_leaves_a_kill(broken: Make, point: st
     with suppress(ConsoleError):
         it.press_guard()
     assert guard.wait() == -signal.SIGKILL and it.reached(it.armed_guard) == point
-    until(it.guard_pid, 20, "its supervisor starts another")
+    until(it.guard_pid, words="its supervisor starts another")
     receipt = it.receipt_of()
     assert receipt.scope == "all" and receipt.verified_zero
     check_invariants(it.places, killed=True)
@@ -78,7 +78,9 @@ def test_a_supervisor_that_dies_there_in_a_launch_launches_nothing_twice(broken:
     second = [a.id for a in it.api.fleet().agents if a.name == "second"]
     assert len(second) <= 1
     # Whoever runs is followed, whoever is not followed does not run.
-    until(lambda: set(living(it.places).values()) == {a.id for a in it.api.fleet().agents if a.state in LIVE}, 20, "fleet and kernel agree")
+    until(
+        lambda: set(living(it.places).values()) == {a.id for a in it.api.fleet().agents if a.state in LIVE}, words="fleet and kernel agree"
+    )
     assert sum(it.output(agent).count("ran") for agent in second) <= 1
     check_invariants(it.places, killed=False, ratchet={"vault": (Sensitivity.SECRET, NetworkMode.NONE)})
 
@@ -114,7 +116,7 @@ def test_a_guard_that_dies_in_a_rearm_stays_killed(broken: Make) -> None:
     with suppress(ConsoleError):
         it.api.rearm("the test", kill_id=kill_id)
     assert guard.wait() == -signal.SIGKILL
-    until(it.guard_pid, 20, "its supervisor starts another")
+    until(it.guard_pid, words="its supervisor starts another")
     check_invariants(it.places, killed=True)
 
 
@@ -175,10 +177,10 @@ def test_an_audit_that_hangs_delays_no_kill_and_its_record_comes_later(broken: M
     it.stubborn()
     it.arm("audit.commit:hang")
     kill_id = it.press_guard()
-    until(lambda: not living(it.places), 20, "nobody is left")
+    until(lambda: not living(it.places), words="nobody is left")
     it.arm("")
     assert it.receipt_of(kill_id).verified_zero
-    until(lambda: any(kill_id in data for _, _, _, data in audited(it.places)), 20, "it is on record")
+    until(lambda: any(kill_id in data for _, _, _, data in audited(it.places)), words="it is on record")
     check_invariants(it.places, killed=True)
 
 
@@ -195,7 +197,7 @@ def test_a_latch_that_cannot_be_written_holds_in_memory_says_so_and_is_written_l
     latch = it.places.guard_dir / "latch.json"
     before = latch.read_bytes() if latch.exists() else b""
     it.arm_guard("")
-    until(lambda: latch.exists() and latch.read_bytes() != before, 20, "it is written once that works")
+    until(lambda: latch.exists() and latch.read_bytes() != before, words="it is written once that works")
     check_invariants(it.places, killed=True)
 
 
@@ -229,7 +231,7 @@ def test_supervisors_killed_at_random_under_load_lose_nothing_acknowledged(broke
     fleet = {a.id: a for a in it.api.fleet().agents}
     assert acknowledged and acknowledged <= fleet.keys(), "an acknowledged launch is lost"
     spent = max(int(line.split()[1]) for line in it.output(spender).splitlines() if line.startswith("acknowledged"))
-    until(lambda: it.agent(spender).usage["cost_usd"] >= spent * 0.01 - 1e-6, 10, f"{spent} acknowledged reports are counted")
+    until(lambda: it.agent(spender).usage["cost_usd"] >= spent * 0.01 - 1e-6, words=f"{spent} acknowledged reports are counted")
     ratchet = {"vault": (Sensitivity.CONFIDENTIAL, NetworkMode.PROXIED)}
     check_invariants(it.places, killed=False, ratchet=ratchet)
     receipt = it.api.activate("the end")

@@ -35,7 +35,7 @@ def test_a_window_that_dies_in_a_kill_takes_nothing_with_it(broken: Make, window
     arm, armed = (it.arm, it.armed) if point == "rotate.begun" else (it.arm_guard, it.armed_guard)
     arm(f"{point}:hang")
     window = open_window(it, windows)
-    until(lambda: it.reached(armed) == point, 30, f"{point} is reached")
+    until(lambda: it.reached(armed) == point, words=f"{point} is reached")
     window.end()
     arm("")
     receipt = it.receipt_of()
@@ -43,7 +43,7 @@ def test_a_window_that_dies_in_a_kill_takes_nothing_with_it(broken: Make, window
     check_invariants(it.places, killed=True)
     # Another window finds it so.
     again = open_window(it, windows)
-    until(lambda: "killed" in again.said().split(), 30, "it shows the kill")
+    until(lambda: "killed" in again.said().split(), words="it shows the kill")
     again.end()
 
 
@@ -51,15 +51,15 @@ def test_a_window_that_dies_while_it_holds_leaves_all_frozen_and_an_amber_notice
     it = broken()
     it.start()
     agent = it.stubborn()
-    client = GuardClient(it.places.guard_sock, timeout_s=5)
+    client = GuardClient(it.places.guard_sock, timeout_s=30)
     window = open_window(it, windows)
-    until(lambda: client.status()["frozen"].get(agent) == ["hold"], 30, "the hold froze it")
+    until(lambda: client.status()["frozen"].get(agent) == ["hold"], words="the hold froze it")
     window.end()
-    until(lambda: [h["live"] for h in client.status()["holds"]] == [False], 20, "the guard saw it go")
+    until(lambda: [h["live"] for h in client.status()["holds"]] == [False], words="the guard saw it go")
     status = client.status()
     assert not status["latched"] and "neither let go nor finished" in str(status["notices"])
     assert it.state_becomes(agent, "frozen").causes == ["hold"]
-    until(lambda: "hold" in str(it.api.status().notices), 20, "every console says so")
+    until(lambda: "hold" in str(it.api.status().notices), words="every console says so")
     assert living(it.places)
     check_invariants(it.places, killed=False)
     client.call("let_go", hold_id=status["holds"][0]["hold_id"])

@@ -41,7 +41,7 @@ def test_restarts_while_killed_start_nothing(broken: Make, full_counts: bool) ->
     for _ in range(50 if full_counts else 3):
         before = it.guard_pid()
         os.kill(before, signal.SIGKILL)  # our own guard, named by its own answer
-        until(lambda before=before: it.guard_pid() not in (0, before), 60, "its supervisor starts another")  # type: ignore[misc]
+        until(lambda before=before: it.guard_pid() not in (0, before), words="its supervisor starts another")  # type: ignore[misc]
         nothing_starts(it)
     check_invariants(it.places, killed=True)
 
@@ -101,12 +101,12 @@ def test_on_a_damaged_audit_it_starts_killed_with_a_new_segment_and_the_old_one_
     it.stop()
     damage(it.places.audit_db)
     it.start()
-    until(lambda: not living(it.places), 60, "nobody runs without a record")
-    until(lambda: it.api.fleet().killed, 60)
+    until(lambda: not living(it.places), words="nobody runs without a record")
+    until(lambda: it.api.fleet().killed)
     check_invariants(it.places, killed=True)
     [aside] = it.state_dir.glob("audit-set-aside-*/audit.db")
     assert not verify_file(aside).whole
-    until(lambda: "set aside" in str(it.api.status().notices), 60, "every console says so")
+    until(lambda: "set aside" in str(it.api.status().notices), words="every console says so")
     it.receipt_of()
     it.api.rearm("looked at it")
     it.state_becomes(it.launch("sleep", "300"), "running")
@@ -123,9 +123,9 @@ def test_on_a_damaged_ledger_it_starts_killed_and_every_session_is_secret(broken
         (it.state_dir / name).unlink(missing_ok=True)
     header_zeroed(it.places.ledger_db)
     it.start()
-    until(lambda: not living(it.places), 60, "nobody runs whom no ledger knows")
+    until(lambda: not living(it.places), words="nobody runs whom no ledger knows")
     ratchet = {"vault": (Sensitivity.SECRET, NetworkMode.NONE)}
-    until(lambda: latched(it.places), 60)
+    until(lambda: latched(it.places))
     check_invariants(it.places, killed=True, ratchet={"vault": (Sensitivity.SECRET, NetworkMode.FULL)})
     assert list(it.state_dir.glob("ledger-set-aside-*/ledger.db")), "the damaged one is kept"
     it.receipt_of()
@@ -144,7 +144,7 @@ def test_a_lost_or_damaged_latch_is_killed_when_everything_starts_again(broken: 
     it.stop(signal.SIGKILL)
     os.kill(guard, signal.SIGKILL)  # our own guard, named by its own answer
     latch = it.places.guard_dir / "latch.json"
-    until(lambda: not it.guard_pid(), 20)
+    until(lambda: not it.guard_pid())
     if damage == "missing":
         latch.unlink()
     elif damage == "cut":
@@ -152,6 +152,6 @@ def test_a_lost_or_damaged_latch_is_killed_when_everything_starts_again(broken: 
     else:
         flip(latch, 0.4)
     it.start()
-    until(lambda: not living(it.places), 60, "it reads as killed")
+    until(lambda: not living(it.places), words="it reads as killed")
     check_invariants(it.places, killed=True)
-    until(lambda: it.api.fleet().killed, 60)
+    until(lambda: it.api.fleet().killed)

@@ -66,13 +66,13 @@ def test_whoever_is_down_every_way_ends_at_zero(broken: Make, nursery: Nursery, 
     it.start()
     for _ in range(2):
         it.stubborn()
-    until(lambda: len(living(it.places)) >= 6, 20, "two agents of three processes each")
+    until(lambda: len(living(it.places)) >= 6, words="two agents of three processes each")
     scene = Scene(it, it.guard_pid())
     take_down(scene, down)
     with pressing(scene, way, nursery, windows):
-        until(lambda: not living(it.places), 30, "nobody is left")
-        until(lambda: latched(it.places), 20, "it is latched on disk")
-        until(lambda: any(r.scope == "all" and r.verified_zero for r in receipts(it.places)), 20, "a receipt proves it")
+        until(lambda: not living(it.places), words="nobody is left")
+        until(lambda: latched(it.places), words="it is latched on disk")
+        until(lambda: any(r.scope == "all" and r.verified_zero for r in receipts(it.places)), words="a receipt proves it")
     check_invariants(it.places, killed=True)
     bring_back(scene, down)
     receipt = it.receipt_of()
@@ -117,7 +117,7 @@ def pressing(scene: Scene, way: str, nursery: Nursery, windows: Nursery) -> Iter
     try:
         yield
         if way == "panic" and it.supervisor is None:
-            assert pressed is not None and pressed.wait(60) == 0, "it starts a supervisor and sees the later steps through"
+            assert pressed is not None and pressed.wait(90) == 0, "it starts a supervisor and sees the later steps through"
     finally:
         if pressed is not None:
             print(pressed.said())
@@ -136,7 +136,7 @@ def bring_back(scene: Scene, down: str) -> None:
         it.supervisor.send_signal(signal.SIGCONT)
         return
     it.arm("")
-    until(lambda: it.answers() or it.try_to_start(), 60, "a supervisor answers")
+    until(lambda: it.answers() or it.try_to_start(), words="a supervisor answers")
 
 
 def test_a_silent_supervisor_means_frozen_agents_and_a_press_still_ends_at_zero(broken: Make) -> None:
@@ -145,10 +145,10 @@ def test_a_silent_supervisor_means_frozen_agents_and_a_press_still_ends_at_zero(
     agent = it.stubborn()
     assert it.supervisor is not None
     it.supervisor.send_signal(signal.SIGSTOP)
-    client = GuardClient(it.places.guard_sock, timeout_s=5)
-    until(lambda: client.status()["frozen"].get(agent) == ["heartbeat"], 20, "frozen, because of the heartbeat")
-    kill_id = client.press("all", "silent", "test", timeout_s=10)
-    until(lambda: client.progress(kill_id)["done"], 20)
+    client = GuardClient(it.places.guard_sock, timeout_s=30)
+    until(lambda: client.status()["frozen"].get(agent) == ["heartbeat"], words="frozen, because of the heartbeat")
+    kill_id = client.press("all", "silent", "test", timeout_s=30)
+    until(lambda: client.progress(kill_id)["done"])
     client.close()
     check_invariants(it.places, killed=True)
     it.supervisor.send_signal(signal.SIGCONT)
@@ -159,12 +159,12 @@ def test_a_lease_that_runs_out_freezes_with_the_supervisor_dead_and_a_press_stil
     it = broken("--heartbeat-s", "60")
     it.start()
     agent = it.stubborn()
-    client = GuardClient(it.places.guard_supervisor_sock, timeout_s=5)
+    client = GuardClient(it.places.guard_supervisor_sock, timeout_s=30)
     client.lease(0.5)
     it.stop(signal.SIGKILL)
-    until(lambda: "lease" in client.status()["frozen"].get(agent, []), 20, "frozen, because of the lease")
-    kill_id = client.press("all", "silent", "test", timeout_s=10)
-    until(lambda: client.progress(kill_id)["done"], 20)
+    until(lambda: "lease" in client.status()["frozen"].get(agent, []), words="frozen, because of the lease")
+    kill_id = client.press("all", "silent", "test", timeout_s=30)
+    until(lambda: client.progress(kill_id)["done"])
     client.close()
     check_invariants(it.places, killed=True)
     it.start()
