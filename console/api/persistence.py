@@ -50,3 +50,7 @@ class PersistenceView(BaseModel):
 
     schema_version: int = SCHEMA_VERSION
     reports: list[PersistenceReport]
+    left_out: int = 0
+    """Findings that were known and are not in this answer, which is bounded; each report's own ``left_out`` counts its share."""
+    words: str = ""
+    """What was left out and how to see it; empty: nothing was."""

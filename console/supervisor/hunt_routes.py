@@ -1,16 +1,30 @@
-"""GET /api/persistence: what the hunts found; with ``?session=ID`` a look now. A read: it stays up while killed."""
+"""GET /api/persistence: what the hunts found; with ``?session=ID`` a look now. A read: it stays up while killed.
+
+An agent decides how many places it changes and how much it writes there, so the answer has an end, and says so.
+"""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api.persistence import PersistenceReport, PersistenceView
+from console.api.persistence import FindingView, PersistenceReport, PersistenceView
 from console.domain.agent import CONTEXT_ID
 from console.domain.errors import NotFound, Unavailable, UsageProblem
+from console.rollback.persistence.findings import Finding, Report, shown
 from console.supervisor.answers import answer
 from console.supervisor.parts import Parts
+
+FINDINGS_MAX = 1000
+BYTES_MAX = 1 << 20
+"""Findings of one answer, and the bytes of JSON they may take together."""
+DOUBTS_MAX = 20
+DOUBT_MAX = 400
 
 
 def hunt_routes(parts: Parts) -> list[Route]:
@@ -27,6 +41,47 @@ def hunt_routes(parts: Parts) -> list[Route]:
                 raise NotFound(f"There is no session {session}.", "watchfloor fleet shows the sessions.")
             await parts.hunt.look([session])
         found = [r for r in parts.hunt.reports.values() if session in (None, r.context_id)]
-        return answer(PersistenceView(reports=[PersistenceReport.model_validate(r.as_json()) for r in found]))
+        return answer(view_of(found))
 
     return [Route("/api/persistence", persistence, methods=["GET"])]
+
+
+def view_of(reports: Iterable[Report]) -> PersistenceView:
+    """Every report, newest look first; findings until the bounds are reached, and how many are left out."""
+    views: list[PersistenceReport] = []
+    count, size, left = 0, 0, 0
+    for report in sorted(reports, key=lambda r: r.looked_at, reverse=True):
+        kept = []
+        for finding in report.findings:
+            weight = len(json.dumps([finding.path, finding.excerpt, finding.note, finding.could_write])) + 400
+            if count >= FINDINGS_MAX or size + weight > BYTES_MAX:
+                break
+            kept.append(finding)
+            count, size = count + 1, size + weight
+        missing = len(report.findings) - len(kept)
+        left += missing
+        views.append(_report(report).model_copy(update={"findings": _findings(kept), "left_out": report.left_out + missing}))
+    words = (
+        f"{left:,} findings are left out of this answer: ask for one session, or read persistence.json of its case folder" if left else ""
+    )
+    return PersistenceView(reports=views, left_out=left, words=words)
+
+
+def _findings(kept: list[Finding]) -> list[FindingView]:
+    return [FindingView.model_validate(asdict(finding)) for finding in kept]
+
+
+def _report(report: Report) -> PersistenceReport:
+    """A report without its findings; none of its doubts goes unsaid."""
+    more = len(report.doubts) - DOUBTS_MAX
+    doubts = [shown(doubt, DOUBT_MAX) for doubt in report.doubts[:DOUBTS_MAX]] + ([f"and {more} doubts more"] if more > 0 else [])
+    return PersistenceReport(
+        context_id=report.context_id,
+        looked_at=report.looked_at,
+        baseline_at=report.baseline_at,
+        doubts=doubts,
+        findings=[],
+        left_out=report.left_out,
+        not_looked=list(report.not_looked),
+        quarantine=report.quarantine,
+    )
