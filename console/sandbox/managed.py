@@ -9,7 +9,7 @@ import threading
 
 from console.domain.agent import ControlLevel, SandboxKind
 from console.domain.network import NetworkMode
-from console.sandbox import bubblewrap, launcher, seccomp
+from console.sandbox import bubblewrap, launcher, seccomp, session
 from console.sandbox.following import Followed
 from console.sandbox.interface import Availability, LaunchSpec, Prepared, Ticket
 from console.sandbox.processes import start_ticks
@@ -99,6 +99,8 @@ def _notes(ticket: Ticket, plan: launcher.Plan, has_pids: bool, cut: bool) -> li
         notes.append("It has no PID namespace: it sees every process of its user." + ("" if held else " A stop is best effort."))
     if not (plan.mount_namespace or plan.wrap):
         notes.append("The state directory is not masked.")
+    if plan.wrap and (more := session.unmasked()):
+        notes.append(f"{more} more folders of ssh agents in /tmp are not masked: only {session.AGENTS_MAX} are.")
     if not plan.drop:
         notes.append("It runs under the operator's own uid: what it asks the operator's other programs to start is best effort.")
     if cut and not (plan.net_namespace or plan.wrap):

@@ -11,6 +11,8 @@ import os
 import stat
 from pathlib import Path
 
+AGENTS_MAX = 64
+"""Folders of ssh agents that are masked. Whoever may write to /tmp makes as many as it likes, and bwrap takes 9,000 arguments."""
 _ENGINES = ("/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock", "/run/crio/crio.sock")
 _SHARED = ("/run/dbus", "/run/screen", "/tmp/.X11-unix", "/tmp/.ICE-unix")  # noqa: S108 - where others put their sockets
 
@@ -19,11 +21,24 @@ def folders(root: Path = Path("/")) -> tuple[Path, ...]:
     """Folders of sockets to mask: the session's runtime folder (systemd, D-Bus, Wayland), the system bus, displays, multiplexers."""
     uid = os.geteuid()
     named = os.environ.get("XDG_RUNTIME_DIR", "")
-    own = [root / f"run/user/{uid}", root / f"tmp/tmux-{uid}", *sorted(root.glob("tmp/ssh-*"))]
+    own = [root / f"run/user/{uid}", root / f"tmp/tmux-{uid}", *_ssh_agents(root)[:AGENTS_MAX]]
     if named.startswith("/") and Path(named) != Path("/"):
         own.append(Path(named))
     shared = [root / name.lstrip("/") for name in _SHARED]
     return tuple(dict.fromkeys(folder.resolve() for folder in (*own, *shared) if _is_folder(folder)))
+
+
+def unmasked(root: Path = Path("/")) -> int:
+    """Folders of ssh agents of this uid beyond those that are masked: whoever asks for a sandbox is told."""
+    return max(0, len(_ssh_agents(root)) - AGENTS_MAX)
+
+
+def _ssh_agents(root: Path) -> list[Path]:
+    """Our own folders of ssh agents, the one in use first, then the oldest: decoys are younger than what they hide."""
+    used = Path(os.environ.get("SSH_AUTH_SOCK", "")).parent
+    uid = os.geteuid()
+    found = [folder for folder in root.glob("tmp/ssh-*") if _is_folder(folder) and _owner(folder) == uid]
+    return sorted(found, key=lambda folder: (folder != used, _age(folder), folder.name))
 
 
 def files(root: Path = Path("/")) -> tuple[Path, ...]:
@@ -33,6 +48,22 @@ def files(root: Path = Path("/")) -> tuple[Path, ...]:
     hidden = folders(root)
     found = (place.resolve() for place in places if _is_socket(place))
     return tuple(dict.fromkeys(file for file in found if not any(folder in file.parents for folder in hidden)))
+
+
+def _owner(path: Path) -> int:
+    """uid; -1 when it is gone."""
+    try:
+        return path.lstat().st_uid
+    except OSError:
+        return -1
+
+
+def _age(path: Path) -> int:
+    """When it last changed, nanoseconds since the epoch: the kernel's word (ctime)."""
+    try:
+        return path.lstat().st_ctime_ns
+    except OSError:
+        return 0
 
 
 def _is_folder(path: Path) -> bool:
