@@ -128,6 +128,17 @@ def is_zero(targets: tuple[Target, ...]) -> bool:
     return all(t.outcome is Outcome.PROVEN_ZERO for t in targets if t.outcome is not Outcome.BEST_EFFORT)
 
 
+_FROM_WORST = (Outcome.NOT_PROVEN, Outcome.DYING, Outcome.BEST_EFFORT, Outcome.PROVEN_ZERO)
+
+
+def worst_outcomes(targets: tuple[Target, ...]) -> dict[str, Outcome]:
+    """One outcome for each agent: the worst of all its targets (what came back after the kill is a target of its own)."""
+    found: dict[str, Outcome] = {}
+    for target in targets:
+        found[target.agent_id] = min(found.get(target.agent_id, Outcome.PROVEN_ZERO), target.outcome, key=_FROM_WORST.index)
+    return found
+
+
 def exit_code(receipt: Receipt) -> ExitCode:
     """9 before 7 before 8 before 0 (DESIGN.md, Exit codes)."""
     if not receipt.verified_zero or not is_zero(receipt.targets):

@@ -9,7 +9,7 @@ from typing import Any
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState
-from console.domain.kill import Outcome
+from console.domain.kill import Outcome, worst_outcomes
 from console.domain.network import NetworkMode, higher, stricter_mode
 from console.enforcement import budgets, ladder, launching, permissions, sightings
 from console.enforcement.state import EngineState
@@ -190,6 +190,7 @@ class Engine:
         if event.agent_ids is None:
             state.killed, state.kill_reason = True, event.reason
             state.latched.add(event.kill_id)
+        state.pressed.setdefault(event.kill_id, len(state.pressed) + 1)
         state.killing.update(state.live if event.agent_ids is None else event.agent_ids)
         yield c.Record(
             event.by,
@@ -200,22 +201,27 @@ class Engine:
         )
 
     def _kill_judged(self, event: e.KillJudged) -> Commands:
-        receipt = event.receipt
-        for target in receipt.targets:
-            agent = self.state.agents.get(AgentId(target.agent_id))
-            if agent is None or not agent.state.is_live:
+        receipt, state = event.receipt, self.state
+        place = state.pressed.get(receipt.kill_id, 0)
+        unseen = {t.agent_id for t in receipt.targets if t.control_level == "unknown" and not t.evidence.get("strays")}
+        for target, outcome in worst_outcomes(receipt.targets).items():
+            agent = state.agents.get(AgentId(target))
+            if agent is None or not self._may_judge(agent, outcome, place, was_seen=target not in unseen):
                 continue
-            proven = target.outcome is Outcome.PROVEN_ZERO
-            self.state.killing.discard(agent.agent_id)
-            halted = agent.agent_id in self.state.halting
+            proven = outcome is Outcome.PROVEN_ZERO
+            state.killing.discard(agent.agent_id)
+            if agent.state is AgentState.HALTED:
+                state.halting.add(agent.agent_id)  # it comes back as what it was
             if proven:
+                halted = agent.agent_id in state.halting
                 end = AgentState.HALTED if halted else AgentState.KILLED
-                reason = agent.state_reason if halted else receipt.reason
-                self.state.halting.discard(agent.agent_id)
+                reason = agent.state_reason if halted and agent.state is not AgentState.ALIVE_AFTER_KILL else receipt.reason
+                state.halting.discard(agent.agent_id)
+                state.proven[agent.agent_id] = place
             else:
-                end, reason = AgentState.ALIVE_AFTER_KILL, f"{target.outcome}: not proven dead"
+                end, reason = AgentState.ALIVE_AFTER_KILL, f"{outcome}: not proven dead"
             yield self._show(replace(agent, state=end, state_reason=reason, ended_at=event.at if proven else None, causes=()))
-            yield c.NoteEvent(agent.agent_id, "kill", f"{target.outcome} {receipt.kill_id}")
+            yield c.NoteEvent(agent.agent_id, "kill", f"{outcome} {receipt.kill_id}")
             if proven:
                 yield c.LeaveAgent(agent.agent_id)
         yield c.Record(
@@ -228,6 +234,16 @@ class Engine:
             | ({"seal_sha256": event.seal_sha256} if event.seal_sha256 else {}),
             must=True,
         )
+
+    def _may_judge(self, agent: Agent, outcome: Outcome, place: int, *, was_seen: bool) -> bool:
+        """Whether this outcome says something new. A proof only ends what lives; a doubt also takes "killed" back (promise 1), unless a
+        kill that was pressed later proved it, or the guard had forgotten the agent, proven dead, before this press. One that ended by
+        itself comes back only as something that was seen alive."""
+        if agent.state.is_live:
+            return True
+        if outcome is Outcome.PROVEN_ZERO or not was_seen or place < self.state.proven.get(agent.agent_id, 0):
+            return False
+        return agent.state in (AgentState.KILLED, AgentState.HALTED) or outcome is not Outcome.BEST_EFFORT
 
     def _rearmed(self, event: e.Rearmed) -> Commands:
         state = self.state

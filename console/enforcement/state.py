@@ -40,6 +40,10 @@ class EngineState:
     kill_reason: str = ""
     latched: set[str] = field(default_factory=set)
     """Kills of everything that this engine heard of and no rearm has released."""
+    pressed: dict[str, int] = field(default_factory=dict)
+    """Kills that this engine heard begin, counted from 1: which of two came later. Wall clocks decide nothing."""
+    proven: dict[AgentId, int] = field(default_factory=dict)
+    """The latest kill (as counted in ``pressed``) that proved an agent dead."""
     soft_stop: str = ""
     halting: set[AgentId] = field(default_factory=set)
     """Being halted by a budget; a breach is acted on once."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from console.domain import event as e
 from console.domain.agent import CONTEXT_ID, Agent, AgentId
-from console.domain.errors import ConsoleError
-from console.domain.kill import Outcome
+from console.domain.errors import ConsoleError, NotFound
+from console.domain.kill import Outcome, Receipt, worst_outcomes
 from console.domain.network import NetworkMode, Sensitivity, stricter_mode
 from console.killswitch.durable import Damaged
 from console.killswitch.registry import Registry
@@ -23,11 +24,13 @@ from console.supervisor.core import Core, now
 from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import latched_kills
+from console.supervisor.runner import Runner
 from console.supervisor.stop import StopDesk
 from console.supervisor.tool_offers import sweep_offers
 
 log = logging.getLogger(__name__)
 AGENTS_BACK = 5000
+ASK_AGAIN_S = 1.0
 
 
 class Starting(Protocol):
@@ -43,6 +46,7 @@ class Starting(Protocol):
     doors: AgentDoors
     launcher: Launcher
     stop: StopDesk
+    runner: Runner
 
 
 async def restore(it: Starting) -> None:
@@ -52,9 +56,9 @@ async def restore(it: Starting) -> None:
     killed = bool(status.get("latched"))
     agents = tuple(it.ledger.agents(include_ended=True, limit=AGENTS_BACK))
     alive = {a.agent_id for a in agents if not killed and a.state.is_live and a.process is not None and _reattach(it, a)}
-    proven = {AgentId(t.agent_id) for r in it.stop.receipts() for t in r.targets if t.outcome is Outcome.PROVEN_ZERO}
+    proven = proven_dead(it.stop.receipts())
     why = str(status.get("reason", ""))
-    it.core.post(e.Restored(*now(), agents, frozenset(alive), _contexts(it), killed, why, frozenset(proven), it.ledger.isolated_sessions()))
+    it.core.post(e.Restored(*now(), agents, frozenset(alive), _contexts(it), killed, why, proven, it.ledger.isolated_sessions()))
     it.core.meters.today_usd = it.ledger.spend_today(now()[0]).cost_usd
     for agent_id in alive:
         await _reopen(it, it.core.state.agents[agent_id])
@@ -65,6 +69,16 @@ async def restore(it: Starting) -> None:
     latched = await asyncio.to_thread(latched_kills, it.parts, status)
     for kill_id in unwritten:
         it.stop.finish(kill_id, latched)
+
+
+def proven_dead(receipts: Iterable[Receipt]) -> frozenset[AgentId]:
+    """Whose end the receipts prove: nobody with any target, in any of them, that is not proven (promise 1)."""
+    proven: set[str] = set()
+    doubted: set[str] = set()
+    for receipt in receipts:
+        for agent_id, outcome in worst_outcomes(receipt.targets).items():
+            (proven if outcome is Outcome.PROVEN_ZERO else doubted).add(agent_id)
+    return frozenset(map(AgentId, proven - doubted))
 
 
 def _reattach(it: Starting, agent: Agent) -> bool:
@@ -91,17 +105,35 @@ async def _stop_strangers(it: Starting, alive: set[AgentId]) -> None:
     except (Damaged, OSError) as error:
         it.parts.notice(f"the guard's registry cannot be read: {error}", "red")
         return
-    strangers = []
-    for agent_id in held:
-        if AgentId(agent_id) in alive or agent_id.startswith(f"{CANARY}-"):
-            continue
+    asked = [i for i in held if AgentId(i) not in alive and not i.startswith(f"{CANARY}-")]
+    if silent := await _ask_and_stop(it, asked):
+        it.parts.notice(
+            f"whether {len(silent)} agents nobody follows still run is unknown: the guard does not say; it is asked again", "red"
+        )
+        it.runner.task(_until_answered(it, silent))
+
+
+async def _until_answered(it: Starting, silent: list[str]) -> None:
+    """A guard that is slow at start-up says it later; until then they are neither strangers nor gone."""
+    while silent and not it.core.state.killed:
+        await asyncio.sleep(ASK_AGAIN_S)
+        silent = await _ask_and_stop(it, silent)
+
+
+async def _ask_and_stop(it: Starting, ids: list[str]) -> list[str]:
+    """Stops those that have processes; gives those of whom the guard did not say."""
+    strangers, silent = [], []
+    for agent_id in ids:
         try:
             if int((await asyncio.to_thread(it.parts.guard.call, "procs", agent_id=agent_id)).get("count", 0)):
                 strangers.append(agent_id)
-        except ConsoleError:
+        except NotFound:
             continue
+        except ConsoleError:
+            silent.append(agent_id)
     if strangers and not it.core.state.killed:
         await it.stop.press([AgentId(i) for i in strangers], "nobody follows it after a restart", "supervisor")
+    return silent
 
 
 def _contexts(it: Starting) -> dict[str, tuple[Sensitivity, NetworkMode]]:

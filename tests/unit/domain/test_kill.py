@@ -9,7 +9,19 @@ from dataclasses import replace
 import pytest
 
 from console.domain.errors import ExitCode
-from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target, exit_code, is_zero, receipt_from_json
+from console.domain.kill import (
+    Outcome,
+    Receipt,
+    Step,
+    StepName,
+    StepStatus,
+    Survivor,
+    Target,
+    exit_code,
+    is_zero,
+    receipt_from_json,
+    worst_outcomes,
+)
 
 STEPS = tuple(Step(name, StepStatus.OK, 1.0) for name in StepName)
 
@@ -93,3 +105,11 @@ def test_a_newer_receipt_is_read_and_a_broken_one_refused() -> None:
     for broken in ({}, {**data, "steps": [{"name": "x", "status": "ok", "ms": 1}]}, {**data, "targets": [{}]}):
         with pytest.raises((KeyError, TypeError, ValueError)):
             receipt_from_json(broken)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(Outcome)))
+def test_the_worst_target_of_an_agent_speaks_for_it(order: tuple[Outcome, ...]) -> None:
+    ranked = (Outcome.NOT_PROVEN, Outcome.DYING, Outcome.BEST_EFFORT, Outcome.PROVEN_ZERO)
+    for n in range(1, len(order) + 1):
+        worst = next(o for o in ranked if o in order[:n])
+        assert worst_outcomes(tuple(target(o) for o in order[:n])) == {"a": worst}

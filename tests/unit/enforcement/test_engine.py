@@ -49,6 +49,73 @@ class TestStopMeansStopped:
         judged(book, Outcome.PROVEN_ZERO, "a1")
         assert book.agent("a1").state is AgentState.KILLED
 
+    @pytest.mark.parametrize("outcome", [Outcome.DYING, Outcome.NOT_PROVEN, Outcome.BEST_EFFORT])
+    def test_killed_is_taken_back_when_a_later_look_says_that_it_lives(self, outcome: Outcome) -> None:
+        book = Playbook().run("a1")
+        pressed(book)
+        judged(book, Outcome.PROVEN_ZERO, "a1")
+        judged(book, outcome, "a1")
+        assert (book.agent("a1").state, book.agent("a1").ended_at) == (AgentState.ALIVE_AFTER_KILL, None)
+        assert AgentId("a1") in book.state.live
+        book.none(c.LeaveAgent)
+        judged(book, Outcome.PROVEN_ZERO, "a1")
+        assert book.agent("a1").state is AgentState.KILLED
+        assert book.agent("a1").state_reason == "test"
+
+    @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+    def test_of_two_targets_of_one_agent_the_worse_counts(self, order: tuple[int, int]) -> None:
+        book = Playbook().run("a1")
+        pressed(book)
+        outcomes = (Outcome.PROVEN_ZERO, Outcome.NOT_PROVEN)  # itself, and its container that came back
+        targets = tuple(Target("a1", "contained", outcomes[n], 3.0) for n in order)
+        book >> e.KillJudged(book.at, book.boot, Receipt("k-1", "01234567", "all", "test", "operator:0", book.at, targets=targets))
+        assert book.agent("a1").state is AgentState.ALIVE_AFTER_KILL
+        book.none(c.LeaveAgent)
+
+    def test_a_budget_halt_that_is_taken_back_ends_as_a_halt(self) -> None:
+        book = Playbook().run("a1", limits=Limits(cost_usd=1.0))
+        book.spend("a1", cost_usd=2.0)
+        why = book.agent("a1").state_reason
+        pressed(book, "a1")
+        judged(book, Outcome.PROVEN_ZERO, "a1", scope="a1")
+        assert (book.agent("a1").state, book.agent("a1").state_reason) == (AgentState.HALTED, why)
+        judged(book, Outcome.NOT_PROVEN, "a1", scope="a1")
+        assert book.agent("a1").state is AgentState.ALIVE_AFTER_KILL
+        judged(book, Outcome.PROVEN_ZERO, "a1", scope="a1")
+        assert book.agent("a1").state is AgentState.HALTED
+        assert "not proven" not in book.agent("a1").state_reason
+
+    def test_a_late_word_on_an_older_kill_does_not_undo_a_newer_proof(self) -> None:
+        book = Playbook().run("a1")
+        pressed(book)
+        judged(book, Outcome.NOT_PROVEN, "a1")
+        book >> e.KillStarted(book.at, book.boot, "k-2", None, "again", "operator:0")
+        second = Receipt(
+            "k-2", "01234567", "all", "again", "operator:0", book.at, targets=(Target("a1", "managed", Outcome.PROVEN_ZERO, 1.0),)
+        )
+        book >> e.KillJudged(book.at, book.boot, second)
+        judged(book, Outcome.NOT_PROVEN, "a1")  # the first one's final receipt comes last
+        assert book.agent("a1").state is AgentState.KILLED
+
+    @pytest.mark.parametrize(("evidence", "state"), [({}, AgentState.KILLED), ({"strays": ["pid 7"]}, AgentState.ALIVE_AFTER_KILL)])
+    def test_a_press_on_one_whom_the_guard_has_forgotten_says_nothing_of_it(self, evidence: dict[str, Any], state: AgentState) -> None:
+        book = Playbook().run("a1")
+        pressed(book, "a1")
+        judged(book, Outcome.PROVEN_ZERO, "a1", scope="a1")
+        book >> e.KillStarted(book.at, book.boot, "k-2", (AgentId("a1"),), "again", "operator:0")
+        blank = Target("a1", "unknown", Outcome.NOT_PROVEN, 1.0, {"writes": {}, **evidence})
+        book >> e.KillJudged(book.at, book.boot, Receipt("k-2", "01234567", "a1", "again", "operator:0", book.at, targets=(blank,)))
+        assert book.agent("a1").state is state
+
+    def test_one_that_ended_by_itself_comes_back_only_when_it_was_seen_alive(self) -> None:
+        book = Playbook().run("a1")
+        book >> e.AgentExited(book.at, book.boot, AgentId("a1"), 0)
+        pressed(book)
+        judged(book, Outcome.BEST_EFFORT, "a1")
+        assert book.agent("a1").state is AgentState.ENDED
+        judged(book, Outcome.NOT_PROVEN, "a1")
+        assert book.agent("a1").state is AgentState.ALIVE_AFTER_KILL
+
     def test_the_exit_seen_during_a_kill_is_not_taken_for_the_proof(self) -> None:
         book = Playbook().run("a1")
         pressed(book, "a1")
