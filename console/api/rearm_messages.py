@@ -126,3 +126,5 @@ class RearmView(_View):
     blockers: list[str] = []
     """What must be done first; with any of them a rearm is refused."""
     was_running: list[AgainView] = []
+    was_running_left_out: int = 0
+    """Agents beyond those listed: watchfloor fleet has them."""

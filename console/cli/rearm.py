@@ -61,12 +61,15 @@ def rearm(
         after = client.rearm_view()
     if as_json:
         again = [a.model_dump() for a in after.was_running]
-        out.emit(seen.model_dump(exclude={"schema_version", "receipts"}) | {"was_running": again})
+        out.emit(
+            seen.model_dump(exclude={"schema_version", "receipts"})
+            | {"was_running": again, "was_running_left_out": after.was_running_left_out}
+        )
     else:
         out.say("Rearmed. Agents may be started again; nothing was restored.")
         if seen.rearm_note:
             out.show(out.words(f"note: {seen.rearm_note}", "yellow"))
-        _show_again(after.was_running)
+        _show_again(after.was_running, after.was_running_left_out)
     return int(ExitCode.FAILURE if seen.killed else ExitCode.DONE)
 
 
@@ -133,7 +136,7 @@ def _show_kill(kill: KilledView) -> None:
             out.say(f"    {label}: {plain(thing, 300)}")
 
 
-def _show_again(agents: list[AgainView]) -> None:
+def _show_again(agents: list[AgainView], left_out: int) -> None:
     ready = [a for a in agents if not a.why_not]
     if ready:
         out.say("Running before the kill; each comes back only when you start it:")
@@ -142,6 +145,8 @@ def _show_again(agents: list[AgainView]) -> None:
         out.say(f"    watchfloor run --again {agent.id}    {name}")
     if len(ready) > SHOWN:
         out.say(f"    and {len(ready) - SHOWN} more: watchfloor rearm --json lists them all")
+    if left_out:
+        out.say(f"    and {left_out} more that are not listed: watchfloor fleet")
 
 
 def hint(client: ApiClient) -> None:

@@ -17,30 +17,44 @@ from console.supervisor.stop import StopDesk
 AGAIN_KEY = "rearm.again"
 """Where the ledger keeps which agent was started again as which."""
 MOST_KEPT = 1000
+MOST_SHOWN = 1000
+WORDS_SHOWN = 50
+WORD_SHOWN = 200
+"""Agents of one answer, words of one command line, characters of one word: all three are an agent's to choose."""
 _BACK = (AgentState.KILLED, AgentState.LOST, AgentState.HALTED)
 
 
-async def was_running(parts: Parts, stop: StopDesk, kills: list[str]) -> list[rm.AgainView]:
-    """Agents that these kills struck; without kills: those of the last rearm."""
+async def was_running(parts: Parts, stop: StopDesk, kills: list[str]) -> tuple[list[rm.AgainView], int]:
+    """(agents that these kills struck, how many more there are); without kills: those of the last rearm."""
     state, again = parts.core.state, await asyncio.to_thread(_map, parts, AGAIN_KEY)
     if not kills:
         kept = await asyncio.to_thread(parts.scribe.ledger.kv_get, LAST_KEY)
         kills = [str(k) for k in json.loads(kept or "[]")]
     ids = dict.fromkeys(AgentId(t.agent_id) for k in kills if (receipt := stop.receipt(k)) is not None for t in receipt.targets)
-    return [_view(state.agents[i], again.get(i, ""), parts) for i in ids if i in state.agents]
+    known = [i for i in ids if i in state.agents]
+    return [_view(state.agents[i], again.get(i, ""), parts) for i in known[:MOST_SHOWN]], max(0, len(known) - MOST_SHOWN)
 
 
 def _view(agent: Agent, again_as: str, parts: Parts) -> rm.AgainView:
     return rm.AgainView(
         id=agent.agent_id,
-        name=agent.name,
-        argv=list(agent.argv)[:50],
+        name=_bounded(agent.name),
+        argv=_words(agent.argv),
         session=agent.context_id,
         parent_id=agent.parent_id,
         state=agent.state.value,
         again_as=again_as,
         why_not=_why_not(agent, again_as, parts),
     )
+
+
+def _words(argv: tuple[str, ...]) -> list[str]:
+    more = len(argv) - WORDS_SHOWN
+    return [_bounded(word) for word in argv[:WORDS_SHOWN]] + ([f"… and {more} more"] if more > 0 else [])
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= WORD_SHOWN else f"{text[:WORD_SHOWN]}…"
 
 
 def _why_not(agent: Agent, again_as: str, parts: Parts) -> str:

@@ -237,17 +237,17 @@ def killed_view(kill_id: str, receipt: Receipt | None) -> rm.KilledView:
     bad = [s for s in receipt.steps if s.status is not StepStatus.OK]
     return rm.KilledView(
         kill_id=kill_id,
-        reason=receipt.reason,
-        by=receipt.by,
-        order=receipt.order,
+        reason=receipt.reason[:1000],
+        by=receipt.by[:200],
+        order=receipt.order[:200],
         pressed_at=receipt.pressed_at,
         complete=receipt.complete,
         verified_zero=receipt.verified_zero,
         targets=len(receipt.targets),
         proven=sum(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets),
         best_effort=[t.agent_id for t in receipt.targets if t.outcome is Outcome.BEST_EFFORT][:MOST_SHOWN],
-        survivors=[f"{s.agent_id} pid {s.pid} {s.state} {s.wchan}".strip() for s in receipt.survivors[:MOST_SHOWN]],
-        bad_steps=[f"{s.name}: {s.status}, {s.detail}"[:300] for s in bad],
+        survivors=[f"{s.agent_id} pid {s.pid} {s.state} {s.wchan}".strip()[:300] for s in receipt.survivors[:MOST_SHOWN]],
+        bad_steps=[f"{s.name}: {s.status}, {s.detail}"[:300] for s in bad[:MOST_SHOWN]],
     )
 
 

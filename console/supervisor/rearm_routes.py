@@ -22,7 +22,7 @@ def rearm_routes(desk: Desk) -> list[Route]:
 
     async def looked_at(_request: Request) -> Response:
         view = await review(parts, desk.stop)
-        view.was_running = await was_running(parts, desk.stop, view.kill_ids)
+        view.was_running, view.was_running_left_out = await was_running(parts, desk.stop, view.kill_ids)
         return answer(view)
 
     async def shown(_request: Request) -> Response:
