@@ -63,6 +63,10 @@ class Marker:
     """SHA-256 of the key set's text before; empty when the key set is no part of this."""
     canaries: dict[str, str] = field(default_factory=dict)
     """audience -> a token from before: it is about to die, and dies within the hour."""
+    doubts: dict[str, str] = field(default_factory=dict)
+    """name -> why its old value's refusal will prove nothing; empty when the value was accepted before the change."""
+    let_go: dict[str, str] = field(default_factory=dict)
+    """name -> why nothing can be proven of it any more. Whatever else is proven: this kill's rotation is not."""
 
 
 @dataclass(slots=True)
@@ -79,6 +83,10 @@ class Last:
     """The process that rotated: a second presentation by the same one proves nothing about a restart."""
     again: dict[str, Again] = field(default_factory=dict)
     again_at: float | None = None
+    keys_after: str = ""
+    """SHA-256 of the key set's text that was rotated to; empty: not on record."""
+    let_go: dict[str, str] = field(default_factory=dict)
+    """As in the marker."""
 
 
 def load_marker(folder: Path) -> Marker | None:
@@ -87,7 +95,8 @@ def load_marker(folder: Path) -> Marker | None:
         data = _read(folder / MARKER)
         phases = {str(name): Phase(phase) for name, phase in data["phases"].items()}
         canaries = {str(name): str(token) for name, token in data["canaries"].items()}
-        return Marker(str(data["kill_id"]), phases, str(data["keys_before"]), canaries)
+        doubts, let_go = _words(data.get("doubts", {})), _words(data.get("let_go", {}))
+        return Marker(str(data["kill_id"]), phases, str(data["keys_before"]), canaries, doubts, let_go)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -105,7 +114,9 @@ def load_last(folder: Path) -> Last | None:
         items = [RotationItem(str(i["name"]), bool(i["ok"]), float(i["ms"]), str(i["detail"])) for i in data["items"]]
         again = {str(name): Again(state) for name, state in data["again"].items()}
         words = (str(data["kill_id"]), bool(data["ok"]), str(data["detail"]), items, str(data["process"]))
-        return Last(float(data["at"]), *words, again, data["again_at"])
+        again_at = data["again_at"]
+        later = (None if again_at is None else float(again_at), str(data.get("keys_after", "")), _words(data.get("let_go", {})))
+        return Last(float(data["at"]), *words, again, *later)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -113,6 +124,10 @@ def load_last(folder: Path) -> Last | None:
 def save_last(folder: Path, last: Last) -> None:
     """Durable when it returns. Raises OSError."""
     replace_file(folder / LAST, json.dumps(asdict(last)).encode())
+
+
+def _words(data: Any) -> dict[str, str]:
+    return {str(name): str(words) for name, words in data.items()}
 
 
 def _read(path: Path) -> Any:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from console.credentials.marker import RotationItem
 from console.domain.command import Record
 from console.domain.errors import ConsoleError
-from console.domain.kill import Step, StepName, StepStatus
+from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.supervisor.parts import Parts
 from console.supervisor.rotate import step_of, verdict_of
 from console.supervisor.rotator import came_back, in_words
@@ -34,11 +34,33 @@ async def finish_rotations(parts: Parts, stop: StopDesk) -> None:
         await stop.correct(result.kill_id, step_of(parts, result, None))
     for wait_s in AGAIN_S:
         await asyncio.sleep(wait_s)
-        shown = await asyncio.to_thread(parts.rotator.again)
+        rotated, before = _rotated(stop), await asyncio.to_thread(parts.rotator.last)
+        try:
+            shown = await asyncio.to_thread(parts.rotator.again, is_expected=rotated is not None)
+        except (ConsoleError, OSError) as error:
+            parts.notice(f"old secrets cannot be presented a second time: {error}")
+            continue
+        last = parts.rotator.last()
+        if before is None and last is not None and rotated is not None:
+            await _lost(parts, stop, rotated, last.detail, shown)
         if shown:
             await _shown_again(parts, stop, shown)
         if all(item.ok for item in shown) or came_back(shown):
             return
+
+
+def _rotated(stop: StopDesk) -> Receipt | None:
+    """The newest kill whose receipt says that everything was rotated."""
+    proven = (r for r in stop.receipts() if r.complete and any(s.name is StepName.ROTATE and s.status is StepStatus.OK for s in r.steps))
+    return next(proven, None)
+
+
+async def _lost(parts: Parts, stop: StopDesk, receipt: Receipt, why: str, shown: list[RotationItem]) -> None:
+    """The record is gone: the receipt that relies on it is not green any more."""
+    words = "; ".join([f"{s.detail}; {why}" for s in receipt.steps if s.name is StepName.ROTATE] + ([in_words(shown)] if shown else []))
+    parts.notice(f"{why} (rotation-last.json): watchfloor rotation run")
+    parts.scribe.record(Record("supervisor", "secrets.record_lost", words, verdict=StepStatus.UNKNOWN, must=True))
+    await stop.correct(receipt.kill_id, Step(StepName.ROTATE, StepStatus.UNKNOWN, None, words))
 
 
 async def _shown_again(parts: Parts, stop: StopDesk, shown: list[RotationItem]) -> None:
@@ -48,7 +70,9 @@ async def _shown_again(parts: Parts, stop: StopDesk, shown: list[RotationItem]) 
     verdict = StepStatus.OK if ok else StepStatus.FAILED if back else StepStatus.UNKNOWN
     parts.scribe.record(Record("supervisor", "secrets.presented_again", words, verdict=verdict, must=True))
     if back:
-        parts.notice(f"old secrets came back to life and are rotated anew: {', '.join(sorted(back))}", "red")
+        parts.notice(
+            f"old secrets, or others than were rotated to, came back to life and are rotated anew: {', '.join(sorted(back))}", "red"
+        )
         result = await parts.rotator.take_turn(back)
         assert result is not None
         words += f"; rotated anew: {in_words(list(result.items))}"

@@ -15,9 +15,11 @@ from console.supervisor.rotator import in_words, still_due
 
 
 def verdict_of(result: RotationResult) -> StepStatus:
-    """``unknown`` only when nothing of it failed for certain."""
+    """``unknown`` only when nothing of it failed for certain; so is what had to be let go unproven."""
     if result.ok:
         return StepStatus.OK
+    if result.let_go and all(item.ok for item in result.items):
+        return StepStatus.UNKNOWN
     bad = [item.detail for item in result.items if not item.ok]
     return StepStatus.UNKNOWN if bad and all(words.startswith("unknown") for words in bad) else StepStatus.FAILED
 
@@ -27,6 +29,7 @@ def step_of(parts: Parts, result: RotationResult, ms: float | None) -> Step:
     words = in_words(list(result.items)) or "nothing was rotated"
     if result.resumed:
         words = f"took up an unfinished rotation; {words}"
+    words = "; ".join([words, *(f"{name} is not proven and never will be: {why}" for name, why in result.let_go.items())])
     if left := still_due(parts.rotator.last()):
         words += f"; to be presented again at the supervisor's next start: {', '.join(left)}"
     return Step(StepName.ROTATE, verdict_of(result), ms, words)

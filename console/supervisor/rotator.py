@@ -12,12 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from console.api.rotation_messages import RotationItemView, RotationView
-from console.credentials.again import due, keep_result, present_again
+from console.credentials.again import LOST, due, keep_result, present_again, stand_in
 from console.credentials.marker import Again, Last, RotationItem, load_last, olds
 from console.credentials.plan import OWN_ITEMS, CommandItem, CommandVerifier, FileItem, HttpItem, Item, KeyringItem, Plan, load_plan
 from console.credentials.plugs.interface import Plug
 from console.credentials.plugs.made import kept_name, plugs_of
-from console.credentials.rotation import RotationResult, Verifier, rotate, unfinished
+from console.credentials.proof import Verifier
+from console.credentials.rotation import RotationResult, rotate, unfinished
 from console.credentials.tokens import Tokens
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 
@@ -28,7 +29,7 @@ PLAN_ITEM = "plan"
 def served(operator_sock: Path, token: str) -> bool:
     """Presents a token or key to the running server over its own socket: True when it was accepted. OSError when nothing answered."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.settimeout(1.5)
+        sock.settimeout(4.0)
         sock.connect(str(operator_sock))
         connection = http.client.HTTPConnection("watchfloor")
         connection.sock = sock
@@ -51,6 +52,10 @@ class Rotator:
         self._lock = threading.Lock()
         self._turn = asyncio.Lock()
         self._process = secrets.token_hex(8)
+        self._has_kept = False
+        """Whether this process has written down what a rotation came to; without that record later, it is lost."""
+        self._trouble = ""
+        """Why the last one could not be written down."""
 
     async def take_turn(self, only: frozenset[str] = frozenset(), kill_id: str = "", *, left_only: bool = False) -> RotationResult | None:
         """``run`` from the loop. Those who wait for their turn hold no thread: the rotation's verifier needs one to be answered."""
@@ -76,25 +81,35 @@ class Rotator:
                 words = f" ({trouble})" if trouble else ""
                 raise NotFound(f"There is no item {min(only - known)[:40]!r} in the rotation plan{words}.", "watchfloor rotation show")
             # A mere resumption adds nothing to what was begun.
-            result = rotate(self.tokens, self.verifiers, plugs, only=only, kill_id=kill_id)
-            if trouble:
-                item = RotationItem(PLAN_ITEM, False, 0.0, self.tokens.store.redact(f"failed: {trouble}"))
-                result = replace(result, items=(*result.items, item), ok=False, detail=f"{result.detail}; the plan is broken")
-            self._keep(result)
-            return result
+            result = rotate(
+                self.tokens,
+                self.verifiers,
+                plugs,
+                only=only,
+                kill_id=kill_id,
+                is_plan_known=not trouble,
+                keep=lambda found: self._keep(self._with_trouble(found, trouble)),
+            )
+            return self._with_trouble(result, trouble)
 
-    def again(self) -> list[RotationItem]:
-        """The second presentation of what an earlier process rotated; nothing when none is due."""
+    def again(self, *, is_expected: bool = False) -> list[RotationItem]:
+        """The second presentation of what an earlier process rotated; nothing when none is due. Raises ConsoleError or OSError.
+
+        ``is_expected``: a receipt tells of a rotation; when there is no record of one, it is lost.
+        """
         with self._lock:
-            last = load_last(self.tokens.store.folder)
-            if last is None or last.process == self._process or not due(self.tokens):
-                return []
             plan, _ = self._plan()
-            return present_again(self.tokens, self.verifiers, plugs_of(plan, self.tokens.store))
+            names = [*OWN_ITEMS, *(item.name for item in plan.items)]
+            lost = stand_in(self.tokens, names, time.time(), is_expected=is_expected)
+            last = lost or load_last(self.tokens.store.folder)
+            if last is None or last.process == self._process or not (lost or due(self.tokens)):
+                return []
+            return present_again(self.tokens, self.verifiers, plugs_of(plan, self.tokens.store), last=last)
 
     def last(self) -> Last | None:
         """What the last rotation came to."""
-        return load_last(self.tokens.store.folder)
+        last = load_last(self.tokens.store.folder)
+        return Last(time.time(), "", False, f"{LOST} since", [], self._process) if last is None and self._has_kept else last
 
     def learn(self) -> None:
         """Whatever the plan and the store hold of its values is hidden from now on. Raises ConsoleError when the store cannot be read."""
@@ -124,6 +139,10 @@ class Rotator:
         again = last.again if last else {}
         rows = [(name, "own", "made anew, kept by Watchfloor", "operator.sock") for name in OWN_ITEMS]
         rows += [(item.name, item.kind, _how(item), _who(item)) for item in plan.items]
+        here = {PLAN_ITEM, *(name for name, *_ in rows)}
+        rows += [
+            (name, "gone", "no longer in the plan", "nobody") for name in again if name not in here and again[name] is not Again.REFUSED
+        ]
         items = []
         for name, kind, how, who in rows:
             done = came.get(name)
@@ -139,8 +158,8 @@ class Rotator:
             items=items,
             unfinished=self.unfinished(),
             last_at=last.at if last else None,
-            last_ok=last.ok if last else None,
-            last_detail=last.detail if last else "",
+            last_ok=False if self._trouble else last.ok if last else None,
+            last_detail=self._trouble or (_in_whole(last) if last else ""),
             last_kill_id=last.kill_id if last else "",
             again_at=last.again_at if last else None,
         )
@@ -155,11 +174,24 @@ class Rotator:
         except ConsoleError as error:
             return Plan(schema_version=1), str(error)
 
+    def _with_trouble(self, result: RotationResult, trouble: str) -> RotationResult:
+        if not trouble:
+            return result
+        item = RotationItem(PLAN_ITEM, False, 0.0, self.tokens.store.redact(f"failed: {trouble}"))
+        return replace(result, items=(*result.items, item), ok=False, detail=f"{result.detail}; the plan is broken")
+
     def _keep(self, result: RotationResult) -> None:
+        """Before the marker goes. What cannot be kept is said, and the marker stays: it is all proven again."""
         try:
             keep_result(self.tokens, result, time.time(), self._process)
-        except (ConsoleError, OSError):
-            pass  # a full disk: the marker stays, so the whole of it is done and proven again
+        except (ConsoleError, OSError) as error:
+            self._trouble = self.tokens.store.redact(f"what the last rotation came to cannot be kept: {error}")[:400]
+            raise
+        self._has_kept, self._trouble = True, ""
+
+
+def _in_whole(last: Last) -> str:
+    return "; ".join([last.detail, *(f"{name}: {why}" for name, why in last.let_go.items())])
 
 
 def in_words(items: list[RotationItem]) -> str:

@@ -26,6 +26,8 @@ def secrets_path(parts: Parts) -> PathView:
         doubts.append(str(error))
     if view.unfinished:
         doubts.append(f"a rotation is not proven ({view.last_detail or 'it was broken off'}): watchfloor rotation run")
+    elif view.last_ok is False:
+        doubts.append(f"the last rotation is not proven ({view.last_detail}): watchfloor rotation run")
     if back := [item.name for item in view.items if item.again in ("accepted", "unknown")]:
         doubts.append(f"not proven refused after a restart: {', '.join(back)}")
     return PathView(

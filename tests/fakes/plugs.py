@@ -45,6 +45,8 @@ class FolderPlug:
     def present(self, value: str) -> bool | None:
         if self.fault == "silent":
             return None
+        if self.fault == "down":
+            raise ConsoleError("The service is down.", "Start it.")
         if self.fault == "refuses_all":
             return False
         return value == self.old() or (self.fault == "keeps_old" and value in self._before)

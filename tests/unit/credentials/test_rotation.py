@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from console.credentials import rotation
+from console.credentials import proof, rotation
+from console.credentials.again import keep_result
 from console.credentials.api_key import ApiKey
 from console.credentials.keyring_store import Store
 from console.credentials.marker import RotationItem, load_marker, olds
 from console.credentials.plan import OWN_ITEMS
 from console.credentials.rotation import RotationResult, rotate, unfinished
 from console.credentials.tokens import KEYS_NAME, Tokens
-from console.domain.errors import Unreachable
+from console.domain.errors import ConsoleError, Unreachable
 from tests.fakes.plugs import FolderPlug
 
 NAMES = ["webhook", "session", "export", "peer", "deploy"]
@@ -92,7 +93,7 @@ def test_unknown_is_not_proof(tokens: Tokens, verifier: Any, words: str) -> None
 
 
 def test_a_hanging_verifier_is_unknown_in_bounded_time(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rotation, "VERIFIER_S", 0.05)
+    monkeypatch.setattr(proof, "VERIFIER_S", 0.05)
     gate = threading.Event()
     try:
         done = rotate(tokens, {"door": lambda t: gate.wait(20)})
@@ -107,16 +108,16 @@ def test_no_verifier_at_all_proves_nothing(tokens: Tokens) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"),
+    ("fault", "words", "is_seen_good"),
     [
-        ("keeps_old", "failed: the old value is still accepted"),
-        ("refuses_all", "unknown: the new value is not accepted either"),
-        ("silent", "unknown: no clear answer"),
-        ("breaks", "failed: The service is down."),
-        ("same", "failed: the old value is still accepted"),
+        ("keeps_old", "failed: the old value is still accepted", True),
+        ("refuses_all", "unknown: the new value is not accepted either", False),
+        ("silent", "unknown: no clear answer", False),
+        ("breaks", "failed: The service is down.", True),
+        ("same", "failed: the old value is still accepted", True),
     ],
 )
-def test_a_secret_of_the_plan_needs_both_answers(tokens: Tokens, plug: FolderPlug, fault: str, words: str) -> None:
+def test_a_secret_of_the_plan_needs_both_answers(tokens: Tokens, plug: FolderPlug, fault: str, words: str, is_seen_good: bool) -> None:
     plug.fault = fault
     done = rotate(tokens, honest(tokens), [plug])
     item = by_name(done)["webhook"]
@@ -124,7 +125,72 @@ def test_a_secret_of_the_plan_needs_both_answers(tokens: Tokens, plug: FolderPlu
     assert all(by_name(done)[name].ok for name in OWN), "one that fails holds up no other"
     plug.fault = ""
     again = rotate(tokens, honest(tokens), [plug])
-    assert again.ok and again.resumed and plug.old() != "old-value-1", again
+    assert again.ok is is_seen_good and again.resumed and plug.old() != "old-value-1", again
+    if not is_seen_good:
+        assert by_name(again)["webhook"].detail.startswith("unknown: ") and "before the change" in by_name(again)["webhook"].detail
+
+
+class Mistaken(FolderPlug):
+    """What it takes for the value in force is none: refused before the change, and after it."""
+
+    def old(self) -> str | None:
+        return "a-value-of-last-year"
+
+    def present(self, value: str) -> bool | None:
+        return value == super().old()
+
+
+def test_an_old_value_that_was_never_good_proves_nothing(tokens: Tokens, tmp_path: Path) -> None:
+    """The positive control: green would say that a value is dead which nobody has presented."""
+    plug = Mistaken(tmp_path, "webhook", "the-value-in-force")
+    for resumed in (False, True):
+        done = rotate(tokens, honest(tokens), [plug], kill_id="k")
+        detail = by_name(done)["webhook"].detail
+        assert not done.ok and done.resumed is resumed and unfinished(tokens)
+        assert detail.startswith("unknown: its verifier refused the old value before the change too"), detail
+    assert FolderPlug(tmp_path, "webhook", None).old() != "the-value-in-force", "it was changed all the same"
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"), [("silent", "no clear answer before the change"), ("down", "could not be asked before the change: The service")]
+)
+def test_nor_does_one_whose_verifier_was_silent_before_the_change(tokens: Tokens, plug: FolderPlug, fault: str, words: str) -> None:
+    def mends_itself(step: str) -> None:
+        if step == "prepared webhook":
+            plug.fault = ""
+
+    plug.fault = fault
+    done = rotate(tokens, honest(tokens), [plug], on_step=mends_itself)
+    item = by_name(done)["webhook"]
+    assert not item.ok and item.detail.startswith("unknown: ") and words in item.detail, item
+    marker = load_marker(tokens.store.folder)
+    assert marker is not None and marker.phases["webhook"] == "changed" and plug.old() != "old-value-1"
+
+
+def test_what_was_never_seen_good_is_rotated_once_more_by_name_and_the_kill_stays_unproven(tokens: Tokens, plug: FolderPlug) -> None:
+    plug.fault = "silent"
+    rotate(tokens, honest(tokens), [plug], kill_id="k")
+    plug.fault, second = "", plug.old()
+    done = rotate(tokens, honest(tokens), [plug], only=frozenset({"webhook"}))
+    assert all(i.ok for i in done.items) and plug.old() not in ("old-value-1", second) and done.kill_id == "k"
+    assert not done.ok and "never seen to be good" in done.let_go["webhook"] and "let go unproven: webhook" in done.detail
+    assert not unfinished(tokens), "nothing is left to be done"
+    assert olds(tokens.store, "webhook") == ["old-value-1", second], "the first one is presented all the same"
+    after = rotate(tokens, honest(tokens), [plug])
+    assert after.ok and after.kill_id == "", "the next one, which is no part of that kill, is clean"
+
+
+def test_the_doubt_outlives_a_crash_before_the_change(tokens: Tokens, plug: FolderPlug) -> None:
+    def crash(step: str) -> None:
+        if step == "prepared webhook":
+            raise Crash
+
+    plug.fault = "silent"
+    with pytest.raises(Crash):
+        rotate(tokens, honest(tokens), [plug], on_step=crash)
+    plug.fault = ""
+    done = rotate(tokens, honest(tokens), [plug])
+    assert not done.ok and "no clear answer before the change" in by_name(done)["webhook"].detail
 
 
 def test_without_an_old_value_nothing_is_proven_but_the_next_time_it_is(tokens: Tokens, tmp_path: Path) -> None:
@@ -323,12 +389,76 @@ def test_a_damaged_marker_rotates_everything_again(tokens: Tokens, plug: FolderP
     assert done.ok and done.resumed and not tokens.accepts(token, "operator") and plug.old() != "old-value-1"
 
 
-def test_an_item_taken_out_of_the_plan_in_the_middle_is_not_forgotten_silently(tokens: Tokens, plug: FolderPlug) -> None:
+def keeping(tokens: Tokens) -> Any:
+    return lambda result: keep_result(tokens, result, 1.0, "p")
+
+
+@pytest.mark.parametrize("where", ["marked", "written webhook", "changed webhook", "asked signing-key"])
+def test_an_item_taken_out_of_the_plan_before_it_was_proven_keeps_the_kill_unproven(tokens: Tokens, plug: FolderPlug, where: str) -> None:
+    def crash(step: str) -> None:
+        if step == where:
+            raise Crash
+
+    with pytest.raises(Crash):
+        rotate(tokens, honest(tokens), [plug], kill_id="k", on_step=crash)
+    done = rotate(tokens, honest(tokens), [], kill_id="k", keep=keeping(tokens))
+    assert not done.ok and "its old value may still be good" in done.let_go["webhook"] and all(i.ok for i in done.items)
+    assert not unfinished(tokens), "a rearm does not wait for it for ever"
+    for kill_id in ("k", "k", "k2", "k3"):
+        done = rotate(tokens, honest(tokens), [], kill_id=kill_id, keep=keeping(tokens))
+        assert not done.ok and "webhook" in done.let_go, "no later rotation of a kill turns green over it"
+    back = rotate(tokens, honest(tokens), [plug], kill_id="k4", keep=keeping(tokens))
+    assert back.ok and back.let_go == {}, "put back into the plan and proven for another kill"
+
+
+def test_a_rotation_by_a_person_does_not_carry_what_a_kill_let_go(tokens: Tokens, plug: FolderPlug) -> None:
     plug.fault = "keeps_old"
-    rotate(tokens, honest(tokens), [plug])
-    done = rotate(tokens, honest(tokens), [])
-    assert not done.ok and "taken out of the plan" in by_name(done)["webhook"].detail and unfinished(tokens)
-    assert rotate(tokens, honest(tokens), []).ok and not unfinished(tokens), "said once; then the way back is free"
+    rotate(tokens, honest(tokens), [plug], kill_id="k", keep=keeping(tokens))
+    assert not rotate(tokens, honest(tokens), [], keep=keeping(tokens)).ok, "it belongs to the kill that it took up"
+    done = rotate(tokens, honest(tokens), [], keep=keeping(tokens))
+    assert done.ok and done.kill_id == "" and done.let_go == {}
+
+
+def test_an_item_that_was_proven_may_go(tokens: Tokens, plug: FolderPlug, tmp_path: Path) -> None:
+    bad = FolderPlug(tmp_path / "services", "deploy", "old-value-2")
+    bad.fault = "breaks"
+    rotate(tokens, honest(tokens), [plug, bad], kill_id="k")
+    bad.fault = ""
+    assert rotate(tokens, honest(tokens), [bad], kill_id="k").ok
+
+
+def test_a_plan_that_cannot_be_read_lets_nothing_go(tokens: Tokens, plug: FolderPlug) -> None:
+    plug.fault = "keeps_old"
+    rotate(tokens, honest(tokens), [plug], kill_id="k")
+    done = rotate(tokens, honest(tokens), [], kill_id="k", is_plan_known=False)
+    assert not done.ok and "the plan cannot be read" in by_name(done)["webhook"].detail and unfinished(tokens) and not done.let_go
+    plug.fault = ""
+    assert rotate(tokens, honest(tokens), [plug], kill_id="k").ok
+
+
+def test_what_it_came_to_is_kept_before_the_marker_goes(tokens: Tokens) -> None:
+    seen: list[bool] = []
+    done = rotate(tokens, honest(tokens), keep=lambda result: seen.append(unfinished(tokens) and result.ok))
+    assert done.ok and seen == [True] and not unfinished(tokens)
+
+
+@pytest.mark.parametrize("problem", [OSError(28, "No space left on device"), ConsoleError("The keyring is locked.")])
+def test_what_cannot_be_kept_is_said_and_stays_unfinished(tokens: Tokens, problem: Exception) -> None:
+    def full(result: RotationResult) -> None:
+        raise problem
+
+    done = rotate(tokens, honest(tokens), keep=full)
+    assert not done.ok and done.items[-1].name == "record" and "cannot be kept" in done.items[-1].detail and unfinished(tokens)
+    assert rotate(tokens, honest(tokens), keep=lambda result: None).ok and not unfinished(tokens)
+
+
+def test_an_old_key_set_that_is_not_kept_is_not_refused(tokens: Tokens) -> None:
+    def lose(step: str) -> None:
+        if step == "changed signing-key":
+            tokens.store.delete("olds.signing-key")
+
+    done = rotate(tokens, honest(tokens), on_step=lose)
+    assert not done.ok and "the old key is not kept" in by_name(done)["signing-key"].detail
 
 
 def test_the_marker_is_0600_and_holds_no_value(tokens: Tokens, plug: FolderPlug) -> None:
