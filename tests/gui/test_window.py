@@ -10,6 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
+from console.api.rearm_messages import KilledView, RearmView
 from console.gui import app as console_app
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.kill_switch.passphrase import PassphraseDialog
@@ -334,6 +335,26 @@ def test_with_a_passphrase_set_the_dialog_takes_it_unseen_and_offers_each_agent_
     assert [entry[:2] for entry in house.supervisor.log if entry[0] == "again"] == [("again", first)]
     again.accept()
     assert "correct horse" not in str(window.notices)
+
+
+def test_each_kill_has_a_paragraph_newest_first_and_hostile_words_are_seen(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house()
+    window = open_window("fleet")
+    house.on_loop(house.guard.press_now)
+    qtbot.waitUntil(lambda: window.switch.receipt is not None and window.switch.receipt.complete, timeout=10_000)
+    window.do("receipt.rearm")
+    asked = dialog(window, RearmDialog, qtbot)
+    assert isinstance(asked, RearmDialog)
+    qtbot.waitUntil(lambda: "zero proven" in asked.killed.text(), timeout=5000)
+    kills = [KilledView(kill_id=f"k{n}", by="ann", reason=f"kill {n} \u202e\n<b>x</b>", pressed_at=n * 86400.0) for n in range(6)]
+    asked._looked(RearmView(killed=True, generation=1, kill_ids=[f"k{n}" for n in range(9)], kills=kills, passphrase="not_set"))
+    said = [asked.killed.text(), *(text.text() for text in asked.earlier)]
+    assert [words.partition("“")[2][:6] for words in said] == ["kill 5", "kill 4", "kill 3", "kill 2", ""] and said[
+        -1
+    ] == "and 5 earlier kills"
+    assert all("\\u202e\\x0a<b>x</b>" in words for words in said[:-1])
+    qtbot.waitUntil(lambda: [t.y() for t in (asked.killed, *asked.earlier)] == sorted({t.y() for t in (asked.killed, *asked.earlier)}))
+    assert all(text.height() >= text.heightForWidth(text.width()) for text in (asked.killed, *asked.earlier)), "none is cut"
 
 
 def test_an_instance_that_appears_later_is_found(tmp_path: object, qtbot: QtBot, places: Places, make_house: Make) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 from console.domain.errors import ConsoleError
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
+from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
 
 
@@ -18,7 +19,7 @@ class Dialog(QDialog):
     def __init__(self, title: str, main: str, kind: str, parent: QWidget, *, width: int = 480) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(title)
+        self.setWindowTitle(safe_text(title, 120))
         self.setModal(True)
         self.setFixedWidth(width)
         column = QVBoxLayout(self)

@@ -11,7 +11,7 @@ from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import NAV, NAV_RAIL, ink
 from console.gui.widgets.marks import draw_text
-from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.safe_text import safe_text, tooltip
 
 _BADGE_FONT = (12, fonts.MEDIUM)
 
@@ -29,7 +29,7 @@ class NavItem(QAbstractButton):
         self.setFixedHeight(34)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(spec.title)
-        self.setToolTip(spec.title)
+        self.setToolTip(tooltip(spec.title))
 
     def show_badge(self, badge: Badge | None) -> None:
         """Words at the right; on the rail only a dot for warn and danger."""

@@ -16,7 +16,7 @@ from console.gui.pages.fleet.launch import LaunchDialog
 from console.gui.pages.interface import Desk
 from console.gui.pages.kill_switch.rung import RungDialog
 from console.gui.pages.kill_switch.rung_words import ACTIONS, VERBS, Action, refusals, scope_rows, scope_words
-from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.safe_text import safe_text, tooltip
 
 Reach = Literal["agent", "tree", "session", "host"]
 REACHES: dict[Reach, str] = {
@@ -104,12 +104,13 @@ class FleetActs:
             title = scope_words(scope, self._desk.fleet) if reach != "session" or row.view.session else words
             part = menu.addMenu(_plain(f"{title} alone" if reach == "agent" else title))
             part.setToolTipsVisible(True)
+            part.menuAction().setToolTip(tooltip(title))  # without one Qt shows the title, and guesses whether it is rich text
             for action in ACTIONS:
                 name = f"fleet.{action}-{reach}"
                 entry = part.addAction(f"{VERBS[action]}…")
                 refused = self.why_not(row, name, detail)
                 entry.setEnabled(not refused)
-                entry.setToolTip(refused or f"{VERBS[action]}: what it will do is shown first.")
+                entry.setToolTip(tooltip(refused or f"{VERBS[action]}: what it will do is shown first."))
                 entry.triggered.connect(lambda _on=False, name=name: self.act(row, name))
         return menu
 

@@ -39,13 +39,18 @@ def still_open(switch: Switch) -> list[str]:
 
 
 def killed_words(kill: KilledView) -> str:
-    """One kill in a line: when, by whom, why, and how it ended. Hostile words; labels escape them."""
+    """One kill: when, how it ended, and last by whom and why: those words are hostile, and whatever they say stands behind the facts."""
     if not kill.has_receipt:
         return f"{kill.kill_id}: no receipt, it reads as killed"
     zero = "zero proven" if kill.verified_zero else "NOT proven"
     best = f", {len(kill.best_effort)} best effort" if kill.best_effort else ""
     left = f", {plural(len(kill.survivors), 'survivor')}" if kill.survivors else ""
-    return f"{day_clock(kill.pressed_at or 0)} by {kill.by}: “{kill.reason}” · {kill.proven} of {kill.targets} agents, {zero}{best}{left}"
+    fate = f"{kill.proven} of {kill.targets} agents, {zero}{best}{left}"
+    return f"{day_clock(kill.pressed_at or 0)} · {fate} · by {_cut(kill.by, 60)}: “{_cut(kill.reason, 300)}”"
+
+
+def _cut(words: str, most: int) -> str:
+    return words if len(words) <= most else f"{words[:most]}…"
 
 
 class RearmDialog(Dialog):
@@ -57,6 +62,8 @@ class RearmDialog(Dialog):
         self._view: RearmView | None = None
         self.paragraph("Nothing that was killed comes back. Launches are allowed again, and the kill switch is armed for the next press.")
         self.killed = self.paragraph("What was killed is being read …", "text")
+        self.earlier: list[Text] = []
+        """A paragraph for each kill before the newest, and one that counts the rest."""
         for words in still_open(desk.switch):
             self.paragraph(words, "warn", "triangle")
         state = desk.switch.view.passphrase if desk.switch.view is not None else "unknown"
@@ -108,9 +115,14 @@ class RearmDialog(Dialog):
     def _looked(self, view: RearmView) -> None:
         """What a rearm releases, by the supervisor's word."""
         self._view = view
-        kills = [killed_words(k) for k in view.kills[-SHOWN:]]
+        kills = [killed_words(k) for k in reversed(view.kills[-SHOWN:])]
         more = len(view.kill_ids) - len(kills)
-        self.killed.say("\n".join([*([f"and {plural(more, 'earlier kill')}"] if more > 0 else []), *kills]) or "Nothing is latched.")
+        self.killed.say(kills[0] if kills else "Nothing is latched.")
+        for words in [*kills[1:], *([f"and {plural(more, 'earlier kill')}"] if more > 0 else [])]:
+            text = Text(words, 13, fonts.REGULAR, "text", wrap=True)
+            self.body.insertWidget(self.body.indexOf(self.killed) + 1 + len(self.earlier), text)
+            text.show()  # at once: what is not shown yet has no height
+            self.earlier.append(text)
         if view.passphrase != "unknown" and view.passphrase != self._state:  # noqa: S105 - a state
             self._takes(view.passphrase)
         if view.blockers:
