@@ -138,7 +138,7 @@ class Supervisor:
             sources=sources_of(places, options),
             remote=remote,
             trespasses=Trespasses(scribe, lambda text: self.parts.notice(text)),
-            hunt=Hunt(places, options, lambda: self.core.state, scribe.record, lambda text: self.parts.notice(text)),
+            hunt=Hunt(places, options, lambda: self.core.state, scribe.record, lambda text: self.parts.notice(text), store.redactor.redact),
             contexts=Contexts(
                 places.workspaces_dir,
                 options.workspaces,
