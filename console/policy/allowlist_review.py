@@ -17,6 +17,8 @@ UNUSED_DAYS = 30
 SOON_DAYS = 14
 """A review due within so many days is said beforehand."""
 GROUPS_MAX = 200
+OVERLAPS_MAX = 3
+"""Entries named that make another one superfluous."""
 EXAMPLES_MAX = 3
 
 MULTI_TENANT = (
@@ -123,6 +125,9 @@ class Mark:
     is_danger: bool = False
 
 
+Superfluous = dict[str, tuple[Mark, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Use:
     """How an entry was used."""
@@ -172,13 +177,19 @@ class Backtest:
     """Requests decided differently, those in groups beyond the bound (GROUPS_MAX) included."""
 
 
-def review(allowlist: Allowlist, use: dict[str, Use], now: float, kill_hosts: tuple[str, ...] = ()) -> dict[str, tuple[Mark, ...]]:
-    """Marks of every entry, dangers first. ``kill_hosts``: what ``kill_file_hosts`` says."""
+def review(
+    allowlist: Allowlist, use: dict[str, Use], now: float, kill_hosts: tuple[str, ...] = (), superfluous: Superfluous | None = None
+) -> dict[str, tuple[Mark, ...]]:
+    """Marks of every entry, dangers first. ``kill_hosts``: what ``kill_file_hosts`` says; ``superfluous``: what ``overlaps`` says.
+
+    A long list takes its time: not for the thread of an event loop.
+    """
     found: dict[str, tuple[Mark, ...]] = {}
+    superfluous = overlaps(allowlist) if superfluous is None else superfluous
     for entry in allowlist.entries:
         marks = [
             *_dangers(entry, kill_hosts),
-            *_overlaps(entry, allowlist.entries),
+            *superfluous.get(entry.entry_id, ()),
             *_unused(use.get(entry.entry_id, Use()), now),
             *_due(entry, date.fromtimestamp(now)),
         ]
@@ -226,13 +237,34 @@ def meets(host: str, patterns: tuple[str, ...]) -> bool:
     return False
 
 
-def _overlaps(entry: AllowlistEntry, entries: tuple[AllowlistEntry, ...]) -> Iterable[Mark]:
-    for at, other in enumerate(entries):
+def overlaps(allowlist: Allowlist) -> Superfluous:
+    """Entry id -> which other entries allow all of it; the same for a version of the list whenever it is asked."""
+    places: dict[tuple[str, int], list[int]] = {}
+    for at, entry in enumerate(allowlist.entries):
+        places.setdefault((entry.host, entry.port), []).append(at)
+    return {entry.entry_id: marks for at, entry in enumerate(allowlist.entries) if (marks := _overlaps(at, allowlist.entries, places))}
+
+
+def _overlaps(at: int, entries: tuple[AllowlistEntry, ...], places: dict[tuple[str, int], list[int]]) -> tuple[Mark, ...]:
+    entry, found = entries[at], list[Mark]()
+    for place in sorted(place for host in _hosts_above(entry.host) for place in places.get((host, entry.port), ())):
+        other = entries[place]
         if other.entry_id == entry.entry_id or not _is_within(entry, other):
             continue
-        if _is_within(other, entry) and entries.index(entry) < at:
+        if at < place and _is_within(other, entry):
             continue  # the same: only the later one is superfluous
-        yield Mark("overlap", f"superfluous: entry {other.entry_id} ({other.host}:{other.port}) allows all of it")
+        if len(found) == OVERLAPS_MAX:
+            return (*found, Mark("overlap", "superfluous: and so do others"))
+        found.append(Mark("overlap", f"superfluous: entry {other.entry_id} ({other.host}:{other.port}) allows all of it"))
+    return tuple(found)
+
+
+def _hosts_above(host: str) -> Iterable[str]:
+    """Every host, as an entry writes it, that may cover this one."""
+    yield host
+    labels = host.removeprefix("*.").split(".")
+    for cut in range(1, len(labels)):
+        yield "*." + ".".join(labels[cut:])
 
 
 def _is_within(inner: AllowlistEntry, outer: AllowlistEntry) -> bool:

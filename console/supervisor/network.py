@@ -12,7 +12,7 @@ from console.domain.errors import Conflict, ConsoleError, Denied, Killed, NotFou
 from console.domain.network import Allowlist, AllowlistEntry
 from console.egress.answers import Applied
 from console.egress.url_test import judge_url
-from console.policy.allowlist_review import Use, kill_file_hosts, meets, review
+from console.policy.allowlist_review import Mark, Superfluous, Use, kill_file_hosts, meets, overlaps, review
 from console.supervisor.parts import Parts
 from console.supervisor.views import entry_from_body, entry_view
 
@@ -57,17 +57,27 @@ class NetworkDesk:
         self.kill_file_hosts = kill_file_hosts(remote.bucket, remote.endpoint)
         self._lock = asyncio.Lock()
         self._since_of: tuple[int, dict[str, float]] = (-1, {})
+        self._overlaps_of: tuple[Allowlist | None, Superfluous] = (None, {})
 
     async def view(self) -> m.AllowlistView:
         """The list with how each entry was used, and what a reviewer should see."""
         hits = await asyncio.to_thread(self._parts.scribe.ledger.hits, time.time() - WEEK_S)
-        since = await asyncio.to_thread(self._since)
-        use = {e.entry_id: Use(hits.get(e.entry_id, (0, None))[1], since.get(e.entry_id)) for e in self.allowlist.entries}
-        marks = review(self.allowlist, use, time.time(), self.kill_file_hosts)
-        entries = [entry_view(e, hits.get(e.entry_id, (0, None)), marks[e.entry_id]) for e in self.allowlist.entries]
+        live = self.allowlist
+        marks = await asyncio.to_thread(self._marks, live, hits)
+        entries = [entry_view(e, hits.get(e.entry_id, (0, None)), marks[e.entry_id]) for e in live.entries]
         state, detail = await asyncio.to_thread(self._health)
         boxes = len(self._parts.egress.attached())
-        return m.AllowlistView(version=self.allowlist.version, entries=entries, envoy=state, envoy_detail=detail, sandboxes=boxes)  # type: ignore[arg-type]
+        return m.AllowlistView(version=live.version, entries=entries, envoy=state, envoy_detail=detail, sandboxes=boxes)  # type: ignore[arg-type]
+
+    def _marks(self, live: Allowlist, hits: dict[str, tuple[int, float]]) -> dict[str, tuple[Mark, ...]]:
+        """What a reviewer should see, in a thread: entries are compared with each other once for each version."""
+        since = self._since()
+        use = {e.entry_id: Use(hits[e.entry_id][1] if e.entry_id in hits else None, since.get(e.entry_id)) for e in live.entries}
+        known, superfluous = self._overlaps_of
+        if known is not live:
+            superfluous = overlaps(live)
+            self._overlaps_of = (live, superfluous)
+        return review(live, use, time.time(), self.kill_file_hosts, superfluous)
 
     def looked_at(self, version: int | None) -> Allowlist:
         """The live list, to make a change from. Raises Conflict when ``version`` was looked at and another is live."""

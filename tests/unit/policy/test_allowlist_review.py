@@ -9,7 +9,8 @@ import pytest
 
 from console.domain.network import Allowlist, AllowlistEntry, EgressRecord, Sensitivity
 from console.egress.url_test import judge_request
-from console.policy.allowlist_review import GROUPS_MAX, Use, backtest, diff, kill_file_hosts, meets, review
+from console.policy import allowlist_review
+from console.policy.allowlist_review import GROUPS_MAX, Use, backtest, diff, kill_file_hosts, meets, overlaps, review
 
 NOW = datetime(2030, 6, 15, 12, tzinfo=UTC).timestamp()
 DAY = 86400.0
@@ -121,6 +122,26 @@ def test_what_may_leave_is_marked() -> None:
 )
 def test_what_another_entry_allows_anyway_is_superfluous(first: AllowlistEntry, second: AllowlistEntry, superfluous: set[str]) -> None:
     assert {i for i, marks in kinds(first, second).items() if "overlap" in marks} == superfluous
+
+
+def test_entries_are_compared_with_those_that_may_cover_them_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+
+    def counted(inner: AllowlistEntry, outer: AllowlistEntry) -> bool:
+        compared.append(1)
+        return within(inner, outer)
+
+    within = allowlist_review._is_within
+    monkeypatch.setattr(allowlist_review, "_is_within", counted)
+    many = tuple(entry(f"e{n}", f"h{n}.example.com") for n in range(2000))
+    assert len(overlaps(Allowlist(1, (*many, entry("w", "*.example.com"))))) == 2000
+    assert len(compared) <= 3 * len(many)
+
+
+def test_however_many_make_an_entry_superfluous_a_few_are_named() -> None:
+    found = overlaps(Allowlist(1, tuple(entry(f"e{n}", "a.example.com") for n in range(300))))
+    assert "e0" not in found and len(found["e1"]) == 1
+    assert max(map(len, found.values())) == 4 and found["e299"][-1].words == "superfluous: and so do others"
 
 
 def test_what_nobody_uses_is_marked_after_thirty_days() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
@@ -19,7 +20,9 @@ from console.domain.network import Allowlist, AllowlistEntry, EgressRecord
 from console.egress.allowlist_file import write_file
 from console.egress.answers import Applied, Availability, Validation
 from console.ledger.store import Ledger
+from console.policy.allowlist_review import Mark, overlaps
 from console.settings.options import Options
+from console.supervisor import network as networks
 from console.supervisor.allowlist_review import ReviewDesk
 from console.supervisor.network import NetworkDesk
 
@@ -105,6 +108,23 @@ def test_two_who_add_at_once_without_naming_a_version_lose_nothing(world: World)
     kept = [d for d in done if isinstance(d, m.AllowlistChangedView)]
     assert len(kept) == 1 and all(isinstance(d, Conflict) for d in done if d not in kept)
     assert len(world.hosts()) == 1
+
+
+def test_a_list_is_compared_with_itself_once_for_each_version_and_never_on_the_loop(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def watched(live: Allowlist) -> dict[str, tuple[Mark, ...]]:
+        threads.append(threading.current_thread())
+        return overlaps(live)
+
+    monkeypatch.setattr(networks, "overlaps", watched)
+    add(world, "a.example.com", "*.example.com")
+    views = [asyncio.run(world.desk.view()) for _ in range(3)]
+    assert len(threads) == 1 and threads[0] is not threading.main_thread()
+    assert [mark.kind for mark in views[2].entries[0].marks] == ["overlap"]
+    add(world, "b.example.com")
+    asyncio.run(world.desk.view())
+    assert len(threads) == 2
 
 
 @pytest.mark.parametrize("second", ["edit", "remove", "revert", "import"])
