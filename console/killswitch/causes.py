@@ -13,11 +13,13 @@ from pathlib import Path
 from console.domain.guard import CAUSES
 from console.killswitch import processes
 from console.killswitch.durable import Damaged, read_sealed, seal, write_whole
-from console.killswitch.engine_socket import Engine
+from console.killswitch.engine_socket import Engine, EngineSilent
 from console.killswitch.registry import Held
 from console.killswitch.witness import Witness
 
 SWEEPS = 20
+_STOPPED = ("T", "t", "Z", "X", "x", "")
+"""States of proc(5) in which nothing is carried out; empty: it has ended."""
 NOBODY = -1
 """In ``frozen_by``: not through guard.sock."""
 
@@ -128,19 +130,48 @@ def boottime() -> float:
 
 
 def set_frozen(held: Held, on: bool, engine: Engine | None) -> str:
-    """Freezes or thaws one agent by the best way there is: "sent", "gone", or why not. Never raises."""
+    """Freezes or thaws one agent by the best way there is: "sent", "gone", or why not. Never raises.
+
+    A container that only its engine can freeze is "sent" once the engine says that it is so.
+    """
+    if held.unopened:
+        held.open()
+    if held.unopened:
+        return f"failed: its cgroup or its process could not be opened: {held.unopened}"
     answers = [leaf.freeze(on) for leaf in (held.leaf, held.container) if leaf is not None and leaf.can_freeze]
     if held.entry.container_id and (held.container is None or not held.container.can_freeze) and engine is not None:
-        answer = engine.pause(held.entry.container_id) if on else engine.unpause(held.entry.container_id)
-        answers.append("sent" if answer == "204" else f"failed: the engine says {answer}")
+        answers.append(_through_engine(engine, held.entry.container_id, on))
     if answers:
         return next((a for a in answers if a not in ("sent", "gone")), answers[0])
     return _stop_processes(held, on)
 
 
+def _through_engine(engine: Engine, container_id: str, on: bool) -> str:
+    answer = engine.pause(container_id) if on else engine.unpause(container_id)
+    try:
+        is_so = engine.is_paused(container_id) is on  # asked for a second time, it answers 409 to what is already so
+    except EngineSilent as error:
+        return f"failed: the engine says {answer}, and not whether it is paused ({error})"
+    return "sent" if is_so else f"failed: the engine says {answer}, and that it is {'not ' if on else ''}paused"
+
+
+def why_not_frozen(held: Held, *, has_engine: bool) -> str:
+    """Why a look does not say that nothing of it runs; empty when it does. What an engine pauses is pausing.py's."""
+    if held.unopened:
+        return f"its cgroup or its process could not be opened: {held.unopened}"
+    leaves = [leaf for leaf in (held.leaf, held.container) if leaf is not None and leaf.can_freeze]
+    if any(leaf.is_populated() and not leaf.is_frozen() for leaf in leaves):
+        return "its cgroup does not say that it is frozen"
+    if leaves or (held.entry.container_id and has_engine):
+        return ""
+    running = [pid for pid in held.pids() if processes.state(pid) not in _STOPPED]
+    return f"{len(running)} of its processes are not stopped" if running else ""
+
+
 def _stop_processes(held: Held, on: bool) -> str:
     """SIGSTOP or SIGCONT to every process of the agent, again and again until a look finds none left to signal."""
     done: set[tuple[int, int]] = set()
+    missed = ""
     for _ in range(SWEEPS):
         fresh = []
         for pid in held.pids():
@@ -152,9 +183,11 @@ def _stop_processes(held: Held, on: bool) -> str:
         for pid, ticks in fresh:
             try:
                 handle = processes.Handle(pid, ticks)
-            except OSError:
+            except OSError as error:
+                if processes.start_ticks(pid) == ticks:  # too few descriptors, say: it runs on
+                    missed = f"failed: process {pid} could not be opened: {error.strerror}"
                 continue
             handle.send(signal.SIGSTOP if on else signal.SIGCONT)
             handle.close()
             done.add((pid, ticks))
-    return "sent" if done else "gone"
+    return missed or ("sent" if done else "gone")

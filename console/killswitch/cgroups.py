@@ -170,6 +170,13 @@ class Leaf:
         except OSError:
             return True
 
+    def is_frozen(self) -> bool:
+        """Whether the kernel says that nothing in it runs. Unreadable reads as not."""
+        try:
+            return self.events().get("frozen") == "1"
+        except OSError:
+            return False
+
     def pids(self, limit: int = 100_000) -> list[int]:
         """Members, those of groups below included."""
         found: list[int] = []

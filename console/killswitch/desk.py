@@ -14,6 +14,7 @@ from console.domain.kill import Outcome, StepName
 from console.killswitch.freezing import Freezing, check_cause
 from console.killswitch.guard import Guard, monotonic
 from console.killswitch.launches import Launches
+from console.killswitch.pausing import ASKED
 from console.killswitch.peers import Peer
 from console.killswitch.reaper import Kill
 from console.killswitch.receipts import receipt_bytes
@@ -87,6 +88,7 @@ class Desk:
             "let_go": Op(self._let_go, both, slow=True, at_once=self._stop_clock, loosens=True),
             "freeze": Op(lambda m, p: self._freeze(m, ("operator",), p.uid), ("operator",)),
             "thaw": Op(lambda m, p: self._thaw(m, ("operator",), p.uid), ("operator",), slow=True, loosens=True),
+            "freezing": Op(lambda m, p: self._look_at_freeze(m), both),
             "status": Op(lambda m, p: self._status(), both),
             "progress": Op(lambda m, p: self._progress(self._kill(m)), both),
             "receipt": Op(self._receipt, both),
@@ -175,7 +177,14 @@ class Desk:
             raise NotFound("None of these agents is registered with the guard.", "watchfloor fleet lists them.")
         answers = self._freezing.freeze(ids, cause, str(message.get("by", ""))[:100], uid)
         failed = {agent: words for agent, words in answers.items() if words.startswith("failed")}
-        return {"frozen": len(answers) - len(failed), "failed": dict(list(failed.items())[:10])}
+        asked = {i: self._freezing.pausing.unconfirmed.get(i, ASKED) for i, words in answers.items() if words == ASKED}
+        frozen = len(answers) - len(failed) - len(asked)
+        return {"frozen": frozen, "failed": dict(list(failed.items())[:10]), "unconfirmed": dict(list(asked.items())[:10])}
+
+    def _look_at_freeze(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Of a scope: who has a cause of freeze and is not seen to be frozen. The first ten by name, all of them counted."""
+        doubts = self._freezing.unconfirmed(self._guard.known(scope_of(message)))
+        return {"unconfirmed": {i: brief(why, 200) for i, why in list(doubts.items())[:10]}, "n": len(doubts)}
 
     def _thaw(self, message: dict[str, Any], allowed: tuple[str, ...], uid: int | None = None) -> dict[str, Any]:
         cause = check_cause(text(message, "cause", "operator", 20), allowed)
@@ -247,6 +256,7 @@ class Desk:
             "agents": agents,
             "frozen": frozen,
             "frozen_n": len(frozen),
+            "unconfirmed_n": len(freezing.pausing.unconfirmed),
             "notices": [brief(n, 600) for n in list(guard.notices.values())],
             "soft_stop": brief(guard.causes.soft_stop, 400),
             "holds": [

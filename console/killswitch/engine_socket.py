@@ -95,6 +95,14 @@ class Engine:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise EngineSilent("its view of a container has an unknown shape") from error
 
+    def is_paused(self, container_id: str) -> bool:
+        """Whether it says that the container is paused. EngineSilent when it does not say."""
+        answer = self._ask("GET", f"/containers/{container_id}/json")
+        try:
+            return answer["State"]["Paused"] is True
+        except (KeyError, TypeError) as error:
+            raise EngineSilent("its view of a container has an unknown shape") from error
+
     def starts(self, since: float) -> Iterator[Running]:
         """Containers of this instance as they start, from ``since`` (epoch seconds) on.
 

@@ -6,13 +6,13 @@ What freezes acts first and is recorded when it can be; what thaws is recorded f
 from __future__ import annotations
 
 import secrets
-import threading
 from collections.abc import Iterable
 
 from console.domain.errors import Conflict, Denied, NotFound, NotRecorded
 from console.domain.guard import HOLD_S
-from console.killswitch.causes import Hold, boottime, set_frozen
+from console.killswitch.causes import Hold, boottime, set_frozen, why_not_frozen
 from console.killswitch.guard import Guard, monotonic
+from console.killswitch.pausing import Pausing
 from console.killswitch.receipts import new_kill_id
 from console.killswitch.registry import Held
 
@@ -31,8 +31,7 @@ class Freezing:
         self._heartbeat_until = self.heard_at + guard.config.heartbeat_s
         self.heartbeat_lost = False
         self.lease_over = False
-        self._wishes: dict[str, int] = {}
-        """Per container: how often its freeze was changed since its thread was started."""
+        self.pausing = Pausing(guard)
 
     def restore(self) -> None:
         """Freezes every agent that has a cause on disk. Thaws nothing: what is frozen without a cause was frozen in the last
@@ -124,32 +123,18 @@ class Freezing:
         """Frozen if there is any cause, else running. Waiting for an engine happens in a thread of its own."""
         on = bool(self._guard.causes.of(held.entry.agent_id))
         if held.entry.container_id and (held.container is None or not held.container.can_freeze):
-            return self._ask_engine(held)
+            return self.pausing.ask(held)
         return set_frozen(held, on, None)
 
-    def _ask_engine(self, held: Held) -> str:
-        """One thread per container asks, one thing at a time: whatever order the wishes came in, the last one is what it ends with."""
-        agent_id = held.entry.agent_id
-        with self._guard.lock:
-            self._wishes[agent_id] = self._wishes.get(agent_id, 0) + 1
-            if self._wishes[agent_id] == 1:
-                threading.Thread(target=self._pause_as_wished, args=(held,), name="engine-pause", daemon=True).start()
-        return "asked the engine"
-
-    def _pause_as_wished(self, held: Held) -> None:
-        guard, agent_id = self._guard, held.entry.agent_id
-        while True:
-            with guard.lock:
-                asked, on = self._wishes[agent_id], bool(guard.causes.of(agent_id))
-            answer = set_frozen(held, on, guard.engine)
-            with guard.lock:
-                if answer == "sent":
-                    guard.notices.pop(f"pause-{agent_id}", None)
-                elif held.is_populated():
-                    guard.notices[f"pause-{agent_id}"] = f"Agent {agent_id} could not be {'paused' if on else 'unpaused'}: {answer[:200]}."
-                if self._wishes[agent_id] == asked:
-                    del self._wishes[agent_id]
-                    return
+    def unconfirmed(self, agent_ids: Iterable[str]) -> dict[str, str]:
+        """Of these who have a cause: those of whom neither the kernel nor the engine says that nothing of them runs, and why."""
+        guard, found = self._guard, {}
+        with guard.lock:
+            for agent_id in agent_ids:
+                held = guard.registry.held.get(agent_id)
+                if held is not None and guard.causes.of(agent_id):
+                    found[agent_id] = self.pausing.unconfirmed.get(agent_id) or why_not_frozen(held, has_engine=guard.engine is not None)
+        return {agent_id: why for agent_id, why in found.items() if why}
 
     # --- hold ---------------------------------------------------------------------------------------------------------
 

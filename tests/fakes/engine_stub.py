@@ -64,8 +64,11 @@ class EngineStub:
                 for i, c in self.containers.items()
             ]
         elif path.endswith("/json"):
-            found = self.containers[path.split("/")[2]]
-            body = {"Config": {"Labels": {"io.watchfloor.instance": found["instance"]}}, "State": {"Pid": found["pid"]}}
+            found = self.containers.get(path.split("/")[2], {"instance": "", "pid": 0})
+            body = {
+                "Config": {"Labels": {"io.watchfloor.instance": found["instance"]}},
+                "State": {"Pid": found["pid"], "Paused": found.get("paused", False)},
+            }
         else:
             sock.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
             return

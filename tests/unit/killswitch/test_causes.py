@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 
 from console.domain.guard import CAUSES
 from console.killswitch import causes as causes_module
-from console.killswitch.causes import Causes, Hold, boottime, set_frozen
+from console.killswitch import registry
+from console.killswitch.causes import Causes, Hold, boottime, set_frozen, why_not_frozen
 from console.killswitch.durable import Damaged, seal, write_whole
 from console.killswitch.registry import Entry, Held
+from tests.fakes.guard_world import until
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(CAUSES))))
@@ -79,8 +82,11 @@ def test_unknown_causes_on_disk_are_left_out(tmp_path: Path) -> None:
 
 
 class Pauser:
-    def __init__(self, answer: str) -> None:
-        self.answer, self.asked = answer, list[str]()
+    def __init__(self, answer: str, paused: bool = False) -> None:
+        self.answer, self.asked, self.paused = answer, list[str](), paused
+
+    def is_paused(self, container_id: str) -> bool:
+        return self.paused
 
     def pause(self, container_id: str) -> str:
         self.asked.append(f"pause {container_id}")
@@ -93,9 +99,33 @@ class Pauser:
 
 def test_a_container_without_a_writable_cgroup_is_paused_by_the_engine() -> None:
     held = Held(Entry("a", "container", "contained", 0, container_id="ab" * 32))
-    good, bad = Pauser("204"), Pauser("HTTP 500")
+    good, bad, liar = Pauser("204", paused=True), Pauser("HTTP 500", paused=True), Pauser("204")
     assert set_frozen(held, True, good) == "sent" and good.asked == [f"pause {'ab' * 32}"]  # type: ignore[arg-type]
+    assert "not paused" in set_frozen(held, True, liar)  # type: ignore[arg-type]
     assert set_frozen(held, False, bad).startswith("failed") and bad.asked == [f"unpause {'ab' * 32}"]  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_opened_is_not_called_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(registry, "_open_init", full)
+    held = Held(Entry("a", "process", "managed", 0, confirmed=True, pid=4242, start_ticks=1))
+    held.open()
+    assert set_frozen(held, True, None).startswith("failed") and "Too many" in why_not_frozen(held, has_engine=False)
+
+
+def test_a_process_that_cannot_be_opened_is_not_called_stopped(sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held(Entry("a", "process", "managed", 0, confirmed=True, pid=sleeper[0], start_ticks=sleeper[1]))
+    held.open()
+    assert "not stopped" in why_not_frozen(held, has_engine=False)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.pidfd_open", lambda *_: (_ for _ in ()).throw(OSError(errno.EMFILE, "Too many open files")))
+        assert "Too many" in set_frozen(held, True, None)
+    assert set_frozen(held, True, None) == "sent"
+    until(lambda: not why_not_frozen(held, has_engine=False), "stopped")
+    assert set_frozen(held, False, None) == "sent"
+    held.close()
 
 
 def test_nothing_to_freeze_is_gone() -> None:

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import errno
-import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from console.domain.errors import Conflict, Denied, NotFound, NotRecorded
 from console.domain.guard import CAUSES, HOLD_S, LEASE_S
 from console.killswitch import durable, freezing
-from console.killswitch.engine_socket import Engine
 from console.killswitch.freezing import check_cause
-from console.killswitch.registry import Entry, Held
-from tests.fakes.engine_stub import EngineStub
 from tests.fakes.guard_room import Room
-from tests.fakes.guard_world import until
 
 
 def full(*_: object) -> None:
@@ -140,67 +134,14 @@ def test_a_door_lifts_only_its_own_causes(cause: str) -> None:
     assert check_cause("operator", ("operator",)) == "operator"
 
 
-class SlowEngine:
-    """Its pause answers when it is let go."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.go = threading.Event()
-        self.answer = "204"
-
-    def pause(self, container_id: str) -> str:
-        self.asked.append("pause begun")
-        self.go.wait(20)
-        self.asked.append("pause")
-        return self.answer
-
-    def unpause(self, container_id: str) -> str:
-        self.asked.append("unpause")
-        return self.answer
-
-
-def test_freeze_and_thaw_through_an_engine_end_as_the_last_wish(room: Room) -> None:
-    engine = SlowEngine()
-    room.guard.engine = engine  # type: ignore[assignment]
-    room.guard.registry.held["box"] = Held(Entry("box", "container", "contained", 0, container_id="ab" * 32))
-    room.freezing.freeze(["box"], "operator", "ann")
-    until(lambda: engine.asked, "the engine was asked")
-    room.freezing.thaw(["box"], "operator", "ann")
-    room.freezing.freeze(["box"], "operator", "ann")
-    room.freezing.thaw(["box"], "operator", "ann")
-    engine.go.set()
-    until(lambda: not room.freezing._wishes, "it did as it was told")
-    assert engine.asked == ["pause begun", "pause", "unpause"]
-
-
-def test_an_engine_that_does_not_pause_is_said(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = SlowEngine()
-    engine.go.set()
-    engine.answer = "no answer in time"
-    room.guard.engine = engine  # type: ignore[assignment]
-    held = room.guard.registry.held["box"] = Held(Entry("box", "container", "contained", 0, container_id="ab" * 32))
-    monkeypatch.setattr(Held, "is_populated", lambda self: self is held)
-    room.freezing.freeze(["box"], "operator", "ann")
-    until(lambda: "pause-box" in room.guard.notices, "it is said")
-    until(lambda: not room.freezing._wishes, "the thread ended")
-    assert "could not be paused" in room.guard.notices["pause-box"]
-    engine.answer = "204"
-    room.freezing.thaw(["box"], "operator", "ann")
-    until(lambda: "pause-box" not in room.guard.notices, "no longer so")
-    until(lambda: not room.freezing._wishes, "the thread ended")
-
-
-def test_a_container_that_only_its_engine_can_freeze_is_paused_without_waiting(room: Room, tmp_path: Path) -> None:
-    stub = EngineStub(tmp_path / "e.sock", "lies")
-    room.guard.engine = Engine(tmp_path / "e.sock", "00000000")
-    room.guard.registry.held["box"] = Held(Entry("box", "container", "contained", 0, confirmed=True, container_id="ab" * 32))
-    try:
-        assert room.freezing.freeze(["box"], "operator", "ann") == {"box": "asked the engine"}
-        until(lambda: any("/pause" in line for line in stub.asked), "the engine was asked", 5)
-        room.freezing.thaw(["box"], "operator", "ann")
-        until(lambda: any("/unpause" in line for line in stub.asked), "the engine was asked", 5)
-    finally:
-        stub.close()
+def test_what_the_kernel_does_not_call_frozen_is_not_confirmed(one: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert one.freezing.unconfirmed(["one", "nobody"]) == {}  # no cause, no doubt
+    with monkeypatch.context() as patch:
+        patch.setattr(type(one.guard.registry.held["one"].leaf), "is_frozen", lambda self: False)
+        assert one.ask("freeze", cause="operator", scope=["one"])["frozen"] == 1  # the write went out
+        answer = one.ask("freezing", scope=["one"])
+        assert answer["n"] == 1 and "does not say" in answer["unconfirmed"]["one"]
+    assert one.ask("freezing", scope=["one"])["n"] == 0
 
 
 # --- holds --------------------------------------------------------------------------------------------------------------
