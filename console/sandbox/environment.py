@@ -5,35 +5,39 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from console.domain.errors import Denied, UsageProblem
+from console.domain.environment import Variable, checked_name, holds_secret, looks_secret
+from console.domain.errors import UsageProblem
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 FROM_LAUNCHER = ("LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "TZ")
 """The only names whose value is taken from the launcher's own environment, and only with a plain value."""
 
 _PLAIN = re.compile(r"^[A-Za-z0-9._:/@+-]{1,64}\Z")
-_NAME = re.compile(r"^[A-Z][A-Z0-9_]{0,63}\Z")
-_SET_BY_US = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR", "AGENT_AUTH_TOKEN", "IFS", "ENV", "BASH_ENV"})
-_RESERVED_PREFIXES = ("WATCHFLOOR_", "LD_", "GLIBC_", "MALLOC_", "BASH_FUNC", "DBUS_", "SSH_", "DOCKER_", "XDG_", "SUDO_")
-_RESERVED_SUFFIXES = ("_PROXY",)
+_ALWAYS = {"LANG": "C.UTF-8", "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/sh", "PATH": PATH, "PYTHONUNBUFFERED": "1"}
+_OURS_SECRET = frozenset({"AGENT_AUTH_TOKEN"})
 MAX_VALUE = 32_768
 MAX_EXTRA = 100
 
 
 def scrub(
-    source_env: Mapping[str, str], extra: Iterable[tuple[str, str]] | Mapping[str, str], agent_vars: Mapping[str, str]
+    source_env: Mapping[str, str],
+    extra: Iterable[tuple[str, str]] | Mapping[str, str],
+    agent_vars: Mapping[str, str],
+    passed: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """The agent's whole environment.
 
-    ``source_env`` is the launcher's own, of which FROM_LAUNCHER alone is read; ``extra`` was asked for with the launch and is
-    refused (Denied) where a name is ours or steers the loader, the shell or the network; ``agent_vars`` are the product's
-    (WATCHFLOOR_*, proxies, token) and win. HOME is the workspace. Raises UsageProblem on a malformed name or value.
+    ``source_env`` is the launcher's own, of which FROM_LAUNCHER alone is read; ``passed`` is what the agent's type adds
+    (``passed_on``); ``extra`` was asked for with the launch and is refused (Denied) where a name is ours or steers the loader, the
+    shell or the network; ``agent_vars`` are the product's (WATCHFLOOR_*, proxies, token) and win. HOME is the workspace. Raises
+    UsageProblem on a malformed name or value.
     """
-    result = {"LANG": "C.UTF-8", "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/sh", "PATH": PATH, "PYTHONUNBUFFERED": "1"}
+    result = dict(_ALWAYS)
     for name in FROM_LAUNCHER:
         value = source_env.get(name, "")
         if _PLAIN.match(value):
             result[name] = value
+    result.update(passed or {})
     pairs = list(extra.items()) if isinstance(extra, Mapping) else list(extra)
     if len(pairs) > MAX_EXTRA:
         raise UsageProblem(f"More than {MAX_EXTRA} variables were asked for.", "Put them into a file in the workspace.")
@@ -45,13 +49,49 @@ def scrub(
     return result
 
 
-def checked_name(name: str) -> str:
-    """``name`` when a launch may set it; UsageProblem or Denied otherwise."""
-    if not _NAME.match(name):
-        raise UsageProblem(f"Variable name {name[:60]!r} is not valid.", "Use A-Z, 0-9 and _, 1 to 64 characters.")
-    if name in _SET_BY_US or name.startswith(_RESERVED_PREFIXES) or name.endswith(_RESERVED_SUFFIXES):
-        raise Denied(f"Variable {name} is not for a launch to set.", "It is set by the supervisor, or steers the loader or the shell.")
-    return name
+def passed_on(source_env: Mapping[str, str], names: Iterable[str], secrets: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """(what an agent's type adds from the launcher's own environment, what of it is left out and why).
+
+    ``names`` never bring a secret along: one that reads as a secret's, or whose value does, is left out and said; ``secrets`` are
+    marked as such by whoever wrote the setting.
+    """
+    marked = set(secrets)
+    found: dict[str, str] = {}
+    left: list[str] = []
+    for name in dict.fromkeys((*names, *marked)):
+        value = source_env.get(name)
+        if value is None:
+            left.append(f"{name} is not in the supervisor's environment")
+        elif name not in marked and looks_secret(name):
+            left.append(f"{name} reads as a secret's name and is not marked as one: not passed")
+        elif name not in marked and holds_secret(value):
+            left.append(f"{name} holds what reads as a secret and is not marked as one: not passed")
+        elif len(value) > MAX_VALUE or not _is_text(value):
+            left.append(f"{name} is too long or no text: not passed")
+        else:
+            found[checked_name(name)] = value
+    return found, left
+
+
+def described(
+    env: Mapping[str, str], passed: Iterable[str], extra: Iterable[str], agent_vars: Iterable[str], secrets: Iterable[str]
+) -> tuple[Variable, ...]:
+    """Every name of an environment with where it comes from and whether it is a secret; no value."""
+    ours, asked, typed, marked = ({*names} for names in (agent_vars, extra, passed, secrets))
+    found = []
+    for name in sorted(env):
+        origin = "watchfloor" if name in ours else "launch" if name in asked else "type" if name in typed else "default"
+        secret = name in _OURS_SECRET or (origin == "type" and name in marked) or looks_secret(name) or holds_secret(env[name])
+        found.append(Variable(name, origin, secret))
+    return tuple(found)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value
 
 
 def _checked_value(name: str, value: str) -> str:

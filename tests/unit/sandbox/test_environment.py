@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from console.domain.errors import Denied, UsageProblem
-from console.sandbox.environment import PATH, scrub
+from console.sandbox.environment import PATH, described, passed_on, scrub
 
 OURS = {"WATCHFLOOR_WORKSPACE": "/w/c1", "WATCHFLOOR_AGENT_ID": "a1", "AGENT_AUTH_TOKEN": "token"}
 
@@ -69,3 +69,42 @@ def test_values_with_nul_or_without_measure_and_too_many_are_refused() -> None:
     for pairs in ([("A", "a\0b")], [("A", "x" * 40_000)], [(f"A{n}", "x") for n in range(101)]):
         with pytest.raises(UsageProblem):
             scrub({}, pairs, OURS)
+
+
+def test_a_types_names_are_passed_and_secrets_only_when_they_are_marked() -> None:
+    launcher = {
+        "BASE_URL": "https://example.org",
+        "API_KEY": "canary",
+        "OTHER_TOKEN": "canary",
+        "DATABASE_URL": "postgres://ann:canary@db/x",
+        "NOT_NAMED": "canary",
+        "NO_TEXT": "\udcff",
+    }
+    found, left = passed_on(launcher, ["BASE_URL", "OTHER_TOKEN", "DATABASE_URL", "ABSENT", "NO_TEXT"], ["API_KEY"])
+    assert found == {"BASE_URL": "https://example.org", "API_KEY": "canary"}
+    assert [words.split(" ", 1)[0] for words in left] == ["OTHER_TOKEN", "DATABASE_URL", "ABSENT", "NO_TEXT"]
+    assert "canary" not in str(left)
+    assert passed_on(launcher, ["DATABASE_URL"], ["DATABASE_URL"])[0] == {"DATABASE_URL": launcher["DATABASE_URL"]}
+
+
+@pytest.mark.parametrize("name", ["SSH_AUTH_SOCK", "LD_PRELOAD", "DOCKER_HOST", "HTTPS_PROXY", "PATH", "AGENT_AUTH_TOKEN"])
+def test_no_type_passes_what_steers(name: str) -> None:
+    with pytest.raises(Denied):
+        passed_on({name: "x"}, [], [name])
+
+
+def test_ours_win_over_the_launch_and_the_launch_over_the_type() -> None:
+    found = scrub({}, {"A": "launch"}, {"B": "ours"}, {"A": "type", "B": "type", "C": "type", "LANG": "type"})
+    assert (found["A"], found["B"], found["C"], found["LANG"]) == ("launch", "ours", "type", "type")
+
+
+def test_an_environment_is_described_by_names_alone() -> None:
+    env = scrub({}, {"MY_KEY": "canary", "PLAIN": "x"}, OURS, {"REGION": "eu", "X": "canary"})
+    said = described(env, ["REGION", "X", "PLAIN"], ["MY_KEY", "PLAIN"], OURS, ["X"])
+    by_name = {v.name: (v.origin, v.secret) for v in said}
+    assert set(by_name) == set(env)
+    assert by_name["AGENT_AUTH_TOKEN"] == ("watchfloor", True)
+    assert by_name["MY_KEY"] == ("launch", True) and by_name["PLAIN"] == ("launch", False)
+    assert by_name["REGION"] == ("type", False) and by_name["X"] == ("type", True)
+    assert by_name["PATH"] == ("default", False)
+    assert "canary" not in repr(said)
