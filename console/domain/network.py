@@ -111,6 +111,16 @@ def mapping_of(words: Mapping[str, str]) -> ModeMapping:
 _HOST = re.compile(r"^(\*\.)?(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
 _METHOD = re.compile(r"^[A-Z]{3,10}\Z")
 _PATH = re.compile(r"^/[!\"$-.0->@-~/]{0,511}\Z")  # printable ASCII without space, ? and #
+AMBIGUOUS_PATH = (
+    r"(?i)[^?]*(?:"
+    r"/\.{1,2}(?:;|%3b)"  # a dot segment with a parameter: servers that cut parameters off climb by it (RFC 3986 section 3.3)
+    r"|%25(?:25)*(?:2e|2f|3b|5c)"  # read twice
+    r"|%c[01]|%e0%[89]|%f0%8"  # UTF-8 in more bytes than needed (RFC 3629 section 3)
+    r"|%(?:$|[^0-9a-f]|[0-9a-f](?:$|[^0-9a-f]))"  # no escape, or one of somebody's own (%u002e)
+    r").*"
+)
+"""A whole path that servers read in different ways: never within an entry that names paths. Python's and RE2's syntax."""
+_AMBIGUOUS = re.compile(AMBIGUOUS_PATH)
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -222,7 +232,7 @@ class Allowlist:
                 return Judgement(True, entry.entry_id, f"entry {entry.entry_id}")
             if entry.methods and method not in entry.methods:
                 continue
-            if entry.paths and not any(is_under(path, prefix) for prefix in entry.paths):
+            if entry.paths and (_AMBIGUOUS.fullmatch(path) or not any(is_under(path, prefix) for prefix in entry.paths)):
                 continue
             return Judgement(True, entry.entry_id, f"entry {entry.entry_id}")
         if near is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from console.domain.network import Allowlist, AllowlistEntry
+from console.domain.network import AMBIGUOUS_PATH, Allowlist, AllowlistEntry
 from console.egress.addresses import permission
 from console.egress.gate import LISTENER, gate
 from console.egress.parts import (
@@ -32,6 +32,8 @@ CLUSTER = TYPE + "envoy.config.cluster.v3.Cluster"
 ROUTES = TYPE + "envoy.config.route.v3.RouteConfiguration"
 ADMIN_SOCKET = "admin/admin.sock"
 CONNECT_TIMEOUT = "5s"
+STATE_FILTER = "envoy.filters.http.set_filter_state"
+_STATE_CONFIG = "envoy.extensions.filters.http.set_filter_state.v3.Config"
 
 
 def route_config(slot: Slot, allowlist: Allowlist, around: Surroundings) -> Json:
@@ -76,14 +78,20 @@ def _routes(slot: Slot, entry: AllowlistEntry) -> list[Json]:
                 "name": entry.entry_id,
                 "match": {"connect_matcher": {}},
                 "route": route,
-                "typed_per_filter_config": {RBAC_FILTER: _rbac_route(None)},
+                "typed_per_filter_config": {RBAC_FILTER: _rbac_route(None), STATE_FILTER: _tunnel_state()},
             }
         ]
     matches = [_path_match(p) for p in entry.paths] or [{"prefix": "/"}]
+    only: list[Json] = []
     if entry.methods:
-        only = {"name": ":method", "string_match": {"safe_regex": {"regex": "|".join(entry.methods)}}}
-        matches = [m | {"headers": [only]} for m in matches]
-    route = {"cluster": f"out-{slot.name}", "timeout": "0s", "idle_timeout": IDLE}
+        only.append({"name": ":method", "string_match": {"safe_regex": {"regex": "|".join(entry.methods)}}})
+    if entry.paths:
+        only.append({"name": ":path", "string_match": {"safe_regex": {"regex": AMBIGUOUS_PATH}}, "invert_match": True})
+    if only:
+        matches = [m | {"headers": only} for m in matches]
+    # "Upgrade: CONNECT" in a plain request is an upgrade too: a server that agreed would get a tunnel that no entry judges.
+    plain = {"upgrade_type": "CONNECT", "enabled": False}
+    route = {"cluster": f"out-{slot.name}", "timeout": "0s", "idle_timeout": IDLE, "upgrade_configs": [plain]}
     return [{"name": entry.entry_id, "match": m, "route": route} for m in matches]
 
 
@@ -162,7 +170,7 @@ def _front(slot: Slot, allowlist: Allowlist, around: Surroundings, inline: bool)
 
 
 def _authority_to_filter_state() -> list[Json]:
-    """The host of the CONNECT line, without :443, for the gate; a plain request's own id for the log."""
+    """The host of the CONNECT line, without :443, for the gate. Routes of tunnels hand it over; others hand nothing over."""
     cut = {"pattern": {"regex": "^(.*):443$"}, "substitution": "\\1"}
     present = {"metadata_namespace": "watchfloor", "key": "host", "regex_value_rewrite": cut}
     return [
@@ -171,18 +179,23 @@ def _authority_to_filter_state() -> list[Json]:
             "envoy.extensions.filters.http.header_to_metadata.v3.Config",
             {"request_rules": [{"header": ":authority", "on_header_present": present}]},
         ),
-        typed(
-            "envoy.filters.http.set_filter_state",
-            "envoy.extensions.filters.http.set_filter_state.v3.Config",
-            {"on_request_headers": [_state(STATE_HOST, "%DYNAMIC_METADATA(watchfloor:host)%"), _state(STATE_ID, "%UNIQUE_ID%")]},
-        ),
+        typed(STATE_FILTER, _STATE_CONFIG, {}),
     ]
+
+
+def _tunnel_state() -> Json:
+    return {
+        "@type": TYPE + _STATE_CONFIG,
+        "on_request_headers": [_state(STATE_HOST, "%DYNAMIC_METADATA(watchfloor:host)%"), _state(STATE_ID, "%UNIQUE_ID%")],
+    }
 
 
 def _state(key: str, text: str) -> Json:
     return {
         "object_key": key,
-        "factory_key": "envoy.string",
+        # Hashable, so that it is part of the key of the pool the connection into the gate comes from. Of a shared pool a waiting tunnel
+        # gets whichever connection is ready first, with the host of another tunnel.
+        "factory_key": "envoy.hashable_string",
         "format_string": {"text_format_source": {"inline_string": text}},
         "shared_with_upstream": "ONCE",
         "skip_if_empty": True,
@@ -234,9 +247,13 @@ def _local_replies() -> Json:
         "why": "the name leads to a private, own or metadata address that its entry does not name",
         "rule_needed": needed | {"private_networks": "the network of that address"},
     }
+    upgrade = {"error": "Request not accepted", "why": "plain HTTP is not upgraded; wss:// goes through CONNECT"}
+    scheme = {"error": "Request not accepted", "why": "https:// goes through CONNECT"}
     return {
         "mappers": [
             reply("rbac_access_denied", address),
+            reply("upgrade_failed", upgrade),
+            reply("http1.https_url_on_plaintext_connection", scheme),
             reply("direct_response", {"error": "Destination not in allowlist", "rule_needed": needed}),
         ]
     }

@@ -15,8 +15,10 @@ from console.egress.parts import TLS_PORT
 
 _AUTHORITY = re.compile(r"^([a-z0-9*_.-]{1,253})(?::([1-9][0-9]{0,4}))?\Z")
 _UNRESERVED = re.compile(r"%(2[de]|3[0-9]|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])", re.IGNORECASE)
-_BROKEN_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})|%00")
-_ESCAPED_SLASH = re.compile(r"%(2f|5c)", re.IGNORECASE)
+_NOT_TEXT = re.compile(r"[^!-~]")
+_DOTS_WITH_PARAMETER = re.compile(r"(?<=/)(\.\.?);[^/]*")
+_ENCODED = re.compile(r'["<>^`{|}]')
+_ESCAPED = re.compile(r"%(2f|5c|00)", re.IGNORECASE)
 
 
 def judge_url(allowlist: Allowlist, method: str, url: str) -> Judgement:
@@ -62,9 +64,11 @@ def _near(allowlist: Allowlist, host: str) -> str | None:
 def normalised(path: str) -> str | None:
     """The path as Envoy matches it, without query; None when Envoy refuses it."""
     bare = path.split("?", 1)[0]
-    if not bare.startswith("/") or "#" in path or _BROKEN_ESCAPE.search(bare) or _ESCAPED_SLASH.search(bare):
+    if not bare.startswith("/") or "#" in path or _NOT_TEXT.search(path) or _ESCAPED.search(bare):
         return None
+    bare = _DOTS_WITH_PARAMETER.sub(r"\1", bare)  # written plainly; Envoy leaves /%2e%2e;/ as /..;/
     bare = _UNRESERVED.sub(lambda m: chr(int(m[1], 16)), bare).replace("\\", "/")
+    bare = _ENCODED.sub(lambda m: f"%{ord(m[0]):02X}", bare)
     kept: list[str] = []
     segments = bare.split("/")[1:]
     for at, segment in enumerate(segments):

@@ -9,6 +9,8 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -36,9 +38,9 @@ class Box:
         answer: dict[str, Any] = json.loads(self.process.stdout.readline())
         return answer
 
-    def raw(self, data: bytes, wait: float = 10.0) -> str:
-        """Sends bytes to the proxy; what came back, up to the end of the body. Empty: closed or refused."""
-        return str(self.ask(op="raw", data=base64.b64encode(data).decode(), wait=wait)["got"])
+    def raw(self, data: bytes, wait: float = 60.0, answers: int = 1) -> str:
+        """Sends bytes to the proxy; the answers that came back, each up to the end of its body. Empty: closed or refused."""
+        return str(self.ask(op="raw", data=base64.b64encode(data).decode(), wait=wait, answers=answers)["got"])
 
     def get(self, url: str, method: str = "GET", headers: str = "") -> str:
         host = url.split("/")[2]
@@ -48,12 +50,16 @@ class Box:
         """CONNECT, TLS with a server name, one request: the answer, the refusal of the CONNECT, or ``closed: why``."""
         return str(self.ask(op="tls", authority=authority, name=server_name)["got"])
 
+    def tunnels(self, asked: list[tuple[str, str]]) -> list[str]:
+        """``tls`` for each (authority, server name), at the same time."""
+        return [str(got) for got in self.ask(op="tunnels", asked=asked)["got"]]
+
     def hold(self, authority: str = "") -> str:
         """Opens a stream that never ends (over TLS with an authority); "streaming" once bytes flow."""
         return str(self.ask(op="hold", authority=authority)["got"])
 
     def held(self) -> list[bool]:
-        """For each held stream: whether a byte still comes within 2 s (read to its end first)."""
+        """For each held stream: whether a byte still comes within 20 s (read to its end first)."""
         answer: list[bool] = self.ask(op="held")["alive"]
         return answer
 
@@ -70,22 +76,28 @@ class Box:
 
 
 def read_answer(sock: socket.socket) -> str:
-    got = b""
+    return read_answers(sock, 1)
+
+
+def read_answers(sock: socket.socket, count: int) -> str:
+    """``count`` answers with a length each, or what there was when the connection ended."""
+    got = rest = b""
     with suppress(OSError):
-        while b"\r\n\r\n" not in got:
-            if not (data := sock.recv(65536)):
-                return got.decode("latin1")
-            got += data
-        head, _, body = got.partition(b"\r\n\r\n")
-        size = next((int(h.split(b":")[1]) for h in head.lower().split(b"\r\n") if h.startswith(b"content-length:")), 0)
-        while len(body) < size and (data := sock.recv(65536)):
-            body += data
-            got += data
-    return got.decode("latin1")
+        for _ in range(count):
+            while b"\r\n\r\n" not in rest:
+                if not (data := sock.recv(65536)):
+                    return (got + rest).decode("latin1")
+                rest += data
+            head = rest.split(b"\r\n\r\n")[0] + b"\r\n\r\n"
+            size = next((int(h.split(b":")[1]) for h in head.lower().split(b"\r\n") if h.startswith(b"content-length:")), 0)
+            while len(rest) < len(head) + size and (data := sock.recv(65536)):
+                rest += data
+            got, rest = got + rest[: len(head) + size], rest[len(head) + size :]
+    return (got + rest).decode("latin1")
 
 
 def open_tls(authority: str, name: str) -> tuple[socket.socket | None, str]:
-    sock = socket.create_connection(PROXY, timeout=10)
+    sock = socket.create_connection(PROXY, timeout=60)
     sock.sendall(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
     head = read_answer(sock)
     if " 200 " not in head.split("\r\n")[0]:
@@ -93,7 +105,7 @@ def open_tls(authority: str, name: str) -> tuple[socket.socket | None, str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
-        return context.wrap_socket(sock, server_hostname=name), ""
+        return context.wrap_socket(sock, server_hostname=name or None), ""
     except OSError as error:
         return None, f"closed: {error!r}"
 
@@ -106,7 +118,7 @@ class Client:
         try:
             with socket.create_connection(PROXY, timeout=request["wait"]) as sock:
                 sock.sendall(base64.b64decode(request["data"]))
-                return {"got": read_answer(sock)}
+                return {"got": read_answers(sock, request["answers"])}
         except OSError as error:
             return {"got": f"closed: {error!r}"}
 
@@ -121,6 +133,10 @@ class Client:
         except OSError as error:
             return {"got": f"closed: {error!r}"}
 
+    def tunnels(self, request: dict[str, Any]) -> dict[str, Any]:
+        with ThreadPoolExecutor(len(request["asked"])) as pool:
+            return {"got": [r["got"] for r in pool.map(self.tls, ({"authority": a, "name": n} for a, n in request["asked"]))]}
+
     def hold(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
             if request["authority"]:
@@ -129,7 +145,7 @@ class Client:
                     return {"got": why}
                 sock.sendall(b"GET /slow HTTP/1.1\r\n\r\n")
             else:
-                sock = socket.create_connection(PROXY, timeout=10)
+                sock = socket.create_connection(PROXY, timeout=60)
                 sock.sendall(b"GET http://good.test/slow HTTP/1.1\r\nHost: good.test\r\n\r\n")
             first = sock.recv(1000)
         except OSError as error:
@@ -142,7 +158,7 @@ class Client:
 
     def connect(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
-            socket.create_connection((request["host"], request["port"]), timeout=3).close()
+            socket.create_connection((request["host"], request["port"]), timeout=30).close()
         except OSError as error:
             return {"got": error.strerror or repr(error)}
         return {"got": "connected"}
@@ -153,7 +169,7 @@ def still_flowing(sock: socket.socket) -> bool:
     try:
         until = time.monotonic() + 0.3
         while time.monotonic() < until:
-            sock.settimeout(2)
+            sock.settimeout(20)
             if not sock.recv(65536):
                 return False
         return bool(sock.recv(1))
@@ -165,7 +181,8 @@ def main(namespace: str) -> None:
     if namespace == "lo":
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     client = Client()
-    operations = {"raw": client.raw, "tls": client.tls, "hold": client.hold, "held": client.alive, "connect": client.connect}
+    operations: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"raw": client.raw, "tls": client.tls, "tunnels": client.tunnels}
+    operations |= {"hold": client.hold, "held": client.alive, "connect": client.connect}
     print("ready", flush=True)
     for line in sys.stdin:
         request = json.loads(line)

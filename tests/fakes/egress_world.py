@@ -1,7 +1,7 @@
 """A small internet in a network namespace of its own: name server, HTTP on 80 and 8080, TLS on 443. Run as a program by ``World``.
 
 Every address lies on the namespace's loopback device, the private and the forbidden ones too, so that a hole would be *seen*:
-each accepted connection is told to the test as ``[local address, port]``.
+each accepted connection is told to the test as ``[local address, port]``, and what is read from it.
 """
 
 from __future__ import annotations
@@ -38,6 +38,14 @@ NAMES: dict[str, tuple[str, ...]] = {
     "host.test": ("192.0.2.77",),
     "mixed.test": ("11.9.9.9", "10.99.0.2"),
     "mapped.test": ("::ffff:10.99.0.2",),
+    "linklocal6.test": ("fe80::1",),
+    "unique6.test": ("fd12::1",),
+    "metadata6.test": ("fd00:ec2::254",),
+    "shared.test": ("100.64.0.9",),
+    "zero.test": ("0.0.0.0",),  # noqa: S104 - an answer, not an address to listen on
+    "nat64.test": ("64:ff9b::a9fe:a9fe",),
+    "sixtofour.test": ("2002:a9fe:a9fe::1",),
+    "multicast.test": ("224.0.0.1",),
 }
 DNS_PORT = 5353
 
@@ -54,6 +62,7 @@ class World:
         self.netns = Path(f"/proc/{self.process.pid}/ns/net")
         self.seen: list[tuple[str, int]] = []
         self.asked: list[str] = []
+        self.requests: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -63,6 +72,8 @@ class World:
             kind, *rest = json.loads(line)
             if kind == "dns":
                 self.asked.append(rest[0])
+            elif kind == "http":
+                self.requests.append(rest[0])
             else:
                 self.seen.append((rest[0], rest[1]))
 
@@ -133,6 +144,7 @@ class Site(socketserver.BaseRequestHandler):
                         sock.sendall(b".")
                         time.sleep(0.05)
                 head = data.split(b"\r\n\r\n")[0]
+                tell("http", data.decode("latin1"))
                 body = name.encode() + b"hello from upstream\n" + head
                 sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 

@@ -157,3 +157,30 @@ def test_each_field_is_checked(change: dict[str, object]) -> None:
 def test_good_entries_pass() -> None:
     for entry in (*LIST.entries, replace(ENTRY, private_networks=("10.20.0.0/16", "fc00:1::/32"))):
         entry.check()
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/v1/a", True),
+        ("/v1/a;b=c?d=%2&e=/..;/", True),
+        ("/v1/100%25", True),
+        ("/v1/..;/secret", False),
+        ("/v1/.;x", False),
+        ("/v1/..%3B/secret", False),
+        ("/v1/%252e%252e/secret", False),
+        ("/v1/%25252Fsecret", False),
+        ("/v1/%C0%ae", False),
+        ("/v1/%e0%80%ae", False),
+        ("/v1/%f0%80%80%ae", False),
+        ("/v1/%u002e", False),
+        ("/v1/%", False),
+        ("/v1/%2", False),
+        ("/v1/%2?a", False),
+    ],
+)
+def test_a_path_that_servers_read_in_different_ways_is_outside_an_entry_that_names_paths(path: str, allowed: bool) -> None:
+    narrow = AllowlistEntry("e1", "a.example.com", 80, paths=("/v1",), reason="r", owner="o")
+    wide = AllowlistEntry("e1", "a.example.com", 80, reason="r", owner="o")
+    assert Allowlist(1, (narrow,)).judge("GET", "a.example.com", 80, path).allowed is allowed
+    assert Allowlist(1, (wide,)).judge("GET", "a.example.com", 80, path).allowed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from console.domain.network import Allowlist, AllowlistEntry
-from console.egress.config import bootstrap, clusters, discovery, listeners, route_config, whole
-from console.egress.parts import RBAC_FILTER, Json, Slot, Surroundings
+from console.domain.network import AMBIGUOUS_PATH, Allowlist, AllowlistEntry
+from console.egress.config import STATE_FILTER, bootstrap, clusters, discovery, listeners, route_config, whole
+from console.egress.parts import RBAC_FILTER, STATE_HOST, STATE_ID, Json, Slot, Surroundings
 
 SLOT = Slot("s1", "agent-1")
 AROUND = Surroundings(("192.0.2.2/32",), ("127.0.0.1", 5300))
@@ -84,8 +84,25 @@ def test_the_address_rule_is_only_off_where_nothing_is_resolved() -> None:
     off = {RBAC_FILTER: {"@type": "type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBACPerRoute"}}
     for host in hosts.values():
         for route in host["routes"]:
-            free = route.get("typed_per_filter_config") == off
-            assert free == ("direct_response" in route or route["route"]["cluster"] == "gate-s1")
+            is_tunnel = "route" in route and route["route"]["cluster"] == "gate-s1"
+            filters = dict(route.get("typed_per_filter_config", {}))
+            assert (filters.pop(STATE_FILTER, None) is not None) == is_tunnel
+            assert (filters == off) == (is_tunnel or "direct_response" in route)
+
+
+def test_a_tunnels_connection_into_the_gate_is_its_own() -> None:
+    (tunnel, *_) = routes(entry("e2", "a.test"))["a.test:443"]["routes"]
+    states = tunnel["typed_per_filter_config"][STATE_FILTER]["on_request_headers"]
+    assert {s["object_key"]: s["factory_key"] for s in states} == {STATE_HOST: "envoy.hashable_string", STATE_ID: "envoy.hashable_string"}
+
+
+def test_an_entry_that_names_paths_takes_none_that_servers_read_in_different_ways() -> None:
+    narrow, wide, _ = routes(entry("e1", "a.test", 80, paths="/v1"), entry("e2", "b.test", 80)).values()
+    only = {"name": ":path", "string_match": {"safe_regex": {"regex": AMBIGUOUS_PATH}}, "invert_match": True}
+    assert narrow["routes"][0]["match"]["headers"] == [only]
+    assert "headers" not in wide["routes"][0]["match"]
+    for host in (narrow, wide):
+        assert host["routes"][0]["route"]["upgrade_configs"] == [{"upgrade_type": "CONNECT", "enabled": False}]
 
 
 def test_a_sandbox_has_a_front_door_a_gate_and_its_own_clusters() -> None:
