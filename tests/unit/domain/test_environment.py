@@ -29,7 +29,8 @@ def test_a_plain_name_is_plain(name: str) -> None:
     [
         "postgres://ann:hunter2@db/x", "redis://:hunter2@h", "https://0123456789abcdef@github.com/x",
         "-----BEGIN RSA PRIVATE KEY-----\nx",
-        "AKIAIOSFODNN7EXAMPLE", "x ghp_0123456789abcdef0123", "sk-0123456789abcdef0", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIi.x", "Server=h;Password=x",
+        "AKIAIOSFODNN7EXAMPLE", "x ghp_0123456789abcdef0123", "sk-0123456789abcdef0", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIi.x",
+        "Server=h;Password=x",
         "token=abc",
     ],
 )  # fmt: skip
