@@ -74,6 +74,10 @@ class AgentView(View):
     last_action: str = ""
     last_action_at: float = 0.0
     children_live: int = 0
+    network_asked: str = ""
+    network_why: str = ""
+    network_since: float = 0.0
+    """Its mode as it was asked for, enforced or not; why (hostile); since when, 0: not known."""
 
 
 class FleetView(View):

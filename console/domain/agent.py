@@ -155,6 +155,10 @@ class Agent:
     last_action_at: float = 0.0
     ended_at: float | None = None
     exit_code: int | None = None
+    network_why: str = ""
+    """Why its network mode is what it is; hostile where a reason was typed. Empty: not known (kept by an older version)."""
+    network_since: float = 0.0
+    """Since when, in seconds since the epoch; 0: not known."""
 
     @property
     def effective_mode(self) -> NetworkMode:

@@ -73,6 +73,23 @@ class GiveEgress(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class KeepNetworkChange(Command):
+    """One line of the session's history: an isolation, its end, or what a change of network came to."""
+
+    agent_id: AgentId
+    context_id: str
+    at: float
+    """Seconds since the epoch."""
+    what: str
+    """``isolated reconnected enforced``."""
+    mode: NetworkMode
+    by: str
+    words: str
+    enforced: bool | None = None
+    ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TellAgent(Command):
     """A notice the agent can read on its own socket."""
 

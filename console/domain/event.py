@@ -93,6 +93,20 @@ class PrivateDataRegistered(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Tightened(Event):
+    """An operator made sessions stricter; the ledger has it. Nothing here can loosen anything."""
+
+    agent_id: AgentId | None
+    """Whose sessions are meant, with those of all it spawned by now; None: ``contexts`` alone."""
+    contexts: tuple[str, ...]
+    level: Sensitivity
+    """PUBLIC: no data was registered."""
+    mode: NetworkMode
+    why: str
+    """For people: who asked and why."""
+
+
+@dataclass(frozen=True, slots=True)
 class NetworkSwitched(Event):
     """What was really enforced after a switch, verified."""
 
@@ -100,6 +114,8 @@ class NetworkSwitched(Event):
     mode: NetworkMode
     enforced: bool
     note: str
+    ms: float | None = None
+    """How long it took, until it was verified; None: not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +132,8 @@ class FrozenSetChanged(Event):
     """The guard's durable causes, as it reports them."""
 
     causes: dict[AgentId, tuple[str, ...]]
+    unconfirmed: dict[AgentId, str] = field(default_factory=dict)
+    """Who of them is not seen to be frozen yet, and why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.kill import Outcome, worst_outcomes
 from console.domain.network import NetworkMode, higher, stricter_mode
-from console.enforcement import budgets, ladder, launching, permissions, sightings
-from console.enforcement.state import EngineState
+from console.enforcement import budgets, ladder, launching, permissions, sightings, tighten
+from console.enforcement.state import NOT_CONFIRMED, EngineState
 
 Commands = Iterator[c.Command]
 
@@ -31,8 +31,9 @@ class Engine:
             e.UsageReported: lambda event: budgets.reported(self.state, event),
             e.UsageRefused: self._usage_refused,
             e.ClockTicked: lambda event: budgets.ticked(self.state, event),
-            e.PrivateDataRegistered: self._private_data,
-            e.NetworkSwitched: self._network_switched,
+            e.PrivateDataRegistered: lambda event: tighten.private_data(self.state, event),
+            e.Tightened: lambda event: tighten.tightened(self.state, event),
+            e.NetworkSwitched: lambda event: tighten.switched(self.state, event),
             e.PermissionAsked: lambda event: permissions.asked(self.state, event),
             e.FrozenSetChanged: self._frozen,
             e.StopAsked: self._stop_asked,
@@ -77,6 +78,8 @@ class Engine:
                 sensitivity=higher(agent.sensitivity, level),
                 network_mode=stricter_mode(agent.network_mode, mode),
             )
+            if agent.network_mode is not before.network_mode:
+                agent = replace(agent, network_why="as its session asks, after a restart", network_since=event.at)
             yield self._show(agent)
             is_open = agent.network_mode is not before.network_mode or not agent.network_enforced or bool(agent.container_id)
             if agent.agent_id in event.alive and agent.network_mode is not NetworkMode.FULL and is_open:
@@ -112,66 +115,23 @@ class Engine:
         yield c.Record(f"agent:{event.agent_id}", "usage.refused", event.why, verdict="deny", agent_id=event.agent_id)
         yield c.NoteEvent(event.agent_id, "usage", f"report refused: {event.why}")
 
-    def _private_data(self, event: e.PrivateDataRegistered) -> Commands:
-        state = self.state
-        owner = state.agents.get(event.agent_id)
-        if owner is None:
-            return
-        # Everything the agent spawned shares its data: the ratchet goes down the tree and over every context met there.
-        contexts = {state.agents[i].context_id for i in state.subtree(event.agent_id)} | {owner.context_id}
-        for context_id in sorted(contexts):
-            state.raise_context(context_id, event.level, event.mode)
-        yield c.Record(
-            f"agent:{event.agent_id}",
-            "ratchet.raised",
-            f"{event.level} data registered in {owner.context_id}: network {event.mode}",
-            agent_id=event.agent_id,
-            data={"dataset": event.dataset, "source": event.source, "contexts": sorted(contexts)},
-            must=True,
-        )
-        for agent_id in sorted(state.live):
-            agent = state.agents[agent_id]
-            if agent.context_id not in contexts:
-                continue
-            level, mode = state.context(agent.context_id)
-            wanted = stricter_mode(agent.network_mode, mode)
-            changed = wanted is not agent.network_mode
-            yield self._show(replace(agent, sensitivity=level, network_mode=wanted))
-            if changed:
-                yield c.SwitchNetwork(agent_id, wanted, f"{level} data entered session {agent.context_id}")
-
-    def _network_switched(self, event: e.NetworkSwitched) -> Commands:
-        agent = self.state.agents.get(event.agent_id)
-        if agent is None:
-            return
-        mode = stricter_mode(agent.network_mode, event.mode)
-        self.state.raise_context(agent.context_id, agent.sensitivity, event.mode)
-        yield self._show(replace(agent, network_mode=mode, network_enforced=event.enforced, network_note=event.note))
-        words = f"network {mode}" + ("" if event.enforced else f", not enforced: {event.note}")
-        yield c.Record("supervisor", "network.switched", f"{event.agent_id}: {words}", agent_id=event.agent_id, must=True)
-        yield c.NoteEvent(event.agent_id, "network", words)
-        yield c.TellAgent(
-            event.agent_id,
-            "network",
-            f"Network access is now {mode}. "
-            + ("Only approved destinations can be reached." if mode is NetworkMode.PROXIED else "No destination can be reached.")
-            + " Local files and computation still work."
-            + self.state.words_for(self.state.agents[event.agent_id]),
-        )
-
     def _frozen(self, event: e.FrozenSetChanged) -> Commands:
         for agent_id in sorted(self.state.live):
             agent = self.state.agents[agent_id]
             causes = event.causes.get(agent_id, ())
-            if causes == agent.causes:
-                continue
-            state = agent.state
-            if causes and state in (AgentState.RUNNING, AgentState.WAITING, AgentState.NEEDS_OK):
+            doubt = event.unconfirmed.get(agent_id, "") if causes else ""
+            state, reason = agent.state, agent.state_reason
+            if causes and not doubt and state in (AgentState.RUNNING, AgentState.WAITING, AgentState.NEEDS_OK):
                 state = AgentState.FROZEN
-            elif not causes and state is AgentState.FROZEN:
+            elif state is AgentState.FROZEN and (doubt or not causes):
                 state = AgentState.RUNNING
-            yield self._show(replace(agent, causes=causes, state=state))
-            yield c.NoteEvent(agent_id, "freeze", f"frozen: {', '.join(causes)}" if causes else "thawed")
+            if doubt or reason.startswith(NOT_CONFIRMED):
+                reason = f"{NOT_CONFIRMED}: {doubt}" if doubt else ""
+            if (causes, state, reason) == (agent.causes, agent.state, agent.state_reason):
+                continue
+            yield self._show(replace(agent, causes=causes, state=state, state_reason=reason))
+            words = f"frozen: {', '.join(causes)}" + (f", {reason}" if doubt else "")
+            yield c.NoteEvent(agent_id, "freeze", words if causes else "thawed")
 
     def _stop_asked(self, event: e.StopAsked) -> Commands:
         self.state.killing.update(i for i in event.agent_ids if i in self.state.live)

@@ -14,7 +14,7 @@ from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.errors import Conflict, NotFound
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import NetworkMode, stricter_mode
-from console.enforcement.state import EngineState
+from console.enforcement.state import NOT_CONFIRMED, EngineState
 
 SHARED = "it shares the host's network, so its own traffic cannot be cut: its requests are denied and what it starts has no network"
 NAMED = 200
@@ -178,7 +178,8 @@ def why_not(state: EngineState, rung: Rung, agent: Agent, scope: Scope | None = 
         case Rung.KILL:
             return ""
         case Rung.FREEZE:
-            return "it is frozen already" if "operator" in agent.causes else ""
+            is_so = "operator" in agent.causes and not agent.state_reason.startswith(NOT_CONFIRMED)
+            return "it is frozen already" if is_so else ""
         case Rung.THAW:
             return "" if "operator" in agent.causes else "no operator froze it"
         case Rung.ISOLATE:
@@ -222,12 +223,13 @@ def isolated(state: EngineState, event: e.Isolated) -> Iterator[c.Command]:
     ids = [i for i in event.agent_ids if i in state.live and state.agents[i].control_level is not ControlLevel.OBSERVED]
     for agent_id in ids:
         agent = state.agents[agent_id]
-        agent = state.put(replace(agent, isolated=agent.isolated or words))
+        agent = state.put(replace(agent, isolated=agent.isolated or words, network_since=event.at))
         if agent.state is not AgentState.STARTING:  # a launch sees it before it opens the gate
             yield c.CutEgress(agent_id)
     for agent_id in ids:
         yield c.ShowAgent(state.agents[agent_id])
         yield c.NoteEvent(agent_id, "isolated", words)
+        yield _kept(state.agents[agent_id], event.at, "isolated", event.by, event.reason)
         yield c.TellAgent(agent_id, "network", "An operator has cut your network. Local files and computation still work.")
     yield _record(event.by, "isolate", event.reason, ids, (event.context_id,) if event.context_id else ())
 
@@ -241,8 +243,9 @@ def reconnected(state: EngineState, event: e.Reconnected) -> Iterator[c.Command]
         if agent is None or not agent.isolated or agent.context_id in state.isolated:
             continue
         mode = stricter_mode(agent.network_mode, state.context(agent.context_id)[1])
-        agent = state.put(replace(agent, isolated="", network_mode=mode))
+        agent = state.put(replace(agent, isolated="", network_mode=mode, network_since=event.at))
         yield c.ShowAgent(agent)
+        yield _kept(agent, event.at, "reconnected", event.by, event.reason)
         yield c.NoteEvent(agent_id, "reconnected", f"{event.by}: {event.reason}" if event.reason else event.by)
         if agent.state.is_live and agent.state is not AgentState.STARTING:
             yield c.GiveEgress(agent_id)
@@ -258,8 +261,13 @@ def egress_changed(state: EngineState, event: e.EgressChanged) -> Iterator[c.Com
     yield c.ShowAgent(agent)
     yield c.Record("supervisor", "network.isolation", f"{event.agent_id}: {words}", agent_id=event.agent_id, must=True)
     yield c.NoteEvent(event.agent_id, "network", words)
+    yield replace(_kept(agent, event.at, "enforced", "supervisor", event.note), enforced=event.enforced)
     if not agent.isolated:
         yield c.TellAgent(event.agent_id, "network", f"Network access is now {agent.effective_mode}.")
+
+
+def _kept(agent: Agent, at: float, what: str, by: str, words: str) -> c.KeepNetworkChange:
+    return c.KeepNetworkChange(agent.agent_id, agent.context_id, at, what, agent.effective_mode, by, words)
 
 
 def _record(by: str, kind: str, reason: str, ids: list[AgentId], contexts: tuple[str, ...]) -> c.Record:

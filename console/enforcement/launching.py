@@ -113,6 +113,7 @@ def _born(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> Age
         if parent.sandbox is not SandboxKind.NONE and sandbox is SandboxKind.NONE:
             sandbox = parent.sandbox
     mode = stricter_mode(mode, state.modes.of(level))
+    why = _why(state, request, parent, context_id, level, mode)
     isolated = (parent.isolated if parent else "") or state.isolated.get(context_id, "")
     return Agent(
         agent_id=event.agent_id,
@@ -135,7 +136,22 @@ def _born(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> Age
         cut_off=(parent is not None and parent.cut_off) or (bool(isolated) and mode is NetworkMode.FULL),
         last_action="starting",
         last_action_at=event.at,
+        network_why=why,
+        network_since=event.at,
     )
+
+
+def _why(state: EngineState, request: LaunchRequest, parent: Agent | None, context_id: str, level: Sensitivity, mode: NetworkMode) -> str:
+    """Which of all that decides a mode asked for this one; the most lasting reason first."""
+    if mode is NetworkMode.FULL:
+        return "nothing asks for less"
+    if state.modes.of(level) is mode:
+        return f"its session holds {level} data"
+    if state.context(context_id)[1] is mode:
+        return f"its session is in {mode}"
+    if parent is not None and parent.network_mode is mode:
+        return f"its parent {parent.agent_id} is in {mode}"
+    return "asked for at its launch" if request.network_mode is mode else ""
 
 
 def confirmed(state: EngineState, event: e.LaunchConfirmed) -> Iterator[c.Command]:

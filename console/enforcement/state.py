@@ -9,6 +9,9 @@ from console.domain.budget import Usage
 from console.domain.ladder import Scope
 from console.domain.network import ModeMapping, NetworkMode, Sensitivity, stricter_mode
 
+NOT_CONFIRMED = "freeze not confirmed"
+"""Such an agent is shown as running: something may still run."""
+
 
 @dataclass(frozen=True, slots=True)
 class SpawnLimits:

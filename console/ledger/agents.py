@@ -150,6 +150,8 @@ def _agent(row: RowMapping) -> Agent:
         last_action_at=row["last_action_at"],
         ended_at=row["ended_at"],
         exit_code=row["exit_code"],
+        network_why=row["network_why"],
+        network_since=row["network_since"],
     )
 
 

@@ -98,10 +98,28 @@ _CONTEXTS = (
     ) STRICT""",
 )
 
+_NETWORK_HISTORY = (
+    "ALTER TABLE agents ADD COLUMN network_why ANY NOT NULL DEFAULT ''",
+    "ALTER TABLE agents ADD COLUMN network_since REAL NOT NULL DEFAULT 0",
+    *(
+        f"ALTER TABLE {table} ADD COLUMN {column} ANY NOT NULL DEFAULT ''"
+        for table in ("sensitivity_events", "mode_events")
+        for column in ("cause", "changed_by")
+    ),
+    """CREATE TABLE network_events (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, context_id ANY NOT NULL, agent_id ANY NOT NULL, at REAL NOT NULL, what TEXT NOT NULL,
+        mode TEXT NOT NULL, enforced INTEGER, ms REAL, changed_by ANY NOT NULL, words ANY NOT NULL
+    ) STRICT""",
+    "CREATE INDEX network_events_by_context ON network_events (context_id, seq)",
+    "CREATE INDEX network_events_by_agent ON network_events (agent_id, seq)",
+    *append_only("network_events", "seq"),
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "agents, sessions, spend, egress, allowlist", _FIRST),
     Migration(2, "isolation by an operator", _ISOLATION),
     Migration(3, "workspaces of sessions", _CONTEXTS),
+    Migration(4, "history of network modes", _NETWORK_HISTORY),
 )
 
 VERSION_TABLE = (

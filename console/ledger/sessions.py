@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 
@@ -24,14 +25,32 @@ class SensitivityEvent:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class Tightening:
+    """What makes sessions stricter, and on whose word."""
+
+    mode: NetworkMode
+    """FULL: the mode is left alone."""
+    why: str
+    cause: str
+    by: str
+    at: float
+    level: Sensitivity | None = None
+    """None: no data was registered."""
+    dataset: str = ""
+    source: str = ""
+
+
 class SessionTables(Database):
     """Promise 4: level and mode of a session only ever tighten, whatever is appended, across restarts."""
 
-    def raise_sensitivity(self, context_id: str, level: Sensitivity, dataset: str, source: str, at: float) -> None:
+    def raise_sensitivity(
+        self, context_id: str, level: Sensitivity, dataset: str, source: str, at: float, *, cause: str = "", by: str = ""
+    ) -> None:
         """Records that data of ``level`` enters the session; durable on return (N8: before the data is handed out). Raises NotRecorded."""
         row = {"context_id": context_id, "level": str(read_sensitivity(level)), "dataset": dataset, "source": source, "at": at}
         with self.writing() as connection:
-            connection.execute(insert(SENSITIVITIES), row)
+            connection.execute(insert(SENSITIVITIES), row | {"cause": cause, "changed_by": by})
 
     def level(self, context_id: str) -> Sensitivity:
         """The highest ever recorded; PUBLIC when none was. An unknown value, or a ledger that cannot be read, is SECRET."""
@@ -52,10 +71,26 @@ class SessionTables(Database):
             rows = connection.execute(query.order_by(table.seq.desc()).limit(limit))
             return [SensitivityEvent(at, read_sensitivity(level), dataset, source) for at, level, dataset, source in rows]
 
-    def restrict_mode(self, context_id: str, mode: NetworkMode, why: str, at: float) -> None:
+    def restrict_mode(self, context_id: str, mode: NetworkMode, why: str, at: float, *, cause: str = "", by: str = "") -> None:
         """Records a network mode of the session; durable on return. A looser one changes nothing. Raises NotRecorded."""
+        row = {"context_id": context_id, "mode": str(mode), "why": why, "at": at, "cause": cause, "changed_by": by}
         with self.writing() as connection:
-            connection.execute(insert(MODES), {"context_id": context_id, "mode": str(mode), "why": why, "at": at})
+            connection.execute(insert(MODES), row)
+
+    def tighten_sessions(self, context_ids: Iterable[str], tightening: Tightening) -> None:
+        """The same for several sessions, all or none of them; durable on return. Raises NotRecorded."""
+        levels, modes = [], []
+        for context_id in context_ids:
+            origin = {"context_id": context_id, "at": tightening.at, "cause": tightening.cause, "changed_by": tightening.by}
+            if tightening.level is not None:
+                level = str(read_sensitivity(tightening.level))
+                levels.append(origin | {"level": level, "dataset": tightening.dataset, "source": tightening.source})
+            if tightening.mode is not NetworkMode.FULL:
+                modes.append(origin | {"mode": str(tightening.mode), "why": tightening.why})
+        with self.writing() as connection:
+            for table, rows in ((SENSITIVITIES, levels), (MODES, modes)):
+                if rows:
+                    connection.execute(insert(table), rows)
 
     def mode(self, context_id: str) -> NetworkMode:
         """The strictest ever recorded; FULL when none was. An unknown value, or a ledger that cannot be read, is NONE."""
@@ -107,11 +142,12 @@ class SessionTables(Database):
         found: defaultdict[str, list[NetworkMode]] = defaultdict(list)
         with self.reading() as connection:
             for context, mode in connection.execute(query):
-                found[context].append(_read_mode(mode))
+                found[context].append(read_mode(mode))
         return {context: reduce(stricter_mode, modes) for context, modes in found.items()}
 
 
-def _read_mode(text: str) -> NetworkMode:
+def read_mode(text: str) -> NetworkMode:
+    """A stored mode; an unknown one is NONE."""
     try:
         return NetworkMode(text)
     except ValueError:

@@ -95,6 +95,8 @@ AGENTS = Table(
     Column("exit_code", Integer),
     Column("isolated", HostileText),
     Column("cut_off", Integer),
+    Column("network_why", HostileText),
+    Column("network_since", Float),
 )
 
 
@@ -122,6 +124,8 @@ SENSITIVITIES = Table(
     Column("dataset", HostileText),
     Column("source", HostileText),
     Column("at", Float),
+    Column("cause", HostileText),
+    Column("changed_by", HostileText),
 )
 
 MODES = Table(
@@ -132,6 +136,8 @@ MODES = Table(
     Column("mode", HostileText),
     Column("why", HostileText),
     Column("at", Float),
+    Column("cause", HostileText),
+    Column("changed_by", HostileText),
 )
 
 ISOLATIONS = Table(
@@ -142,6 +148,21 @@ ISOLATIONS = Table(
     Column("isolated", Integer),
     Column("words", HostileText),
     Column("at", Float),
+)
+
+NETWORK_EVENTS = Table(
+    "network_events",
+    METADATA,
+    Column("seq", Integer, primary_key=True),
+    Column("context_id", HostileText),
+    Column("agent_id", HostileText),
+    Column("at", Float),
+    Column("what", String),
+    Column("mode", String),
+    Column("enforced", Integer),
+    Column("ms", Float),
+    Column("changed_by", HostileText),
+    Column("words", HostileText),
 )
 
 CONTEXTS = Table(

@@ -24,8 +24,9 @@ from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.budget import checked_increment
 from console.domain.errors import Denied, Killed, NotFound, TokenRefused, TooMany, UsageProblem
-from console.domain.network import NetworkMode, read_sensitivity
+from console.domain.network import read_sensitivity
 from console.domain.permission import Decision, PermissionRequest
+from console.ledger.sessions import Tightening
 from console.settings.places import Places
 from console.supervisor.answers import answer, body_of, refusal, refusals
 from console.supervisor.asgi import Door
@@ -35,6 +36,7 @@ from console.supervisor.hiding import hidden, shown_once
 from console.supervisor.launching_body import request_from
 from console.supervisor.peers import is_agent, peer_of
 from console.supervisor.scribe import Scribe
+from console.supervisor.secret_calls import secret_call
 from console.supervisor.token_watch import watched
 from console.supervisor.views import agent_view
 
@@ -69,7 +71,7 @@ class AgentDoors:
         folder.mkdir(exist_ok=True, mode=0o755)
         path = folder / "agent.sock"
         routes = AgentRoutes(agent_id, self._core, self._scribe, self._trespasses, self._tokens)
-        routes.revoked = await asyncio.to_thread(self._tokens.is_barred, agent_id)
+        routes.revoked = await secret_call(self._tokens.is_barred, agent_id)
         app = hidden(watched(routes.app(), routes.is_own), self._tokens.store.redactor)
         door = Door(path, app, lambda sock: self._accepts(agent_id, sock), mode=0o600, owner=owner_uid, connections=CONNECTIONS)
         self._held[agent_id] = _Held(door, routes)
@@ -167,7 +169,7 @@ class AgentRoutes:
         if header is None:
             return
         kind, _, token = header.partition(" ")
-        if kind != "Bearer" or not await asyncio.to_thread(self.is_own, token):
+        if kind != "Bearer" or not await secret_call(self.is_own, token):
             raise TokenRefused("This token is not accepted here.", "POST /v1/token gives a new one.")
 
     def is_own(self, token: str) -> bool:
@@ -182,7 +184,7 @@ class AgentRoutes:
             raise TokenRefused("The tokens of this agent are revoked.", "")
 
     async def _token(self, _request: Request) -> Response:
-        token = await asyncio.to_thread(self._tokens.issue, "agent-service", self._id, TOKEN_S, self._id)
+        token = await secret_call(self._tokens.issue, "agent-service", self._id, TOKEN_S, self._id)
         return shown_once(answer(TokenView(token=token, ttl_s=TOKEN_S)))
 
     def _alive(self) -> None:
@@ -253,15 +255,11 @@ class AgentRoutes:
         contexts = sorted({state.agents[i].context_id for i in state.subtree(self._id)})
         at, boot = now()
 
-        def commit() -> None:
-            for context_id in contexts:
-                ledger.raise_sensitivity(context_id, level, body.dataset, body.source, at)
-                if mode is not NetworkMode.FULL:
-                    ledger.restrict_mode(context_id, mode, f"{level} data registered by {self._id}", at)
-
+        why = f"{level} data registered by {self._id}"
+        tightening = Tightening(mode, why, "data", f"agent:{self._id}", at, level, body.dataset, body.source)
         # Committed before the data is handed over (N8): the answer is what the agent waits for.
         try:
-            await asyncio.to_thread(commit)
+            await asyncio.to_thread(ledger.tighten_sessions, contexts, tightening)
         finally:
             # Even if the disk refused: tightening acts first (promise 5).
             self._core.post(e.PrivateDataRegistered(at, boot, self._id, body.dataset, body.source, level, mode))

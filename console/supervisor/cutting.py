@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from console.domain import command as c
@@ -17,6 +18,7 @@ from console.sandbox.interface import Prepared, Sandbox
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
 
+PORTAL = "http://127.0.0.1:3128"
 SHARED = "it shares the host's network: restarting it in a sandbox would be needed"
 
 
@@ -74,21 +76,46 @@ class Cutter:
     # --- the ratchet
 
     async def switch(self, command: c.SwitchNetwork) -> None:
-        """Restricts a running agent: PROXIED to NONE closes the portal; what cannot be enforced is said, never pretended."""
+        """Restricts a running agent, and looks from outside whether it holds; what cannot be enforced is said, never pretended."""
         agent, running = self._agent(command.agent_id), self._running.get(command.agent_id)
         if running is None and agent.state is AgentState.STARTING:
             return  # the launch sees the stricter mode before it opens the gate, and gives up
         ledger, at = self._parts.scribe.ledger, now()[0]
-        self._parts.scribe.job(partial(ledger.restrict_mode, agent.context_id, command.mode, command.why[:500], at))
+        keep = partial(ledger.restrict_mode, agent.context_id, command.mode, command.why[:500], at, cause="switch", by="supervisor")
+        self._parts.scribe.job(keep)
         async with self._turns[command.agent_id]:
+            began = time.monotonic()
             enforced, note = False, SHARED
-            if running is not None and running.prepared.netns:
-                enforced, note = True, ""
-                if command.mode is NetworkMode.NONE:
-                    await self._close_portal(command.agent_id)
-            elif running is not None and agent.container_id:
-                enforced, note = await self._disconnect(command.agent_id, running)
-        self._parts.core.post(e.NetworkSwitched(*now(), command.agent_id, command.mode, enforced, note))
+            if running is not None:
+                try:
+                    enforced, note = await self._restrict(agent, running, command.mode)
+                except (ConsoleError, OSError) as error:
+                    enforced, note = False, f"whether its network is restricted is not known: {error}"
+            ms = (time.monotonic() - began) * 1000
+        self._parts.core.post(e.NetworkSwitched(*now(), command.agent_id, command.mode, enforced, note, ms))
+
+    async def _restrict(self, agent: Agent, running: Running, mode: NetworkMode) -> tuple[bool, str]:
+        """(whether it was verified, why not). A container that had a bridge is loopback-only from here on, as every sandbox is."""
+        if not running.prepared.netns:
+            if not running.prepared.container_id:
+                return False, SHARED
+            enforced, note = await self._disconnect(agent.agent_id, running)
+            if not enforced or mode is not NetworkMode.PROXIED:
+                return enforced, note
+            running.prepared = replace(running.prepared, netns=True)
+            return True, await self._open(agent.agent_id, running.prepared) or f"its way out is {PORTAL} now, as HTTP proxy"
+        if mode is NetworkMode.NONE:
+            await self._close_portal(agent.agent_id)
+        left = await self._ways_out(agent.agent_id, running.prepared.pid, portal=mode is NetworkMode.PROXIED)
+        return not left, left
+
+    async def _ways_out(self, agent_id: AgentId, pid: int, *, portal: bool) -> str:
+        """What is left beside what its mode allows, seen from outside; empty: nothing. With ``lo`` alone there is no route to any host."""
+        left = await asyncio.to_thread(interfaces, pid)
+        relayed = agent_id in self._parts.egress.relay_pids()
+        if left != ["lo"] or (relayed and not portal):
+            return f"a way out is left: {', '.join(left)[:100] if left != ['lo'] else 'its relay'}"
+        return ""
 
     async def _close_portal(self, agent_id: AgentId) -> None:
         if agent_id in self._parts.egress.attached():
@@ -125,10 +152,8 @@ class Cutter:
         if not prepared.netns:
             return await self._disconnect(agent_id, running) if prepared.container_id else (False, SHARED)
         await self._close_portal(agent_id)
-        left = await asyncio.to_thread(interfaces, prepared.pid)
-        if left != ["lo"] or agent_id in self._parts.egress.relay_pids():
-            return False, f"a way out is left: {', '.join(left)[:100] or 'its relay'}"
-        return True, ""
+        left = await self._ways_out(agent_id, prepared.pid, portal=False)
+        return not left, left
 
     async def give(self, agent_id: AgentId) -> None:
         """Gives back what its mode allows at this moment."""

@@ -23,12 +23,12 @@ from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Prepared, Sa
 from console.sandbox.workspace import open_workspace
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.core import now
-from console.supervisor.cutting import Cutter, Running
+from console.supervisor.cutting import PORTAL, Cutter, Running
 from console.supervisor.parts import Parts
+from console.supervisor.secret_calls import secret_call
 from console.supervisor.tool_offers import offer_tools, withdraw_tools
 
 log = logging.getLogger(__name__)
-PORTAL = "http://127.0.0.1:3128"
 TOYS_IN_BOX = "/opt/watchfloor-toys"
 
 
@@ -177,9 +177,9 @@ class Launcher:
     def _keep_ratchet(self, agent: Agent) -> None:
         ledger, at = self._parts.scribe.ledger, now()[0]
         if agent.sensitivity is not Sensitivity.PUBLIC:
-            ledger.raise_sensitivity(agent.context_id, agent.sensitivity, "launch", agent.agent_id, at)
+            ledger.raise_sensitivity(agent.context_id, agent.sensitivity, "launch", agent.agent_id, at, cause="launch")
         if agent.network_mode is not NetworkMode.FULL:
-            ledger.restrict_mode(agent.context_id, agent.network_mode, f"launch of {agent.agent_id}", at)
+            ledger.restrict_mode(agent.context_id, agent.network_mode, f"launch of {agent.agent_id}", at, cause="launch")
 
     async def _spec(self, command: c.StartAgent) -> LaunchSpec:
         parts, agent = self._parts, command.agent
@@ -194,6 +194,7 @@ class Launcher:
         boxed = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)  # its files are an image's, so ours are bound in
         tools = await asyncio.to_thread(offer_tools, parts, agent, workspace)
         self.said[agent.agent_id] = tools.words
+        token = await secret_call(parts.tokens.issue, "agent-service", agent.agent_id, 900, agent_id=agent.agent_id)
         own = {
             "WATCHFLOOR_AGENT_ID": agent.agent_id,
             "WATCHFLOOR_INSTANCE": parts.places.instance_id,
@@ -201,7 +202,7 @@ class Launcher:
             "WATCHFLOOR_WORKSPACE": str(workspace),
             "WATCHFLOOR_TOYS": TOYS_IN_BOX if boxed else str(toys),
             "PATH": tools.path,
-            "AGENT_AUTH_TOKEN": parts.tokens.issue("agent-service", agent.agent_id, 900, agent_id=agent.agent_id),
+            "AGENT_AUTH_TOKEN": token,
         }
         if agent.network_mode is NetworkMode.PROXIED:
             own |= {"HTTP_PROXY": PORTAL, "HTTPS_PROXY": PORTAL, "http_proxy": PORTAL, "https_proxy": PORTAL}
@@ -291,7 +292,10 @@ class Launcher:
             with suppress(ConsoleError, OSError):
                 await asyncio.to_thread(running.sandbox.release, running.prepared)
         self.cutter.forget(agent_id)
-        self._parts.tokens.revoke(agent_id)
+        try:
+            await secret_call(self._parts.tokens.revoke, agent_id)
+        except ConsoleError as error:  # its socket is gone, and it ends within minutes by itself
+            self._parts.notice(f"the token of {agent_id}, which has ended, could not be revoked: {error}")
         self.said.pop(agent_id, None)
         await asyncio.to_thread(withdraw_tools, self._parts.places, agent_id)
         if self._parts.contexts is not None:  # last of all: nothing of it is in the workspace any more

@@ -29,6 +29,8 @@ from console.supervisor.ladder_routes import LadderRoutes, receipt_answer, scope
 from console.supervisor.launching_body import request_from
 from console.supervisor.rearm import RearmAsk
 from console.supervisor.rearm_routes import rearm_routes
+from console.supervisor.tighten import TightenDesk
+from console.supervisor.tighten_routes import tighten_routes
 from console.supervisor.views import agent_view, egress_view, receipt_row
 
 
@@ -73,6 +75,7 @@ class OperatorRoutes:
         routes += [Route(path, handler, methods=["GET"]) for path, handler in (*get, *ladder.get())]
         routes += [Route(path, handler, methods=["POST"]) for path, handler in (*post, *ladder.post())]
         routes += AllowlistRoutes(self._desk.network, self._desk.review, self._by).routes()
+        routes += tighten_routes(TightenDesk(self._parts), self._by)
         if self._parts.contexts is not None:
             routes += context_routes(self._parts.contexts, self._by)
         # What is up while killed is decided there, for every route: none is added past it.

@@ -146,6 +146,7 @@ def _contexts(it: Starting) -> dict[str, tuple[Sensitivity, NetworkMode]]:
     if it.ledger_lost and it.places.workspaces_dir.is_dir():
         for folder in it.places.workspaces_dir.iterdir():
             if CONTEXT_ID.match(folder.name):
-                it.ledger.raise_sensitivity(folder.name, Sensitivity.SECRET, "ledger lost", "supervisor", now()[0])
+                lost = {"cause": "restart", "by": "supervisor"}
+                it.ledger.raise_sensitivity(folder.name, Sensitivity.SECRET, "ledger lost", "supervisor", now()[0], **lost)
                 found[folder.name] = (Sensitivity.SECRET, NetworkMode.NONE)
     return found

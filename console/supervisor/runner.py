@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any, assert_never
 
 from console.domain import command as c
@@ -16,6 +17,7 @@ from console.domain.network import NetworkMode
 from console.domain.permission import Decision, Verdict
 from console.domain.rollback import RollbackKind
 from console.egress.url_test import judge_url
+from console.ledger.network_history import NetworkChange
 from console.supervisor.launch import Launcher
 from console.supervisor.network import NetworkDesk
 from console.supervisor.parts import Parts
@@ -47,12 +49,20 @@ class Runner:
             case c.TellAgent(agent_id, kind, text):
                 at = time.time()
                 self._parts.scribe.job(lambda: self._parts.scribe.ledger.add_notice(agent_id, at, kind, text))
+            case c.KeepNetworkChange():
+                self._parts.scribe.job(partial(self._keep, command))
             case c.RefuseLaunch(agent_id, error, _by):
                 self._parts.core.settle_launch(agent_id, error)
             case c.AnswerPermission(agent_id, request_id, decision):
                 self._answer(agent_id, request_id, decision)
             case _:
                 self._later(command)
+
+    def _keep(self, line: c.KeepNetworkChange) -> None:
+        """In the scribe's thread, after everything that was to be written before it."""
+        by, words = self._parts.scribe.redact([line.by, line.words])
+        change = NetworkChange(line.at, line.what, by, words, line.agent_id, line.mode, enforced=line.enforced, ms=line.ms)
+        self._parts.scribe.ledger.keep_network_change(line.context_id, line.what, change)
 
     def _later(self, command: c.Command) -> None:
         match command:

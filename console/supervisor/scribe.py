@@ -42,7 +42,7 @@ class Scribe:
     ) -> None:
         """``redact`` takes known secrets out of plain data before it is kept."""
         self.ledger, self.audit = ledger, audit
-        self._redact = redact
+        self._redact = self.redact = redact
         self._on_trouble = on_trouble
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._dirty: dict[str, Agent] = {}

@@ -57,6 +57,9 @@ def agent_view(agent: Agent, state: EngineState, meters: Meters, at: float) -> m
         last_action=agent.last_action,
         last_action_at=agent.last_action_at,
         children_live=state.live_children(agent.agent_id),
+        network_asked=agent.effective_mode,
+        network_why=f"isolated by {agent.isolated}" if agent.isolated else agent.network_why,
+        network_since=agent.network_since,
     )
 
 

@@ -55,8 +55,9 @@ def attack(path: Path, how: str) -> None:
     sql = {
         "UPDATE": "UPDATE sensitivity_events SET level='PUBLIC'",
         "DELETE": "DELETE FROM sensitivity_events",
-        "REPLACE": "INSERT OR REPLACE INTO sensitivity_events SELECT seq, context_id, 'PUBLIC', '', '', 0.0 FROM sensitivity_events",
-        "UPSERT": "INSERT INTO sensitivity_events SELECT seq, context_id, 'PUBLIC', '', '', 0.0 FROM sensitivity_events WHERE true"
+        "REPLACE": "INSERT OR REPLACE INTO sensitivity_events SELECT seq, context_id, 'PUBLIC', '', '', 0.0, '', ''"
+        " FROM sensitivity_events",
+        "UPSERT": "INSERT INTO sensitivity_events SELECT seq, context_id, 'PUBLIC', '', '', 0.0, '', '' FROM sensitivity_events WHERE true"
         " ON CONFLICT(seq) DO UPDATE SET level='PUBLIC'",
     }[how]
     connection = sqlite3.connect(path)

@@ -30,12 +30,14 @@ UP = {
     "POST /api/kill-switch", "POST /api/agents/{id}/kill", "POST /api/ladder", "POST /api/remote/retry", "POST /api/shutdown",
     "GET /api/kill-switch/rearm", "GET /api/passphrase", "POST /api/passphrase", "GET /api/persistence", "GET /api/contexts",
     "GET /api/rotation", "POST /api/rotation", "POST /api/rotation/value", "POST /api/agents/{id}/revoke-token",
+    "GET /api/contexts/{id}/modes",
 }  # fmt: skip
 """Stays up while killed. A new route belongs here or below, by decision: see DESIGN.md, Doors."""
 REFUSED = {
     "POST /api/agents", "POST /api/agents/{id}/{verb:str}", "POST /api/allowlist", "PUT /api/allowlist/{id}", "DELETE /api/allowlist/{id}",
     "POST /api/allowlist/revert", "POST /api/allowlist/import", "POST /api/rollback/{id}/restore", "POST /api/agents/{id}/again",
-    "POST /api/contexts/{id}/{verb:str}", "POST /api/api-key", "POST /api/tokens",
+    "POST /api/contexts/{id}/{verb:str}", "POST /api/api-key", "POST /api/tokens", "POST /api/network/stricter",
+    "POST /api/network/private-data",
 }  # fmt: skip
 """503 while killed."""
 

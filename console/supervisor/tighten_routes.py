@@ -1,0 +1,34 @@
+"""Routes of the operator's half of the ratchet, and of a session's history."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from console.api import sandbox_messages as s
+from console.supervisor.answers import answer, body_of
+from console.supervisor.tighten import TightenDesk
+
+
+def tighten_routes(desk: TightenDesk, by: Callable[[Request], str]) -> list[Route]:
+    """POST /api/network/stricter, POST /api/network/private-data, GET /api/contexts/{id}/modes."""
+
+    async def stricter(request: Request) -> Response:
+        return answer(await desk.stricter(await body_of(request, s.StricterBody), by(request)))
+
+    async def register(request: Request) -> Response:
+        return answer(await desk.register(await body_of(request, s.RegisterDataBody), by(request)))
+
+    async def modes(request: Request) -> Response:
+        agent_id = request.query_params.get("agent", "")[:80]
+        return answer(await asyncio.to_thread(desk.history, request.path_params["id"], agent_id))
+
+    return [
+        Route("/api/network/stricter", stricter, methods=["POST"]),
+        Route("/api/network/private-data", register, methods=["POST"]),
+        Route("/api/contexts/{id}/modes", modes, methods=["GET"]),
+    ]
