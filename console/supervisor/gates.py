@@ -18,6 +18,7 @@ from starlette.routing import Route
 from console.domain.command import Record
 from console.domain.errors import Denied, Killed
 from console.supervisor.peers import Peer
+from console.supervisor.secret_calls import secret_call
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -94,20 +95,23 @@ class Gates:
 
     def _gated(self, path: str, handler: Handler) -> Handler:
         async def served(request: Request) -> Response:
-            self.check(request.method, path, request.headers.get("authorization"))
+            header = request.headers.get("authorization")
+            # The place of the secrets may be slow: asked beside the loop, judged on it.
+            good = await secret_call(self._is_good, header) if header is not None and path != TOKEN_CHECK else False
+            self.check(request.method, path, header, is_good=good)
             return await handler(request)
 
         return served
 
-    def check(self, method: str, path: str, authorization: str | None) -> None:
-        """Raises Denied for a token that is not an operator's, Killed for what waits for rearm."""
-        if authorization is not None and path != TOKEN_CHECK:
-            kind, _, token = authorization.partition(" ")
-            if kind != "Bearer" or not self.is_operators(token):
-                self.trespasses.note("a token that is not an operator's", f"{method} {path}")
-                raise Denied(
-                    "This token is not an operator's, or not any more.", "Ask for a new one, or use operator.sock without a token."
-                )
+    def _is_good(self, authorization: str) -> bool:
+        kind, _, token = authorization.partition(" ")
+        return kind == "Bearer" and self.is_operators(token)
+
+    def check(self, method: str, path: str, authorization: str | None, *, is_good: bool | None = None) -> None:
+        """Raises Denied for a token that is not an operator's, Killed for what waits for rearm. ``is_good``: what was found out already."""
+        if authorization is not None and path != TOKEN_CHECK and not (self._is_good(authorization) if is_good is None else is_good):
+            self.trespasses.note("a token that is not an operator's", f"{method} {path}")
+            raise Denied("This token is not an operator's, or not any more.", "Ask for a new one, or use operator.sock without a token.")
         if method not in ("GET", "HEAD") and (method, path) not in UP_WHILE_KILLED:
             refuse_while(self.is_killed())
 

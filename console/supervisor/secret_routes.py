@@ -19,6 +19,7 @@ from console.supervisor.hiding import shown_once
 from console.supervisor.parts import Parts
 from console.supervisor.rotate import step_of, verdict_of
 from console.supervisor.rotator import in_words
+from console.supervisor.secret_calls import secret_call
 from console.supervisor.stop import StopDesk
 
 
@@ -47,7 +48,7 @@ class SecretRoutes:
     async def _check(self, request: Request) -> Response:
         """Says whether this server accepts a token or key now: what a rotation asks of the running server."""
         kind, _, given = request.headers.get("authorization", "").partition(" ")
-        audience = await asyncio.to_thread(self._audience_of, given) if kind == "Bearer" else ""
+        audience = await secret_call(self._audience_of, given) if kind == "Bearer" else ""
         if not audience:
             raise TokenRefused("This token is not accepted.", "Ask for a new one.")
         return answer(rm.TokenCheckView(audience=audience))
@@ -82,20 +83,20 @@ class SecretRoutes:
 
     async def _new_api_key(self, request: Request) -> Response:
         await self._first(request, "secrets.api_key", "a new API key")
-        return shown_once(answer(rm.ApiKeyView(api_key=await asyncio.to_thread(self._api_key.renew))))
+        return shown_once(answer(rm.ApiKeyView(api_key=await secret_call(self._api_key.renew))))
 
     async def _token(self, request: Request) -> Response:
         body = await body_of(request, rm.TokenBody)
-        if not await asyncio.to_thread(self._api_key.accepts, body.api_key):
+        if not await secret_call(self._api_key.accepts, body.api_key):
             raise TokenRefused("This API key is not accepted.", "watchfloor rotation api-key makes a new one.")
         await self._first(request, "secrets.token", f"an operator token for {body.ttl_s} s")
-        token = await asyncio.to_thread(self._parts.tokens.issue, "operator", self._by(request), body.ttl_s)
+        token = await secret_call(self._parts.tokens.issue, "operator", self._by(request), body.ttl_s)
         return shown_once(answer(rm.TokenView(token=token, ttl_s=body.ttl_s)))
 
     async def _revoke(self, request: Request) -> Response:
         agent_id = self._parts.core.agent_or_404(request.path_params["id"])
         cut = self._doors.revoke(agent_id)  # at once; what only tightens acts first
-        await asyncio.to_thread(self._parts.tokens.bar, agent_id)
+        await secret_call(self._parts.tokens.bar, agent_id)
         words = f"the tokens of {agent_id}, and its socket; {cut} connections cut"
         record = Record(self._by(request), "secrets.revoked", words, verdict="ok", agent_id=agent_id, must=True)
         self._parts.scribe.record(record)
