@@ -13,7 +13,6 @@ Rest = Annotated[list[str] | None, typer.Argument(hidden=True)]
 _ANYTHING = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 
 VERBS = {
-    "cost": "costs are shown per agent by watchfloor fleet; sums by day and model are not kept yet",
     "policy": "rules are built in and cannot be edited or tested from here yet",
     "approvals": "an ask is answered with deny; nothing waits for a human yet",
     "drill": "rehearsals are not built yet; watchfloor demo kills a real fleet of its own",

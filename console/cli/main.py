@@ -82,6 +82,12 @@ def _contexts(_: str) -> typer.Typer:
     return contexts.app
 
 
+def _network(_: str) -> typer.Typer:
+    from console.cli import network
+
+    return network.app
+
+
 def _allowlist(_: str) -> typer.Typer:
     from console.cli import allowlist
 
@@ -130,6 +136,12 @@ def _tools(_: str) -> typer.Typer:
     return tools.app
 
 
+def _cost(_: str) -> typer.Typer:
+    from console.cli import cost
+
+    return cost.app
+
+
 # Each verb's module is imported when the verb is asked for: panic must not wait for an HTTP library.
 VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "supervisor": _windows,
@@ -147,10 +159,12 @@ VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "release": _machinery,
     "status": _switch,
     "watch": _watch,
+    "network": _network,
     "allowlist": _allowlist,
     "contexts": _contexts,
     "rollback": _rollback,
     "audit": _audit,
+    "cost": _cost,
     "keys": _machinery,
     "tools": _tools,
     "receipt": _receipt,

@@ -49,6 +49,12 @@ def _tools() -> tuple[Run, Add]:
     return tools_verb.tools_verb, tools_verb.tools_arguments
 
 
+def _cost() -> tuple[Run, Add]:
+    from console.supervisor import cost
+
+    return cost.cost, cost.cost_arguments
+
+
 # Each verb's module is imported when the verb is asked for: Google's client alone takes a second to load.
 VERBS: dict[str, Callable[[], tuple[Run, Add]]] = {
     "keys": _keys,
@@ -57,6 +63,7 @@ VERBS: dict[str, Callable[[], tuple[Run, Add]]] = {
     "watch": _watch,
     "sign-rearm": _sign_rearm,
     "tools": _tools,
+    "cost": _cost,
 }
 
 

@@ -1,0 +1,62 @@
+"""What one answer of a model used and cost: counts of tokens, and money in whole nano-dollars, so that sums are exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NANO = 10**9
+"""Nano-dollars in a dollar."""
+MOST_TOKENS = 10**9
+"""Of one kind in one answer; more is no count that a model gave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What one answer used. The kinds do not overlap: ``plain`` is input that no cache had."""
+
+    plain: int = 0
+    cache_read: int = 0
+    cache_write_5m: int = 0
+    cache_write_1h: int = 0
+    output: int = 0
+    """Reasoning included."""
+    web_searches: int = 0
+
+    @property
+    def input(self) -> int:
+        """All input, as tiers of prices count it."""
+        return self.plain + self.cache_read + self.cache_write_5m + self.cache_write_1h
+
+    @property
+    def total(self) -> int:
+        """Everything but searches."""
+        return self.input + self.output
+
+    def is_sane(self) -> bool:
+        """Whether every count is one that a model can have given."""
+        kinds = (self.plain, self.cache_read, self.cache_write_5m, self.cache_write_1h, self.output, self.web_searches)
+        return all(0 <= n <= MOST_TOKENS for n in kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of a model, as a program that asked for it wrote it down."""
+
+    source: str
+    """``claude_code`` or ``codex``."""
+    answer_id: str
+    """The model vendor's id of it: one id, one answer, however often it is written."""
+    at: float
+    """Seconds since the epoch; 0: not known."""
+    model: str
+    tier: str
+    """Service tier, or empty for the standard one."""
+    session: str
+    """Of the tree it belongs to."""
+    agent: str
+    """The sub-agent's id, or empty for the session's own."""
+    project: str
+    """The folder it worked in."""
+    tokens: Tokens
+    reported_nano: int | None = None
+    """What the program itself says it cost, or None."""

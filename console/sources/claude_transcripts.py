@@ -1,0 +1,194 @@
+"""What Claude Code's transcripts say that answers used.
+
+The format is internal to Claude Code and may change: every field is optional, unknown ones and unknown types of records are passed over.
+One answer is written once for each block of its content, each time with its usage, and again in every session that was resumed from it:
+whoever sums must count its id once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from console.domain.spend import NANO, Answer, Tokens
+from console.sources.interface import plain
+
+SOURCE = "claude_code"
+_MARK = b'"usage"'
+"""In every record that counts, however it is spaced; within a text it would be escaped."""
+_ID_MAX = 200
+_LATEST = 4e9
+
+
+class _Creation(msgspec.Struct):
+    ephemeral_5m_input_tokens: int = 0
+    ephemeral_1h_input_tokens: int = 0
+
+
+class _Tools(msgspec.Struct):
+    web_search_requests: int = 0
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation: _Creation | None = None
+    server_tool_use: _Tools | None = None
+    service_tier: str | None = None
+
+
+class _Message(msgspec.Struct):
+    id: str = ""
+    model: str = ""
+    usage: _Usage | None = None
+
+
+class _Record(msgspec.Struct):
+    type: str = ""
+    timestamp: str = ""
+    sessionId: str = ""  # noqa: N815 - as it is written
+    agentId: str = ""  # noqa: N815
+    cwd: str = ""
+    costUSD: float | None = None  # noqa: N815
+    message: _Message | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Record)
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one pass met."""
+
+    answers: int = 0
+    odd: int = 0
+    """Records with usage that could not be read, or whose numbers no model gives: said, never guessed."""
+
+
+def answers(data: bytes, session: str, agent: str, seen: Reading) -> Iterator[Answer]:
+    """The answers in whole lines. ``session``, ``agent``: by the file's name, for records that do not say."""
+    position = data.find(_MARK)
+    while position >= 0:
+        start = data.rfind(b"\n", 0, position) + 1
+        end = data.find(b"\n", position)
+        end = len(data) if end < 0 else end
+        found = _answer(data[start:end], session, agent, seen)
+        if found is not None:
+            yield found
+        position = data.find(_MARK, end)
+
+
+def _answer(line: bytes, session: str, agent: str, seen: Reading) -> Answer | None:
+    record = _record(line)
+    if record is None:
+        seen.odd += 1
+        return None
+    message = record.message
+    if record.type != "assistant" or message is None or message.usage is None or message.model == "<synthetic>":
+        return None
+    tokens = _tokens(message.usage)
+    if not message.id or len(message.id) > _ID_MAX or not tokens.is_sane():
+        seen.odd += 1
+        return None
+    seen.answers += 1
+    tier = message.usage.service_tier or ""
+    return Answer(
+        SOURCE,
+        plain(message.id, _ID_MAX),
+        at_of(record.timestamp),
+        plain(message.model),
+        "" if tier == "standard" else plain(tier, 40),
+        plain(record.sessionId, 64) or session,
+        plain(record.agentId, 64) or agent,
+        plain(record.cwd, 500),
+        tokens,
+        _reported(record.costUSD),
+    )
+
+
+def _record(line: bytes) -> _Record | None:
+    try:
+        return _DECODER.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return _tolerant(line)
+
+
+def _tokens(usage: _Usage) -> Tokens:
+    written, parts = usage.cache_creation_input_tokens, usage.cache_creation
+    hour = parts.ephemeral_1h_input_tokens if parts is not None else 0
+    if parts is not None:
+        written = max(written, hour + parts.ephemeral_5m_input_tokens)
+    searches = usage.server_tool_use.web_search_requests if usage.server_tool_use is not None else 0
+    return Tokens(usage.input_tokens, usage.cache_read_input_tokens, written - hour, hour, usage.output_tokens, searches)
+
+
+def _reported(cost: float | None) -> int | None:
+    return round(cost * NANO) if cost is not None and 0 <= cost < 1e6 else None
+
+
+def at_of(text: str) -> float:
+    """ISO 8601 as seconds since the epoch; 0: not known."""
+    try:
+        at = datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return 0.0
+    return at if 0 < at < _LATEST else 0.0
+
+
+def _tolerant(line: bytes) -> _Record | None:
+    """The record field by field: one of an unexpected type is left out, a count of an unexpected type makes it unreadable."""
+    try:
+        raw = json.loads(line.decode("utf-8", "replace"))
+        message = raw["message"]
+        usage = message["usage"] if isinstance(message, dict) else None
+        if not isinstance(usage, dict):
+            return _Record()
+        creation, tools = usage.get("cache_creation"), usage.get("server_tool_use")
+        return _Record(
+            _text(raw, "type"),
+            _text(raw, "timestamp"),
+            _text(raw, "sessionId"),
+            _text(raw, "agentId"),
+            _text(raw, "cwd"),
+            None,
+            _Message(
+                _text(message, "id"),
+                _text(message, "model"),
+                _Usage(
+                    _count(usage, "input_tokens"),
+                    _count(usage, "cache_creation_input_tokens"),
+                    _count(usage, "cache_read_input_tokens"),
+                    _count(usage, "output_tokens"),
+                    _created(creation) if isinstance(creation, dict) else None,
+                    _Tools(_count(tools, "web_search_requests")) if isinstance(tools, dict) else None,
+                    _text(usage, "service_tier"),
+                ),
+            ),
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _created(creation: dict[str, Any]) -> _Creation:
+    return _Creation(_count(creation, "ephemeral_5m_input_tokens"), _count(creation, "ephemeral_1h_input_tokens"))
+
+
+def _text(record: dict[str, Any], key: str) -> str:
+    value = record.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _count(record: dict[str, Any], key: str) -> int:
+    value = record.get(key)
+    if value is None:
+        return 0
+    if type(value) is not int:
+        raise ValueError(f"{key} is no whole number")
+    return value

@@ -1,0 +1,116 @@
+"""What Codex's rollouts say that answers used.
+
+``token_usage_record`` names each answer; older versions write only running totals (``token_count``), whose steps are counted. The rollout
+of a sub-agent begins with a copy of its parent's: what another thread used is not counted again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from console.domain.spend import Answer, Tokens
+from console.sources.claude_transcripts import Reading, at_of
+from console.sources.interface import plain
+
+SOURCE = "codex"
+_MARKS = (b'"token_usage_record"', b'"token_count"', b'"turn_context"', b'"session_meta"')
+_ID_MAX = 200
+
+
+@dataclass(slots=True)
+class Thread:
+    """What earlier lines of a rollout said that later ones rely on; kept from read to read."""
+
+    thread: str = ""
+    root: str = ""
+    born: float = 0.0
+    model: str = ""
+    cwd: str = ""
+    records: bool = False
+    """Whether each answer is named: the running totals say nothing more."""
+    total: int = 0
+    """The last running total."""
+    own: bool = True
+    """Whether what comes now is its own; a copy of its parent's lines comes first."""
+
+    def kept(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def answers(data: bytes, state: Thread, seen: Reading) -> Iterator[Answer]:
+    """The answers in whole lines."""
+    for line in data.split(b"\n"):
+        if not any(mark in line for mark in _MARKS):
+            continue
+        try:
+            record = json.loads(line)
+            payload = record["payload"]
+            kind, at = record["type"], at_of(str(record.get("timestamp", "")))
+            if not isinstance(payload, dict):
+                raise TypeError
+            found = _take(kind, payload, at, state)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            seen.odd += 1
+            continue
+        if found is not None and found.tokens.is_sane():
+            seen.answers += 1
+            yield found
+        elif found is not None:
+            seen.odd += 1
+
+
+def _take(kind: str, payload: dict[str, Any], at: float, state: Thread) -> Answer | None:
+    if kind == "session_meta" and not state.thread:
+        state.thread = plain(payload.get("id"), 64)
+        state.root = plain(payload.get("session_id"), 64) or state.thread
+        state.born = at_of(str(payload.get("timestamp", "")))
+        state.cwd = plain(payload.get("cwd"), 500)
+        state.own = not _is_child(payload)
+    elif kind == "turn_context":
+        state.model = plain(payload.get("model")) or state.model
+        state.cwd = plain(payload.get("cwd"), 500) or state.cwd
+        state.own = state.own or at >= state.born
+    elif kind == "token_usage_record":
+        if plain(payload.get("thread_id"), 64) in ("", state.thread):
+            state.records = True
+            return _answer(state, plain(payload.get("response_id"), _ID_MAX), at, payload["usage"])
+    elif kind == "event_msg" and payload.get("type") == "token_count":
+        return _step(payload.get("info"), at, state)
+    return None
+
+
+def _is_child(payload: dict[str, Any]) -> bool:
+    source = payload.get("source")
+    return isinstance(source, dict) and "subagent" in source
+
+
+def _step(info: object, at: float, state: Thread) -> Answer | None:
+    """A running total that grew: what the last answer used."""
+    if not isinstance(info, dict):
+        return None
+    total = _count(info["total_token_usage"], "total_tokens")
+    grew, state.total = total > state.total, total
+    if not grew or state.records or not state.own:
+        return None
+    return _answer(state, f"{state.thread}:{total}", at, info["last_token_usage"])
+
+
+def _answer(state: Thread, answer_id: str, at: float, usage: dict[str, Any]) -> Answer:
+    if not answer_id:
+        raise ValueError("it names no answer")
+    # Here the input holds what came from the cache and what was written to it.
+    read, written = _count(usage, "cached_input_tokens"), _count(usage, "cache_write_input_tokens")
+    tokens = Tokens(_count(usage, "input_tokens") - read - written, read, written, 0, _count(usage, "output_tokens"))
+    agent = "" if state.thread == state.root else state.thread
+    return Answer(SOURCE, answer_id, at, state.model, "", state.root, agent, state.cwd, tokens)
+
+
+def _count(usage: dict[str, Any], key: str) -> int:
+    value = usage.get(key, 0) if isinstance(usage, dict) else None
+    if type(value) is not int:
+        raise ValueError(f"{key} is no whole number")
+    return value

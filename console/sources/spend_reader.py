@@ -1,0 +1,248 @@
+"""Reads transcripts as they grow: from where the last look ended, whole lines only, by the file itself and not by its name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from console.domain.spend import Answer
+from console.sources import claude_transcripts, codex_usage
+from console.sources.claude_transcripts import Reading
+from console.sources.homes import homes
+from console.sources.interface import plain
+from console.sources.rates import RateBook
+from console.sources.spend_store import Place, SpendStore
+
+BLOCK = 8 << 20
+LINE_MAX = 64 << 20
+"""A longer line is passed over, and said."""
+_MARK = 64
+_FILES_MAX = 200_000
+_DEPTH_MAX = 8
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW
+_BATCH = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A file that may hold answers."""
+
+    source: str
+    path: str
+    seen: os.stat_result
+
+    @property
+    def key(self) -> str:
+        """Its path as text: a name may hold bytes that are none."""
+        return os.fsencode(self.path).decode("utf-8", "backslashreplace")
+
+
+@dataclass(slots=True)
+class Found:
+    """What a look met, for people."""
+
+    files: int = 0
+    read: int = 0
+    bytes: int = 0
+    reading: Reading = field(default_factory=Reading)
+    troubles: list[str] = field(default_factory=list)
+
+
+class SpendReader:
+    """Blocks; for a thread of its own."""
+
+    def __init__(self, store: SpendStore, rates: RateBook, root: Path | None = None) -> None:
+        self._store, self._rates, self._root = store, rates, root
+
+    def folders(self) -> list[tuple[str, Path]]:
+        """(source, folder) that are looked in."""
+        found: list[tuple[str, Path]] = []
+        own = self._root is None
+        for source, variable, folder, below in (
+            (claude_transcripts.SOURCE, "CLAUDE_CONFIG_DIR", ".claude", "projects"),
+            (codex_usage.SOURCE, "CODEX_HOME", ".codex", "sessions"),
+        ):
+            named = os.environ.get(variable, "") if own else ""
+            places = [Path(named)] if named.startswith("/") else []
+            places += [home / folder for home in homes(self._root)]
+            found += [(source, place / below) for place in dict.fromkeys(places)]
+        return found
+
+    def read(self) -> Found:
+        """One look at everything; what did not change since the last is not opened. Raises ConsoleError when nothing can be kept."""
+        found = Found()
+        places = self._store.places()
+        waiting: dict[str, Place] = {}
+        answers: dict[tuple[str, str], Answer] = {}
+        for transcript in self._transcripts(found):
+            found.files += 1
+            before, now = places.get(transcript.key), transcript.seen
+            if before is not None and _same(before, now) and (before.size, before.mtime_ns) == (now.st_size, now.st_mtime_ns):
+                continue
+            place = self._follow(transcript, before, found, lambda answer: _put(answers, answer))
+            if place is not None:
+                waiting[transcript.key] = place
+            if len(answers) >= _BATCH:
+                self._keep(answers, waiting)
+        self._keep(answers, waiting)
+        return found
+
+    def reprice(self) -> None:
+        """Another try for models that an older price table did not know."""
+        models = self._store.unpriced_models(self._rates.version)
+        if models:
+            with self._store.writing():
+                for source, model in models:
+                    for answer in self._store.kept(source, model):
+                        self._store.set_price(answer, self._rates.price(answer), self._rates.version)
+
+    def _keep(self, answers: dict[tuple[str, str], Answer], waiting: dict[str, Place]) -> None:
+        """Answers and how far was read, together or not at all."""
+        if not waiting:
+            return
+        prices = self._rates.version if answers else ""
+        priced = [(answer, self._rates.price(answer)) for answer in answers.values()]
+        with self._store.writing():
+            self._store.add(priced, prices)
+            self._store.keep_places(waiting)
+        answers.clear()
+        waiting.clear()
+
+    # --- files
+
+    def _transcripts(self, found: Found) -> Iterator[Transcript]:
+        for source, folder in self.folders():
+            for path, seen in _walk(folder, found):
+                if source == claude_transcripts.SOURCE or path.rpartition("/")[2].startswith("rollout-"):
+                    yield Transcript(source, path, seen)
+
+    def _follow(self, transcript: Transcript, before: Place | None, found: Found, take: Callable[[Answer], None]) -> Place | None:
+        """Reads what is new; None when it cannot be read."""
+        try:
+            fd = os.open(transcript.path, _FLAGS)
+        except OSError as error:
+            found.troubles.append(f"{plain(transcript.path)}: {error.strerror}")
+            return None
+        try:
+            seen = os.fstat(fd)
+            if not stat.S_ISREG(seen.st_mode):
+                return None
+            goes_on = before is not None and _same(before, seen) and seen.st_size >= before.offset
+            goes_on = goes_on and before is not None and before.mark == _mark(fd, before.offset)
+            offset = before.offset if before is not None and goes_on else 0
+            lines = _lines_of(transcript, before.state if before is not None and goes_on else "", found.reading)
+            found.read += 1
+            for block, behind in _blocks(fd, offset, found):
+                offset = behind
+                for answer in lines.take(block):
+                    take(answer)
+            return Place(seen.st_dev, _number(seen), seen.st_size, seen.st_mtime_ns, offset, _mark(fd, offset), lines.state())
+        except OSError as error:
+            found.troubles.append(f"{plain(transcript.path)}: {error.strerror}")
+            return None
+        finally:
+            os.close(fd)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """One file's lines as answers, and what later lines rely on."""
+
+    take: Callable[[bytes], Iterator[Answer]]
+    state: Callable[[], str]
+
+
+def _lines_of(transcript: Transcript, state: str, seen: Reading) -> _Lines:
+    if transcript.source == codex_usage.SOURCE:
+        thread = _thread(state)
+        return _Lines(lambda data: codex_usage.answers(data, thread, seen), lambda: json.dumps(thread.kept()))
+    session, agent = _named(transcript.path)
+    return _Lines(lambda data: claude_transcripts.answers(data, session, agent, seen), lambda: "")
+
+
+def _thread(state: str) -> codex_usage.Thread:
+    try:
+        return codex_usage.Thread(**json.loads(state))
+    except (ValueError, TypeError):
+        return codex_usage.Thread()
+
+
+def _named(path: str) -> tuple[str, str]:
+    """(session, sub-agent) by the file's place: ``<session>.jsonl``, or ``<session>/…/agent-<id>.jsonl``."""
+    parts = path.split("/")
+    stem = plain(parts[-1].removesuffix(".jsonl"), 64)
+    if stem.startswith("agent-") and "projects" in parts:
+        below = parts[len(parts) - parts[::-1].index("projects") :]
+        if len(below) > 2:
+            return plain(below[1], 64), stem.removeprefix("agent-")
+    return stem, ""
+
+
+def _put(answers: dict[tuple[str, str], Answer], answer: Answer) -> None:
+    """One id counts once, with its largest numbers: a record may be written while the answer still grows."""
+    key = (answer.source, answer.answer_id)
+    known = answers.get(key)
+    if known is None or answer.tokens.total > known.tokens.total:
+        answers[key] = answer
+
+
+def _same(place: Place, seen: os.stat_result) -> bool:
+    return (place.dev, place.inode) == (seen.st_dev, _number(seen))
+
+
+def _number(seen: os.stat_result) -> int:
+    """The inode, as SQLite can hold it."""
+    return seen.st_ino & ((1 << 63) - 1)
+
+
+def _mark(fd: int, offset: int) -> str:
+    """By what the bytes before ``offset`` are known again: a file rewritten in place is read anew."""
+    start = max(0, offset - _MARK)
+    return hashlib.sha256(os.pread(fd, offset - start, start)).hexdigest()[:24] if offset else ""
+
+
+def _blocks(fd: int, offset: int, found: Found) -> Iterator[tuple[bytes, int]]:
+    """Whole lines from ``offset`` on, and the offset behind them."""
+    rest, skipping = b"", False
+    while data := os.pread(fd, BLOCK, offset + len(rest)):
+        found.bytes += len(data)
+        rest += data
+        end = rest.rfind(b"\n") + 1
+        if end == 0:
+            if len(rest) > LINE_MAX:
+                offset, rest, skipping = offset + len(rest), b"", True
+            continue
+        whole, rest = rest[:end], rest[end:]
+        offset += end
+        if skipping:
+            whole, skipping = whole[whole.find(b"\n") + 1 :], False
+            found.reading.odd += 1
+        yield whole, offset
+
+
+def _walk(top: Path, found: Found) -> Iterator[tuple[str, os.stat_result]]:
+    """Every ``*.jsonl`` below, no link followed, the newest folders' names last as they come; bounded."""
+    waiting, count = [(str(top), 0)], 0
+    while waiting:
+        folder, depth = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        if depth < _DEPTH_MAX:
+                            waiting.append((entry.path, depth + 1))
+                    elif entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False):
+                        count += 1
+                        if count > _FILES_MAX:
+                            found.troubles.append(f"more than {_FILES_MAX:,} files below {plain(str(top))}: the rest was not read")
+                            return
+                        yield entry.path, entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue  # this person does not use the program, or the folder is gone
+        except OSError as error:
+            found.troubles.append(f"{plain(folder)}: {error.strerror}")

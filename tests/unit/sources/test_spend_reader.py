@@ -1,0 +1,183 @@
+"""Following transcripts: only what is new, whole lines alone, and by the file itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from console.sources import spend_reader
+from console.sources.rates import RateBook
+from console.sources.spend_reader import Found, SpendReader
+from console.sources.spend_store import SpendStore
+
+DATA = Path(__file__).parents[2] / "data"
+RATES = RateBook()
+
+
+@dataclass
+class World:
+    home: Path
+    store: SpendStore
+
+    def read(self) -> Found:
+        return SpendReader(self.store, RATES, self.home).read()
+
+    def cost(self) -> float:
+        return round(sum(s.cost_usd for s in self.store.sums("day")), 9)
+
+    def count(self) -> int:
+        return sum(s.answers for s in self.store.sums("day"))
+
+    @property
+    def file(self) -> Path:
+        made = self.home / ".claude" / "projects" / "p" / "s1.jsonl"
+        made.parent.mkdir(parents=True, exist_ok=True)
+        return made
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    store = SpendStore(tmp_path / "cost.db")
+    home = tmp_path / "home"
+    home.mkdir()
+    yield World(home, store)
+    store.close()
+
+
+def line(answer_id: str, output: int = 1) -> bytes:
+    message = {"id": answer_id, "model": "claude-sonnet-4-5", "usage": {"output_tokens": output}}
+    return json.dumps({"type": "assistant", "message": message, "timestamp": "2026-11-21T20:28:05Z"}).encode() + b"\n"
+
+
+def test_the_real_programs_tree_costs_what_it_says_itself(world: World) -> None:
+    shutil.copytree(DATA / "claude-code" / "projects-tree", world.home / ".claude" / "projects")
+    rollouts = world.home / ".codex" / "sessions" / "2026" / "11" / "21"
+    rollouts.mkdir(parents=True)
+    shutil.copy(DATA / "codex" / "rollout.jsonl", rollouts / "rollout-2026-11-21T20-33-01-x.jsonl")
+    found = world.read()
+    said = next(
+        json.loads(text)
+        for text in next((DATA / "claude-code").rglob("ca*.jsonl")).read_text().splitlines()
+        if '"cost-state"' in text
+    )  # fmt: skip
+    assert {s.key: round(s.cost_usd, 9) for s in world.store.sums("source")} == {"claude_code": said["totalCostUSD"], "codex": 0.005684}
+    assert (found.files, found.read, found.reading.odd, found.troubles) == (3, 3, 0, [])
+    again = world.read()
+    assert (again.files, again.read, again.bytes) == (3, 0, 0)
+
+
+def test_only_what_is_new_is_read_and_a_line_counts_when_it_is_whole(world: World) -> None:
+    world.file.write_bytes(line("a") + line("b")[:20])
+    world.read()
+    assert world.count() == 1
+    with world.file.open("ab") as file:
+        file.write(line("b")[20:] + line("c"))
+    found = world.read()
+    assert world.count() == 3 and found.bytes == len(line("b") + line("c"))
+
+
+def test_a_file_that_was_cut_replaced_or_rewritten_is_read_anew_and_nothing_counts_twice(world: World) -> None:
+    world.file.write_bytes(line("a") + line("b"))
+    world.read()
+    world.file.write_bytes(line("c"))  # cut
+    world.read()
+    assert world.count() == 3
+    world.file.write_bytes(line("xx") + line("yy") + line("zz"))  # rewritten in place, and longer
+    world.read()
+    assert world.count() == 6
+    other = world.file.with_suffix(".new")
+    other.write_bytes(line("a") + line("n"))
+    other.replace(world.file)
+    world.read()
+    assert world.count() == 7
+    world.file.unlink()
+    assert world.read().files == 0 and world.count() == 7  # what the program swept is still known
+
+
+def test_a_resumed_session_copies_answers_that_count_once(world: World) -> None:
+    world.file.write_bytes(line("a") + line("b"))
+    world.file.with_name("s2.jsonl").write_bytes(line("a") + line("b") + line("c"))
+    world.read()
+    assert world.count() == 3
+
+
+def test_an_answer_written_while_it_grows_counts_with_its_last_numbers(world: World) -> None:
+    world.file.write_bytes(line("a", 5) + line("a", 100) + line("a", 100))
+    world.read()
+    assert [s.tokens for s in world.store.sums("day")] == [100]
+
+
+def test_names_of_files_that_hold_a_secret_links_and_pipes_are_never_opened(world: World, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.jsonl"
+    outside.write_bytes(line("stolen"))
+    folder = world.file.parent
+    (folder / "link.jsonl").symlink_to(outside)
+    (world.home / ".claude" / "projects" / "away").symlink_to(tmp_path)
+    os.mkfifo(folder / "pipe.jsonl")
+    (folder / "1.abc.key").write_bytes(line("key"))
+    found = world.read()
+    assert (found.files, world.count()) == (0, 0)
+
+
+def test_hostile_names_are_kept_as_text(world: World) -> None:
+    (world.file.parent / os.fsdecode(b"\xff\x1b[31m\n.jsonl")).write_bytes(line("a"))
+    found = world.read()
+    assert world.count() == 1 and found.troubles == []
+    assert "\x1b" not in world.store.sums("session")[0].key
+    assert world.read().read == 0
+
+
+def test_a_line_without_end_is_passed_over_and_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spend_reader, "BLOCK", 4096)
+    monkeypatch.setattr(spend_reader, "LINE_MAX", 20_000)
+    world.file.write_bytes(line("a") + b'{"usage":"' + b"x" * 100_000 + b'"}\n' + line("b"))
+    found = world.read()
+    assert world.count() == 2 and found.reading.odd >= 1
+
+
+def test_a_folder_that_cannot_be_read_is_said_and_the_others_are_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.file.write_bytes(line("a"))
+    closed = world.home / ".claude" / "projects" / "closed"
+    closed.mkdir()
+    real = os.scandir
+
+    def scandir(path: str) -> object:
+        if path == str(closed):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = world.read()
+    assert world.count() == 1 and len(found.troubles) == 1 and "Permission denied" in found.troubles[0]
+
+
+def test_a_model_that_a_newer_table_knows_is_priced_then(world: World) -> None:
+    world.file.write_bytes(line("a"))
+    reader = SpendReader(world.store, RATES, world.home)
+    with world.store.writing():
+        world.store.keep_places({})
+    monkey = RateBook()
+    monkey.price = lambda answer: None  # type: ignore[method-assign]
+    SpendReader(world.store, monkey, world.home).read()
+    assert world.store.unpriced()
+    reader.reprice()  # the same version: no use trying
+    assert world.store.unpriced()
+    with world.store.writing():
+        world.store._db.execute("update answers set prices = 'an older table'")
+    reader.reprice()
+    assert not world.store.unpriced() and world.cost() == 0.000015
+
+
+def test_the_places_that_are_looked_in(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/elsewhere/claude")
+    assert [str(f) for _, f in SpendReader(world.store, RATES, world.home).folders()] == [
+        f"{world.home}/.claude/projects",
+        f"{world.home}/.codex/sessions",
+    ]
+    assert str(SpendReader(world.store, RATES).folders()[0][1]) == "/elsewhere/claude/projects"
