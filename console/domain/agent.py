@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NewType
 
 from console.domain.budget import Limits, Usage
+from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
 from console.domain.network import NetworkMode, Sensitivity
 
@@ -96,6 +97,8 @@ class LaunchRequest:
     """Caps of the whole tree; only for a root agent."""
     env: tuple[tuple[str, str], ...] = ()
     """Extra variables asked for; judged by the environment allowlist."""
+    agent_type: str = ""
+    """Which kind of agent it is, by an operator's word: what is configured per type follows from it. Children have their parent's."""
 
     def check(self) -> None:
         """Raises UsageProblem that names the field."""
@@ -107,6 +110,7 @@ class LaunchRequest:
             raise UsageProblem("The command line contains a NUL character.", "Remove it.")
         if len(self.name) > 200:
             raise UsageProblem("The name is longer than 200 characters.", "Shorten it.")
+        check_agent_type(self.agent_type)
         if self.context_id is not None and not CONTEXT_ID.match(self.context_id):
             raise UsageProblem(f"Context id {self.context_id[:80]!r} is not valid.", "Use a-z, 0-9 and -, 1 to 63 characters.")
         if self.parent_id is not None and not AGENT_ID.match(self.parent_id):
