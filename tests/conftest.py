@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ if str(ROOT) not in sys.path:
 
 from tests.leaks import SESSION_VARIABLE, Session, ask_engine  # noqa: E402 - needs the line above
 
+FULL_COUNTS_S = 1800
+"""Time-out of a test with its full counts: 200 supervisors that are killed and started take minutes on a busy machine."""
 _SHALLOW = ("unit", "gui")
 """Rooms of tests/ whose tests start nothing detached: only their children are looked at after each test, the rest at the end."""
 
@@ -35,6 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
     mark = secrets.token_hex(8)
     os.environ[SESSION_VARIABLE] = mark
     config.stash[_SESSION] = Session(mark, folder)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for what it starts in the background: tests send it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -45,6 +50,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--long"):
+        for item in items:
+            if "full_counts" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.timeout(FULL_COUNTS_S))
         return
     for item in items:
         if item.get_closest_marker("long"):

@@ -47,7 +47,7 @@ class Stage:
             box.stop()
             self.egress.detach(agent_id)
 
-    def record(self, agent_id: str, *, within_s: float = 10.0, **wanted: object) -> EgressRecord:
+    def record(self, agent_id: str, *, within_s: float = 60.0, **wanted: object) -> EgressRecord:
         """The first record of an agent that has these fields."""
         until = time.monotonic() + within_s
         while time.monotonic() < until:

@@ -23,6 +23,19 @@ from tests.fakes.operator_server import FakeHouse  # noqa: E402
 Opener = Callable[..., Window]
 
 
+class Patient(QtBot):
+    """Waits as long as a loaded machine takes."""
+
+    def waitUntil(self, callback: Callable[[], bool | None], *, timeout: int = 60_000) -> None:  # noqa: N802 - pytest-qt's name
+        super().waitUntil(callback, timeout=timeout)
+
+
+@pytest.fixture
+def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
+    """pytest-qt's, with patience."""
+    return Patient(request)
+
+
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     found = find_places(str(tmp_path / "s"), create=True)
@@ -60,8 +73,8 @@ def open_window(qtbot: QtBot, places: Places) -> Iterator[Opener]:
         qtbot.addWidget(window)
         windows.append(window)
         if wait:
-            qtbot.waitUntil(lambda: window.fleet.loaded and window.switch.view is not None and window.switch.guard.alive, timeout=15_000)
-            qtbot.waitUntil(lambda: window.page is not None and window.page.is_ready(), timeout=15_000)
+            qtbot.waitUntil(lambda: window.fleet.loaded and window.switch.view is not None and window.switch.guard.alive)
+            qtbot.waitUntil(lambda: window.page is not None and window.page.is_ready())
         return window
 
     yield make

@@ -30,10 +30,10 @@ def fleet_page(window: Window) -> FleetPage:
 
 
 def asked(window: Window, qtbot: QtBot, *, answered: bool = True) -> RungDialog:
-    qtbot.waitUntil(lambda: any(d.isVisible() for d in window.findChildren(RungDialog)), timeout=5000)
+    qtbot.waitUntil(lambda: any(d.isVisible() for d in window.findChildren(RungDialog)))
     found = next(d for d in window.findChildren(RungDialog) if d.isVisible())
     if answered:
-        qtbot.waitUntil(lambda: found.preview is not None, timeout=5000)
+        qtbot.waitUntil(lambda: found.preview is not None)
     return found
 
 
@@ -59,8 +59,8 @@ def test_a_rung_reaches_exactly_the_chosen_scope(reach: str, make_house: Make, o
     if reach == "host":
         assert "left alone" in words_of(dialog) and "only observed" in words_of(dialog)
     dialog.main.click()
-    qtbot.waitUntil(lambda: acts(house) == [("freeze", ids.get(reach, "host"), reach)], timeout=5000)
-    qtbot.waitUntil(lambda: not [d for d in window.findChildren(RungDialog) if d.isVisible()], timeout=5000)
+    qtbot.waitUntil(lambda: acts(house) == [("freeze", ids.get(reach, "host"), reach)])
+    qtbot.waitUntil(lambda: not [d for d in window.findChildren(RungDialog) if d.isVisible()])
     assert window.strip.notice is not None and "frozen" in window.strip.notice.text
 
 
@@ -87,11 +87,11 @@ def test_isolated_agents_are_marked_with_who_and_why_and_only_they_reconnect(mak
     dialog = asked(window, qtbot)
     dialog.reason.setText("odd <b>traffic</b>")
     dialog.main.click()
-    qtbot.waitUntil(lambda: bool(window.fleet.rows["inbox-reader"].view.isolated), timeout=5000)
+    qtbot.waitUntil(lambda: bool(window.fleet.rows["inbox-reader"].view.isolated))
     row = next(n for n, r in enumerate(page.table.model.rows) if r.id == "inbox-reader")
     network = [column.key for column in page.table.model.columns].index("network")
-    qtbot.waitUntil(lambda: page.table.model.words(row, network) == "Isolated by operator:0: odd <b>traffic</b>", timeout=5000)
-    qtbot.waitUntil(lambda: page.pane.isolate.text() == "Reconnect", timeout=5000)
+    qtbot.waitUntil(lambda: page.table.model.words(row, network) == "Isolated by operator:0: odd <b>traffic</b>")
+    qtbot.waitUntil(lambda: page.pane.isolate.text() == "Reconnect")
     assert "operator:0: odd <b>traffic</b>" in page.pane._cut.text() and page.pane._cut.isVisible()
     page.view.choose("data-sync")
     assert page.why_not("fleet.reconnect-tree") and not page.why_not("fleet.reconnect-host")
@@ -100,8 +100,8 @@ def test_isolated_agents_are_marked_with_who_and_why_and_only_they_reconnect(mak
     dialog = asked(window, qtbot)
     assert dialog.main.text() == "Reconnect 5 agents"
     dialog.main.click()
-    qtbot.waitUntil(lambda: acts(house)[-1] == ("reconnect", "support-triage", "tree"), timeout=5000)
-    qtbot.waitUntil(lambda: not window.fleet.rows["inbox-reader"].view.isolated, timeout=5000)
+    qtbot.waitUntil(lambda: acts(house)[-1] == ("reconnect", "support-triage", "tree"))
+    qtbot.waitUntil(lambda: not window.fleet.rows["inbox-reader"].view.isolated)
 
 
 def test_refusals_and_half_done_acts_are_told_in_words(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
@@ -112,12 +112,12 @@ def test_refusals_and_half_done_acts_are_told_in_words(make_house: Make, open_wi
     window.do("fleet.freeze-tree")
     dialog = asked(window, qtbot)
     dialog.main.click()
-    qtbot.waitUntil(dialog.problem.isVisible, timeout=5000)
+    qtbot.waitUntil(dialog.problem.isVisible)
     assert "latched: nothing changes. Rearm first." in dialog.problem.text() and dialog.main.isEnabled()
     house.supervisor.stops.refuse_act = None
     house.supervisor.stops.fails = {"inbox-reader": "the guard did not confirm it"}
     dialog.main.click()
-    qtbot.waitUntil(lambda: "1 agent NOT frozen" in dialog.sentence.text(), timeout=5000)
+    qtbot.waitUntil(lambda: "1 agent NOT frozen" in dialog.sentence.text())
     assert dialog.isVisible() and not dialog.main.isVisible() and "inbox-reader: the guard did not confirm it" in words_of(dialog)
     assert window.strip.notice is not None and window.strip.notice.level == "amber"
 
@@ -130,14 +130,14 @@ def test_without_a_preview_a_stop_is_still_possible_and_nothing_is_loosened(make
     fleet_page(window).view.choose("support-triage")
     window.do("fleet.thaw-tree")
     dialog = asked(window, qtbot, answered=False)
-    qtbot.waitUntil(dialog.problem.isVisible, timeout=5000)
+    qtbot.waitUntil(dialog.problem.isVisible)
     assert "registry cannot be read" in dialog.problem.text() and not dialog.main.isEnabled()
     dialog.close()
     window.do("fleet.kill-tree")
     dialog = asked(window, qtbot, answered=False)
-    qtbot.waitUntil(lambda: dialog.main.text() == "Kill without a preview", timeout=5000)
+    qtbot.waitUntil(lambda: dialog.main.text() == "Kill without a preview")
     dialog.main.click()
-    qtbot.waitUntil(lambda: acts(house) == [("kill", "support-triage", "tree")], timeout=5000)
+    qtbot.waitUntil(lambda: acts(house) == [("kill", "support-triage", "tree")])
 
 
 def test_nothing_is_confirmed_before_the_preview_came(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
@@ -146,7 +146,7 @@ def test_nothing_is_confirmed_before_the_preview_came(make_house: Make, open_win
     window.do("fleet.stop-tree")
     dialog = next(d for d in window.findChildren(RungDialog) if d.isVisible())
     assert not dialog.main.isEnabled() and dialog.preview is None
-    qtbot.waitUntil(dialog.main.isEnabled, timeout=5000)
+    qtbot.waitUntil(dialog.main.isEnabled)
 
 
 def test_the_menu_offers_every_rung_over_every_reach(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
@@ -176,7 +176,7 @@ def test_the_kill_switch_page_chooses_a_scope_first(make_house: Make, open_windo
     assert isinstance(page, KillSwitchPage)
     assert page.ladder.scope.reach == "host" and not page.ladder.buttons["reconnect"].isEnabled()
     page.ladder.pills.pills["tree"].click()
-    qtbot.waitUntil(lambda: bool([d for d in window.findChildren(ScopeDialog) if d.isVisible()]), timeout=3000)
+    qtbot.waitUntil(lambda: bool([d for d in window.findChildren(ScopeDialog) if d.isVisible()]))
     chooser = next(d for d in window.findChildren(ScopeDialog) if d.isVisible())
     QTest.keyClicks(chooser.field, "support")
     assert [choice.target for choice in chooser.model.rows] == ["support-triage"]
@@ -186,8 +186,8 @@ def test_the_kill_switch_page_chooses_a_scope_first(make_house: Make, open_windo
     dialog = asked(window, qtbot)
     assert dialog.main.text() == "Kill 5 agents" and "does not latch" in words_of(dialog)
     dialog.main.click()
-    qtbot.waitUntil(lambda: acts(house) == [("kill", "support-triage", "tree")], timeout=5000)
-    qtbot.waitUntil(lambda: window.strip.notice is not None and bool(window.strip.notice.receipt), timeout=5000)
+    qtbot.waitUntil(lambda: acts(house) == [("kill", "support-triage", "tree")])
+    qtbot.waitUntil(lambda: window.strip.notice is not None and bool(window.strip.notice.receipt))
     page.ladder.pills.pills["session"].click()
     chooser = next(d for d in window.findChildren(ScopeDialog) if d.isVisible())
     chooser.reject()

@@ -182,7 +182,7 @@ def test_the_status_alone_tells_of_new_records(make_house: House, open_window: O
     supervisor = house.supervisor
     supervisor.rooms.audit = fixture.audit_rows(time.time(), 11, newest=11)
     supervisor.status = supervisor.status.model_copy(update={"audit_records": 11})
-    qtbot.waitUntil(lambda: page.log.model.rows[0].seq == 11, timeout=8_000)
+    qtbot.waitUntil(lambda: page.log.model.rows[0].seq == 11)
 
 
 def test_the_filter_asks_the_supervisor(make_house: House, open_window: Opener, qtbot: QtBot) -> None:
@@ -210,7 +210,7 @@ def test_verify_says_whole_with_its_age(make_house: House, open_window: Opener, 
     qtbot.waitUntil(lambda: "chain whole" in page.chain.words.text())
     assert "50 records" in page.chain.took.text() and page.badge() is None
     write(house, 2)
-    qtbot.waitUntil(lambda: "2 written since then" in page.chain.more.text(), timeout=8_000)
+    qtbot.waitUntil(lambda: "2 written since then" in page.chain.more.text())
 
 
 def test_a_broken_chain_is_red_and_leads_there(make_house: House, open_window: Opener, qtbot: QtBot) -> None:
@@ -235,7 +235,7 @@ def test_a_chain_that_cannot_be_verified_is_never_called_whole(make_house: House
     page = page_of(open_window("audit"))
     house.stop()
     key(page.view, Qt.Key.Key_V)
-    qtbot.waitUntil(lambda: "Could not be verified" in page.chain.more.text(), timeout=10_000)
+    qtbot.waitUntil(lambda: "Could not be verified" in page.chain.more.text())
     assert "whole" not in page.chain.words.text()
 
 

@@ -345,7 +345,7 @@ def test_killed_changes_nothing(make_house: House, open_window: Opener, qtbot: Q
     house = make_house("mockup")
     page = page_of(open_window("network"))
     house.on_loop(house.guard.press_now)
-    qtbot.waitUntil(lambda: page.desk.switch.is_killed, timeout=10_000)
+    qtbot.waitUntil(lambda: page.desk.switch.is_killed)
     assert "rearm" in page.why_not("network.new") and "rearm" in page.why_not("network.allow")
 
 
@@ -355,7 +355,7 @@ def test_silence_is_not_green(make_house: House, open_window: Opener, qtbot: QtB
     qtbot.waitUntil(lambda: page.header.facts.envoy == ("Healthy", "dot", "ok"))
     house.stop()
     page._read_list()
-    qtbot.waitUntil(lambda: page.header.facts.envoy[0] == "Not known", timeout=10_000)
+    qtbot.waitUntil(lambda: page.header.facts.envoy[0] == "Not known")
     assert len(page.model.rows) == 38, "what was read stays to be read"
 
 

@@ -79,7 +79,7 @@ def receipt_page(window: Window, kill_id: str, qtbot: QtBot) -> ReceiptPage:
     window.goto("receipt", kill_id)
     page = window.page
     assert isinstance(page, ReceiptPage)
-    qtbot.waitUntil(lambda: page.is_ready() and page._hunted, timeout=8000)
+    qtbot.waitUntil(lambda: page.is_ready() and page._hunted)
     return page
 
 
@@ -109,7 +109,7 @@ def test_an_amended_receipt_shows_what_it_said_then_and_when_it_was_proven(make_
     assert lines(page.side._sections["evidence"])[1][0] == "/var/lib/watchfloor/cases/k-0036"
     house.supervisor.receipts["k-0038"] = replace(amended(), kill_id="k-0038", targets=amended().targets[:7], amended=())
     page = receipt_page(page.window(), "k-0038", qtbot)  # type: ignore[arg-type]
-    qtbot.waitUntil(lambda: page.head.headline.kind == "proven", timeout=5000)
+    qtbot.waitUntil(lambda: page.head.headline.kind == "proven")
     assert not page.side._boxes["amended"].isVisible()
 
 
@@ -159,10 +159,10 @@ def test_a_hunt_that_says_nothing_is_not_fine(make_house: Make, open_window: Ope
     assert lines(page.side._sections["back"]) == [("Not known: no session of it was looked at", "warn")]
     house.supervisor.stops.reports = [report(time.time() + 1000)]
     page._read_hunt()
-    qtbot.waitUntil(lambda: lines(page.side._sections["back"])[0] == ("Nothing differs from the baseline", "text"), timeout=5000)
+    qtbot.waitUntil(lambda: lines(page.side._sections["back"])[0] == ("Nothing differs from the baseline", "text"))
     house.stop()
     page._read_hunt()
-    qtbot.waitUntil(lambda: "did not answer" in lines(page.side._sections["back"])[0][0], timeout=8000)
+    qtbot.waitUntil(lambda: "did not answer" in lines(page.side._sections["back"])[0][0])
 
 
 @pytest.mark.parametrize("size", [(1440, 900), (1024, 700)])
@@ -200,9 +200,9 @@ def test_each_path_says_how_it_was_proven_how_long_ago_and_why_it_is_amber(make_
     assert isinstance(page, KillSwitchPage)
     assert proof_words(local, 1060.0, 1000.0) == "proof 6m old" and proof_words(remote, 1001.0, 1000.0) == "5 s ago"
     assert "tried every 60 s" in path_words(local) and "56 s were left" in path_words(remote)
-    qtbot.waitUntil(lambda: page.cards["local"]._kind == "warn", timeout=5000)
+    qtbot.waitUntil(lambda: page.cards["local"]._kind == "warn")
     assert "300 s ago" in page.cards["local"].accessibleName()
-    qtbot.waitUntil(lambda: why[0] in page._mode.text() and page._mode.isVisible(), timeout=5000)
+    qtbot.waitUntil(lambda: why[0] in page._mode.text() and page._mode.isVisible())
     page.grab()
 
 
@@ -216,19 +216,19 @@ def test_secrets_show_who_refused_and_rotate_with_a_reason(make_house: Make, ope
     window = open_window("kill-switch")
     window.do("switch.rotation")
     first = dialog = window.findChildren(RotationDialog)[-1]
-    qtbot.waitUntil(lambda: len(first.items._facts) == 2, timeout=5000)
+    qtbot.waitUntil(lambda: len(first.items._facts) == 2)
     assert "not proven" in dialog.last.text() and "because no Secret Service" in dialog.kept.text()
     assert (dialog.items._facts[0].mark, dialog.items._facts[1].mark) == ("ring", "triangle")
     assert not dialog.main.isEnabled()
     dialog.reason.setText("drill")
     dialog.main.click()
-    qtbot.waitUntil(lambda: "every old value refused" in first.last.text(), timeout=5000)
+    qtbot.waitUntil(lambda: "every old value refused" in first.last.text())
     assert [e for e in house.supervisor.log if e[0] == "rotate"] == [("rotate", "", {"reason": "drill"})]
     dialog.close()
     house.supervisor.stops.rotation_refused = "The store is locked."
     window.do("switch.rotation")
     dialog = window.findChildren(RotationDialog)[-1]
-    qtbot.waitUntil(lambda: dialog.problem.isVisible(), timeout=5000)
+    qtbot.waitUntil(lambda: dialog.problem.isVisible())
     assert "The store is locked." in dialog.problem.text() and "not known" in dialog.last.text()
 
 
@@ -247,7 +247,7 @@ def test_a_workspace_is_shown_held_released_and_deleted_with_a_reason(make_house
     card = page.pane.workspace
     assert "no workspace" in card.none.text() and not card.buttons["hold"].isVisible()
     page.view.choose("support-triage")
-    qtbot.waitUntil(lambda: bool(card.facts._facts), timeout=5000)
+    qtbot.waitUntil(lambda: bool(card.facts._facts))
     told = {fact.left: fact.right for fact in card.facts._facts}
     assert told["Size"].startswith("41.2 MB") and told["Stays"].startswith("until ") and "over its bound of 40 MB" in told
     assert not card.buttons["release"].isEnabled()
@@ -261,15 +261,15 @@ def test_a_workspace_is_shown_held_released_and_deleted_with_a_reason(make_house
         return dialog
 
     do("hold")
-    qtbot.waitUntil(lambda: "operator:0: evidence" in {fact.left for fact in card.facts._facts}, timeout=5000)
+    qtbot.waitUntil(lambda: "operator:0: evidence" in {fact.left for fact in card.facts._facts})
     assert not card.buttons["delete"].isEnabled() and "release it first" in card.buttons["delete"].toolTip()
     do("release")
-    qtbot.waitUntil(lambda: card.buttons["delete"].isEnabled(), timeout=5000)
+    qtbot.waitUntil(lambda: card.buttons["delete"].isEnabled())
     house.supervisor.stops.contexts = [view.model_copy(update={"agents_live": 1})]
     refused = do("delete")
-    qtbot.waitUntil(lambda: refused.problem.isVisible(), timeout=5000)
+    qtbot.waitUntil(lambda: refused.problem.isVisible())
     assert "agents live in it" in refused.problem.text()
     house.supervisor.stops.contexts = [view]
     refused.main.click()
-    qtbot.waitUntil(lambda: "no workspace" in card.none.text() and card.none.isVisible(), timeout=5000)
+    qtbot.waitUntil(lambda: "no workspace" in card.none.text() and card.none.isVisible())
     assert [verb for verb, *_ in house.supervisor.log] == ["context-hold", "context-release", "context-delete", "context-delete"]

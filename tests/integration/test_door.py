@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import AsyncIterator
@@ -37,7 +38,7 @@ async def ask(door: Door, raw: bytes) -> bytes:
     reader, writer = await asyncio.open_unix_connection(str(door.path))
     try:
         writer.write(raw)
-        return await asyncio.wait_for(reader.read(4096), 30)
+        return await asyncio.wait_for(reader.read(4096), 90)
     finally:
         writer.close()
 
@@ -92,7 +93,7 @@ async def test_one_who_never_finishes_a_request_is_cut_off_also_after_a_good_one
                 ended = True
                 break
             await asyncio.sleep(0.01)
-        assert ended or await asyncio.wait_for(reader.read(), 20) == b""
+        assert ended or await asyncio.wait_for(reader.read(), 90) == b""
         writer.close()
 
 
@@ -110,7 +111,7 @@ async def test_a_hundred_megabytes_are_refused_and_never_held(door: Door) -> Non
     try:
         while sent < 100_000_000 and not reader.at_eof():
             writer.write(b"x" * (1 << 18))
-            await asyncio.wait_for(writer.drain(), 20)
+            await asyncio.wait_for(writer.drain(), 90)
             sent += 1 << 18
     except ConnectionError:
         pass
@@ -121,9 +122,20 @@ async def test_a_hundred_megabytes_are_refused_and_never_held(door: Door) -> Non
     assert (await ask(door, raw)).startswith(b"HTTP/1.1 413")
 
 
+async def a_hundred_are_refused(crowd: list[socket.socket]) -> bool:
+    refused = 0
+    for _ in range(600):
+        for sock in crowd:
+            with contextlib.suppress(BlockingIOError):
+                refused += sock.recv(12) == b"HTTP/1.1 403"
+        if refused >= 100:
+            return True
+        await asyncio.sleep(0.1)
+    return False
+
+
 async def test_a_crowd_is_refused_at_the_door_and_the_next_is_served_when_it_is_gone(door: Door, full_counts: bool) -> None:
     crowd: list[socket.socket] = []
-    refused = 0
     try:
         for _ in range(10_000 if full_counts else 500):
             sock = socket.socket(socket.AF_UNIX)
@@ -137,13 +149,7 @@ async def test_a_crowd_is_refused_at_the_door_and_the_next_is_served_when_it_is_
             crowd.append(sock)
             if len(crowd) > 200:
                 crowd.pop(100).close()
-        await asyncio.sleep(0.2)
-        for sock in crowd:
-            try:
-                refused += sock.recv(12) == b"HTTP/1.1 403"
-            except BlockingIOError:
-                continue
-        assert refused >= 100
+        assert await a_hundred_are_refused(crowd)
         assert len(os.listdir("/proc/self/fd")) < 700
     finally:
         for sock in crowd:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,18 +122,20 @@ def test_an_envoy_that_does_not_confirm_is_a_time_out_not_a_success(running: Sta
     monkeypatch.setattr(live, "CONFIRM_S", 0.5)
     pid = envoy_pid(running)
     with running.box("a1") as box:
-        thaw = threading.Timer(8.0, os.kill, (pid, signal.SIGCONT))
+        written: list[str] = []
         real = running.egress._live._write
 
         def stop_first() -> str:
-            if not thaw.is_alive():
+            if not written:
                 os.kill(pid, signal.SIGSTOP)
-                thaw.start()
-            return real()
+            written.append(real())
+            if len(written) == 2:  # the old list is back
+                os.kill(pid, signal.SIGCONT)
+            return written[-1]
 
         monkeypatch.setattr(running.egress._live, "_write", stop_first)
         applied = running.egress.apply(Allowlist(9, (*GOOD.entries, entry("e9", "other.test", 80))))
-        thaw.join()
+        assert len(written) == 2
         assert (applied.ok, applied.version) == (False, 1)
         monkeypatch.undo()
         assert box.get("http://other.test/").startswith("HTTP/1.1 403")
@@ -172,7 +173,9 @@ def test_hostile_text_reaches_no_record_unescaped(running: Stage) -> None:
         box.raw(b"GET http://evil.test/" + b"a" * 30000 + b" HTTP/1.1\r\nHost: evil.test\r\n\r\n")
         box.raw(b"GET http://evil.test/last HTTP/1.1\r\nHost: evil.test\r\n\r\n")
         running.record("hostile", path="/last")
-        mine = [r for r in running.records if r.agent_id == "hostile"]
+        until = time.monotonic() + 60
+        while len(mine := [r for r in running.records if r.agent_id == "hostile"]) < 5 and time.monotonic() < until:
+            time.sleep(0.02)  # each line is written when its connection is over
         assert len(mine) == 5
         for record in mine:
             for text in (record.method, record.host, record.path, record.rule):
@@ -209,7 +212,7 @@ def test_without_envoy_there_is_no_network_and_it_comes_back() -> None:
         assert box.hold("good.test:443") == "streaming"
         os.kill(envoy_pid(running), signal.SIGKILL)
         assert box.held() == [False]
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while not box.get("http://good.test/").startswith("HTTP/1.1 200"):
             assert time.monotonic() < until, running.egress.health()
             time.sleep(0.1)
@@ -227,7 +230,7 @@ def test_a_dead_name_server_is_no_leak_and_comes_back() -> None:
         pid = running.egress._resolver.pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while not box.get("http://good.test/").startswith("HTTP/1.1 200"):
             assert time.monotonic() < until, running.egress.health()
             time.sleep(0.2)

@@ -23,8 +23,8 @@ from tests.fakes.egress_stage import Stage, entry, stage
 pytestmark = pytest.mark.envoy
 
 ALLOWLIST = Allowlist(1, (entry("e1", "good.test"), entry("e2", "good.test", 80)))
-BOUND_S = 2.0
-"""Generous: about 1 ms was measured on a quiet machine."""
+BOUND_S = 4.5
+"""Generous: about 1 ms was measured on a quiet machine; a relay that hangs is waited for 5 s."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def running() -> Iterator[Stage]:
         yield it
 
 
-def wait_until(true: object, within_s: float = 10.0) -> bool:
+def wait_until(true: object, within_s: float = 60.0) -> bool:
     assert callable(true)
     until = time.monotonic() + within_s
     while time.monotonic() < until:
@@ -208,7 +208,7 @@ def test_a_sandbox_that_ends_is_forgotten_without_alarm(running: Stage) -> None:
     box.stop()
     assert wait_until(lambda: running.egress.attached() == [])
     assert running.deaths == []
-    assert '"a9"' not in running.egress.config_text()
+    assert wait_until(lambda: '"a9"' not in running.egress.config_text())
 
 
 def test_silence_and_many_connections_do_not_reach_the_neighbour(running: Stage) -> None:

@@ -45,7 +45,7 @@ class Desk:
 
     def run(self, *words: str, **answers: str) -> subprocess.CompletedProcess[str]:
         env = {"PATH": f"{self.tools}:/usr/bin:/bin", "CALLS": str(self.calls), **answers}
-        return subprocess.run(["bash", str(SCRIPT), *words], env=env, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(["bash", str(SCRIPT), *words], env=env, capture_output=True, text=True, timeout=120, check=False)
 
     def asked(self) -> list[str]:
         return self.calls.read_text().splitlines() if self.calls.exists() else []

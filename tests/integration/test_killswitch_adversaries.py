@@ -17,7 +17,6 @@ from console.domain.kill import Outcome, Receipt, StepName, StepStatus, exit_cod
 from console.killswitch import processes
 from console.killswitch.client import GuardClient
 from console.killswitch.journal import read_journal
-from console.killswitch.press import press_and_wait
 from console.killswitch.receipts import read_receipt
 from tests.fakes.guard_world import FORK_BOMB, HOSTILE_TREE, NOBODY, GuardWorld, decoys, until
 
@@ -82,14 +81,21 @@ def world(lasting: GuardWorld) -> Iterator[GuardWorld]:
 
 
 def press(world: GuardWorld, scope: str | list[str] = "all") -> Receipt:
-    return press_and_wait(world.state, world.run, world.instance, scope, "test", "tester", timeout_s=30)
+    return world.pressed(scope)
 
 
 def states(world: GuardWorld, agent_id: str) -> str:
     return "".join(sorted(processes.state(pid) for pid in world.supervisor.call("procs", agent_id=agent_id)["pids"]))
 
 
-def test_trees_that_resist_end_proven_beside_two_hundred_bystanders(world: GuardWorld, state_dir: Path) -> None:
+@pytest.fixture
+def patient(tmp_path: Path) -> Iterator[GuardWorld]:
+    with contextlib.closing(GuardWorld(tmp_path / "g")) as made:
+        yield made.start()
+
+
+def test_trees_that_resist_end_proven_beside_two_hundred_bystanders(patient: GuardWorld, state_dir: Path) -> None:
+    world = patient
     state_dir.chmod(0o711)
     os.mkfifo(state_dir / "fifo")
     (state_dir / "fifo").chmod(0o644)
@@ -130,14 +136,14 @@ def test_what_sleeps_beyond_every_signal_is_not_proven_until_it_is_dead(world: G
         (freezer / "cgroup.procs").write_text(str(agent.pid))
         (freezer / "freezer.state").write_text("FROZEN")
         receipt = press(world)
-        assert not receipt.verified_zero and exit_code(receipt) == 9 and other.wait(10) == -signal.SIGKILL
+        assert not receipt.verified_zero and exit_code(receipt) == 9 and other.wait(60) == -signal.SIGKILL
         assert {t.agent_id: t.outcome for t in receipt.targets} == {"stuck": Outcome.NOT_PROVEN, "other": Outcome.PROVEN_ZERO}
         (left,) = receipt.survivors
         assert (left.agent_id, left.pid, left.state) == ("stuck", agent.pid, "D") and left.wchan
         again = press(world)  # a second press is possible, and no more of a proof
         assert not again.verified_zero
         (freezer / "freezer.state").write_text("THAWED")
-        assert agent.wait(10) == -signal.SIGKILL
+        assert agent.wait(60) == -signal.SIGKILL
     finally:
         (freezer / "freezer.state").write_text("THAWED")
         until(lambda: not (freezer / "cgroup.procs").read_text().split(), "it has died")

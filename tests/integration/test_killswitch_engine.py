@@ -95,7 +95,7 @@ def test_an_engine_that_says_204_while_the_container_lives_is_not_believed(world
         world.supervisor.confirm("boxed", ticket["generation"], container.pid, ticks(container.pid), FAKE_ID)
         (freezer / "cgroup.procs").write_text(str(container.pid))
         (freezer / "freezer.state").write_text("FROZEN")
-        receipt = press_and_wait(world.state, world.run, world.instance, "all", "lie", "tester", timeout_s=30)
+        receipt = world.pressed("all", "lie")
         assert not receipt.verified_zero and receipt.targets[0].outcome is Outcome.NOT_PROVEN
         assert receipt.targets[0].evidence["engine"] == "204" and container.pid in [s.pid for s in receipt.survivors]
     finally:
@@ -112,10 +112,10 @@ def test_a_container_never_confirmed_is_proven_only_by_an_answering_engine(world
     try:
         world.start_impatient()
         world.supervisor.ticket("pending", "container", "contained")
-        receipt = press_and_wait(world.state, world.run, world.instance, "all", "x", "tester", timeout_s=30)
+        receipt = world.pressed()
         assert receipt.verified_zero
         stub.mood = "hangs"
-        receipt = press_and_wait(world.state, world.run, world.instance, "all", "x", "tester", timeout_s=30)
+        receipt = world.pressed()
         assert not receipt.verified_zero and "engine" in receipt.targets[0].evidence["why"]
     finally:
         stub.close()

@@ -12,7 +12,6 @@ import pytest
 
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus
 from console.killswitch import processes
-from console.killswitch.press import press_and_wait
 from console.killswitch.receipts import read_receipt
 from tests.fakes.docker_engine import Docker, busybox_tar
 from tests.fakes.guard_world import GuardWorld, decoys, ticks, until
@@ -61,7 +60,7 @@ def box(world: GuardWorld, docker: Docker, agent: str, restart: str = "always") 
 
 
 def press(world: GuardWorld) -> Receipt:
-    return press_and_wait(world.state, world.run, world.instance, "all", secrets.token_hex(2), "tester", timeout_s=60)
+    return world.pressed("all", secrets.token_hex(2))
 
 
 def policy(docker: Docker, container: str) -> str:
@@ -98,7 +97,7 @@ def test_an_engine_killed_before_the_press_brings_its_containers_back_to_their_d
         found = read_receipt(world.state / "guard", receipt.kill_id)
         return found if found is not None and found.amended else None
 
-    until(amended, "it came back, and the receipt says so", 60)
+    until(amended, "it came back, and the receipt says so")
     now = amended()
     assert now is not None and now.verified_zero and "started after the kill" in now.amended[0]
     assert [t.outcome for t in now.targets] == [Outcome.PROVEN_ZERO] * 2 and now.targets[1].evidence["container_id"] == container
@@ -118,5 +117,5 @@ def test_an_engine_that_hangs_delays_no_proof(engine: PrivateEngine, world: Guar
     engine.signal(signal.SIGCONT)
     until(lambda: docker.pid(container) == 0, "it is dead for the engine too, or was killed again")
     late, _ = docker.run(IMAGE, world.instance, "late", "/bin/sh", "-c", LOOP, restart="always")
-    until(lambda: docker.pid(late) == 0 and policy(docker, late) == "no", "what starts while killed is killed on its event", 60)
+    until(lambda: docker.pid(late) == 0 and policy(docker, late) == "no", "what starts while killed is killed on its event")
     until(lambda: any("late" in words for words in (read_receipt(world.state / "guard", receipt.kill_id) or receipt).amended), "and told")

@@ -57,12 +57,16 @@ def causes(world: GuardWorld) -> dict[str, list[str]]:
     return dict(world.operator.status()["frozen"])
 
 
+def silences(world: GuardWorld) -> list[dict[str, Any]]:
+    return [line for line in journal(world) if line.get("cause") == "heartbeat"]
+
+
 class Raw:
     """A connection whose end the test decides."""
 
     def __init__(self, path: Path) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(10)
+        self.sock.settimeout(60)
         self.sock.connect(str(path))
 
     def ask(self, **message: Any) -> dict[str, Any]:
@@ -115,14 +119,15 @@ def test_causes_survive_a_guard_that_is_killed(world: GuardWorld) -> None:
 
 def test_a_hold_kills_at_its_end(shared: GuardWorld) -> None:
     agent = shared.agent("one")
-    peer = Raw(shared.run / "guard.sock")
+    peer, before = Raw(shared.run / "guard.sock"), len(journal(shared))
     begun = time.monotonic()
     held = peer.ask(op="hold", by="ann")
-    until(lambda: is_frozen(shared, "one"), "frozen at the press")
-    assert agent.poll() is None and time.monotonic() - begun < HOLD_S
-    assert agent.wait(10) == -signal.SIGKILL and time.monotonic() - begun >= HOLD_S
+    until(lambda: is_frozen(shared, "one") or time.monotonic() - begun > HOLD_S, "frozen at the press")
+    assert agent.wait(60) == -signal.SIGKILL and time.monotonic() - begun >= HOLD_S
     receipt = shared.receipt(held["kill_id"])
     assert receipt["verified_zero"] and receipt["by"] == "ann" and shared.operator.status()["latched"]
+    ours = [line["kind"] for line in journal(shared)[before:] if line.get("cause") == "hold" or line.get("kill_id") == held["kill_id"]]
+    assert ours[:2] == ["freeze", "press"], "it was frozen first"
     peer.close()
 
 
@@ -131,8 +136,6 @@ def test_a_hold_let_go_thaws_only_its_own(shared: GuardWorld) -> None:
     shared.operator.freeze(["two"])
     peer = Raw(shared.run / "guard.sock")
     held = peer.ask(op="hold", by="ann")
-    with pytest.raises(Denied):
-        shared.supervisor.ticket("late", "process", "managed")
     assert peer.ask(op="let_go", hold_id=held["hold_id"])["ok"]
     time.sleep(HOLD_S + 0.4)
     assert one.poll() is None and two.poll() is None and not is_frozen(shared, "one") and is_frozen(shared, "two")
@@ -150,6 +153,8 @@ def test_a_peer_that_vanishes_in_mid_hold_leaves_everything_frozen(world: GuardW
     status = world.operator.status()
     assert agent.poll() is None and is_frozen(world, "one") and not status["latched"]
     assert any(held["hold_id"] in notice for notice in status["notices"])
+    with pytest.raises(Denied):
+        world.supervisor.ticket("late", "process", "managed")
     until(lambda: held["hold_id"] in (world.state / "guard" / "causes.json").read_text(), "recorded")
     world.kill_guard()
     world.start()  # and a restart neither kills nor thaws
@@ -179,10 +184,11 @@ def test_a_silent_supervisor_freezes_its_agents_until_it_is_back(state_dir: Path
         world.agent("one")
         world.agent("two")
         world.operator.freeze(["two"])
+        said = time.time()
         world.supervisor.heartbeat(planned_restart_s=2.0)
-        time.sleep(FAST + 0.4)
-        assert not is_frozen(world, "one")  # it had said that it would be away
         until(lambda: is_frozen(world, "one"), "frozen")
+        until(lambda: silences(world), "recorded")
+        assert silences(world)[0]["at"] - said > FAST + 1.0  # it had said that it would be away
         assert causes(world) == {"one": ["heartbeat"], "two": ["heartbeat", "operator"]}
         with pytest.raises(Denied):
             world.supervisor.ticket("late", "process", "managed")
@@ -206,12 +212,12 @@ def test_a_lease_that_runs_out_freezes_and_never_resets(world: GuardWorld) -> No
     world.kill_guard()
     world.start()
     assert is_frozen(world, "one") and world.operator.status()["lease_left_s"] == 0.0
-    world.supervisor.lease(30)
+    world.supervisor.lease(300)
     until(lambda: not is_frozen(world, "one"), "thawed by a good lease")
     world.kill_guard()
     world.start()
     left = world.operator.status()["lease_left_s"]
-    assert 0 < left < 30 and not is_frozen(world, "one")
+    assert 0 < left < 300 and not is_frozen(world, "one")
     world.supervisor.lease(None)
     assert world.operator.status()["lease_left_s"] is None
 
@@ -222,7 +228,7 @@ def test_a_guard_told_to_lease_runs_nothing_without_one(state_dir: Path) -> None
         world.start()
         with pytest.raises(Denied):
             world.supervisor.ticket("early", "process", "managed")
-        world.supervisor.lease(30)
+        world.supervisor.lease(300)
         world.agent("one")
     finally:
         world.close()
@@ -250,4 +256,4 @@ def test_frozen_agents_die_at_once(shared: GuardWorld) -> None:
     client = GuardClient(shared.run / "guard.sock")
     receipt = shared.receipt(client.press("all", "x", "y"))
     client.close()
-    assert receipt["verified_zero"] and agent.wait(5) == -signal.SIGKILL
+    assert receipt["verified_zero"] and agent.wait(60) == -signal.SIGKILL

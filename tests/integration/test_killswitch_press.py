@@ -50,14 +50,13 @@ def shared(lasting: GuardWorld) -> Iterator[GuardWorld]:
 
 @pytest.fixture
 def impatient(state_dir: Path) -> Iterator[GuardWorld]:
-    """Its guard gives up after 1.5 s."""
+    """Its guard gives up after 2 s."""
     with contextlib.closing(GuardWorld(state_dir)) as made:
         yield made.start_impatient()
 
 
 def press(world: GuardWorld, scope: str | list[str] = "all") -> dict[str, object]:
-    receipt = press_and_wait(world.state, world.run, world.instance, scope, "test", "tester", timeout_s=30)
-    return receipt.as_json()
+    return world.pressed(scope).as_json()
 
 
 def test_hostile_trees_end_proven_and_bystanders_live(shared: GuardWorld) -> None:
@@ -92,7 +91,7 @@ def test_a_list_kills_only_those_and_leaves_no_latch(world: GuardWorld) -> None:
     first, second = world.agent("first"), world.agent("second")
     receipt = press_and_wait(world.state, world.run, world.instance, ["first"], "one only", "tester")
     assert receipt.verified_zero and [t.agent_id for t in receipt.targets] == ["first"]
-    assert first.wait(5) == -signal.SIGKILL and second.poll() is None
+    assert first.wait(60) == -signal.SIGKILL and second.poll() is None
     status = world.operator.status()
     assert not status["latched"] and status["generation"] == 0
     with pytest.raises(Killed):
@@ -134,7 +133,7 @@ def test_a_press_between_ticket_and_confirmation_wins(shared: GuardWorld) -> Non
     Path(ticket["leaf"], "cgroup.procs").write_text(str(process.pid))  # it enters its leaf only now
     with pytest.raises(Killed):
         shared.supervisor.confirm("racer", ticket["generation"], process.pid, ticks(process.pid))
-    assert process.wait(5) == -signal.SIGKILL  # whatever rises among the killed is struck
+    assert process.wait(60) == -signal.SIGKILL  # whatever rises among the killed is struck
 
 
 def test_press_races_with_launches_and_nothing_starts_after_it(world: GuardWorld) -> None:
@@ -150,9 +149,10 @@ def test_press_races_with_launches_and_nothing_starts_after_it(world: GuardWorld
                 ticket = client.ticket(f"r{n}-{i}", "process", "managed")
                 process = subprocess.Popen(["/bin/sleep", "600"])
                 Path(ticket["leaf"], "cgroup.procs").write_text(str(process.pid))
+                asked = time.monotonic()
                 try:
                     client.confirm(f"r{n}-{i}", ticket["generation"], process.pid, ticks(process.pid))
-                    started.append((time.monotonic(), ticket["leaf"]))
+                    started.append((asked, ticket["leaf"]))
                 except Killed:
                     process.kill()
                 reap.append(process)
@@ -170,12 +170,12 @@ def test_press_races_with_launches_and_nothing_starts_after_it(world: GuardWorld
     receipt = world.receipt(kill_id)
     stop.set()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     for process in reap:
-        assert process.wait(10) == -signal.SIGKILL
+        assert process.wait(60) == -signal.SIGKILL
     assert receipt["verified_zero"] and not receipt["survivors"]
-    late = [leaf for at, leaf in started if at > answered + 0.5]
-    assert not late, "a launch was confirmed after the press"
+    late = [leaf for asked, leaf in started if asked > answered]
+    assert not late, "a launch was confirmed that asked after the press"
 
 
 def test_kills_while_its_starter_is_stopped(state_dir: Path) -> None:
@@ -193,7 +193,7 @@ def test_kills_while_its_starter_is_stopped(state_dir: Path) -> None:
         agent = world.agent("held")
         end(parent.pid, signal.SIGSTOP)
         receipt = press_and_wait(world.state, world.run, world.instance, "all", "hung", "tester")
-        assert receipt.verified_zero and agent.wait(5) == -signal.SIGKILL
+        assert receipt.verified_zero and agent.wait(60) == -signal.SIGKILL
         end(parent.pid, signal.SIGKILL)
         assert world.operator.status()["latched"]  # and it outlives its starter
     finally:
@@ -206,7 +206,7 @@ def test_a_dead_guard_is_done_without(world: GuardWorld) -> None:
         world.python("tree", HOSTILE_TREE, "12", pids_max=100)
         world.kill_guard()
         receipt = press_and_wait(world.state, world.run, world.instance, "all", "guard is dead", "tester")
-        assert receipt.verified_zero and len(receipt.targets) == 4 and all(a.wait(5) == -signal.SIGKILL for a in agents)
+        assert receipt.verified_zero and len(receipt.targets) == 4 and all(a.wait(60) == -signal.SIGKILL for a in agents)
         assert world.oracle("tree") == []
     world.start()
     status = world.operator.status()
@@ -217,7 +217,7 @@ def test_a_stopped_guard_is_done_without_and_obeys_the_latch_on_disk(world: Guar
     agent = world.agent("held")
     end(world.pid, signal.SIGSTOP)
     receipt = press_and_wait(world.state, world.run, world.instance, "all", "guard hangs", "tester")
-    assert receipt.verified_zero and agent.wait(5) == -signal.SIGKILL
+    assert receipt.verified_zero and agent.wait(60) == -signal.SIGKILL
     end(world.pid, signal.SIGCONT)
     until(lambda: world.operator.status()["latched"], "the guard obeys the disk")
     with pytest.raises(Killed):
@@ -228,7 +228,7 @@ def test_press_without_guard_takes_a_list_too(world: GuardWorld) -> None:
     first, second = world.agent("first"), world.agent("second")
     world.kill_guard()
     receipt = press_without_guard(world.state, world.run, world.instance, ["second"], "one", "tester")
-    assert receipt.verified_zero and first.poll() is None and second.wait(5) == -signal.SIGKILL
+    assert receipt.verified_zero and first.poll() is None and second.wait(60) == -signal.SIGKILL
     world.start()
     assert not world.operator.status()["latched"]
 
@@ -236,7 +236,7 @@ def test_press_without_guard_takes_a_list_too(world: GuardWorld) -> None:
 def test_sigusr1_presses_everything(shared: GuardWorld) -> None:
     agent = shared.agent("one")
     end(shared.pid, signal.SIGUSR1)
-    assert agent.wait(10) == -signal.SIGKILL
+    assert agent.wait(60) == -signal.SIGKILL
     until(lambda: shared.operator.status()["latched"], "latched")
 
 
@@ -301,7 +301,7 @@ def test_a_stray_that_left_its_leaf_is_hunted_by_its_marks(shared: GuardWorld) -
     stray = shared.popen("/bin/sleep", "600", env=env, user=65534)  # it got out of its cgroup somehow
     other = shared.popen("/bin/sleep", "600", env=foreign)
     receipt = press_and_wait(shared.state, shared.run, shared.instance, "all", "stray", "tester")
-    assert stray.wait(5) == -signal.SIGKILL and other.poll() is None
+    assert stray.wait(60) == -signal.SIGKILL and other.poll() is None
     (target,) = (t for t in receipt.targets if t.agent_id == "escapee")
     assert receipt.verified_zero and str(stray.pid) in json.dumps(target.evidence["strays"])
 
@@ -314,12 +314,12 @@ def test_not_proven_is_said_with_pid_state_and_place(impatient: GuardWorld) -> N
         agent = impatient.agent("stuck")
         (freezer / "cgroup.procs").write_text(str(agent.pid))
         (freezer / "freezer.state").write_text("FROZEN")
-        receipt = press_and_wait(impatient.state, impatient.run, impatient.instance, "all", "stuck", "tester", timeout_s=30)
+        receipt = impatient.pressed("all", "stuck")
         assert not receipt.verified_zero and exit_code(receipt) == 9
         assert [(s.agent_id, s.pid, s.state) for s in receipt.survivors] == [("stuck", agent.pid, "D")]
         assert receipt.targets[0].outcome is Outcome.NOT_PROVEN and receipt.survivors[0].wchan not in ("", None)
         (freezer / "freezer.state").write_text("THAWED")
-        assert agent.wait(10) == -signal.SIGKILL
+        assert agent.wait(60) == -signal.SIGKILL
     finally:
         (freezer / "freezer.state").write_text("THAWED")
         until(lambda: not (freezer / "cgroup.procs").read_text().split(), "it has died")
@@ -378,7 +378,7 @@ def test_an_agent_that_could_not_be_opened_is_not_called_zero(world: GuardWorld)
     agents = {f"a{n:02d}": world.agent(f"a{n:02d}") for n in range(20)}
     world.kill_guard()
     command = [sys.executable, "-c", FEW_DESCRIPTORS, str(world.state), str(world.run), world.instance]
-    done = subprocess.run(command, capture_output=True, timeout=60, check=False, cwd=Path(__file__).parents[2])
+    done = subprocess.run(command, capture_output=True, timeout=120, check=False, cwd=Path(__file__).parents[2])
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     out = json.loads(done.stdout)
     alive = {agent_id for agent_id, process in agents.items() if process.poll() is None}

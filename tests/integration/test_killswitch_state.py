@@ -47,7 +47,7 @@ def shared(lasting: GuardWorld) -> Iterator[GuardWorld]:
 
 
 def test_the_latch_survives_crashes_of_the_guard(world: GuardWorld) -> None:
-    receipt = press_and_wait(world.state, world.run, world.instance, "all", "x", "y")
+    receipt = world.pressed()
     for _ in range(3):
         world.kill_guard()
         world.start()
@@ -59,7 +59,7 @@ def test_the_latch_survives_crashes_of_the_guard(world: GuardWorld) -> None:
 
 def test_a_press_that_was_answered_is_latched_though_the_guard_dies_at_once(world: GuardWorld) -> None:
     world.agent("one")
-    world.operator.press("all", "x", "y", timeout_s=10)
+    world.operator.press("all", "x", "y", timeout_s=30)
     world.kill_guard()
     world.start()
     assert world.operator.status()["latched"]
@@ -89,7 +89,7 @@ def test_a_lost_or_corrupt_latch_reads_as_killed(world: GuardWorld, damage: str)
     world.start()
     status = world.operator.status()
     assert status["latched"] and status["notices"], damage
-    assert agent.wait(10) == -signal.SIGKILL
+    assert agent.wait(60) == -signal.SIGKILL
     until(lambda: world.operator.status()["kill"]["done"], "its kill is done")
     world.unlatch("owner")
     world.kill_guard()
@@ -102,7 +102,7 @@ def test_a_corrupt_registry_reads_as_killed_and_its_leaves_are_found(world: Guar
     world.kill_guard()
     (world.state / "guard" / "registry.json").write_text('{"agents": []}')
     world.start()
-    assert world.operator.status()["latched"] and [a.wait(10) for a in agents] == [-signal.SIGKILL] * 2
+    assert world.operator.status()["latched"] and [a.wait(60) for a in agents] == [-signal.SIGKILL] * 2
 
 
 def test_corrupt_causes_freeze_everything(world: GuardWorld) -> None:
@@ -126,7 +126,7 @@ def test_a_new_guard_takes_over_live_agents(world: GuardWorld) -> None:
     assert agent.poll() is None and world.operator.status()["agents"] == 1
     assert world.supervisor.call("procs", agent_id="one")["pids"] == [agent.pid]
     receipt = press_and_wait(world.state, world.run, world.instance, "all", "x", "y")
-    assert receipt.verified_zero and agent.wait(5) == -signal.SIGKILL
+    assert receipt.verified_zero and agent.wait(60) == -signal.SIGKILL
 
 
 def test_a_kill_half_done_is_finished_by_the_next_guard(world: GuardWorld) -> None:
@@ -140,7 +140,7 @@ def test_a_kill_half_done_is_finished_by_the_next_guard(world: GuardWorld) -> No
     latch.press("20250101-000000-abcdef", "half done")
     latch.save()
     world.start()
-    assert agent.wait(10) == -signal.SIGKILL
+    assert agent.wait(60) == -signal.SIGKILL
     assert world.receipt("20250101-000000-abcdef")["verified_zero"]
 
 
@@ -154,7 +154,7 @@ def test_only_one_guard_per_instance(shared: GuardWorld) -> None:
         f"--run-dir={shared.run}",
         f"--instance={shared.instance}",
     ]
-    done = subprocess.run(command, capture_output=True, timeout=20, check=False, cwd=Path(__file__).parents[2])
+    done = subprocess.run(command, capture_output=True, timeout=120, check=False, cwd=Path(__file__).parents[2])
     assert done.returncode == 75 and b"already" in done.stderr and processes.is_alive(shared.pid)
 
 
@@ -194,7 +194,9 @@ world.start()
 out = {}
 try:
     one, two = world.agent("one"), world.agent("two")
-    world.operator.freeze(["two"]); time.sleep(0.3)
+    world.operator.freeze(["two"])
+    until(lambda: (state / "guard" / "reserve").exists(), "the reserve is laid down")
+    until(lambda: '"two"' in (state / "guard" / "causes.json").read_text(), "the freeze is on disk")
     def fill():
         fd = os.open(state / "filler", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for size in (65536, 4096, 1):
@@ -214,7 +216,7 @@ try:
     receipt = press_and_wait(state, world.run, instance, "all", "disk full", "t", timeout_s=30)
     out["zero"] = receipt.verified_zero
     out["latch"] = next(s.status for s in receipt.steps if s.name == "latch")
-    out["dead"] = [one.wait(5), two.wait(5)]
+    out["dead"] = [one.wait(60), two.wait(60)]
     out["latched"] = world.operator.status()["latched"]
     out["notices"] = [n for n in world.operator.status()["notices"] if "not written" in n]
     (state / "filler").unlink()
@@ -245,7 +247,7 @@ def test_a_full_disk_stops_no_freeze_and_no_kill(state_dir: Path) -> None:
 
 def connect(world: GuardWorld) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    sock.settimeout(10)
+    sock.settimeout(60)
     sock.connect(str(world.run / "guard.sock"))
     return sock
 
@@ -255,9 +257,9 @@ def test_long_and_partial_lines_are_cut_off(shared: GuardWorld) -> None:
     long.sendall(b"x" * 9000)
     with contextlib.suppress(ConnectionResetError):
         assert long.recv(100) == b""
-    slow.sendall(b'{"op":"sta')
     begun = time.monotonic()
-    assert slow.recv(100) == b"" and 0.9 < time.monotonic() - begun < 5
+    slow.sendall(b'{"op":"sta')
+    assert slow.recv(100) == b"" and time.monotonic() - begun > 0.9
     long.close()
     slow.close()
 
@@ -298,9 +300,9 @@ def test_a_flood_of_connections_leaves_room_for_a_press(shared: GuardWorld) -> N
         assert flood.stdout is not None and flood.stdout.readline() == b"ready\n"
     time.sleep(0.3)
     client = GuardClient(shared.run / "guard.sock")
-    assert client.press("all", "flooded", "tester", timeout_s=5)
+    assert client.press("all", "flooded", "tester", timeout_s=30)
     client.close()
-    assert agent.wait(5) == -signal.SIGKILL
+    assert agent.wait(60) == -signal.SIGKILL
 
 
 def test_descriptors_are_raised_and_too_few_refuse_launches(shared: GuardWorld) -> None:
@@ -317,7 +319,7 @@ def test_descriptors_are_raised_and_too_few_refuse_launches(shared: GuardWorld) 
     fd = os.pidfd_open(shared.pid)
     signal.pidfd_send_signal(fd, signal.SIGUSR1)
     os.close(fd)
-    assert agent.wait(10) == -signal.SIGKILL
+    assert agent.wait(60) == -signal.SIGKILL
     resource.prlimit(shared.pid, resource.RLIMIT_NOFILE, (soft, hard))
     until(lambda: shared.operator.status()["kill"]["done"], "done")
 

@@ -161,7 +161,7 @@ def desk(gcs: StrictGcs, places: Places) -> Iterator[RemoteDesk]:
     options = RemoteOptions(bucket="fleet", endpoint=gcs.url, poll_s=0.2, hosts=["one", "never-heard-of"])
     made = RemoteDesk(options, places.keys_dir, places.state_dir / "remote-state.json", "one", False)
     yield made
-    made.stop(10)
+    made.stop(60)
 
 
 def receipt(kill_id: str, **changes: Any) -> Receipt:
@@ -197,7 +197,7 @@ def test_two_never_poll_with_one_state_and_the_second_begins_when_the_first_is_g
     with closing(held):
         desk.start(took.append, 50.0)
         assert desk.poller is None and desk.path_view(50.0).state == "in_doubt" and "watch" in desk.path_view(50.0).detail
-    until(lambda: desk.poller is not None and desk.poller.status().mode is Mode.ARMED, 20)
+    until(lambda: desk.poller is not None and desk.poller.status().mode is Mode.ARMED)
     assert hold_state(places.state_dir / "remote-state.json") is None
 
 
@@ -205,7 +205,7 @@ def test_the_remote_path_is_green_only_while_nothing_speaks_against_it(
     gcs: StrictGcs, desk: RemoteDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.start(lambda effect: None, 0.0)
-    until(lambda: desk.path_view(50.0).state == "proven", 20)
+    until(lambda: desk.path_view(50.0).state == "proven")
     view = desk.path_view(50.0)
     assert view.lease_left_s == 50.0 and view.clock_off_s is not None and abs(view.clock_off_s) < 5 and view.heartbeat_age_s is not None
     assert "holds no lease" in desk.path_view(None).detail and "holds no lease" in desk.path_view(0.0).detail
@@ -213,9 +213,8 @@ def test_the_remote_path_is_green_only_while_nothing_speaks_against_it(
         patch.setattr(desk.store, "clock_off", lambda: (-3600.0, 1.0))
         assert desk.path_view(50.0).state == "in_doubt" and "clock is off by -3600 s" in desk.path_view(50.0).detail
     with gcs.failing("403"):
-        until(lambda: desk.path_view(50.0).state == "in_doubt", 20)
-        assert "HTTP 403" in desk.path_view(50.0).detail
-    until(lambda: desk.path_view(50.0).state == "proven", 20)
+        until(lambda: (seen := desk.path_view(50.0)).state == "in_doubt" and "HTTP 403" in seen.detail)
+    until(lambda: desk.path_view(50.0).state == "proven")
     assert desk.poller is not None
-    desk.poller.stop(10)
+    desk.poller.stop(60)
     assert "does not run" in desk.path_view(50.0).detail

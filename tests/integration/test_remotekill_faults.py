@@ -50,15 +50,17 @@ class Host:
 
     def __init__(self, gcs: StrictGcs, fleet: Fleet, folder: Path, **options: Any) -> None:
         self.gcs, self.took = gcs, list[Effect]()
-        self.store = RemoteStore("fleet", endpoint=gcs.url, read_deadline_s=0.5)
+        self.store = RemoteStore("fleet", endpoint=gcs.url)
         self.file = folder / "remote.json"
         self.poller = Poller(self.store, self.file, fleet.keys, self.took.append, **options)
 
     def put(self, body: bytes) -> int:
         return self.gcs.bucket.put(KEY, body).generation
 
-    def poll(self) -> Mode:
+    def poll(self, deadline_s: float = 60.0) -> Mode:
+        """One look; short for those that meet a fault, long for those that must succeed on a busy machine."""
         self.took.clear()
+        self.store._read_deadline_s = deadline_s
         self.poller.poll_once()
         return self.poller.status().mode
 
@@ -92,18 +94,18 @@ def host(gcs: StrictGcs, fleet: Fleet, tmp_path: Path) -> Iterator[Host]:
 def test_no_fault_of_the_network_or_the_store_loosens_or_kills(gcs: StrictGcs, fleet: Fleet, host: Host, kind: str) -> None:
     host.put(fleet.baseline(5))
     with gcs.failing(kind):
-        assert host.poll() is Mode.SOFT, "a new host stays stopped"
+        assert host.poll(0.5) is Mode.SOFT, "a new host stays stopped"
     assert host.settles(Mode.ARMED)
     host.put(fleet.baseline(6))
     with gcs.failing(kind):
-        assert host.poll() is Mode.ARMED and not host.has(Latch, LeaseRenewed), "only the lease decides"
+        assert host.poll(0.5) is Mode.ARMED and not host.has(Latch, LeaseRenewed), "only the lease decides"
     host.put(EMERGENCY)
     with gcs.failing(kind):
-        assert host.poll() is not Mode.KILLED
+        assert host.poll(0.5) is not Mode.KILLED
     assert host.settles(Mode.KILLED)
     host.put(fleet.release(7, *host.poller.status().latched))
     with gcs.failing(kind):
-        assert host.poll() is Mode.KILLED and not host.has(Released, LiftSoftStop, LeaseRenewed)
+        assert host.poll(0.5) is Mode.KILLED and not host.has(Released, LiftSoftStop, LeaseRenewed)
     assert host.settles(Mode.ARMED), "once it is well again, the release is read"
 
 
@@ -239,7 +241,7 @@ def test_the_guard_freezes_at_the_end_of_the_lease_while_the_fetch_still_drips(g
             assert poller.status().mode is Mode.SOFT and not poller.status().good
             assert processes.is_alive(agent.pid), "an outage destroys nothing"
             store.close()
-            hung.join(10)
+            hung.join(60)
             assert not hung.is_alive()
         poller.poll_once()
         until(lambda: "one" not in world.operator.status()["frozen"], "one good read thaws it")

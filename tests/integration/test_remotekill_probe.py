@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 def answers(url: str, process: subprocess.Popen[bytes]) -> bool:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         try:
             requests.get(url, timeout=1)
@@ -48,11 +48,11 @@ def second_implementation() -> Iterator[str]:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         assert answers(f"{url}/storage/v1/b", process)
-        requests.post(f"{url}/storage/v1/b?project=x", json={"name": "fleet"}, timeout=5).raise_for_status()
+        requests.post(f"{url}/storage/v1/b?project=x", json={"name": "fleet"}, timeout=60).raise_for_status()
         yield url
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 @pytest.fixture
@@ -134,6 +134,6 @@ def test_the_stand_in_runs_as_a_process_of_its_own() -> None:
         store.close()
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         if process.stdout:
             process.stdout.close()

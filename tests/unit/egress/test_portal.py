@@ -66,6 +66,14 @@ async def rig() -> AsyncIterator[Rig]:
     Path(folder).rmdir()
 
 
+async def nothing_is_left(rig: Rig) -> None:
+    for _ in range(3000):
+        if rig.relay.connections == set():
+            return
+        await asyncio.sleep(0.02)
+    assert rig.relay.connections == set()
+
+
 async def test_bytes_go_through_and_an_end_is_passed_on(rig: Rig) -> None:
     reader, writer = await rig.client()
     big = os.urandom(300_000)
@@ -73,8 +81,7 @@ async def test_bytes_go_through_and_an_end_is_passed_on(rig: Rig) -> None:
     writer.write_eof()
     assert await reader.read(-1) == big
     writer.close()
-    await asyncio.sleep(0.05)
-    assert rig.relay.connections == set()
+    await nothing_is_left(rig)
 
 
 async def test_revoke_resets_and_keeps_listening(rig: Rig) -> None:
@@ -111,12 +118,12 @@ async def test_a_request_it_does_not_know_is_answered(rig: Rig) -> None:
 
 async def test_the_end_of_the_supervisor_is_a_detach(rig: Rig) -> None:
     rig.control.close()
-    assert await asyncio.wait_for(rig.relay.ended, 5) == EXIT_DETACHED
+    assert await asyncio.wait_for(rig.relay.ended, 60) == EXIT_DETACHED
 
 
 async def test_the_end_of_the_sandbox_is_told(rig: Rig) -> None:
     os.close(rig.gone)
-    assert await asyncio.wait_for(rig.relay.ended, 5) == EXIT_SANDBOX_GONE
+    assert await asyncio.wait_for(rig.relay.ended, 60) == EXIT_SANDBOX_GONE
 
 
 async def test_without_envoy_a_connection_is_closed(rig: Rig) -> None:
@@ -125,8 +132,7 @@ async def test_without_envoy_a_connection_is_closed(rig: Rig) -> None:
     with contextlib.suppress(ConnectionResetError):
         assert await reader.read(1) == b""
     writer.close()
-    await asyncio.sleep(0.05)
-    assert rig.relay.connections == set()
+    await nothing_is_left(rig)
 
 
 async def test_beyond_the_cap_connections_wait_outside(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +144,7 @@ async def test_beyond_the_cap_connections_wait_outside(rig: Rig, monkeypatch: py
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(clients[2][0].read(1), 0.2)
     clients[0][1].close()
-    assert await asyncio.wait_for(clients[2][0].read(1), 5) == b"z"
+    assert await asyncio.wait_for(clients[2][0].read(1), 60) == b"z"
     for _, writer in clients[1:]:
         writer.close()
 
@@ -149,7 +155,7 @@ async def test_silent_and_idle_connections_are_swept(rig: Rig, monkeypatch: pyte
     sweeper = asyncio.create_task(rig.relay.sweep())
     silent, silent_writer = await rig.client()
     with contextlib.suppress(ConnectionResetError):
-        assert await asyncio.wait_for(silent.read(1), 5) == b""
+        assert await asyncio.wait_for(silent.read(1), 60) == b""
     silent_writer.close()
     sweeper.cancel()
 
@@ -160,5 +166,4 @@ async def test_ten_cuts_while_connecting_leave_nothing(rig: Rig) -> None:
         await rig.ask("revoke")
         for _, writer in pairs:
             writer.close()
-    await asyncio.sleep(0.1)
-    assert rig.relay.connections == set()
+    await nothing_is_left(rig)

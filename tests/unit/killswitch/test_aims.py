@@ -172,7 +172,7 @@ def test_every_way_is_used(tmp_path: Path, leaf: FolderLeaf) -> None:
     target = aim(leaf, box, init)
     target.strike(Mount(tmp_path, "/"), tmp_path / "agents")
     assert target.writes == {"cgroup.kill": "sent", "container cgroup.kill": "sent", "pidfd SIGKILL": "sent"}
-    assert process.wait(10) == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
     box.close()
     init.close()
 

@@ -43,7 +43,7 @@ class StandIn:
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        self.thread.join(5)
+        self.thread.join(60)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def stub(tmp_path: Path) -> Iterator[EngineStub]:
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Engine:
-    return Engine(tmp_path / "e.sock", "0123abcd", call_s=0.3)
+    return Engine(tmp_path / "e.sock", "0123abcd", call_s=30.0)
 
 
 def test_what_it_says_is_passed_on(stub: EngineStub, engine: Engine) -> None:
@@ -40,7 +40,8 @@ def test_a_container_of_another_instance_has_no_pid_for_us(stub: EngineStub, eng
 
 
 @pytest.mark.parametrize("mood", ["hangs", "nonsense"])
-def test_a_broken_one_is_silent_in_time(stub: EngineStub, engine: Engine, mood: str) -> None:
+def test_a_broken_one_is_silent_in_time(stub: EngineStub, tmp_path: Path, mood: str) -> None:
+    engine = Engine(tmp_path / "e.sock", "0123abcd", call_s=0.3)
     stub.mood = mood
     begun = time.monotonic()
     assert engine.kill(ID) != "204"
@@ -50,7 +51,7 @@ def test_a_broken_one_is_silent_in_time(stub: EngineStub, engine: Engine, mood: 
         engine.init_pid(ID)
     with pytest.raises(EngineSilent):
         list(engine.starts(0)) if mood == "nonsense" else engine.running()
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
 
 
 def test_one_that_is_away_is_silent(engine: Engine) -> None:
@@ -74,13 +75,13 @@ def test_the_follower_lists_what_runs_and_says_how_the_engine_is(stub: EngineStu
     follower = Follower(engine, seen.append)
     assert follower.daemon
     follower.start()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not seen and time.monotonic() < deadline:
         time.sleep(0.01)
     follower.stop()
     stub.mood = "nonsense"
     stub.close()
-    follower.join(15)
+    follower.join(60)
     assert seen[0] == Running(ID, "a")
 
 
@@ -100,5 +101,5 @@ def test_a_follower_survives_a_fault_and_says_so(tmp_path: Path) -> None:
         assert follower.is_alive() and follower.state == "down" and "RuntimeError" in follower.detail
     finally:
         follower.stop()
-        follower.join(10)
+        follower.join(60)
         stub.close()

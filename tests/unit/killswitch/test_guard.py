@@ -438,13 +438,13 @@ def test_an_orderly_end_waits_for_what_was_asked_of_the_clerk() -> None:
     assert clerk.drain(10) and done == [1]
 
     def hang() -> None:
-        stuck.wait(10)
+        stuck.wait(60)
 
     clerk.do(hang)
     assert not clerk.drain(0.05)
     stuck.set()
     clerk.do(end)
-    thread.join(10)
+    thread.join(60)
 
 
 def test_the_reserve_is_kept_for_the_latch_of_a_press(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,7 +190,7 @@ def test_a_press_between_the_compare_and_the_release_waits_and_stays(tmp_path: P
 
     latch._unmark = unmark  # type: ignore[method-assign]
     latch.release(1)
-    pressing.join(10)
+    pressing.join(60)
     assert latch.state.latched and latch.state.kills == ("k2",)
 
 

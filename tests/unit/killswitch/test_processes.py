@@ -163,7 +163,7 @@ def test_a_process_that_locks_its_memory_holds_nobody_up(monkeypatch: pytest.Mon
 
     def stuck(pid: int | str, name: str, limit: int = 65536) -> bytes:
         if pid == sleeper.pid and name in ("cmdline", "environ"):
-            go.wait(30)
+            go.wait(60)
         return fetch(pid, name, limit)
 
     monkeypatch.setattr(processes, "_fetch", stuck)
@@ -176,6 +176,6 @@ def test_a_process_that_locks_its_memory_holds_nobody_up(monkeypatch: pytest.Mon
     assert caught.value.errno == errno.ETIMEDOUT and list(processes._waiting) == [sleeper.pid]
     assert sum(t.name == "proc-memory" for t in threading.enumerate()) == 1, "one thread waits for it, however often it is asked"
     go.set()
-    processes._waiting[sleeper.pid].join(20)
+    processes._waiting[sleeper.pid].join(60)
     assert processes.command_line(sleeper.pid).startswith("/bin/sleep") or processes.command_line(sleeper.pid)
     assert processes._waiting == {}

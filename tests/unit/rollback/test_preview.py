@@ -77,9 +77,9 @@ def hostile() -> list[tuple[bytes, bytes]]:
 @pytest.mark.parametrize("number", range(5))
 def test_hostile_contents_stay_bounded(number: int) -> None:
     now, before = hostile()[number]
-    start = time.monotonic()
+    start = time.thread_time()
     diff = compare(now, before, cut=False)
-    assert time.monotonic() - start < 20
+    assert time.thread_time() - start < 20
     assert len(diff.rows) <= DIFF_ROWS
     assert all(len(r.left) <= 2000 and len(r.right) <= 2000 for r in diff.rows)
     assert any(r.sign for r in diff.rows)
