@@ -19,6 +19,7 @@ from console.api import persistence as p
 from console.api import rearm_messages as rm
 from console.api import review_messages as r
 from console.api import rotation_messages as s
+from console.api import sandbox_messages as sb
 from console.api.wire import V, Wire, segment
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
 from console.domain.kill import Receipt, receipt_from_json
@@ -188,6 +189,18 @@ class _NetworkRoutes:
         """POST /api/contexts/{id}/hold | release | delete."""
         path = f"/api/contexts/{segment(context_id)}/{segment(verb)}"
         return self._wire.ask(w.ContextsView, "POST", path, body=body, timeout_s=CHANGE_S)
+
+    def stricter(self, body: sb.StricterBody) -> sb.StricterView:
+        """POST /api/network/stricter; returns once it is on disk, applied and looked at."""
+        return self._wire.ask(sb.StricterView, "POST", "/api/network/stricter", body=body, timeout_s=CHANGE_S)
+
+    def register_data(self, body: sb.RegisterDataBody) -> sb.StricterView:
+        """POST /api/network/private-data; the same."""
+        return self._wire.ask(sb.StricterView, "POST", "/api/network/private-data", body=body, timeout_s=CHANGE_S)
+
+    def mode_history(self, context_id: str, agent_id: str = "") -> sb.ModeHistoryView:
+        """GET /api/contexts/{id}/modes, newest first."""
+        return self._wire.ask(sb.ModeHistoryView, "GET", f"/api/contexts/{segment(context_id)}/modes", query={"agent": agent_id or None})
 
     def allowlist_history(self, limit: int = 50) -> r.AllowlistHistoryView:
         """GET /api/allowlist/history, newest first."""

@@ -1,0 +1,183 @@
+"""Operators tighten what agents reach, on a real supervisor, guard and Envoy: verified, for good, and told afterwards from the ledger."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.api.ladder import LadderBody, ScopeBody
+from console.api.sandbox_messages import MeantBody, ModeChangeView, RegisterDataBody, StricterBody
+from console.cli.main import main
+from console.domain.errors import Conflict, Denied, NotFound
+from tests.fakes.instance import Instance, until
+
+PORTAL = (
+    "import socket\n"
+    "def portal():\n"
+    "  with socket.socket() as s: s.settimeout(3); return s.connect_ex(('127.0.0.1', 3128))\n"
+    "last = None\n"
+    "while True:\n"
+    "  now = portal()\n"
+    "  if now != last: print('portal', now, flush=True); last = now\n"
+    "  time.sleep(0.05)\n"
+)
+"""Prints the portal's state whenever it changes: 0 open, 111 closed (ECONNREFUSED)."""
+Say = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def own_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o711)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def standing() -> Iterator[Instance]:
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o711)
+    with Instance(folder) as instance:
+        until(lambda: instance.api.allowlist().envoy == "healthy", words="Envoy is healthy")
+        yield instance
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def it(standing: Instance) -> Iterator[Instance]:
+    yield standing
+    with suppress(NotFound, Conflict):
+        standing.api.kill_scope(ScopeBody(reach="host"), "end of the sentence")
+    until(lambda: not list(standing.places.agents_dir.iterdir()))
+
+
+@pytest.fixture
+def watchfloor(it: Instance, capsys: pytest.CaptureFixture[str]) -> Say:
+    def say(*argv: str) -> tuple[int, str, str]:
+        code = main([*argv, "--state-dir", str(it.state_dir)])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return say
+
+
+def stricter(mode: Any, target: str, reach: Any = "agent", **more: Any) -> StricterBody:
+    return StricterBody(scope=MeantBody(reach=reach, target=target), mode=mode, reason="odd traffic", **more)
+
+
+def own(changes: list[ModeChangeView]) -> list[tuple[str, str, str]]:
+    return [(x.cause, x.mode, x.by.partition(":")[0]) for x in reversed(changes)]
+
+
+@pytest.mark.envoy
+def test_a_proxied_agent_is_switched_to_none_its_portal_is_gone_and_looser_is_refused(it: Instance) -> None:
+    agent = it.python(PORTAL, network_mode="PROXIED", context_id="traffic")
+    child = it.python(PORTAL, parent_id=agent, context_id="traffic-below")
+    for one in (agent, child):
+        it.says(one, "portal 0")
+    assert it.agent(agent).network_why == "asked for at its launch"
+    before = it.api.stricter(stricter("NONE", agent, dry_run=True))
+    assert (before.dry_run, before.switched, before.why_not) == (True, 2, "") and it.agent(agent).network_mode == "PROXIED"
+    view = it.api.stricter(stricter("NONE", agent))
+    assert (view.verified, view.agents_total, view.sessions) == (2, 2, ["traffic", "traffic-below"])
+    assert "Session traffic is in NONE: 2 of 2 agents verified, in " in view.words
+    for one in (agent, child):
+        it.says(one, "portal 111")
+        shown = it.agent(one)
+        assert (shown.network_mode, shown.network_enforced) == ("NONE", True)
+        assert shown.network_why.startswith("operator:") and shown.network_why.endswith(": odd traffic") and shown.network_since > 0
+    with pytest.raises(Denied, match="Session traffic is in NONE: PROXIED is not stricter, and a mode is never loosened"):
+        it.api.stricter(stricter("PROXIED", agent))
+    with pytest.raises(Conflict, match="in NONE already"):
+        it.api.stricter(stricter("NONE", "traffic", "session"))
+    rows = it.api.audit(q="network.stricter").rows
+    assert [(r.agent_id, r.data["reason"]) for r in rows if r.agent_id == agent] == [(agent, "odd traffic")]
+
+
+@pytest.mark.envoy
+def test_the_history_shows_the_switch_the_isolation_and_their_proofs_also_after_a_restart(own_folder: Path) -> None:
+    with Instance(own_folder) as it:
+        until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
+        tell_and_restart(it)
+
+
+def tell_and_restart(it: Instance) -> None:
+    agent = it.python(PORTAL, network_mode="PROXIED", context_id="remembered")
+    it.says(agent, "portal 0")
+    for action in ("isolate", "reconnect"):
+        scope = {"reach": "agent", "target": agent}
+        assert it.api.ladder(LadderBody.model_validate({"action": action, "scope": scope, "reason": "a look"})).agents == [agent]
+    assert it.api.stricter(stricter("NONE", "remembered", "session")).verified == 1
+    wanted = [
+        ("launch", "PROXIED", ""),
+        ("isolated", "NONE", "operator"),
+        ("enforced", "NONE", "supervisor"),
+        ("reconnected", "PROXIED", "operator"),
+        ("enforced", "PROXIED", "supervisor"),
+        ("operator", "NONE", "operator"),
+        ("enforced", "NONE", "supervisor"),
+    ]
+    until(lambda: len(it.api.mode_history("remembered", agent).changes) == len(wanted), words="all of it is kept")
+    seen = it.api.mode_history("remembered", agent)
+    assert own(seen.changes) == wanted and all(x.enforced for x in seen.changes if x.cause == "enforced")
+    assert seen.changes[0].ms is not None and seen.began_at is not None and (seen.mode, seen.left_out) == ("NONE", 0)
+    since = it.agent(agent).network_since
+    it.stop()
+    it.start()
+    again = it.api.mode_history("remembered", agent)
+    assert own(again.changes)[: len(wanted)] == wanted and again.mode == "NONE"
+    shown = it.agent(agent)
+    assert (shown.network_mode, shown.network_enforced, shown.network_since) == ("NONE", True, since)
+    until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
+    assert it.output(agent).split()[-1] == "111"
+    with pytest.raises(Denied):
+        it.api.stricter(stricter("PROXIED", agent))
+
+
+def test_what_shares_the_hosts_network_is_told_as_not_enforceable_here(it: Instance, watchfloor: Say) -> None:
+    agent = it.python("print('up', flush=True); time.sleep(300)", context_id="shared")
+    it.says(agent, "up")
+    code, out, _ = watchfloor("network", "stricter", agent, "--mode", "none", "--reason", "odd")
+    assert code == 1 and "0 of 1 agents verified, 1 not enforceable here" in out
+    assert "FULL -> NONE, NOT verified: it is not enforceable here: it shares the host's network" in out
+    _, listed, _ = watchfloor("network", "sandboxes")
+    assert "FULL, not enforced" in listed and "NONE is not" in " ".join(listed.split())
+    _, told, _ = watchfloor("network", "history", agent)
+    assert "NOT enforceable here" in " ".join(told.split())
+
+
+def test_private_data_an_operator_registers_holds_before_it_is_handed_over_and_for_who_comes_later(it: Instance, watchfloor: Say) -> None:
+    agent = it.python(PORTAL, network_mode="PROXIED", context_id="payroll")
+    it.says(agent, "portal 0")
+    words = ("--dataset", "salaries", "--source", "hr", "--reason", "review")
+    code, out, _ = watchfloor("network", "data", "--session", "payroll", "--sensitivity", "secret", *words, "--json")
+    told = json.loads(out)
+    assert (code, told["sensitivity"], told["mode"], told["verified"]) == (0, "SECRET", "NONE", 1)
+    it.says(agent, "portal 111")
+    later = it.python("time.sleep(300)", context_id="payroll")
+    assert (it.agent(later).network_mode, it.agent(later).sensitivity) == ("NONE", "SECRET")
+    [first] = [x for x in it.api.mode_history("payroll").changes if x.cause == "data"]
+    assert (first.sensitivity, first.mode, first.words) == ("SECRET", "NONE", "salaries from hr") and first.by.startswith("operator:")
+    lower = RegisterDataBody(scope=MeantBody(reach="session", target="payroll"), dataset="menu", sensitivity="PUBLIC", reason="lunch")
+    assert it.api.register_data(lower).sensitivity == "SECRET"
+    assert it.api.mode_history("payroll").registrations == 2
+
+
+def test_bad_words_are_refused_with_the_documented_codes(watchfloor: Say) -> None:
+    for argv, code in (
+        (("stricter", "a-nobody", "--mode", "NONE", "--reason", "x"), 3),
+        (("stricter", "--mode", "NONE", "--reason", "x"), 2),
+        (("stricter", "a", "--session", "s", "--mode", "NONE", "--reason", "x"), 2),
+        (("stricter", "a", "--mode", "LOOSE", "--reason", "x"), 2),
+        (("data", "a", "--dataset", "d", "--sensitivity", "VERY", "--reason", "x"), 2),
+        (("history", "--session", "nobodys"), 3),
+    ):
+        said, _, err = watchfloor("network", *argv)
+        assert said == code and err.startswith("error: "), argv
