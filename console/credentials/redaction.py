@@ -12,6 +12,7 @@ from typing import Any
 HIDDEN = "[secret]"
 _SHORTEST = 8
 """Shorter values are not learned: replacing them would tear ordinary words apart."""
+_SHORTEST_LINE = 16
 _TOKEN = re.compile(r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 _DEEPEST = 60
 
@@ -26,6 +27,10 @@ class Redactor:
     def learn(self, value: str | bytes) -> None:
         """From now on this value, and its usual encodings, are hidden."""
         raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+        for line in raw.splitlines() if b"\n" in raw.strip() else ():
+            # A key of many lines is met line by line: indented, numbered, with another line's end.
+            if len(line.strip()) >= _SHORTEST_LINE and not line.startswith(b"-----"):
+                self.learn(line.strip())
         if len(raw) < _SHORTEST:
             return
         found = {form for form in _forms(raw) if len(form) >= _SHORTEST}

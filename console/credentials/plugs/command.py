@@ -14,6 +14,8 @@ from console.credentials.plan import Command
 from console.credentials.trust import check_program
 from console.domain.errors import ConsoleError, TimedOut
 
+END_S = 5.0
+"""A program that lives this long after SIGKILL hangs in the kernel; whoever waits for it would hang with it."""
 OUTPUT_LIMIT = 64 * 1024
 """Bytes of either stream that are read; a program that prints more is ended."""
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
@@ -51,10 +53,12 @@ def run_command(command: Command, given: bytes, item: str) -> Ran:
     try:
         out, err = _converse(process, given, time.monotonic() + command.timeout_s, command)
     finally:
-        _end_group(process)
+        has_ended = _end_group(process)
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 _hang_up(stream)
+    if not has_ended:
+        raise TimedOut(f"{command.argv[0]} cannot be ended: it hangs in the kernel.", "See what it waits for.")
     return Ran(process.returncode, out, err)
 
 
@@ -127,9 +131,14 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
+def _end_group(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it is gone."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         pass  # nothing of it is left
-    process.wait()
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

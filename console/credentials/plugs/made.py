@@ -8,7 +8,7 @@ from pathlib import Path
 
 from console.credentials.keyring_store import Store
 from console.credentials.plan import CommandItem, CommandVerifier, FileItem, HttpItem, HttpVerifier, Item, KeyringItem, Plan
-from console.credentials.plugs.command import run_command
+from console.credentials.plugs.command import Ran, run_command
 from console.credentials.plugs.file import read_secret, write_secret
 from console.credentials.plugs.http import ask, field_of
 from console.credentials.plugs.interface import Plug
@@ -79,8 +79,7 @@ class _CommandPlug(_KeptPlug):
         given = json.dumps({"item": self.name, "old": old, "new": new}).encode() + b"\n"
         ran = run_command(self._item.command, given, self.name)
         if ran.code != 0:
-            said = ran.err.decode("utf-8", "replace").strip()
-            raise ConsoleError(f"{self._item.command.argv[0]} ended with {ran.code}: {said[:4096]}", "Mend it, then rotate again.")
+            raise ConsoleError(f"{self._item.command.argv[0]} ended with {ran.code}: {self._said(ran)}", "Mend it, then rotate again.")
         if not self.issues:
             return self._keep(new)
         try:
@@ -90,6 +89,12 @@ class _CommandPlug(_KeptPlug):
         if not value or "\n" in value:
             raise ConsoleError(f"{self._item.command.argv[0]} did not print one value.", "prints_value wants it alone on standard output.")
         return self._keep(value)
+
+    def _said(self, ran: Ran) -> str:
+        """Its words without any value: hidden first and cut then, so that no half of one is left at the end."""
+        if self.issues:
+            return "what it said is not shown, for it may hold the value that it made"
+        return self._store.redact(ran.err.decode("utf-8", "replace").strip())[:4096]
 
 
 class _HttpPlug(_KeptPlug):

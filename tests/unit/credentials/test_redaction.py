@@ -89,3 +89,12 @@ def test_short_values_do_not_tear_words_apart() -> None:
     redactor.learn("a")
     redactor.learn("")
     assert redactor.redact("an apple") == "an apple"
+
+
+def test_a_value_of_many_lines_is_hidden_line_by_line() -> None:
+    redactor = Redactor()
+    lines = ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "BKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"]
+    redactor.learn("\n".join(["-----BEGIN PRIVATE KEY-----", *lines, "ab", "-----END PRIVATE KEY-----", ""]))
+    said = redactor.redact("".join(f"{n}:  {line}\r\n" for n, line in enumerate(lines)))
+    assert said == f"0:  {HIDDEN}\r\n1:  {HIDDEN}\r\n"
+    assert redactor.redact("-----BEGIN PRIVATE KEY----- ab") == "-----BEGIN PRIVATE KEY----- ab"

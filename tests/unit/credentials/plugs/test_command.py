@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,3 +87,25 @@ def test_what_cannot_be_run_is_said(tmp_path: Path) -> None:
     path.chmod(0o777)
     with pytest.raises(ConsoleError, match="changed by somebody else"):
         run_command(Command(argv=[str(path)]), b"", "x")
+
+
+class Stuck:
+    """Stands for a program that SIGKILL does not end: it waits in the kernel, for a disk that is gone."""
+
+    def __init__(self, real: subprocess.Popen[bytes]) -> None:
+        self.real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+    def wait(self, timeout: float | None = None) -> int:
+        self.real.wait(60)  # ours is gone, of course; the caller is told otherwise
+        assert timeout is not None, "waited for without end"
+        raise subprocess.TimeoutExpired("x", timeout)
+
+
+def test_one_that_cannot_be_ended_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    real: Any = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *args, **fields: Stuck(real(*args, **fields)))
+    with pytest.raises(TimedOut, match="hangs in the kernel"):
+        run_command(Command(argv=["/bin/true"]), b"", "x")

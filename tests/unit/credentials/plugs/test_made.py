@@ -48,6 +48,25 @@ def test_a_command_is_given_both_values_and_what_it_said_is_shown_when_it_fails(
     assert made.old() == "new-value-2"
 
 
+def test_what_a_program_says_is_hidden_before_it_is_cut(store: Store, tmp_path: Path) -> None:
+    """Cut first, half a value would be left at the end, which nobody recognises."""
+    value = "0123456789abcdef" * 15
+    text = "got = json.load(sys.stdin); sys.exit('x' * 4000 + got['new'])"
+    made = plug(store, tmp_path, kind="command", command={"argv": script(tmp_path, "rotate", text)})
+    store.set("new.hook", value)
+    with pytest.raises(ConsoleError) as refusal:
+        made.change("", value)
+    assert value[:16] not in str(refusal.value) and "[secret]" in str(refusal.value)
+
+
+def test_a_program_that_fails_over_a_value_that_it_made_is_not_quoted(store: Store, tmp_path: Path) -> None:
+    text = "print('made-by-me-1'); sys.exit('cannot keep made-by-me-1')"
+    made = plug(store, tmp_path, kind="command", prints_value=True, command={"argv": script(tmp_path, "rotate", text)})
+    with pytest.raises(ConsoleError, match="ended with 1: what it said is not shown") as refusal:
+        made.change("", "")
+    assert "made-by-me" not in str(refusal.value)
+
+
 @pytest.mark.parametrize(("printed", "good"), [("'issued-value'", True), ("''", False), ("'a\\nb'", False)])
 def test_a_command_may_print_the_value_that_the_other_side_made(store: Store, tmp_path: Path, printed: str, good: bool) -> None:
     made = plug(store, tmp_path, kind="command", prints_value=True, command={"argv": script(tmp_path, "rotate", f"print({printed})")})
