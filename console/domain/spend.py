@@ -34,8 +34,14 @@ class Tokens:
 
     def is_sane(self) -> bool:
         """Whether every count is one that a model can have given."""
-        kinds = (self.plain, self.cache_read, self.cache_write_5m, self.cache_write_1h, self.output, self.web_searches)
-        return all(0 <= n <= MOST_TOKENS for n in kinds)
+        return (
+            0 <= self.plain <= MOST_TOKENS
+            and 0 <= self.cache_read <= MOST_TOKENS
+            and 0 <= self.cache_write_5m <= MOST_TOKENS
+            and 0 <= self.cache_write_1h <= MOST_TOKENS
+            and 0 <= self.output <= MOST_TOKENS
+            and 0 <= self.web_searches <= MOST_TOKENS
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,5 +56,5 @@ def plain(value: object, limit: int = 200) -> str:
     """
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
-    text = str(value) if isinstance(value, str) or abs(value) < 10**30 else ""
-    return _CONTROL.sub("\ufffd", text[:limit])
+    text = (str(value) if isinstance(value, str) or abs(value) < 10**30 else "")[:limit]
+    return text if text.isprintable() else _CONTROL.sub("\ufffd", text)
