@@ -112,10 +112,13 @@ def _freeze_without_supervisor(state_dir: str | None, as_json: bool, why: Consol
     finally:
         guard.close()
     failed = {str(agent): str(words) for agent, words in dict(answer.get("failed", {})).items()}
+    failed |= {str(agent): f"not confirmed: {words}" for agent, words in dict(answer.get("unconfirmed", {})).items()}
     if as_json:
         out.emit({"agents": [], "frozen": answer.get("frozen", 0), "failed": failed, "by": "guard"})
     else:
         out.say(f"the supervisor does not answer; the guard has frozen {answer.get('frozen', 0)} agents")
+        for agent, words in list(failed.items())[:NAMED]:
+            out.note(f"NOT frozen: {plain(agent, 70)}: {plain(words, 500)}")
     return 1 if failed else 0
 
 

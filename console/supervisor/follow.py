@@ -20,6 +20,7 @@ from console.killswitch.durable import Damaged, read_sealed
 from console.supervisor import light
 from console.supervisor.canary import fly_canary
 from console.supervisor.core import now
+from console.supervisor.freezes import unconfirmed
 from console.supervisor.parts import Parts
 from console.supervisor.revive import revive_guard
 from console.supervisor.secrets_light import secrets_path
@@ -169,7 +170,9 @@ class Follower:
         status = await asyncio.to_thread(parts.guard.call, "status")
         self.guard_status = self.gauges.guard = status
         self.gauges.guard_tick = time.monotonic()
-        parts.core.post(e.FrozenSetChanged(*now(), await asyncio.to_thread(self._frozen, status)))
+        causes = await asyncio.to_thread(self._frozen, status)
+        doubts = await asyncio.to_thread(unconfirmed, parts.guard.call, list(causes)) if status.get("unconfirmed_n") else {}
+        parts.core.post(e.FrozenSetChanged(*now(), causes, {AgentId(i): why for i, why in doubts.items()}))
         if status.get("soft_stop") == LOST and self._knows_of_no_soft_stop():
             await asyncio.to_thread(parts.guard.soft_stop, False, "the supervisor knows of none")
         kill = status.get("kill") or {}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from functools import partial
 from typing import Any
 
@@ -22,6 +24,7 @@ from console.killswitch.durable import Damaged
 from console.killswitch.registry import Entry, Held, Registry
 from console.supervisor.core import now
 from console.supervisor.follow import Follower
+from console.supervisor.freezes import unconfirmed
 from console.supervisor.parts import Parts
 from console.supervisor.stop import CHUNK, StopDesk
 
@@ -29,6 +32,8 @@ ROUNDS = 200
 """Looks, 50 ms apart, for agents that were still starting when the rung was set."""
 SAVED_S = 3.0
 """How long a disk may keep the answer to an isolation waiting."""
+CONFIRM_S = 3.0
+"""How long a freeze may take until the kernel, or the engine, says so."""
 ACT_S = 30.0
 """How long a change of networks is waited for."""
 
@@ -116,8 +121,9 @@ class LadderDesk:
             rounds += 1
             await asyncio.sleep(0.05 if starting else 0)
             found = _again(state, found)
+        frozen |= await self._not_confirmed([i for i, words in frozen.items() if not words])
         await self._follower.look_at_guard()
-        self._record(found, list(frozen), reason, by)
+        self._record(found, [i for i, words in frozen.items() if not words], reason, by)
         left = {str(i): "it is still starting" for i in found.ids if i not in frozen}
         done = [i for i, words in frozen.items() if not words]
         return m.ActView(agents=done, failed={i: w for i, w in frozen.items() if w} | left, excluded=excluded)
@@ -125,10 +131,20 @@ class LadderDesk:
     async def _freeze_some(self, ids: list[AgentId], by: str) -> dict[str, str]:
         answer = await self._tell_guard("freeze", [str(i) for i in ids], by)
         failed: dict[str, str] = {str(i): str(words) for i, words in dict(answer.get("failed", {})).items()}
-        if int(answer.get("frozen", 0)) + len(failed) < len(ids) and len(ids) > 1:  # the guard names ten at most: ask one by one
+        named = int(answer.get("frozen", 0)) + len(failed) + len(dict(answer.get("unconfirmed", {})))  # the latter are looked at later
+        if named < len(ids) and len(ids) > 1:  # the guard names ten at most: ask one by one
             return {i: w for one in ids for i, w in (await self._freeze_some([one], by)).items()}
-        unknown = "the guard did not confirm it" if int(answer.get("frozen", 0)) + len(failed) < len(ids) else ""
+        unknown = "the guard did not confirm it" if named < len(ids) else ""
         return {str(i): failed.get(i, unknown) for i in ids}
+
+    async def _not_confirmed(self, ids: list[str]) -> dict[str, str]:
+        """Looks until the kernel, or the engine, says that each is frozen; whom it does not say it of in time is not called so."""
+        frozen, until = dict.fromkeys(ids, ""), time.monotonic() + CONFIRM_S
+        left = await asyncio.to_thread(unconfirmed, self._parts.guard.call, ids)
+        while left and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+            left = await asyncio.to_thread(unconfirmed, self._parts.guard.call, list(left))
+        return frozen | {i: f"not confirmed: {why}" for i, why in left.items()}
 
     async def _thaw(self, found: Plan, reason: str, by: str) -> m.ActView:
         await self._record_first(found, reason, by)
@@ -263,8 +279,10 @@ def doubt_of(entry: Entry | None, rung: Rung) -> str:
     if entry is None:
         return "the guard does not hold it"
     if rung is Rung.FREEZE:
-        frozen_whole = entry.leaf or entry.container_leaf or entry.container_id
-        return "" if frozen_whole else "it has no cgroup: its processes are stopped one by one"
+        if entry.container_id:
+            can_freeze = entry.container_leaf and os.access(f"{entry.container_leaf}/cgroup.freeze", os.W_OK)
+            return "" if can_freeze else "only its engine can pause it: confirmed once the engine says so"
+        return "" if entry.leaf else "it has no cgroup: its processes are stopped one by one"
     if not Aim(entry.agent_id, Held(entry)).is_best_effort:
         return ""
     return CAN_LEAVE_NOTE if entry.can_leave else BEST_EFFORT_NOTE

@@ -246,3 +246,19 @@ class TestEnds:
         book >> e.UsageRefused(book.at, book.boot, AgentId("a1"), "cost_usd must be finite")
         assert book.agent("a1").usage.cost_usd == 0
         assert (book << c.Record).verdict == "deny"
+
+
+class TestAFreezeThatIsNotConfirmed:
+    def test_is_shown_as_running_until_it_is(self) -> None:
+        book = Playbook().run("a1")
+        causes: dict[AgentId, tuple[str, ...]] = {AgentId("a1"): ("operator",)}
+        book >> e.FrozenSetChanged(1.0, 1.0, causes, {AgentId("a1"): "the engine says 500"})
+        agent = book.agent("a1")
+        assert (agent.state, agent.causes) == (AgentState.RUNNING, ("operator",))
+        assert agent.state_reason == "freeze not confirmed: the engine says 500"
+        book >> e.FrozenSetChanged(2.0, 2.0, causes)
+        assert (book.agent("a1").state, book.agent("a1").state_reason) == (AgentState.FROZEN, "")
+        book >> e.FrozenSetChanged(3.0, 3.0, causes, {AgentId("a1"): "unpaused by hand"})
+        assert book.agent("a1").state is AgentState.RUNNING
+        book >> e.FrozenSetChanged(4.0, 4.0, {})
+        assert (book.agent("a1").state, book.agent("a1").state_reason, book.agent("a1").causes) == (AgentState.RUNNING, "", ())

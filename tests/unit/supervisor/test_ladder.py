@@ -16,6 +16,7 @@ from console.domain.errors import Conflict, Killed, NotRecorded
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import NetworkMode
 from console.killswitch.registry import Entry
+from console.supervisor import ladder
 from console.supervisor.ladder import LadderDesk, doubt_of, preview_view
 from tests.fakes.playbook import Playbook
 
@@ -27,6 +28,8 @@ class World:
 
     def __init__(self, tmp_path: Path, refuses: bool = False) -> None:
         self.book, self.done, self.refuses = Playbook(), list[str](), refuses
+        self.doubts: dict[str, str] = {}
+        self.asked: dict[str, str] = {}
         self.book.run("a1", context_id=ContextId("s1"), network_mode=NetworkMode.PROXIED)
         scribe = SimpleNamespace(
             record_first=self.first, record=lambda r: self.done.append(f"record {r.kind}"), job=lambda job: None, ledger=None
@@ -47,9 +50,11 @@ class World:
 
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
         self.done.append(f"guard {op}")
+        if op == "freezing":
+            return {"unconfirmed": self.doubts, "n": len(self.doubts)}
         causes: dict[AgentId, tuple[str, ...]] = {AgentId(i): ("operator",) for i in fields["scope"]} if op == "freeze" else {}
-        self.book >> e.FrozenSetChanged(1.0, 1.0, causes)
-        return {"frozen": len(fields["scope"])}
+        self.book >> e.FrozenSetChanged(1.0, 1.0, causes, {AgentId(i): why for i, why in self.doubts.items()})
+        return {"frozen": len(fields["scope"]) - len(self.asked), "unconfirmed": self.asked}
 
     def post(self, event: e.Event) -> None:
         self.done.append(type(event).__name__)
@@ -66,6 +71,18 @@ async def test_a_freeze_acts_first_and_is_recorded_after(tmp_path: Path) -> None
     world = World(tmp_path)
     assert (await world.desk.act(Rung.FREEZE, ONE, "look", "operator:0")).agents == ["a1"]
     assert world.done.index("guard freeze") < world.done.index("record freeze")
+
+
+async def test_a_freeze_that_nobody_confirms_is_not_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ladder, "CONFIRM_S", 0.1)
+    world = World(tmp_path)
+    world.asked = {"a1": "asked the engine"}
+    world.doubts = {"a1": "the engine says 500"}
+    answer = await world.desk.act(Rung.FREEZE, ONE, "look", "operator:0")
+    assert (answer.agents, answer.failed) == ([], {"a1": "not confirmed: the engine says 500"})
+    assert world.done.count("guard freezing") > 1  # it is looked at again
+    world.doubts = {}
+    assert (await world.desk.act(Rung.FREEZE, ONE, "look", "operator:0")).agents == ["a1"]
 
 
 async def test_an_isolation_is_believed_before_the_relays_are_killed_so_that_none_is_opened_again(tmp_path: Path) -> None:
@@ -152,6 +169,8 @@ def test_a_doubt_names_what_no_kernel_proves() -> None:
     assert doubt_of(leaf, Rung.KILL) == doubt_of(leaf, Rung.FREEZE) == ""
     bare = Entry("a1", "process", "managed", 1, confirmed=True, pid=9)
     assert doubt_of(bare, Rung.KILL) and doubt_of(bare, Rung.FREEZE)
+    boxed = Entry("b", "container", "contained", 1, confirmed=True, container_id="ab" * 32, container_leaf="/nowhere", pid=5)
+    assert "its engine" in doubt_of(boxed, Rung.FREEZE)
     assert doubt_of(None, Rung.KILL) == "the guard does not hold it"
 
 
