@@ -106,6 +106,7 @@ class Desk:
             "lease": Op(self._lease, own, slow=True),
             "soft_stop": Op(self._soft_stop, own, slow=True),
             "isolate": Op(self._isolate, own),
+            "doubts": Op(lambda m, p: self.unlatching.doubts(), own, slow=True),
             "challenge": Op(lambda m, p: self.unlatching.challenge(), own, slow=True),
             "prove": Op(self._prove, own, slow=True),
             "unlatch": Op(self._unlatch, own, slow=True),

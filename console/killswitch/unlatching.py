@@ -12,9 +12,9 @@ from typing import Any
 
 from console.domain.errors import Conflict, Denied, NotRecorded
 from console.domain.failpoints import failpoint
+from console.killswitch.doubts import LOOKED, find_doubts, has_receipt
 from console.killswitch.guard import Guard, monotonic
 from console.killswitch.passphrase import SHOWN_FROM, Passphrase
-from console.killswitch.receipts import KILL_ID
 
 PROOF_S = 60.0
 NONCE_S = 600.0
@@ -36,7 +36,7 @@ class Proof:
 
 def newest(kills: tuple[str, ...] | list[str]) -> str:
     """The kill that a person types: the latch's last real one, else its last mark ("" when there is none)."""
-    real = [k for k in kills if KILL_ID.match(k) and k[0].isdigit()]
+    real = [k for k in kills if has_receipt(k)]
     return (real or list(kills) or [""])[-1]
 
 
@@ -66,6 +66,11 @@ class Unlatching:
         else:
             self._guard.notices.pop("passphrase", None)
         self._show_wrong()
+
+    def doubts(self) -> dict[str, Any]:
+        """What speaks against an un-kill, for whoever thinks of one; what is cleared up is no doubt any more."""
+        found = find_doubts(self._guard)
+        return {"doubts": [words[:400] for words in found[:6]], "incomplete": self._guard.registry.incomplete[:300]}
 
     def challenge(self) -> dict[str, Any]:
         """A nonce for a signature over the latch as it is now; good once."""
@@ -125,19 +130,24 @@ class Unlatching:
             raise Conflict("A kill is still being carried out.", "Wait until it is done.")
         with guard.lock:
             guard.latch.check_release(generation, kills)
-            # A latch that came from a damaged file has no receipt: the kernel is asked, whatever the caller believes.
-            alive = [i for i, held in guard.registry.held.items() if held.is_populated()]
-        if alive:
-            raise Conflict(
-                f"{len(alive)} agents still have processes, for example {alive[0]}.", "Press again, and rearm once zero is proven."
-            )
+        # A latch that came from a damaged file has no receipt: everything that may know is asked, whatever the caller believes.
+        if found := find_doubts(guard):
+            raise Conflict(found[0], "watchfloor rearm shows all of it; mend what is named, then rearm.")
         proven = self._proofs.pop(proof, None)
         if proven is None or proven.generation != generation or monotonic() > proven.until:
             raise Denied("Nobody proved that they may rearm this.", "Give the passphrase, a signature, or the typed id of the kill.")
+        words = " ".join(w for w in (proven.words, LOOKED if guard.registry.incomplete else "") if w)
         was_reset = self._passphrase.note.reset_generation == generation
         try:
             guard.journal.append(
-                "unlatch", generation=generation, kills=kills[:200], by=by, reason=reason, proof=proven.kind, reset_while_killed=was_reset
+                "unlatch",
+                generation=generation,
+                kills=kills[:200],
+                by=by,
+                reason=reason,
+                proof=proven.kind,
+                reset_while_killed=was_reset,
+                incomplete=guard.registry.incomplete[:200],
             )
             failpoint("unlatch.journalled")
             guard.latch.release(generation)
@@ -152,7 +162,7 @@ class Unlatching:
         guard.afterwards.forget()  # nobody waits for those receipts any more
         guard.record("registry", guard.registry.save)
         state = guard.latch.state
-        return {"latched": state.latched, "generation": state.generation, "proof": proven.kind, "note": proven.words}
+        return {"latched": state.latched, "generation": state.generation, "proof": proven.kind, "note": words}
 
     def change(self, new: str, old: str, by: str) -> dict[str, Any]:
         """Sets the passphrase, or replaces it for whoever knows the old one; journalled first."""

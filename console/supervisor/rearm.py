@@ -19,7 +19,7 @@ from console.domain import event as e
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
 from console.domain.failpoints import failpoint
-from console.domain.kill import Outcome, Receipt, StepName, StepStatus
+from console.domain.kill import Outcome, Receipt, StepName, StepStatus, is_zero
 from console.killswitch.durable import Damaged, read_sealed
 from console.remotekill.keys import load_keys
 from console.remotekill.rearming import check_statement, statement
@@ -33,6 +33,8 @@ _KILL_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6,8}\Z")
 LAST_KEY = "rearm.last"
 """Where the ledger keeps the kills of the last rearm: their agents may be started again."""
 MOST_SHOWN = 50
+LOOK_S = 20.0
+"""How long the guard's look at everything may take; an engine that is silent is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,10 @@ async def review(parts: Parts, stop: StopDesk) -> rm.RearmView:
     view.kills = [killed_view(k, stop.receipt(k)) for k in kills[-MOST_SHOWN:]]
     view.nonce, view.to_type = str(challenge["nonce"]), str(challenge["to_type"])
     view.remote_latched = parts.remote.latched() if parts.remote is not None else []
-    view.blockers = [str(error) for error in (*_remote_blockers(view.remote_latched), *_blockers(stop, kills))]
+    look = await _look(parts)
+    view.blockers = [
+        str(error) for error in (*_remote_blockers(view.remote_latched), *_unknown_orders(parts), *_blockers(stop, kills, look))
+    ]
     return view
 
 
@@ -104,7 +109,7 @@ async def _unlatch(parts: Parts, stop: StopDesk, ask: RearmAsk) -> str:
         words = f"Somebody pressed since you looked: generation {generation}, not {ask.proof.generation}."
         raise Conflict(words, "Look again, then rearm.")
     kills = await asyncio.to_thread(latched_kills, parts, status)
-    for error in _blockers(stop, kills, ask.kill_id):
+    for error in _blockers(stop, kills, await _look(parts), ask.kill_id):
         raise error
     # 2. Who asks is proven to the guard, for this generation alone.
     ticket, kind, note = await _prove(parts, ask, generation, kills)
@@ -117,7 +122,8 @@ async def _unlatch(parts: Parts, stop: StopDesk, ask: RearmAsk) -> str:
     await asyncio.to_thread(parts.scribe.record_first, record)
     failpoint("rearm.recorded")
     reason = ask.reason.encode("ascii", "replace").decode()[:200]
-    await asyncio.to_thread(parts.guard.call, "unlatch", generation=generation, kills=kills, by=ask.name(), reason=reason, proof=ticket)
+    asked: dict[str, Any] = {"generation": generation, "kills": kills, "by": ask.name(), "reason": reason, "proof": ticket}
+    answer = await asyncio.to_thread(parts.guard.call, "unlatch", timeout_s=LOOK_S, **asked)
     failpoint("rearm.unlatched")
     if parts.remote is not None:
         parts.remote.generation = 0
@@ -125,7 +131,7 @@ async def _unlatch(parts: Parts, stop: StopDesk, ask: RearmAsk) -> str:
     parts.scribe.job(lambda: parts.scribe.ledger.kv_set(LAST_KEY, json.dumps(kills[-MOST_SHOWN:])))
     parts.core.post(e.Rearmed(*now(), ask.by, ask.reason, tuple({*kills, *known})))
     parts.core.hub.publish("kill", {"state": "armed", "reason": ask.reason, "by": ask.by})
-    return note
+    return str(answer.get("note", note))
 
 
 async def _prove(parts: Parts, ask: RearmAsk, generation: int, kills: list[str]) -> tuple[str, str, str]:
@@ -194,6 +200,15 @@ async def _new_secrets(parts: Parts, stop: StopDesk, kills: list[str]) -> None:
         raise Conflict(f"The secrets are not proven rotated: {step.detail[:200]}.", "Mend what is named, then rearm.")
 
 
+def _unknown_orders(parts: Parts) -> list[ConsoleError]:
+    try:
+        if parts.remote is not None:
+            parts.remote.check_known()
+    except ConsoleError as error:
+        return [error]
+    return []
+
+
 def _remote_blockers(orders: list[str]) -> list[ConsoleError]:
     if not orders:
         return []
@@ -204,25 +219,37 @@ def _remote_blockers(orders: list[str]) -> list[ConsoleError]:
     ]
 
 
-def _blockers(stop: StopDesk, kills: list[str], kill_id: str = "") -> list[ConsoleError]:
-    """The newest kill of the latch is the one a person looked at, and it is proven: it struck whatever an older one had left.
+async def _look(parts: Parts) -> dict[str, Any]:
+    """The guard's own look for whatever may still run; it waits for the engine."""
+    return await asyncio.to_thread(parts.guard.call, "doubts", timeout_s=LOOK_S)
 
-    The order is the latch's own; wall clocks decide nothing. Marks such as ``latch-unreadable`` have no receipt.
+
+def _blockers(stop: StopDesk, kills: list[str], look: dict[str, Any], kill_id: str = "") -> list[ConsoleError]:
+    """Nothing of ours is seen to run, and the newest kill of the latch is the one a person looked at, and it is proven: it struck
+    whatever an older one had left.
+
+    The order is the latch's own; wall clocks decide nothing. Marks such as ``latch-unreadable`` have no receipt: of these, and where
+    the registry was lost (no kill is proven then), the guard's look alone speaks.
     """
+    found: list[ConsoleError] = [Conflict(str(words), "") for words in look.get("doubts", ())]
     newest = _newest(kills)
     if not newest:
-        return []
-    found: list[ConsoleError] = []
+        return found
     if kill_id and kill_id != newest:
         found.append(Conflict(f"The kill to release is {newest}, not {kill_id[:64]!r}.", "Look at its receipt, then type its id."))
     receipt = stop.receipt(newest)
     if receipt is None or not receipt.complete:
         found.append(Conflict(f"The receipt of {newest} is not complete yet.", "Wait for it, look at it, then rearm."))
-    elif not receipt.verified_zero:
+    elif not receipt.verified_zero and not (look.get("incomplete") and _lacks_only_the_registry(receipt)):
         found.append(
             Conflict(f"The kill {newest} is not proven: something may still run.", "watchfloor receipt show lists what; press again.")
         )
     return found
+
+
+def _lacks_only_the_registry(receipt: Receipt) -> bool:
+    """All that was known is proven dead; that there was no more could not be proven."""
+    return is_zero(receipt.targets) and any(s.name is StepName.ZERO and s.status is StepStatus.UNKNOWN for s in receipt.steps)
 
 
 def _newest(kills: list[str]) -> str:

@@ -15,7 +15,7 @@ from console.api import messages as m
 from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.guard import LEASE_S
 from console.domain.kill import Receipt
-from console.remotekill.document import Junk, KeySet, KillOrder, kill_document, order_of, parse
+from console.remotekill.document import Junk, KeySet, KillOrder, SignedUnkill, kill_document, order_of, parse
 from console.remotekill.keys import PUBLIC_FILE, load_keys, load_signers
 from console.remotekill.machine import Effect, Mode
 from console.remotekill.poller import Poller, PollerStatus
@@ -127,8 +127,10 @@ class RemoteDesk:
     def standing(self) -> str:
         """The kill that lies in the bucket now, read again for this question; "" when a good un-kill lies there.
 
-        ConsoleError when it cannot be read or is not to be trusted: un-killing needs everything (promise 2).
+        ConsoleError when it cannot be read or is not to be trusted, or when what this host has seen and obeyed so far is not known here:
+        un-killing needs everything (promise 2).
         """
+        self.check_known()
         seen = self.store.read()
         order = order_of(seen.generation, seen.body) if seen.body is not None else None
         content = parse(seen.body, self.keys) if seen.body is not None else None
@@ -137,7 +139,23 @@ class RemoteDesk:
             raise Conflict(
                 f"The kill file cannot be trusted now: {why}.", "Mend the bucket or write a baseline (watchfloor keys init), then rearm."
             )
+        if isinstance(content, SignedUnkill) and content.epoch < (known := self._epoch()):
+            raise Conflict(
+                f"An older signed document lies in the bucket: epoch {content.epoch}, this host knows {known}.",
+                "Sign a release of a higher epoch (watchfloor release), then rearm.",
+            )
         return str(order) if isinstance(content, KillOrder) else ""
+
+    def check_known(self) -> None:
+        """Conflict unless this process knows which remote orders this host has seen (``latched``) and the epoch it is in."""
+        if self.poller is None:
+            raise Conflict(
+                "Which remote orders this host obeys is not known here: another process still polls with its state.",
+                "End watchfloor watch, or wait until the supervisor polls, then rearm.",
+            )
+
+    def _epoch(self) -> int:
+        return self.poller.status().epoch if self.poller is not None else 0
 
     def answer_order(self, order: str, receipt: Receipt) -> str:
         """Writes this host's receipt under the order's generation; "" when it is there, else what went wrong.

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from console.supervisor.remote import _host_view
+from console.domain.errors import Conflict
+from console.remotekill.document import baseline_document, kill_document
+from console.remotekill.keys import init_keys, load_keys, load_signers
+from console.settings.options import RemoteOptions
+from console.supervisor.remote import RemoteDesk, _host_view
 
 HOSTILE: list[Any] = [float("nan"), float("inf"), float("-inf"), 10**400, -(10**400), 1e308, -1, 1e18, True, "1", None, [], {}]
 
@@ -28,3 +34,50 @@ def test_words_and_lists_of_another_host_are_bounded() -> None:
     assert len(view.detail) <= 64 and len(view.host) <= 253
     assert (view.survivors, view.verified_zero) == (7, None)
     assert len(_host_view("b", None, "w" * 5000).detail) <= 500
+
+
+class Shelf:
+    """The bucket of one desk: what lies there is ``body``; ``polled`` is the epoch its poller has seen (None: it has no poller)."""
+
+    def __init__(self, folder: Path, polled: int | None) -> None:
+        init_keys(folder / "keys", "fleet")
+        self.desk = RemoteDesk(RemoteOptions(bucket="fleet", fleet="fleet"), folder / "keys", folder / "state.json", "one", False)
+        self.desk.keys, self._signers = load_keys(folder / "keys"), load_signers(folder / "keys")
+        self.body = b""
+        self.desk.store = SimpleNamespace(read=self._read)  # type: ignore[assignment]
+        status = SimpleNamespace(epoch=polled, latched=())
+        self.desk.poller = SimpleNamespace(status=lambda: status) if polled is not None else None  # type: ignore[assignment]
+
+    def _read(self) -> Any:
+        return SimpleNamespace(generation=7, body=self.body, fault="", junk="")
+
+    def unkill(self, epoch: int) -> None:
+        self.body = baseline_document(fleet="fleet", epoch=epoch, reason="r", actor="a", issued_at="now", signers=self._signers)
+
+    def kill(self) -> None:
+        self.body = kill_document(fleet="fleet", reason="r", actor="a", issued_at="now")
+
+
+@pytest.mark.parametrize(("epoch", "words"), [(5, ""), (6, ""), (4, "epoch 4, this host knows 5"), (1, "older")])
+def test_an_unkill_of_an_older_epoch_does_not_open_a_rearm(tmp_path: Path, epoch: int, words: str) -> None:
+    shelf = Shelf(tmp_path, polled=5)
+    shelf.unkill(epoch)
+    if not words:
+        assert shelf.desk.standing() == ""
+        return
+    with pytest.raises(Conflict, match=words):
+        shelf.desk.standing()
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_process_that_does_not_poll_does_not_know_what_stands(tmp_path: Path, killed: bool) -> None:
+    shelf = Shelf(tmp_path, polled=None)
+    shelf.kill() if killed else shelf.unkill(9)
+    with pytest.raises(Conflict, match="another process still polls"):
+        shelf.desk.standing()
+
+
+def test_a_kill_that_lies_there_stands_whatever_its_epoch(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path, polled=5)
+    shelf.kill()
+    assert shelf.desk.standing().startswith("7:")
