@@ -21,6 +21,7 @@ from typing import Any, assert_never
 from console.domain.errors import Conflict, ConsoleError, Denied, ExitCode, NotFound, TimedOut, Unavailable, Unreachable
 from console.domain.kill import Outcome, Receipt
 from console.killswitch.client import GuardClient
+from console.killswitch.doubts import has_receipt
 from console.killswitch.durable import Damaged, read_sealed
 from console.killswitch.peers import inside_an_agent
 from console.killswitch.press import press_without_guard
@@ -221,13 +222,15 @@ class Watch:
 
     def _obey(self, order: str, reason: str, remembered: bool) -> None:
         """Presses, unless this very order was obeyed and its latch still holds. ConsoleError: it is told again."""
-        known = self._kill_of(order)
-        latched = self._latched()
-        if known and latched:
+        known, held = self._kill_of(order), self._held()
+        if known in held:
             self._new.put(Obeyed(order, known))
             return
-        if remembered and latched:
-            return
+        if remembered and held:  # obeyed by a kill that was pressed for another reason: what that one proved counts
+            proof = read_receipt(self._places.guard_dir, held[-1])
+            if proof is not None and proof.complete and proof.scope == "all":
+                self._new.put(Obeyed(order, proof.kill_id, receipt=proof, answered=True))
+                return
         places, why = self._places, reason or "remote order"
         try:
             kill_id = self._guard.press("all", why, "remote", order)
@@ -245,15 +248,18 @@ class Watch:
                 return receipt.kill_id
         return ""
 
-    def _latched(self) -> bool:
-        """By the guard's word, else by the disk's; what cannot be read counts as not latched here, so that it is pressed again."""
+    def _held(self) -> list[str]:
+        """The kills in the latch, oldest first, by the guard's word, else by the disk's. What cannot be read counts as not latched here,
+        so that it is pressed again; so does a mark such as ``latch-unreadable``, under which nobody has proven anything."""
         status = self._status()
-        if "error" not in status:
-            return bool(status.get("latched"))
-        try:
-            return (read_sealed(self._places.guard_dir / "latch.json") or {}).get("latched") is True
-        except (Damaged, OSError):
-            return False
+        kills = list(status.get("kills", ())) if status.get("latched") else []
+        if "error" in status or int(status.get("kills_n", 0)) > len(kills):
+            try:
+                body = read_sealed(self._places.guard_dir / "latch.json") or {}
+            except (Damaged, OSError):
+                return []
+            kills = list(body.get("kills", ())) if body.get("latched") is True else []
+        return [str(kill_id) for kill_id in kills if has_receipt(str(kill_id))]
 
     def _status(self) -> dict[str, Any]:
         try:
@@ -316,7 +322,7 @@ class Watch:
         if status.mode is not Mode.KILLED:
             return ExitCode.DONE if status.good_age_s is not None and status.mode is Mode.ARMED else ExitCode.PENDING
         receipts = [o.receipt for o in self._obeyed.values()]
-        if not self._latched() and not receipts:
+        if not receipts or not self._held():
             return ExitCode.NOT_PROVEN
         if any(r is None or not r.verified_zero for r in receipts):
             return ExitCode.NOT_PROVEN
