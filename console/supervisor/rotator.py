@@ -157,7 +157,7 @@ class Rotator:
             plan_error=trouble,
             items=items,
             unfinished=self.unfinished(),
-            last_at=last.at if last else None,
+            last_at=last.at if last else time.time() if self._trouble else None,
             last_ok=False if self._trouble else last.ok if last else None,
             last_detail=self._trouble or (_in_whole(last) if last else ""),
             last_kill_id=last.kill_id if last else "",

@@ -82,7 +82,7 @@ def test_a_full_disk_after_the_proof_is_said_and_the_rotation_stays_unfinished(f
     done = rotator.run(kill_id="k")
     assert done is not None and not done.ok and verdict_of(done) is StepStatus.FAILED and rotator.unfinished()
     assert "cannot be kept" in step_of(parts(rotator), done, 1.0).detail and "No space left" in rotator.view().last_detail
-    assert rotator.view().last_ok is False and light(rotator)[0] == "in_doubt"
+    assert rotator.view().last_ok is False and rotator.view().last_at is not None and light(rotator)[0] == "in_doubt"
     monkeypatch.undo()
     done = rotator.run(left_only=True)
     assert done is not None and done.ok and done.kill_id == "k" and light(rotator)[0] == "proven" and started(folder).again()
