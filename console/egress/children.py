@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 PROGRAMS = Path(__file__).resolve().parent
 _BACKOFF_FIRST_S, _BACKOFF_MAX_S, _STEADY_S = 0.2, 5.0, 10.0
@@ -75,7 +75,23 @@ def passable(folder: Path) -> bool:
     return all(parent.stat().st_mode & 0o001 for parent in folder.absolute().parents)
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+class Child(Protocol):
+    """What is used of a child: ``subprocess.Popen``, or a container that stands for one (``envoy_container.Child``)."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+    @property
+    def stderr(self) -> IO[bytes] | None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def kill(self) -> None: ...
+
+
+def end(process: Child) -> None:
     """SIGKILL, reaped, pipes closed. ``Popen`` never signals a pid it has reaped."""
     process.kill()
     process.wait()
@@ -87,12 +103,12 @@ def end(process: subprocess.Popen[bytes]) -> None:
 class KeptProcess:
     """A child that is started again when it dies, a little later each time; its thread lives as long as it is wanted."""
 
-    def __init__(self, name: str, spawn: Callable[[], subprocess.Popen[bytes]]) -> None:
+    def __init__(self, name: str, spawn: Callable[[], Child]) -> None:
         self._name, self._spawn = name, spawn
         self._wanted = threading.Event()
         self._ended = threading.Event()
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._thread: threading.Thread | None = None
         self.failure = ""
         """Why it last ended, or empty."""
@@ -105,7 +121,7 @@ class KeptProcess:
         return process.pid if process is not None and process.poll() is None else None
 
     @property
-    def process(self) -> subprocess.Popen[bytes] | None:
+    def process(self) -> Child | None:
         return self._process
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""The Envoy process: which binary, how it is run, validation by the real thing, and that it is kept running."""
+"""Envoy: which one, as a process or in a container, how it is run, validation by the real thing, and that it is kept running."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from pathlib import Path
 
 from console.egress.admin import Admin
 from console.egress.answers import Availability, Validation
-from console.egress.children import Identity, KeptProcess, launch
+from console.egress.children import Child, Identity, KeptProcess, end, launch
+from console.egress.envoy_container import Child as Container
+from console.egress.envoy_container import Containers, find_image
 from console.egress.files import Files
 from console.egress.parts import Json
 
@@ -46,21 +48,28 @@ def find_envoy() -> tuple[Path | None, str]:
 
 
 class EnvoyProcess:
-    """Runs one Envoy for the instance, unprivileged, in its own folder (which is its working directory)."""
+    """Runs one Envoy for the instance, unprivileged, in its own folder (which is its working directory).
 
-    def __init__(self, files: Files, who: Identity, netns: Path | None) -> None:
+    ``engine``: socket of a local container engine, which is asked for an image only where no Envoy is installed; empty: none.
+    """
+
+    def __init__(self, files: Files, who: Identity, netns: Path | None, engine: str = "") -> None:
         self._files, self._who, self._netns = files, who, netns
         self.binary, self._origin = find_envoy()
+        self._containers: Containers | None = None
+        if self.binary is None and engine and netns is None:  # a container cannot be put into a given network namespace
+            image, origin = find_image(engine)
+            self._origin = origin if image else f"{self._origin}, and {origin}"
+            self._containers = Containers(engine, image, files.root.absolute(), who) if image else None
         self.admin = Admin(files.root)
         self._kept = KeptProcess("Envoy", self._spawn)
         self._began = 0.0
 
     def available(self) -> Availability:
         """Whether there is an Envoy to run."""
-        if self.binary is None:
-            return Availability(
-                False, f"not available, because {self._origin}", "Install watchfloor[envoy], or put envoy into /usr/local/bin."
-            )
+        if self.binary is None and self._containers is None:
+            remedy = "Install watchfloor[envoy], put envoy into /usr/local/bin, or build its image: python envoy/build_image.py."
+            return Availability(False, f"not available, because {self._origin}", remedy)
         return Availability(True, self._origin)
 
     @property
@@ -93,15 +102,17 @@ class EnvoyProcess:
             return "starting", "Envoy does not serve yet"
         return "failed", "Envoy runs and does not answer"
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
-        assert self.binary is not None
+    def _spawn(self) -> Child:
         self._began = time.monotonic()
         self._files.prepare_sockets()
+        arguments = ["-c", "bootstrap.json", *_FLAGS]
+        if self._containers is not None:
+            return self._containers.serve(arguments, self._files.envoy_log)
         with self._files.envoy_log.open("ab") as log:
             return launch(
                 self._who,
                 self._files.root,
-                ["-c", "bootstrap.json", *_FLAGS],
+                arguments,
                 executable=self.binary,
                 netns=self._netns,
                 umask=0o007,
@@ -109,28 +120,39 @@ class EnvoyProcess:
             )
 
     def validate(self, configuration: Json) -> Validation:
-        """``envoy --mode validate`` on a whole configuration."""
-        assert self.binary is not None
+        """``envoy --mode validate`` on a whole configuration. Raises OSError."""
         began = time.monotonic()
+        arguments = ["--mode", "validate", "-c", "whole.json", "--disable-hot-restart", "-l", "critical", "--base-id", "0"]
         with self._files.scratch(json.dumps(configuration)) as folder:
-            process = launch(
-                self._who,
-                folder,
-                ["--mode", "validate", "-c", "whole.json", "--disable-hot-restart", "-l", "critical", "--base-id", "0"],
-                executable=self.binary,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-            )
-            try:
-                output, _ = process.communicate(timeout=_VALIDATE_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.communicate()
-                return Validation(False, f"Envoy did not finish validating in {_VALIDATE_S:.0f} s.", (time.monotonic() - began) * 1000)
+            code, output = self._ask(arguments, folder)
         ms = (time.monotonic() - began) * 1000
-        if process.returncode == 0:
+        if code is None:
+            return Validation(False, f"Envoy did not finish validating in {_VALIDATE_S:.0f} s.", ms)
+        if code == 0:
             return Validation(True, "Envoy accepts the list.", ms)
-        return Validation(False, said(output.decode(errors="replace")) or f"Envoy ended with {process.returncode}.", ms)
+        return Validation(False, said(output) or f"Envoy ended with {code}.", ms)
+
+    def _ask(self, arguments: list[str], folder: Path) -> tuple[int | None, str]:
+        """(exit status, None when it took too long; what it wrote)."""
+        if self._containers is not None:
+            return _outcome(self._containers.validate(arguments, folder.absolute()))
+        process = launch(self._who, folder, arguments, executable=self.binary, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            output, _ = process.communicate(timeout=_VALIDATE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            return None, ""
+        return process.returncode, output.decode(errors="replace")
+
+
+def _outcome(container: Container) -> tuple[int | None, str]:
+    try:
+        return container.wait(_VALIDATE_S), container.output()
+    except TimeoutError:
+        return None, ""
+    finally:
+        end(container)
 
 
 def said(output: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from console.domain.errors import Unavailable
 from console.domain.network import AllowlistEntry
 from console.egress.addresses import GLOBAL, NEVER, PRIVATE, host_addresses
-from console.egress.children import Identity, KeptProcess, launch
+from console.egress.children import Child, Identity, KeptProcess, launch
 
 _READY_S, _TELL_S = 10.0, 2.0
 
@@ -103,7 +103,7 @@ class ResolverProcess:
                     self._ready.set()
         return process
 
-    def _tell(self, process: subprocess.Popen[bytes]) -> bool:
+    def _tell(self, process: Child) -> bool:
         assert process.stdin is not None
         assert process.stdout is not None
         try:

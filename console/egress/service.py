@@ -36,8 +36,8 @@ class Egress:
     """Runs Envoy, its name server and one relay per sandbox. Every method may be called from any thread and blocks.
 
     ``hosts`` answers names without asking anyone; ``resolver`` is the name server to ask instead of the system's; ``netns`` is the
-    network namespace Envoy lives in (None: ours). ``on_relay_death(agent_id)``: a relay died, so its sandbox has no network until
-    ``attach`` is called again.
+    network namespace Envoy lives in (None: ours); ``engine`` is the socket of a container engine, for where no Envoy is installed.
+    ``on_relay_death(agent_id)``: a relay died, so its sandbox has no network until ``attach`` is called again.
     """
 
     def __init__(
@@ -51,11 +51,12 @@ class Egress:
         resolver: tuple[str, int] | None = None,
         netns: Path | None = None,
         relay_cgroup: Path | None = None,
+        engine: str = "",
     ) -> None:
         del run_dir  # the sockets lie in the egress folder, reached by relative paths: no length limit, one folder to guard
         envoy, relay = identities()
         self._files = Files(dir, envoy)
-        self._envoy = EnvoyProcess(self._files, envoy, netns)
+        self._envoy = EnvoyProcess(self._files, envoy, netns, engine)
         servers = [resolver] if resolver else ([] if netns else system_servers())
         self._resolver = ResolverProcess(relay, netns, dict(hosts or {}), servers)
         self._live = LiveConfig(self._files, self._envoy.admin)

@@ -114,6 +114,7 @@ class Supervisor:
             netns=_path(options.egress.netns),
             hosts=options.egress.hosts,
             relay_cgroup=_relays(self.guard_status),
+            engine=options.engine(),
         )
         remote = None
         if options.remote.bucket:

@@ -54,9 +54,9 @@ class Box:
         """``tls`` for each (authority, server name), at the same time."""
         return [str(got) for got in self.ask(op="tunnels", asked=asked)["got"]]
 
-    def hold(self, authority: str = "") -> str:
-        """Opens a stream that never ends (over TLS with an authority); "streaming" once bytes flow."""
-        return str(self.ask(op="hold", authority=authority)["got"])
+    def hold(self, authority: str = "", host: str = "good.test") -> str:
+        """Opens a stream that never ends (over TLS with an authority, else plainly from a host); "streaming" once bytes flow."""
+        return str(self.ask(op="hold", authority=authority, host=host)["got"])
 
     def held(self) -> list[bool]:
         """For each held stream: whether a byte still comes within 20 s (read to its end first)."""
@@ -146,7 +146,7 @@ class Client:
                 sock.sendall(b"GET /slow HTTP/1.1\r\n\r\n")
             else:
                 sock = socket.create_connection(PROXY, timeout=60)
-                sock.sendall(b"GET http://good.test/slow HTTP/1.1\r\nHost: good.test\r\n\r\n")
+                sock.sendall(f"GET http://{request['host']}/slow HTTP/1.1\r\nHost: {request['host']}\r\n\r\n".encode())
             first = sock.recv(1000)
         except OSError as error:
             return {"got": f"closed: {error!r}"}

@@ -1,0 +1,219 @@
+"""Envoy in a container, where no Envoy is installed: the image of ``envoy/build_image.py``, the egress folder and nothing else of the host.
+
+It sees the host's network as the process would, because the name server that decides where names lead answers on loopback. It has no
+capability, no writable file beside sockets and log, and no privilege to gain. It does not outlive a ``kill``: whoever starts one takes an
+older one of the same folder away first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import select
+import signal
+import socket
+import threading
+from collections.abc import Iterable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from docker import APIClient
+from docker.errors import DockerException, NotFound
+from docker.types import LogConfig
+from requests import RequestException
+
+from console.egress.children import Identity
+
+LABEL = "io.watchfloor.envoy"
+"""On the image: the SHA-256 of its Envoy. On a container: which folder it serves."""
+WHERE = "/egress"
+API = "1.41"
+ENGINE_S = 20
+"""Longest wait in seconds for one answer of the engine."""
+_WRITABLE = ("sock", "admin", "log")
+_LOG_MAX = 1_000_000
+Failure = (DockerException, RequestException, OSError)
+
+
+def find_image(engine_socket: str) -> tuple[str, str]:
+    """(id of the newest Envoy image of a local engine, where it comes from) or ("", why there is none)."""
+    if not engine_socket.startswith("/"):
+        return "", "no local container engine is named"
+    try:
+        with _engine(engine_socket) as engine:
+            images = engine.images(filters={"label": LABEL})
+    except Failure as error:
+        return "", f"the engine on {engine_socket} does not answer: {_words(error)}"
+    if not images:
+        return "", f"the engine on {engine_socket} has no image with the label {LABEL}"
+    newest = max(images, key=lambda image: int(image["Created"]))
+    names = newest.get("RepoTags") or [newest["Id"]]
+    return str(newest["Id"]), f"image {names[0]}"
+
+
+def _connect(engine_socket: str) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.settimeout(ENGINE_S)
+        sock.connect(engine_socket)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _engine(engine_socket: str) -> APIClient:
+    _connect(engine_socket).close()  # docker-py would leave its own attempt's socket open
+    return APIClient(base_url=f"unix://{engine_socket}", version=API, timeout=ENGINE_S)
+
+
+class Child:
+    """A running container with what is used of ``subprocess.Popen``. Its end is the kernel's word about its process, not the engine's.
+
+    One thread waits; any may poll and kill. Raises OSError when its process is not to be seen from here.
+    """
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, engine_socket: str, engine: APIClient, container: str, log: Path | None) -> None:
+        self._socket, self._engine, self._container = engine_socket, engine, container
+        self._lock = threading.Lock()
+        self._code: int | None = None
+        self._said = ""
+        self.pid = int(engine.inspect_container(container)["State"]["Pid"])
+        self._pidfd = _open(self.pid, container) if self.pid else -1  # 0: it has ended already
+        self._copier: threading.Thread | None = None
+        if log is not None:
+            self._copier = threading.Thread(target=self._copy, args=(log,), name="egress-envoy-log", daemon=True)
+            self._copier.start()
+
+    def poll(self) -> int | None:
+        """Its exit status, -1 until that is known; None while it runs."""
+        with self._lock:
+            if self._code is not None or self._pidfd < 0:
+                return self._code if self._code is not None else -1
+            return -1 if select.select([self._pidfd], [], [], 0)[0] else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Waits for its end and takes it away. Raises TimeoutError."""
+        if self._code is None:
+            if self._pidfd >= 0 and not select.select([self._pidfd], [], [], timeout)[0]:
+                raise TimeoutError
+            self._finish()
+        assert self._code is not None
+        return self._code
+
+    def kill(self) -> None:
+        """SIGKILL by its pidfd, so that no engine is needed and nobody else is met."""
+        with self._lock:
+            if self._pidfd >= 0:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+    def output(self) -> str:
+        """The last lines it wrote, once it has ended."""
+        return self._said
+
+    def _finish(self) -> None:
+        """Exit status and last words, then it is taken away."""
+        code = -1
+        with suppress(*Failure):
+            code = int(self._engine.wait(self._container, timeout=ENGINE_S)["StatusCode"])
+            self._said = bytes(self._engine.logs(self._container, tail=20)).decode(errors="replace")
+        if self._copier is not None:
+            self._copier.join(ENGINE_S)
+        with suppress(*Failure):
+            self._engine.remove_container(self._container, force=True, v=True)
+        self._engine.close()
+        with self._lock:
+            self._code = code
+            if self._pidfd >= 0:
+                os.close(self._pidfd)
+                self._pidfd = -1
+
+    def _copy(self, log: Path) -> None:
+        """What it says goes into a file that it cannot touch itself; no more than ``_LOG_MAX`` bytes."""
+        with suppress(OSError, http.client.HTTPException), log.open("ab", buffering=0) as file, _connect(self._socket) as sock:
+            connection = http.client.HTTPConnection("engine")
+            connection.sock = sock
+            connection.request("GET", f"/v{API}/containers/{self._container}/logs?follow=1&stdout=1&stderr=1")
+            sock.settimeout(None)  # silent for as long as all is well; it ends with the container
+            with closing(connection.getresponse()) as stream:
+                written = 0
+                while len(head := stream.read(8)) == 8:  # "Stream format": one byte of kind, three of nothing, a length
+                    piece = stream.read(int.from_bytes(head[4:], "big"))
+                    written += len(piece)
+                    if written <= _LOG_MAX:
+                        file.write(piece)
+
+
+def _open(pid: int, container: str) -> int:
+    """A pidfd of a container's first process; checked, because an engine may count in another PID namespace than ours."""
+    pidfd = os.pidfd_open(pid)
+    with suppress(OSError):
+        if container in Path(f"/proc/{pid}/cgroup").read_text():
+            return pidfd
+    os.close(pidfd)
+    raise OSError("the container's process is not seen from here: is the engine in another machine?")
+
+
+class Containers:
+    """Starts Envoy containers for one egress folder. Methods raise OSError."""
+
+    def __init__(self, engine_socket: str, image: str, folder: Path, who: Identity) -> None:
+        self._socket, self._image, self._folder, self._who = engine_socket, image, folder, who
+
+    def serve(self, arguments: Iterable[str], log: Path) -> Child:
+        """The Envoy that serves: in the host's network, sockets and log writable."""
+        binds = [f"{self._folder}:{WHERE}:ro", *(f"{self._folder / name}:{WHERE}/{name}:rw" for name in _WRITABLE)]
+        return self._run("serve", arguments, binds, "host", log)
+
+    def validate(self, arguments: Iterable[str], folder: Path) -> Child:
+        """An Envoy that reads a configuration in ``folder`` and ends: no network."""
+        return self._run(f"check-{folder.name}", arguments, [f"{folder}:{WHERE}:rw"], "none", None)
+
+    def _run(self, purpose: str, arguments: Iterable[str], binds: list[str], network: str, log: Path | None) -> Child:
+        mark = hashlib.sha256(str(self._folder).encode()).hexdigest()[:12]
+        name = f"watchfloor-envoy-{mark}-{purpose}"
+        try:
+            engine = _engine(self._socket)
+            with suppress(NotFound):
+                engine.remove_container(name, force=True, v=True)  # of a supervisor that was killed
+            config = self._config(engine, list(arguments), binds, network) | {"labels": {LABEL: mark}}
+            container = str(engine.create_container(name=name, **config)["Id"])
+            try:
+                engine.start(container)
+                return Child(self._socket, engine, container, log)
+            except Failure:
+                engine.remove_container(container, force=True, v=True)
+                raise
+        except (DockerException, RequestException) as error:
+            raise OSError(f"the engine: {_words(error)}") from error
+
+    def _config(self, engine: APIClient, arguments: list[str], binds: list[str], network: str) -> dict[str, Any]:
+        host = engine.create_host_config(
+            binds=binds,
+            network_mode=network,
+            read_only=True,
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges:true"],
+            pids_limit=128,
+            mem_limit="1g",
+            ipc_mode="none",
+            restart_policy={"Name": "no"},
+            log_config=LogConfig(type="json-file", config={"max-size": "1m", "max-file": "1"}),
+        )
+        return {
+            "image": self._image,
+            "command": ["/envoy", *arguments],
+            "entrypoint": [],
+            "user": f"{self._who.uid}:{self._who.gid}",
+            "working_dir": WHERE,
+            "host_config": host,
+        }
+
+
+def _words(error: BaseException) -> str:
+    return str(getattr(error, "explanation", "") or error)[:300]

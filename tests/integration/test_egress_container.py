@@ -1,0 +1,195 @@
+"""Envoy in a container of a real engine: what it holds, and that a sandbox has no network whenever it does not serve."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docker import APIClient
+
+from console.domain.errors import ConsoleError, Unavailable
+from console.domain.network import Allowlist
+from console.egress import config, envoy_process, live
+from console.egress.envoy_container import LABEL, WHERE, find_image
+from console.egress.service import Egress
+from console.sandbox.image import ensure_image
+from tests.fakes.egress_box import Box
+from tests.fakes.egress_stage import entry
+from tests.fakes.instance import ROOT, until
+
+pytestmark = [pytest.mark.envoy, pytest.mark.engine]
+
+BRIDGE = "172.16.0.0/12"
+SITE = """
+import socket, threading
+def one(peer):
+    with peer:
+        while b"slow" in peer.recv(65536):
+            peer.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 100000\\r\\n\\r\\n")
+            while True:
+                peer.sendall(b".")
+                threading.Event().wait(0.05)
+        peer.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 19\\r\\nConnection: close\\r\\n\\r\\nhello from upstream")
+with socket.create_server(("", 80)) as server:
+    while True:
+        threading.Thread(target=one, args=(server.accept()[0],), daemon=True).start()
+"""
+
+
+@dataclass
+class World:
+    """An Egress whose Envoy is a container, and a site in another container that it reaches over the engine's bridge."""
+
+    egress: Egress
+    engine: APIClient
+    folder: Path
+    socket: str
+    web: str
+
+    def envoy(self) -> dict[str, Any]:
+        """The engine's word on the container that serves."""
+        (one,) = (c for c in self.engine.containers(filters={"label": LABEL}) if str(self.folder) in str(c["Mounts"]))
+        return dict(self.engine.inspect_container(one["Id"]))
+
+
+@pytest.fixture(scope="module")
+def none_installed() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(envoy_process, "find_envoy", lambda: (None, "there is no envoy"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def world(none_installed: None, engine_socket: Path) -> Iterator[World]:
+    if not find_image(str(engine_socket))[0]:
+        subprocess.run(
+            [sys.executable, str(ROOT / "envoy" / "build_image.py"), "--engine", f"unix://{engine_socket}"], check=True, capture_output=True
+        )
+    folder = Path(tempfile.mkdtemp(prefix="pytest-of-envoy-"))
+    engine = APIClient(base_url=f"unix://{engine_socket}", version="1.41", timeout=120)
+    config: dict[str, Any] = {"labels": {LABEL + ".test": "site"}, "host_config": engine.create_host_config(network_mode="bridge")}
+    web = engine.create_container(ensure_image(engine), ["python3", "-I", "-c", SITE], name=f"site-{secrets.token_hex(4)}", **config)["Id"]
+    engine.start(web)
+    address = engine.inspect_container(web)["NetworkSettings"]["Networks"]["bridge"]["IPAddress"]
+    hosts = {"site.test": [address], "own.test": ["127.0.0.1"]}
+    egress = Egress(folder / "egress", folder / "run", lambda _: None, hosts=hosts, engine=str(engine_socket))
+    try:
+        egress.start()
+        listed = Allowlist(1, (entry("e1", "site.test", 80, networks=BRIDGE), entry("e2", "own.test", 80)))
+        applied = egress.apply(listed)
+        assert applied.ok, applied.words
+        yield World(egress, engine, folder / "egress", str(engine_socket), web)
+    finally:
+        egress.stop()
+        left = engine.containers(all=True, filters={"label": LABEL})
+        engine.remove_container(web, force=True, v=True)
+        engine.close()
+        shutil.rmtree(folder)
+        assert not [c for c in left if str(folder) in str(c["Mounts"])]
+
+
+@pytest.fixture
+def box(world: World) -> Iterator[Box]:
+    made = Box()
+    try:
+        world.egress.attach("a1", made.pid, made.start_ticks, False)
+        yield made
+    finally:
+        made.stop()
+        world.egress.detach("a1")
+
+
+def test_it_serves_and_holds_nothing_but_the_egress_folder(world: World, box: Box) -> None:
+    assert box.get("http://site.test/").endswith("hello from upstream")
+    assert "Destination not in allowlist" in box.get("http://evil.test/")
+    assert "private, own or metadata" in box.get("http://own.test/")
+    state, words = world.egress.health()
+    assert state == "healthy" and "image watchfloor-envoy" in words
+    seen = world.envoy()
+    host = seen["HostConfig"]
+    mounts = {m["Destination"]: (m["Source"], m["RW"]) for m in seen["Mounts"]}
+    writable = {f"{WHERE}/{name}": (str(world.folder / name), True) for name in ("sock", "admin", "log")}
+    assert mounts == {WHERE: (str(world.folder), False)} | writable
+    assert (host["ReadonlyRootfs"], host["CapDrop"], host["Privileged"], host["RestartPolicy"]["Name"]) == (True, ["ALL"], False, "no")
+    assert "no-new-privileges:true" in host["SecurityOpt"] and seen["Config"]["User"] == "65532:65532"
+    status = Path(f"/proc/{seen['State']['Pid']}/status").read_text()
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    assert [fields[f] for f in ("CapEff", "CapBnd", "NoNewPrivs", "Seccomp")] == ["0" * 16, "0" * 16, "1", "2"]
+    assert fields["Uid"].split() == ["65532"] * 4
+
+
+def test_its_own_validation_has_the_last_word(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    twice = Allowlist(9, (entry("e1", "site.test", 80), entry("e9", "site.test", 80, "GET")))
+    assert world.egress.validate(twice).ok
+    monkeypatch.setattr("console.egress.config._destinations", lambda a: [(e.host, e.port) for e in a.entries])
+    said = world.egress.validate(twice)
+    assert not said.ok and "domain" in said.words.lower()
+
+
+def test_killed_in_the_middle_the_sandbox_has_no_network_until_it_serves_again(world: World, box: Box) -> None:
+    assert box.hold(host="site.test") == "streaming"
+    first = world.envoy()
+    envoy = world.egress._envoy._kept.process
+    assert envoy is not None and envoy.pid == first["State"]["Pid"]
+    envoy.kill()
+    assert box.held() == [False]
+    until(lambda: box.raw(b"GET http://site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n").endswith("upstream"), 90, "it serves again")
+    assert world.envoy()["Id"] != first["Id"]
+    assert "Destination not in allowlist" in box.get("http://evil.test/")
+    until(lambda: world.egress.health()[0] == "healthy", 60, "it is said to be healthy")
+    applied = world.egress.apply(Allowlist(10, (entry("e1", "site.test", 80, networks=BRIDGE),)))
+    assert applied.ok, applied.words
+
+
+def test_stopped_in_the_middle_nothing_passes_and_it_is_not_called_healthy(world: World, box: Box) -> None:
+    seen = world.envoy()
+    world.engine.pause(seen["Id"])
+    try:
+        assert "hello" not in box.raw(b"GET http://site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n", wait=2)
+        until(lambda: world.egress.health()[0] != "healthy", 30, "it is not called healthy")
+    finally:
+        world.engine.unpause(seen["Id"])
+    until(lambda: box.raw(b"GET http://site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n").endswith("upstream"), 60, "it goes on")
+
+
+def test_what_it_says_is_kept_where_it_cannot_write(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "route_config", lambda *given: config.route_config(*given) | {"virtual_hots": []})
+    monkeypatch.setattr(live, "CONFIRM_S", 5.0)
+    made = Box()
+    try:
+        with pytest.raises(ConsoleError, match="virtual_hots"):
+            world.egress.attach("a2", made.pid, made.start_ticks, False)
+    finally:
+        made.stop()
+    log = world.folder / "envoy.log"
+    assert "virtual_hots" in log.read_text() and log.stat().st_uid == os.geteuid() and not log.stat().st_mode & 0o022
+
+
+def test_a_container_of_a_supervisor_that_was_killed_is_replaced(world: World) -> None:
+    seen = world.envoy()
+    world.egress._envoy.stop()
+    stale = world.engine.create_container(seen["Image"], ["/envoy", "--version"], name=seen["Name"].lstrip("/"), labels={LABEL: "stale"})[
+        "Id"
+    ]
+    assert world.egress._envoy.start()
+    assert world.envoy()["Id"] != stale
+    assert stale not in {c["Id"] for c in world.engine.containers(all=True)}
+
+
+def test_without_an_image_it_is_said_what_is_missing(none_installed: None, state_dir: Path, engine_socket: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("console.egress.envoy_container.LABEL", "io.watchfloor.nosuch")
+    for engine in (str(engine_socket), str(state_dir / "nosuch.sock"), "tcp://elsewhere:2375"):
+        egress = Egress(state_dir / "egress", state_dir / "run", lambda _: None, engine=engine)
+        assert not egress.available().ok and "envoy/build_image.py" in egress.available().remedy
+        assert not egress.validate(Allowlist()).ok
+        with pytest.raises(Unavailable):
+            egress.start()
