@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import os
 import queue
-import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.domain.errors import ConsoleError, Unavailable
+from console.domain.errors import Unavailable
 from console.domain.guard import HEARTBEAT_S, LOST
 from console.domain.kill import StepName, StepStatus
 from console.killswitch import processes
@@ -25,6 +23,8 @@ from console.killswitch.causes import Causes
 from console.killswitch.cgroups import Tree, find_mounts, make_tree
 from console.killswitch.durable import Damaged, Reserve
 from console.killswitch.engine_socket import Engine, Follower, Running
+from console.killswitch.faults import FAULTS as FAULTS
+from console.killswitch.faults import note_fault as note_fault
 from console.killswitch.journal import Journal
 from console.killswitch.latch import Latch
 from console.killswitch.passphrase import Passphrase
@@ -35,8 +35,6 @@ from console.killswitch.registry import Registry
 
 KILLS_KEPT = 50
 MOST_OWED = 500
-FAULTS = (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError, AssertionError, ConsoleError)
-"""What a bug or a broken machine raises. Named at the three doors that must stay open: a press, the loop, the clerk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,16 +332,6 @@ def _start(job: Callable[[], None], name: str) -> threading.Thread | None:
         safely()
         return None
     return thread
-
-
-def note_fault(where: str, fault: BaseException) -> None:
-    """For the log; the guard goes on."""
-    lines = traceback.format_exception(type(fault), fault, fault.__traceback__)
-    try:
-        sys.stderr.write(f"{where}: {''.join(lines)}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        pass  # a full disk must not stop the guard from stopping agents
 
 
 def monotonic() -> float:

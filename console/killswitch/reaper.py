@@ -18,6 +18,7 @@ from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Su
 from console.killswitch.aims import Aim, watch
 from console.killswitch.cgroups import Refused
 from console.killswitch.engine_socket import EngineSilent, Running
+from console.killswitch.faults import FAULTS, note_fault
 from console.killswitch.order import Field as Field
 from console.killswitch.order import Order as Order
 from console.killswitch.second_look import SecondLook
@@ -27,6 +28,7 @@ LAST_LOOK_S = 2.0
 MOST_AMENDED = 50
 ENGINE_THREADS = 8
 DISK_S = 2.0
+FAILED_AT = "The guard failed at this; see guard.log."
 
 
 @dataclass(slots=True)
@@ -105,15 +107,28 @@ class Kill:
             self.second_look.look()
             self.judge_zero()
             self.note(StepName.SECOND_LOOK, *self.second_look.verdict())
+        except FAULTS as fault:
+            note_fault("kill", fault)
+            self._judge_after(fault)
         finally:  # a fault in here proves nothing, and leaves nobody waiting
             for name in (StepName.ZERO, StepName.SECOND_LOOK):
                 if name not in self.steps:
-                    self.note(name, StepStatus.UNKNOWN, "The guard failed at this; see guard.log.")
+                    self.note(name, StepStatus.UNKNOWN, FAILED_AT)
             self.phase, self._done_at, self._ms_done = "done", time.monotonic(), self.ms()
             try:
                 self.on_done()
             finally:
                 self.finished.set()
+
+    def _judge_after(self, fault: BaseException) -> None:
+        """What was open at a fault is not proven, and whatever had been decided before it counts no more than what is seen now."""
+        self.excluded.append(f"{FAILED_AT} {type(fault).__name__}: {fault}"[:300])
+        for aim in self.aims:
+            aim.give_up(self.ms())
+        if StepName.ZERO in self.steps:
+            self.judge_zero()
+        self.second_look.broke(FAILED_AT)
+        self.note(StepName.SECOND_LOOK, StepStatus.UNKNOWN, FAILED_AT)
 
     def _prove(self) -> None:
         deadline = self.t0 + self.limit_s
@@ -228,6 +243,7 @@ class Kill:
         """The local part: ``complete`` once the second look is over (rotation, remote and evidence are the supervisor's)."""
         targets = tuple(aim.target() for aim in self.aims)
         proven = all(a.outcome in (Outcome.PROVEN_ZERO, Outcome.BEST_EFFORT) for a in self.aims)
+        zero = self.steps.get(StepName.ZERO)
         return Receipt(
             kill_id=self.order.kill_id,
             instance_id=self.field_.instance_id,
@@ -236,7 +252,7 @@ class Kill:
             by=self.order.by,
             pressed_at=self.pressed_at,
             order=self.order.remote_order,
-            verified_zero=proven and not self.field_.incomplete and StepName.ZERO in self.steps,
+            verified_zero=proven and not self.field_.incomplete and zero is not None and zero.status is StepStatus.OK,
             survivors=self.survivors,
             steps=tuple(self.steps[name] for name in StepName if name in self.steps),
             targets=targets,

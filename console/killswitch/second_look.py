@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from console.domain.kill import Outcome, StepStatus, Survivor
 from console.killswitch import processes
 from console.killswitch.aims import Aim, kill_listed
 from console.killswitch.engine_socket import EngineSilent
+from console.killswitch.faults import FAULTS, note_fault
 from console.killswitch.order import Field, Order
 from console.killswitch.peers import is_among
 from console.killswitch.registry import Entry, Held
@@ -24,6 +26,7 @@ BACK_S = 2.0
 """Containers that the engine keeps starting are killed again and again for that long; then the receipt names them."""
 STRAYS_S = 1.0
 PAUSE_S = 0.05
+OPEN_TRIES = 3
 
 
 class Kill(Protocol):
@@ -62,13 +65,29 @@ class SecondLook:
         for aim in again:
             aim.outcome, aim.ms = Outcome.DYING, None
         self._say(again, "agents had processes again, struck again")
-        self._say(self._take_in_unknown(), "leaves that nobody had registered were populated, struck")
+        self._part("leaves nobody registered", self._look_at_leaves)
         late = [a for a in self._kill.aims if a.outcome in (Outcome.NOT_PROVEN, Outcome.DYING)]
         for aim in late:
             aim.outcome = Outcome.DYING
-        self._look_at_engine()
-        self._hunt()
+        self._part("the engine's containers", self._look_at_engine)
+        self._part("marked processes", self._hunt)
         self._kill.settle_again(late)
+
+    def broke(self, words: str) -> None:
+        """It did not come to its end: no later word makes it green."""
+        self._unclear = True
+        self._words.append(words)
+
+    def _part(self, what: str, look: Callable[[], None]) -> None:
+        """A fault in one part leaves that part unclear, and the others looked at."""
+        try:
+            look()
+        except FAULTS as fault:
+            note_fault(f"second look at {what}", fault)
+            self.broke(f"the guard failed at {what} ({type(fault).__name__}): nothing is known of them")
+
+    def _look_at_leaves(self) -> None:
+        self._say(self._take_in_unknown(), "leaves that nobody had registered were populated, struck")
 
     def verdict(self) -> tuple[StepStatus, str]:
         """Status and words of the step, as the targets stand now."""
@@ -184,9 +203,8 @@ class SecondLook:
     def _strike_strays(self, found: list[processes.Marked]) -> None:
         struck: list[tuple[Aim, processes.Handle]] = []
         for marked in found:
-            try:
-                handle = processes.Handle(marked.pid, marked.start_ticks)
-            except OSError:
+            handle = self._open(marked)
+            if handle is None:
                 continue
             aim = self._aim_of(marked.agent_id)
             aim.strays.append(f"pid {marked.pid}: {processes.command_line(marked.pid)[:120]}: {handle.send(signal.SIGKILL)}")
@@ -208,6 +226,19 @@ class SecondLook:
         if struck:
             words = f"{len(struck)} stray processes found by their environment and killed"
             self._words.append(words + (f", {left} of them still alive" if left else ""))
+
+    def _open(self, marked: processes.Marked) -> processes.Handle | None:
+        """None when it has ended. One that cannot be opened (too few descriptors, say) is listed: it may run on."""
+        for _ in range(OPEN_TRIES):
+            try:
+                return processes.Handle(marked.pid, marked.start_ticks)
+            except OSError as error:
+                if isinstance(error, ProcessLookupError) or processes.start_ticks(marked.pid) != marked.start_ticks:
+                    return None
+                why = error.strerror or str(error)
+            time.sleep(PAUSE_S)
+        self._leave([marked], f"it could not be opened to be killed: {why}")
+        return None
 
     def _aim_of(self, agent_id: str) -> Aim:
         for aim in self._kill.aims:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from console.domain.kill import Outcome, StepName, StepStatus
+from console.domain.errors import ExitCode
+from console.domain.kill import Outcome, Step, StepName, StepStatus, exit_code
 from console.killswitch import processes, reaper
 from console.killswitch.aims import Aim
 from console.killswitch.cgroups import Mount, Mounts, Refused
@@ -147,13 +148,45 @@ def test_what_is_among_the_agents_but_in_no_leaf_is_never_passed_over(
     tree.close()
 
 
-def test_a_fault_in_the_middle_is_unknown_and_leaves_nobody_waiting(kill_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_the_second_look_is_amber_and_leaves_nobody_waiting(kill_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(self: SecondLook) -> None:
         raise KeyError("x")
 
     monkeypatch.setattr(SecondLook, "look", broken)
-    seen: list[Kill] = []
-    monkeypatch.setattr(Kill, "strike", lambda self: seen.append(self))
-    with pytest.raises(KeyError):
-        kill_of(StandInLeaf(0))
-    assert seen[0].is_done and seen[0].finished.is_set() and seen[0].steps[StepName.SECOND_LOOK].status is StepStatus.UNKNOWN
+    kill = kill_of(StandInLeaf())
+    receipt = kill.receipt()
+    assert kill.is_done and receipt.complete and kill.steps[StepName.SECOND_LOOK].status is StepStatus.UNKNOWN
+    assert exit_code(receipt) is ExitCode.LATER_STEP and "KeyError" in receipt.excluded[0]
+    kill._amend(kill.aims, "came up later")
+    assert kill.steps[StepName.SECOND_LOOK].status is StepStatus.UNKNOWN  # no later word makes it green
+
+
+def test_a_fault_between_a_second_strike_and_its_proof_takes_the_first_proof_back(kill_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: Kill, aims: list[Aim]) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Kill, "settle_again", broken)
+    leaf = StandInLeaf(rises=True)
+    receipt = kill_of(leaf).receipt()
+    assert not receipt.verified_zero and exit_code(receipt) is ExitCode.NOT_PROVEN
+    assert {s.name: s.status for s in receipt.steps}[StepName.ZERO] is StepStatus.FAILED
+
+
+@pytest.mark.parametrize("fault", [OSError(24, "Too many open files"), RuntimeError("x")])
+def test_a_fault_before_the_proof_is_not_proven(kill_of: Any, monkeypatch: pytest.MonkeyPatch, fault: Exception) -> None:
+    def broken(self: Kill) -> None:
+        raise fault
+
+    monkeypatch.setattr(Kill, "_prove", broken)
+    receipt = kill_of(StandInLeaf()).receipt()
+    assert not receipt.verified_zero and exit_code(receipt) is ExitCode.NOT_PROVEN
+    assert {s.status for s in receipt.steps if s.name in (StepName.ZERO, StepName.SECOND_LOOK)} == {StepStatus.UNKNOWN}
+    assert not kill_of().receipt().verified_zero  # with nobody to kill as well
+
+
+def test_zero_is_verified_only_when_its_step_says_so(kill_of: Any) -> None:
+    kill = kill_of(StandInLeaf())
+    assert kill.receipt().verified_zero
+    for status in (StepStatus.UNKNOWN, StepStatus.FAILED, StepStatus.SKIPPED):
+        kill.steps[StepName.ZERO] = Step(StepName.ZERO, status, 1.0)
+        assert not kill.receipt().verified_zero

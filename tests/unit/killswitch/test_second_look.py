@@ -16,6 +16,7 @@ from console.killswitch.engine_socket import Engine
 from console.killswitch.processes import Marked
 from console.killswitch.reaper import Field, Kill, Order
 from console.killswitch.registry import Entry, Held
+from console.killswitch.second_look import SecondLook
 from tests.fakes.engine_stub import EngineStub
 from tests.fakes.guard_room import FolderTree, fill
 from tests.fakes.guard_world import until
@@ -93,6 +94,39 @@ def test_a_stray_that_does_not_die_is_not_proven_until_it_does(monkeypatch: pyte
     owner.loose[0].send(9)
     until(lambda: not processes.is_alive(reaped[0]), "it is dead")
     assert kill.look_later() and kill.receipt().verified_zero and look_of(kill)[0] is StepStatus.OK
+
+
+@pytest.mark.parametrize("times", [1, 99])
+def test_a_stray_that_cannot_be_opened_is_tried_again_and_then_listed(
+    monkeypatch: pytest.MonkeyPatch, reaped: tuple[int, int], times: int
+) -> None:
+    marked(monkeypatch, reaped, {65534})
+    real, left = processes.os.pidfd_open, [times]  # type: ignore[attr-defined]
+
+    def short(pid: int, flags: int = 0) -> int:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise OSError(24, "Too many open files")
+        return int(real(pid, flags))
+
+    monkeypatch.setattr(processes.os, "pidfd_open", short)  # type: ignore[attr-defined]
+    kill = run(Field("0", Path("/"), None, None, False, frozenset, agent_uids=frozenset({65534})))
+    monkeypatch.undo()
+    if times == 1:
+        until(lambda: not processes.is_alive(reaped[0]), "it is dead")
+        return
+    assert processes.is_alive(reaped[0]) and look_of(kill)[0] is StepStatus.UNKNOWN
+    assert [(s.pid, "Too many" in s.why) for s in kill.receipt().survivors] == [(reaped[0], True)]
+
+
+@pytest.mark.parametrize("part", ["_look_at_leaves", "_look_at_engine", "_hunt"])
+def test_a_fault_in_one_part_is_amber_and_the_others_are_looked_at(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    looked: list[str] = []
+    for name in ("_look_at_leaves", "_look_at_engine", "_hunt"):
+        monkeypatch.setattr(SecondLook, name, lambda self, name=name: looked.append(name) if name != part else 1 / 0)
+    kill = run(Field("0", Path("/"), None, None, False, frozenset))
+    assert look_of(kill)[0] is StepStatus.UNKNOWN and "ZeroDivisionError" in look_of(kill)[1]
+    assert len(looked) == 2 and kill.receipt().verified_zero
 
 
 def test_only_leaves_with_somebody_in_them_are_taken_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
