@@ -195,6 +195,70 @@ def test_a_broken_plan_fails_the_step_and_says_why_while_our_own_keys_are_rotate
         it.api.operator_token(TokenBody(api_key="wfk_guess"))
 
 
+LIARS = {
+    "stale": (
+        "sys.exit(0 if sys.stdin.readline().strip() == open(NOW).read() else 1)",
+        "open(NOW, 'w').write(json.load(sys.stdin)['new'])",
+    ),
+    "agrees": ("sys.exit(0)", ""),
+    "shouts": ("", "got = json.load(sys.stdin); sys.stderr.write((got['old'] + got['new']) * 500); sys.exit(3)"),
+    "talks": ("while True: sys.stdout.write('x' * 65536)", ""),
+    "hangs": ("time.sleep(600)", ""),
+}
+"""Programs of a plan that do what they should not: (verify, change)."""
+
+
+def liars(folder: Path) -> list[dict[str, object]]:
+    items: list[dict[str, object]] = []
+    for name, (verify, change) in LIARS.items():
+        paths = []
+        for what, text in (("verify", verify), ("change", change)):
+            path = folder / f"{what}-{name}"
+            path.write_text(f"#!{sys.executable} -IS\nimport json, os, sys, time\nNOW = {str(folder / ('now-' + name))!r}\n{text}\n")
+            path.chmod(0o700)
+            paths.append([str(path)])
+        given = {"kind": "command", "argv": paths[0], "timeout_s": 1.0 if name == "hangs" else 30.0}
+        items.append({"name": name, "kind": "command", "command": {"argv": paths[1], "timeout_s": 30.0}, "verify": given})
+    return items
+
+
+def test_programs_that_hang_lie_and_talk_without_end_make_nothing_green_and_show_no_value(it: Instance, tmp_path: Path) -> None:
+    folder = tmp_path / "liars"
+    folder.mkdir(mode=0o700)
+    plan, values = it.state_dir / "rotation.json", {name: f"old-value-of-{name}-0123456789" for name in LIARS}
+    plan.write_text(json.dumps({"schema_version": 1, "items": liars(folder)}))
+    plan.chmod(0o600)
+    (folder / "now-stale").write_text("the value that is truly in force")
+    for name, value in values.items():
+        it.api.tell_value(RotationValueBody(name=name, value=value))
+    kill_id = press(it)
+    receipt = finished(it, kill_id)
+    assert receipt.verified_zero and rotate_step(receipt).status == "failed"
+    assert it.api.rotate(RotationBody(reason="once more")).last_ok is False, "nothing gets greener by being run again"
+    view = {i.name: i for i in it.api.rotation().items}
+    assert all(view[name].ok for name in OWN), "our own secrets are rotated all the same"
+    assert not any(view[name].ok for name in LIARS), view
+    said = {name: view[name].detail for name in LIARS}
+    assert "took longer than 1 s" in said["hangs"] and "printed more than 65536 bytes" in said["talks"]
+    assert said["agrees"].startswith("failed: the old value is still accepted")
+    assert said["stale"].startswith("unknown: its verifier refused the old value before the change too"), said
+    assert "[secret]" in said["shouts"] and len(said["shouts"]) <= 400
+    store = json.loads((it.places.keys_dir / "secrets.json").read_text())
+    assert leaks(it, [*values.values(), *(store[f"new.{name}"] for name in LIARS)]) == []
+    # Whoever takes the liars out of the plan gets the way back, and no green receipt.
+    plan.write_text('{"schema_version": 1}')
+    assert it.api.rotate(RotationBody(reason="without the liars")).last_ok is False
+    step = rotate_step(it.api.receipt(kill_id))
+    assert step.status == "unknown" and "stale is not proven and never will be" in step.detail, step
+    assert it.api.rotate(RotationBody(reason="routine")).last_ok and rotate_step(it.api.receipt(kill_id)).status == "unknown"
+    # The record of it all is lost: said after the next start.
+    (it.places.keys_dir / "rotation-last.json").unlink()
+    it.stop()
+    it.start()
+    until(lambda: it.api.rotation().last_ok is False, words="the lost record is seen")
+    assert "record of the last rotation is lost" in it.api.rotation().last_detail
+
+
 def _two_lines(it: Instance, agent: str) -> bool:
     return it.output(agent).count("\n") >= 2
 
