@@ -6,7 +6,9 @@ is our shim, which outlives the supervisor; --die-with-parent therefore ties the
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -14,9 +16,11 @@ from pathlib import Path
 
 from console.domain.agent import AgentId, ControlLevel, SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
+from console.domain.failpoints import failpoint
 from console.domain.network import NetworkMode
 from console.sandbox import launcher, seccomp, session
 from console.sandbox.following import Followed
+from console.sandbox.hardening import TMP_BYTES, Mode
 from console.sandbox.interface import PREPARE_S, Availability, LaunchSpec, Prepared, Ticket
 from console.sandbox.processes import start_ticks
 
@@ -34,7 +38,9 @@ SYSTEM_FILES = (
     "/etc/passwd",
     "/etc/ssl/certs",
 )
-TMP_BYTES = 256 * 1024 * 1024
+PYTHON_INSIDE = Path("/usr/bin/python3")
+LOOK_INSIDE = "/.watchfloor/look.py"
+"""Where the shim puts look.py."""
 _PROBE_AGAIN_S = 60.0
 _REMEDY = "Install bubblewrap (apt install bubblewrap), or launch with --sandbox docker."
 
@@ -62,8 +68,23 @@ def contained_options(spec: LaunchSpec) -> tuple[str, ...]:
         options += ["--ro-bind-try", file, file]
     if spec.network_mode is NetworkMode.FULL:
         options += ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]
-    options += ["--proc", "/proc", "--dev", "/dev", "--size", str(TMP_BYTES), "--perms", "1777", "--tmpfs", "/tmp"]
+    options += ["--proc", "/proc", "--dev", "/dev", *_scratch(), "--remount-ro", "/dev"]
     return (*options, *_own_things(spec), "--remount-ro", "/", *_start(spec))
+
+
+def _scratch() -> list[str]:
+    """/tmp and /dev/shm. As root the shim's private view has a bounded tmpfs without programs at /dev/shm: bwrap itself can make none."""
+    if os.geteuid() == 0:
+        return ["--bind", "/dev/shm", "/tmp", "--bind", "/dev/shm", "/dev/shm"]  # noqa: S108 - the sandbox's own
+    made = ["--size", str(TMP_BYTES), "--perms", "1777", "--tmpfs"]
+    return [*made, "/tmp", *made, "/dev/shm"]  # noqa: S108
+
+
+def _looker() -> tuple[str, ...]:
+    """The command inside that looks at the sandbox; empty without a Python there."""
+    real = str(PYTHON_INSIDE.resolve())
+    inside = os.access(real, os.X_OK) and any(real.startswith(folder + "/") for folder in SYSTEM_FOLDERS)
+    return (str(PYTHON_INSIDE), "-I", "-S", "-X", "utf8", LOOK_INSIDE) if inside else ()
 
 
 def host_view_options(spec: LaunchSpec) -> tuple[str, ...]:
@@ -102,6 +123,7 @@ class Bubblewrap(Followed):
 
     kind = SandboxKind.BUBBLEWRAP
     control_level = ControlLevel.CONTAINED
+    mode = Mode.BUBBLEWRAP
 
     def available(self) -> Availability:
         """Whether a sandbox can be made here, found out by making one."""
@@ -129,6 +151,7 @@ class Bubblewrap(Followed):
 def _start_contained(spec: LaunchSpec, ticket: Ticket) -> launcher.Launched:
     spec.check()
     is_root = os.geteuid() == 0
+    looker = _looker()
     plan = launcher.Plan(
         # As root a private view comes first: the agent's uid must pass the folders above its workspace to bind it.
         mount_namespace=is_root,
@@ -136,12 +159,28 @@ def _start_contained(spec: LaunchSpec, ticket: Ticket) -> launcher.Launched:
         wrap=(program(),),
         wrap_options=contained_options(spec),
         seccomp=seccomp.program(strict=True),
+        looker=looker,
+        look_inside=bool(looker),
     )
     return launcher.start(spec, ticket, plan)
 
 
 _probe_lock = threading.Lock()
 _probed: list[tuple[float, Availability]] = []
+_trial_folders: list[Path] = []
+"""Where trials lie; empty: among the temporary files."""
+
+
+def try_in(folder: Path) -> None:
+    """Trials lie in ``folder`` from now on; what a supervisor left there that was killed in the middle of one goes.
+
+    Only one process at a time names the same folder. A folder that cannot be used is one reason less to try: the trial says it.
+    """
+    with _probe_lock, contextlib.suppress(OSError):
+        folder.mkdir(mode=0o711, exist_ok=True)
+        for left in folder.iterdir():
+            shutil.rmtree(left, ignore_errors=True)
+    _trial_folders[:] = [folder]
 
 
 def probe() -> Availability:
@@ -157,11 +196,12 @@ def probe() -> Availability:
 def _try_once() -> Availability:
     try:
         path = program()
-        with tempfile.TemporaryDirectory(prefix="watchfloor-probe-") as folder:
+        with tempfile.TemporaryDirectory(prefix="watchfloor-probe-", dir=_trial_folders[0] if _trial_folders else None) as folder:
             spec = _probe_spec(Path(folder).resolve())
+            failpoint("trial.begun")
             launched = _start_contained(spec, Ticket(""))
             try:
-                launcher.open_gate(launched)
+                launcher.open_gate(launched, lambda facts: None)
                 code = launcher.wait_end(launched, PREPARE_S)
             finally:
                 launcher.end(launched)

@@ -9,13 +9,13 @@ import contextlib
 import json
 import os
 import secrets
-import shutil
 import signal
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +26,20 @@ from requests import RequestException
 from console.domain.agent import AgentId, ControlLevel, SandboxKind
 from console.domain.errors import Conflict, ConsoleError, TimedOut, Unavailable
 from console.domain.errors import NotFound as NotHeld
+from console.domain.hardening import Given
 from console.domain.network import NetworkMode
-from console.sandbox import image, launcher, seccomp
+from console.sandbox import image, launcher
+from console.sandbox.bounds import limits_of
+from console.sandbox.container_gate import PORTAL, Gate
 from console.sandbox.container_output import Follower
-from console.sandbox.docker_config import AGENT_LABEL, OUTPUT_LABEL, container_config
-from console.sandbox.interface import OUTPUT_BYTES, PREPARE_S, Availability, LaunchSpec, Prepared, Ticket
+from console.sandbox.docker_config import AGENT_LABEL, CONTROL, OUTPUT_LABEL, container_config, described, engine_lacks
+from console.sandbox.hardening import Mode, judge, refuse_unless
+from console.sandbox.interface import OUTPUT_BYTES, Availability, LaunchSpec, Prepared, Ticket
 from console.sandbox.processes import open_process, start_ticks, wait_gone
 
 ENGINE_S = 30
 """Longest wait in seconds for one answer of the engine."""
 DEFAULT_SOCKET = "/var/run/docker.sock"
-INIT = Path(__file__).with_name("container_init.py")
 _REMEDY = "Start the Docker engine, or name its socket in DOCKER_HOST."
 
 
@@ -63,21 +66,25 @@ class Held:
     container_id: str
     pidfd: int | None
     """None: its init had ended before we looked."""
-    gate: int = -1
-    control: Path | None = None
+    gate: Gate | None = None
     follower: Follower | None = None
+    given: tuple[Given, ...] = ()
+    group: Path | None = None
+    """A cgroup that we made for it; empty once it has ended."""
 
     def shut_gate(self) -> None:
         """Closes the gate; a container that has no orders yet then ends."""
-        if self.gate >= 0:
-            os.close(self.gate)
-            self.gate = -1
+        if self.gate is not None:
+            self.gate.shut()
 
 
 class Docker:
     """Contained agents as containers of a local engine."""
 
     kind = SandboxKind.DOCKER
+    mode = Mode.RUNC
+    runtime = ""
+    """The engine's name of the runtime; empty: its default."""
 
     def __init__(self, engine_socket: str | None = None) -> None:
         self._engine_socket = engine_socket
@@ -90,9 +97,11 @@ class Docker:
         try:
             with self._engine("answer") as engine:
                 version = str(engine.version().get("Version", ""))
+                lacks = engine_lacks(engine.info())
         except ConsoleError as error:
             return Availability(False, error.what, error.remedy)
-        return Availability(True, f"Docker {version[:40]} answers on {find_socket(self._engine_socket)}.")
+        without = f" It cannot give: {', '.join(lacks)}." if lacks else ""
+        return Availability(True, f"Docker {version[:40]} answers on {find_socket(self._engine_socket)}.{without}")
 
     @contextlib.contextmanager
     def _engine(self, what: str) -> Iterator[APIClient]:
@@ -114,30 +123,60 @@ class Docker:
             if spec.agent_id in self._held:
                 raise Conflict(f"Agent {spec.agent_id} exists already.", "Release it first.")
         with self._engine("build the agent image") as engine:
-            tag = image.ensure_image(engine)
+            digest = image.ensure_image(engine)
         name = f"watchfloor-{spec.agent_id}-{secrets.token_hex(4)}"
         control = spec.output.parent / f".gate-{name}"
-        held = Held("", None, control=control)
+        held = Held("", None, Gate(control))
         try:
             with self._engine("start the container") as engine:
                 os.close(launcher.open_output(spec.output))
-                _furnish_control(control)
-                made = engine.create_container_from_config(container_config(spec, tag, control), name)  # type: ignore[no-untyped-call]
+                assert held.gate is not None
+                held.gate.furnish()
+                config = container_config(spec, digest, control, self.runtime)
+                made = engine.create_container_from_config(config, name)  # type: ignore[no-untyped-call]
                 held.container_id = str(made["Id"])
                 engine.start(held.container_id)
-                held.gate = _open_gate(engine, held.container_id, control)
-                pid = int(engine.inspect_container(held.container_id)["State"]["Pid"])
+                facts = held.gate.await_facts(partial(_must_run, engine, held.container_id))
+                found = engine.inspect_container(held.container_id)
+                pid = int(found["State"]["Pid"])
                 ticks = start_ticks(pid)
                 held.pidfd = open_process(pid, ticks)
                 _check_network(pid, spec.network_mode)
+                held.group = self._settle(held.container_id, ticket)
+                facts |= described(found) | limits_of(pid) | {"asked_full": spec.network_mode is NetworkMode.FULL}
+                held.given = judge(self.mode, facts)
+                refuse_unless(held.given, self.mode)
             held.follower = self._follow(held.container_id, spec.output, spec.output_max_bytes)
         except ConsoleError:
             self._discard(held, name)
             raise
         with self._lock:
             self._held[spec.agent_id] = held
-            self._orders[spec.agent_id] = _orders(spec)
-        return _describe(spec, held, pid, ticks, made.get("Warnings") or ())
+            self._orders[spec.agent_id] = _orders(spec, portal=self._forwards and spec.network_mode is not NetworkMode.FULL)
+        described_as = _describe(spec, held, pid, ticks, made.get("Warnings") or ())
+        return replace(described_as, portal_door=control / PORTAL) if self._forwards else described_as
+
+    _forwards = False
+    """Its network cannot be entered from outside: a forwarder inside leads to the portal's socket."""
+
+    def _settle(self, container_id: str, ticket: Ticket) -> Path | None:
+        """What a runtime needs besides, while the container waits at its gate; the cgroup that was made for it, if any."""
+        return None
+
+    def hardening(self, agent_id: AgentId) -> tuple[Given, ...]:
+        """As read back at the gate; empty for an agent of an earlier supervisor."""
+        with self._lock:
+            held = self._held.get(agent_id)
+        return held.given if held is not None else ()
+
+    def ended_by(self, prepared: Prepared) -> str:
+        """The memory limit, when the kernel ended the container for it."""
+        try:
+            with self._engine("say how the container ended") as engine:
+                found = engine.inspect_container(prepared.container_id)
+        except ConsoleError:
+            return ""
+        return f"memory limit {int(found['HostConfig']['Memory']) >> 20} MiB" if found["State"]["OOMKilled"] else ""
 
     def _follow(self, container_id: str, output: Path, limit: int) -> Follower:
         try:
@@ -163,16 +202,14 @@ class Docker:
         held = self._find(prepared.agent_id)
         with self._lock:
             orders = self._orders.pop(prepared.agent_id, None)
-        if orders is None or held.gate < 0:
+        if orders is None or held.gate is None or not held.gate.is_open():
             raise ConsoleError("The container was started or ended before.", "Launch the agent again.")
         try:
-            launcher.send(held.gate, orders, time.monotonic() + PREPARE_S)
+            held.gate.give(orders)
         except OSError as error:
             raise ConsoleError("The container ended before it was started.", "Launch the agent again.") from error
         finally:
             held.shut_gate()
-            if held.control is not None:
-                (held.control / "gate").unlink(missing_ok=True)
 
     def abort(self, prepared: Prepared) -> None:
         """Ends the container, started or not, by its init and by the engine, and removes it. Raises ConsoleError when it stays."""
@@ -231,10 +268,11 @@ class Docker:
         held = Held(container_id, open_process(pid, start_ticks))
         try:
             with self._engine("find the container") as engine:
-                config = engine.inspect_container(container_id)["Config"]
-            labels = config["Labels"]
+                found = engine.inspect_container(container_id)
+            labels = found["Config"]["Labels"]
             if labels.get(AGENT_LABEL) != agent_id:
                 raise Conflict(f"Container {container_id[:12]} is not agent {agent_id}'s.", "It is left alone.")
+            held.gate = _gate_of(found, Path(labels[OUTPUT_LABEL]).parent)
             held.follower = self._follow(container_id, Path(labels[OUTPUT_LABEL]), OUTPUT_BYTES)
         except Conflict:
             _let_go(held)
@@ -243,33 +281,24 @@ class Docker:
             pass  # the engine is away, or has forgotten it: the init's pidfd still tells when it ends
         with self._lock:
             self._held[agent_id] = held
-        return Prepared(agent_id, pid, start_ticks, container_id, mask=True, control_level=ControlLevel.CONTAINED)
+        door = held.gate.folder / PORTAL if self._forwards and held.gate is not None else None
+        return Prepared(agent_id, pid, start_ticks, container_id, mask=True, control_level=ControlLevel.CONTAINED, portal_door=door)
 
 
-def _furnish_control(control: Path) -> None:
-    """The folder bound at /.watchfloor: the init and the gate, readable by any uid, writable by none but ours."""
-    control.mkdir(mode=0o755)
-    control.chmod(0o755)
-    shutil.copyfile(INIT, control / "init.py")
-    (control / "init.py").chmod(0o644)
-    os.mkfifo(control / "gate", 0o644)
-    (control / "gate").chmod(0o644)
+def _gate_of(found: dict[str, Any], beside: Path) -> Gate | None:
+    """The folder that a container of ours has at /.watchfloor; None unless it lies where we make them."""
+    for mount in found.get("Mounts") or ():
+        source = Path(str(mount.get("Source", "")))
+        if mount.get("Destination") == CONTROL and source.parent == beside and source.name.startswith(".gate-watchfloor-"):
+            return Gate(source)
+    return None
 
 
-def _open_gate(engine: APIClient, container_id: str, control: Path) -> int:
-    """The gate's writing end, once the container's init waits at the other (fifo(7): until then ENXIO)."""
-    deadline = time.monotonic() + PREPARE_S
-    look = time.monotonic() + 1.0
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError):
-            return os.open(control / "gate", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        if time.monotonic() > look:
-            look = time.monotonic() + 1.0
-            if not engine.inspect_container(container_id)["State"]["Running"]:
-                said = engine.logs(container_id, tail=5).decode(errors="replace")[-300:]
-                raise ConsoleError(f"The container ended before its gate: {said}", "Look at the engine's log.")
-        time.sleep(0.02)
-    raise TimedOut("The container did not come to its gate in time.", "Try again; look at the machine's load.")
+def _must_run(engine: APIClient, container_id: str) -> None:
+    """Raises ConsoleError with its last words when the container has ended."""
+    if not engine.inspect_container(container_id)["State"]["Running"]:
+        said = engine.logs(container_id, tail=5).decode(errors="replace")[-300:]
+        raise ConsoleError(f"The container ended before its gate: {said}", "Look at the engine's log.")
 
 
 def _check_network(pid: int, mode: NetworkMode) -> None:
@@ -280,12 +309,12 @@ def _check_network(pid: int, mode: NetworkMode) -> None:
         raise ConsoleError(f"The container should have loopback only and has {', '.join(names)[:200]}.", "Look at the engine's networks.")
 
 
-def _orders(spec: LaunchSpec) -> bytes:
+def _orders(spec: LaunchSpec, *, portal: bool) -> bytes:
     orders: dict[str, Any] = {
         "argv": list(spec.argv),
         "env": dict(spec.env),
         "cwd": str(spec.workspace),
-        "seccomp": seccomp.program(strict=True).hex(),
+        "portal": portal,
     }
     return json.dumps(orders).encode()
 
@@ -314,5 +343,8 @@ def _let_go(held: Held) -> None:
     if held.pidfd is not None:
         os.close(held.pidfd)
         held.pidfd = None
-    if held.control is not None:
-        shutil.rmtree(held.control, ignore_errors=True)
+    if held.gate is not None:
+        held.gate.remove()
+    if held.group is not None:
+        with contextlib.suppress(OSError):  # the guard removes it with the leaf it lies in
+            held.group.rmdir()

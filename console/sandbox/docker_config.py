@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from console.domain.errors import UsageProblem
 from console.domain.network import NetworkMode
 from console.sandbox import launcher
+from console.sandbox.hardening import TMP_BYTES
 from console.sandbox.interface import LaunchSpec
 
 INSTANCE_LABEL, AGENT_LABEL, OUTPUT_LABEL = "io.watchfloor.instance", "io.watchfloor.agent", "io.watchfloor.output"
 CONTROL = "/.watchfloor"
-TMP_BYTES = 256 * 1024 * 1024
 SHM_BYTES = 64 * 1024 * 1024
-DEFAULT_PIDS, DEFAULT_MEMORY = 256, 1024**3
+DEFAULT_PIDS, DEFAULT_MEMORY, DEFAULT_CPUS = 256, 1024**3, 2.0
 LOG_SIZE = "64m"
+FILES = 4096
+"""Open files of one process: the kernel's own hard limit, which every engine may set."""
 _ENGINE_SOCKETS = ("docker.sock", "containerd.sock", "podman.sock", "crio.sock")
 
 
-def container_config(spec: LaunchSpec, image: str, control: Path) -> dict[str, Any]:
-    """The body of ``POST /containers/create``. Raises UsageProblem without an instance label or with an engine's socket bound in."""
+def container_config(spec: LaunchSpec, image: str, control: Path, runtime: str = "") -> dict[str, Any]:
+    """The body of ``POST /containers/create``; ``image`` is a digest (``sha256:...``), so that no tag can move under it.
+
+    ``runtime`` is the engine's name of it; empty: the engine's default.
+    Raises UsageProblem without an instance label or with an engine's socket bound in."""
     labels = {**spec.labels, AGENT_LABEL: str(spec.agent_id), OUTPUT_LABEL: str(spec.output)}
     if not labels.get(INSTANCE_LABEL):
         raise UsageProblem("A container needs its instance's label: the guard finds it by that.", f"Set {INSTANCE_LABEL}.")
@@ -35,12 +41,13 @@ def container_config(spec: LaunchSpec, image: str, control: Path) -> dict[str, A
         "Labels": labels,
         "OpenStdin": False,
         "Tty": False,
-        "HostConfig": _host_config(spec, control),
+        "HostConfig": _host_config(spec, control) | ({"Runtime": runtime} if runtime else {}),
     }
 
 
 def _host_config(spec: LaunchSpec, control: Path) -> dict[str, Any]:
     memory = spec.memory_max_bytes or DEFAULT_MEMORY
+    cpus = min(spec.cpus or DEFAULT_CPUS, float(os.cpu_count() or 1))
     is_full = spec.network_mode is NetworkMode.FULL
     return {
         # FULL is the engine's default bridge: the resolver of user-defined networks outlives a disconnect (findings, portal 3).
@@ -53,12 +60,14 @@ def _host_config(spec: LaunchSpec, control: Path) -> dict[str, Any]:
         "PidsLimit": spec.pids_max or DEFAULT_PIDS,
         "Memory": memory,
         "MemorySwap": memory,
+        "NanoCpus": int(cpus * 1_000_000_000),
         "OomScoreAdj": 500,
         "IpcMode": "private",
         "ShmSize": SHM_BYTES,
         "Tmpfs": {"/tmp": f"rw,noexec,nosuid,nodev,size={TMP_BYTES},mode=1777"},  # noqa: S108 - the container's own
         "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0},
-        "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
+        "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}, {"Name": "nofile", "Soft": FILES, "Hard": FILES}],
+        "ExtraHosts": [],
         "LogConfig": {"Type": "json-file", "Config": {"max-size": LOG_SIZE, "max-file": "1"}},
         "PublishAllPorts": False,
         "Mounts": _mounts(spec, control),
@@ -74,3 +83,24 @@ def _mounts(spec: LaunchSpec, control: Path) -> list[dict[str, Any]]:
         {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only, "BindOptions": {"Propagation": "rprivate"}}
         for source, target, read_only in wanted
     ]
+
+
+def engine_lacks(info: dict[str, Any]) -> tuple[str, ...]:
+    """What an engine says that it cannot give (``GET /info``), in words."""
+    wanted = {"MemoryLimit": "memory limit", "SwapLimit": "swap limit", "PidsLimit": "pids limit", "CpuCfsQuota": "cpu quota"}
+    lacks = [words for key, words in wanted.items() if not info.get(key)]
+    options = [str(option) for option in info.get("SecurityOptions") or ()]
+    if not any("name=seccomp" in option for option in options):
+        lacks.append("seccomp profile")
+    return tuple(lacks)
+
+
+def described(found: dict[str, Any]) -> dict[str, Any]:
+    """What the engine's own description of a container (``GET /containers/ID/json``) says of its hardening."""
+    host = found["HostConfig"]
+    return {
+        "restart": host["RestartPolicy"]["Name"],
+        "extra_hosts": list(host.get("ExtraHosts") or ()),
+        "privileged": host["Privileged"],
+        "image": str(found["Config"]["Image"]),
+    }

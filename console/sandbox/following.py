@@ -6,22 +6,31 @@ import contextlib
 import os
 import signal
 import threading
+from functools import partial
+from typing import Any
 
 from console.domain.agent import AgentId, ControlLevel
 from console.domain.errors import Conflict, ConsoleError, NotFound, TimedOut
+from console.domain.hardening import Given
 from console.sandbox import launcher
+from console.sandbox.bounds import limits_of, out_of_memory
+from console.sandbox.hardening import Mode, judge, refuse_unless, unseen
 from console.sandbox.interface import Prepared
 from console.sandbox.processes import open_process, wait_gone
+
+NOBODY_INSIDE = "there is no Python in the sandbox to look from inside"
 
 
 class Followed:
     """Holds the descriptors of this supervisor's sandboxes, by agent."""
 
     control_level = ControlLevel.MANAGED
+    mode = Mode.MANAGED
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._launched: dict[AgentId, launcher.Launched] = {}
+        self._given: dict[AgentId, tuple[Given, ...]] = {}
         self._attached: dict[AgentId, int | None] = {}
         """Agents of an earlier supervisor: the pidfd of their init, None when it had ended before we looked."""
 
@@ -50,7 +59,23 @@ class Followed:
         launched = self._find(prepared.agent_id)
         if launched is None:
             raise ConsoleError("Only a sandbox of this supervisor can be started.", "Launch the agent again.")
-        launcher.open_gate(launched)
+        launcher.open_gate(launched, partial(self._judge, prepared.agent_id, launched))
+
+    def _judge(self, agent_id: AgentId, launched: launcher.Launched, facts: dict[str, Any] | None) -> None:
+        """Raises Denied when the sandbox is not what it must be."""
+        if facts is None:
+            given = unseen(NOBODY_INSIDE)
+        else:
+            bounds = limits_of(launched.child or launched.init)
+            given = judge(self.mode, {**facts, **bounds, "asked_full": launched.asked_full})
+            refuse_unless(given, self.mode)
+        with self._lock:
+            self._given[agent_id] = given
+
+    def hardening(self, agent_id: AgentId) -> tuple[Given, ...]:
+        """What its sandbox is made of, as read back when it started; empty for an agent of an earlier supervisor."""
+        with self._lock:
+            return self._given.get(agent_id, ())
 
     def abort(self, prepared: Prepared) -> None:
         """Ends the sandbox, started or not, and lets go of it. Raises TimedOut when it has not ended in time."""
@@ -80,11 +105,17 @@ class Followed:
             raise TimedOut("The agent still runs.", "")
         return None
 
+    def ended_by(self, prepared: Prepared) -> str:
+        """The memory limit, when the kernel ended something of it for that."""
+        launched = self._find(prepared.agent_id)
+        return out_of_memory((launched.leaf, *launched.limit_leaves)) if launched is not None else ""
+
     def release(self, prepared: Prepared) -> None:
         """Ends what is left in the leaf and closes every descriptor held for the agent. Twice is once."""
         with self._lock:
             launched = self._launched.pop(prepared.agent_id, None)
             pidfd = self._attached.pop(prepared.agent_id, None)
+            self._given.pop(prepared.agent_id, None)
         if launched is not None:
             launcher.end_leaf(launched.leaf)
             launched.close()

@@ -1,47 +1,106 @@
-"""``--sandbox gvisor``: named, and honest about not being built yet."""
+"""``--sandbox gvisor``: the same hardened container on a kernel of its own (runsc), which the engine must know as a runtime.
+
+gVisor's network is inside it: a port that is opened from outside is not seen there. So nothing is: the container has loopback alone,
+its init takes 127.0.0.1:3128 and carries every connection to a unix socket in the folder bound in, where the portal listens. That and
+the agent's own socket need ``--host-uds=open``.
+"""
 
 from __future__ import annotations
 
-from typing import NoReturn
+import contextlib
+from pathlib import Path
+from typing import Any
 
-from console.domain.agent import AgentId, SandboxKind
-from console.domain.errors import Unavailable
+from console.domain.agent import SandboxKind
+from console.domain.errors import ConsoleError, Unavailable
+from console.domain.network import NetworkMode
+from console.sandbox.docker import Docker
+from console.sandbox.hardening import Mode
 from console.sandbox.interface import Availability, LaunchSpec, Prepared, Ticket
 
-REASON = "Sandboxes by gVisor are not part of this version: the portal would need a forwarder inside the sandbox, which is not built."
-REMEDY = "Launch with --sandbox docker or --sandbox bubblewrap."
+RUNTIME = "runsc"
+OPENS_SOCKETS = ("--host-uds=open", "--host-uds=all", "--fsgofer-host-uds")
+_REMEDY = (
+    "Install runsc (apt install runsc) and name it in the engine's daemon.json: "
+    '{"runtimes": {"runsc": {"path": "/usr/bin/runsc", "runtimeArgs": ["--network=none", "--host-uds=open"]}}}. '
+    "Or launch with --sandbox docker or bubblewrap."
+)
+_MOVE_ROUNDS = 20
 
 
-class Gvisor:
-    """Never available; every launch is refused with the reason."""
+class Gvisor(Docker):
+    """Contained agents as containers whose system calls gVisor answers."""
 
     kind = SandboxKind.GVISOR
+    mode = Mode.RUNSC
+    runtime = RUNTIME
+    _forwards = True
 
     def available(self) -> Availability:
-        """Never, with the reason."""
-        return Availability(False, REASON, REMEDY)
+        """Whether the engine knows the runtime, with what the portal needs. Each launch is looked at from inside besides."""
+        engine = super().available()
+        if not engine.ok:
+            return engine
+        try:
+            arguments = self._arguments()
+        except ConsoleError as error:
+            return Availability(False, error.what, error.remedy)
+        words = f"{engine.reason} Its runtime {RUNTIME} is started with {' '.join(arguments)[:200]}."
+        if "--network=none" in arguments:
+            words += " FULL: not available, because the runtime has no network at all."
+        return Availability(True, words)
+
+    def _arguments(self) -> list[str]:
+        with self._engine("list its runtimes") as engine:
+            runtimes: dict[str, Any] = engine.info().get("Runtimes") or {}
+        if RUNTIME not in runtimes:
+            raise Unavailable(f"The engine has no runtime named {RUNTIME}.", _REMEDY)
+        arguments = [str(word) for word in runtimes[RUNTIME].get("runtimeArgs") or ()]
+        if not any(word in arguments for word in OPENS_SOCKETS):
+            raise Unavailable(f"The runtime {RUNTIME} is started without --host-uds=open: no agent could reach its socket.", _REMEDY)
+        return arguments
 
     def prepare(self, spec: LaunchSpec, ticket: Ticket) -> Prepared:
-        """Raises Unavailable."""
-        self._refuse()
+        """As a container's. Raises Unavailable also for FULL where the runtime has no network."""
+        if "--network=none" in self._arguments() and spec.network_mode is NetworkMode.FULL:
+            raise Unavailable(
+                f"The runtime {RUNTIME} is started with --network=none: FULL is not available.",
+                "Launch with PROXIED or NONE, or register the runtime without it.",
+            )
+        return super().prepare(spec, ticket)
 
-    def go(self, prepared: Prepared) -> None:
-        """Raises Unavailable."""
-        self._refuse()
+    def _settle(self, container_id: str, ticket: Ticket) -> Path | None:
+        """Beside cgroup v1, older runsc leaves its processes in the root of v2: they get a group there that the guard can kill.
 
-    def abort(self, prepared: Prepared) -> None:
-        """Nothing was started, so nothing is left."""
+        The group lies in the agent's leaf and is named after the container. Raises ConsoleError.
+        """
+        if not ticket.leaf or not _outside(container_id):
+            return None
+        folder = Path(ticket.leaf, container_id)
+        try:
+            folder.mkdir()
+            for _ in range(_MOVE_ROUNDS):
+                left = _outside(container_id)
+                if not left:
+                    return folder
+                for member in left:
+                    with contextlib.suppress(ProcessLookupError):
+                        (folder / "cgroup.procs").write_text(str(member))
+        except OSError as error:
+            raise ConsoleError(f"gVisor's processes could not be put into a cgroup of their own: {error}.", _REMEDY) from error
+        raise ConsoleError("gVisor's processes could not be put into a cgroup of their own: they fork on.", "Launch the agent again.")
 
-    def wait(self, prepared: Prepared, timeout: float | None) -> int | None:
-        """Raises Unavailable."""
-        self._refuse()
 
-    def release(self, prepared: Prepared) -> None:
-        """Nothing is held."""
-
-    def reattach(self, agent_id: AgentId, pid: int, start_ticks: int, container_id: str = "") -> Prepared:
-        """Raises Unavailable."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise Unavailable(REASON, REMEDY)
+def _outside(container_id: str) -> list[int]:
+    """Processes of a container (one of their cgroups is named after it) whose v2 group is not the container's."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                lines = (entry / "cgroup").read_text().splitlines()
+            except OSError:
+                continue
+            mine = any(f"/{container_id}" in line for line in lines)
+            if mine and not any(line.startswith("0:") and f"/{container_id}" in line for line in lines):
+                found.append(int(entry.name))
+    return found

@@ -46,6 +46,18 @@ _known: dict[str, str] = {}
 
 
 def ensure_image(engine: APIClient) -> str:
+    """The digest (``sha256:...``) of the agent image: a tag could be moved to another content between two launches.
+
+    Raises ConsoleError.
+    """
+    tag = ensure_tag(engine)
+    try:
+        return str(engine.inspect_image(tag)["Id"])  # type: ignore[no-untyped-call]
+    except (DockerException, RequestException) as error:
+        raise ConsoleError(f"The agent image cannot be looked up: {_words(error)}.", "Look at the engine's log.") from error
+
+
+def ensure_tag(engine: APIClient) -> str:
     """The tag of the agent image, building it when this content is not there yet (seconds; needs the package archive).
 
     Where the packages cannot be asked for, an image built earlier serves. Raises ConsoleError.

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from console.domain.agent import AGENT_ID, AgentId, ControlLevel, SandboxKind
 from console.domain.errors import UsageProblem
+from console.domain.hardening import Given
 from console.domain.network import NetworkMode
 
 # execve(2): one string is at most 32 pages; ours must also fit beside the others.
@@ -49,6 +50,8 @@ class LaunchSpec:
     """Most processes at once; 0: not capped here."""
     memory_max_bytes: int = 0
     """0: not capped here."""
+    cpus: float = 0.0
+    """Most processors' worth of time; 0: not capped here."""
     labels: Mapping[str, str] = field(default_factory=dict)
     extra_binds: tuple[tuple[Path, str], ...] = ()
     """(source, path inside), read-only."""
@@ -113,6 +116,8 @@ class Prepared:
     mask: bool = False
     """``hide`` is out of its sight."""
     control_level: ControlLevel = ControlLevel.MANAGED
+    portal_door: Path | None = None
+    """Where the portal listens for a sandbox whose own network cannot be entered from outside (gVisor): a unix socket's path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +154,12 @@ class Sandbox(Protocol):
 
     def release(self, prepared: Prepared) -> None:
         """Lets go of everything held for an agent that has ended (ends what is left of it)."""
+
+    def hardening(self, agent_id: AgentId) -> tuple[Given, ...]:
+        """What the sandbox is made of, as read back before the agent ran; empty when it was not this supervisor that started it."""
+
+    def ended_by(self, prepared: Prepared) -> str:
+        """Which limit of ours ended it, in words (``memory limit 256 MiB``); empty: none. Asked between ``wait`` and ``release``."""
 
     def reattach(self, agent_id: AgentId, pid: int, start_ticks: int, container_id: str) -> Prepared:
         """Follows an agent that an earlier supervisor started. Its exit code may then be unknown (None)."""

@@ -16,15 +16,19 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from console.domain.errors import ConsoleError, TimedOut
+from console.domain.network import NetworkMode
+from console.sandbox.bounds import MEMORY_FILES, lower
 from console.sandbox.interface import KILLED_EXIT_CODE, PREPARE_S, LaunchSpec, Ticket
 from console.sandbox.processes import start_ticks, wait_gone
 
 SHIM = Path(__file__).with_name("shim.py")
+LOOK = Path(__file__).with_name("look.py")
 END_S = 10.0
 """Seconds a sandbox may take to vanish after SIGKILL."""
 _OPEN_FILES = 65536
@@ -44,6 +48,15 @@ class Plan:
     """bwrap's absolute path, or empty."""
     wrap_options: tuple[str, ...] = ()
     seccomp: bytes = b""
+    looker: tuple[str, ...] = ()
+    """With bubblewrap: the command inside that runs look.py; empty: nobody can look from inside."""
+    look_inside: bool = False
+    """look.py has to be brought into the sandbox."""
+
+    @property
+    def looks(self) -> bool:
+        """Whether what was built is looked at from inside before the agent runs."""
+        return bool(self.looker) or not self.wrap
 
 
 @dataclass(slots=True)
@@ -60,6 +73,10 @@ class Launched:
     child: int = 0
     """Host pid of bwrap's init; 0 without bwrap."""
     child_pidfd: int = -1
+    looks: bool = False
+    """It reports what it sees from inside and waits for an answer once the gate is open."""
+    asked_full: bool = False
+    limit_leaves: tuple[str, ...] = ()
     code: int | None = None
     """The exit code the shim reported; None: none yet."""
     buffer: bytes = b""
@@ -91,6 +108,8 @@ def start(spec: LaunchSpec, ticket: Ticket, plan: Plan) -> Launched:
         send(pipes.spec[1], json.dumps(shim_spec(spec, ticket, plan)).encode(), deadline)
         pipes.close(pipes.spec[1])
         launched = _await_ready(pipes, ticket, deadline)
+        launched.limit_leaves = ticket.limit_leaves
+        launched.looks, launched.asked_full = plan.looks, spec.network_mode is NetworkMode.FULL
         pipes.keep(launched.status, launched.gate)
         return launched
     except OSError as error:
@@ -137,9 +156,9 @@ class _Pipes:
 def shim_spec(spec: LaunchSpec, ticket: Ticket, plan: Plan) -> dict[str, Any]:
     """What goes down the pipe: every key shim.py reads."""
     rlimits = {"RLIMIT_NOFILE": _OPEN_FILES}
-    if spec.memory_max_bytes and not _limit(ticket, "memory.max", spec.memory_max_bytes):
+    if spec.memory_max_bytes and not any(lower(ticket, name, spec.memory_max_bytes) for name in MEMORY_FILES):
         rlimits["RLIMIT_DATA"] = spec.memory_max_bytes
-    if spec.pids_max and not _limit(ticket, "pids.max", spec.pids_max) and not plan.drop:
+    if spec.pids_max and not lower(ticket, "pids.max", spec.pids_max) and not plan.drop:
         rlimits["RLIMIT_NPROC"] = max(spec.pids_max, 64)
     return {
         "leaf": ticket.leaf,
@@ -160,6 +179,9 @@ def shim_spec(spec: LaunchSpec, ticket: Ticket, plan: Plan) -> dict[str, Any]:
         "seccomp": plan.seccomp.hex(),
         "wrap": list(plan.wrap),
         "wrap_options": list(plan.wrap_options),
+        "looker": list(plan.looker),
+        "look_inside": plan.look_inside,
+        "look_source": str(LOOK),
     }
 
 
@@ -175,22 +197,6 @@ def socket_door(spec: LaunchSpec) -> Path:
     """The agent's socket, or the folder of its own that holds it (see LaunchSpec.agent_socket)."""
     folder = spec.agent_socket.parent
     return folder if folder.name == spec.agent_id else spec.agent_socket
-
-
-def _limit(ticket: Ticket, name: str, value: int) -> bool:
-    """Lowers a cgroup limit in the first leaf that has it; whether one of them bounds the agent now."""
-    for leaf in (ticket.leaf, *ticket.limit_leaves):
-        path = Path(leaf, name)
-        try:
-            if not leaf or not path.exists():
-                continue
-            now = path.read_text().strip()
-            if now == "max" or int(now) > value:
-                path.write_text(str(value))
-            return True
-        except (OSError, ValueError):
-            continue
-    return False
 
 
 def open_output(path: Path) -> int:
@@ -273,17 +279,39 @@ def _collect(shim: subprocess.Popen[bytes]) -> None:
         shim.wait()
 
 
-def open_gate(launched: Launched) -> None:
-    """Starts the agent. Raises ConsoleError when its sandbox is gone."""
+def open_gate(launched: Launched, accept: Callable[[dict[str, Any] | None], None]) -> None:
+    """Starts the agent, once ``accept`` took what was seen from inside (None: nobody can look there).
+
+    Raises ConsoleError when its sandbox is gone, or what ``accept`` raises; then not one instruction of the agent has run.
+    """
     if launched.gate < 0:
         raise ConsoleError("The sandbox was started or ended before.", "Launch the agent again.")
     try:
+        if not launched.looks:
+            accept(None)
         os.write(launched.gate, b"G")
+        if launched.looks:
+            accept(_await_facts(launched))
+            os.write(launched.gate, b"Y")
     except OSError as error:
         raise ConsoleError("The sandbox ended before it was started.", "Launch the agent again.") from error
     finally:
         os.close(launched.gate)
         launched.gate = -1
+
+
+def _await_facts(launched: Launched) -> dict[str, Any]:
+    """What look.py reports from inside. Raises ConsoleError, TimedOut."""
+    line, launched.buffer = _read_line(launched.status, launched.buffer, time.monotonic() + PREPARE_S)
+    try:
+        facts = json.loads(line)["facts"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConsoleError(
+            "The sandbox ended before it was looked at from inside.", "Its output says why; launch the agent again."
+        ) from error
+    if not isinstance(facts, dict):
+        raise ConsoleError("What was seen from inside the sandbox cannot be read.", "Launch the agent again.")
+    return facts
 
 
 def wait_end(launched: Launched, timeout: float | None) -> int:

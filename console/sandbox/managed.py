@@ -52,6 +52,7 @@ class Managed(Followed):
                 wrap=(bubblewrap.program(),),
                 wrap_options=bubblewrap.host_view_options(spec),
                 seccomp=seccomp.program(strict=False),
+                looker=(sys.executable, "-I", "-S", "-X", "utf8", str(launcher.LOOK)),
             )
         else:
             plan = launcher.Plan(seccomp=seccomp.program(strict=False))

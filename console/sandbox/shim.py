@@ -7,7 +7,7 @@ One file, and longer than our others, because ``-I -S`` leaves nothing to import
 """
 
 # pathlib would double the start-up time of every agent.
-# ruff: noqa: PTH103, PTH109, PTH110, PTH112, PTH116, PTH118, PTH120, PTH208
+# ruff: noqa: PTH100, PTH103, PTH109, PTH110, PTH112, PTH116, PTH118, PTH120, PTH208
 import contextlib
 import ctypes
 import errno
@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 import resource
+import runpy
 import select
 import signal
 import socket
@@ -31,12 +32,15 @@ PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET
 CAP_KILL = 1 << 5
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+LOOK_INSIDE = "/.watchfloor/look.py"
 LIMIT_NOTE = b"\n[watchfloor: the output limit is reached; the rest is not kept]\n"
 INFO_S = 20.0
 STRAYS_S = 30.0
 
 libc = ctypes.CDLL(None, use_errno=True)
 Spec = dict[str, Any]
+look: dict[str, Any] = {}
+"""The names of look.py."""
 
 
 def main(argv: list[str]) -> NoReturn:
@@ -45,6 +49,8 @@ def main(argv: list[str]) -> NoReturn:
     for fd in (spec_fd, status, gate, output):
         os.set_inheritable(fd, False)
     spec: Spec = json.loads(_read_all(spec_fd))
+    # Read while our own files can still be read: what looks at the cage from inside.
+    look.update(runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "look.py")))
     try:
         enter_leaves(spec)
         if spec["pid_namespace"]:
@@ -77,13 +83,13 @@ def sandbox_init(spec: Spec, status: int, gate: int, output: int) -> NoReturn:
     wake = _sigchld_pipe()
     out_r, out_w = os.pipe()
     drop_bounding_set(spec)
-    wrapped = start_wrapped(spec, out_r, out_w) if spec["wrap"] else None
+    wrapped = start_wrapped(spec, (out_r, out_w), (status, gate)) if spec["wrap"] else None
     alone = not spec["pid_namespace"] and not wrapped  # in a PID namespace the kernel ends everybody with us
     asked = _sigterm_flag() if alone else []
     report(status, ready=True, child=wrapped.child if wrapped else 0)
     opened = _read_one(gate) == b"G" and not asked  # end-of-file: the supervisor is gone, and the gate stays shut
+    main_child = pass_gate(spec, wrapped, opened, (out_w, status, gate))
     os.close(gate)
-    main_child = pass_gate(spec, wrapped, out_w, opened)
     os.close(out_w)
     become_harmless(spec, may_kill=alone)
     code = follow(main_child, out_r, wake, output, int(spec["output_max"]), asked)
@@ -93,7 +99,7 @@ def sandbox_init(spec: Spec, status: int, gate: int, output: int) -> NoReturn:
     os._exit(0)
 
 
-def pass_gate(spec: Spec, wrapped: "Wrapped | None", out_w: int, opened: bool) -> int:
+def pass_gate(spec: Spec, wrapped: "Wrapped | None", opened: bool, fds: tuple[int, int, int]) -> int:
     """Starts the agent, or ends without having started it; the pid of its first process."""
     if wrapped:
         if opened:
@@ -105,7 +111,7 @@ def pass_gate(spec: Spec, wrapped: "Wrapped | None", out_w: int, opened: bool) -
         os._exit(0)
     main_child = os.fork()
     if not main_child:
-        become_agent(spec, out_w)
+        become_agent(spec, *fds)
     return main_child
 
 
@@ -146,7 +152,7 @@ def build_view(spec: Spec) -> None:
         with contextlib.suppress(FileNotFoundError):
             mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0555,size=4k")
     if os.path.isdir("/dev/shm"):
-        mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=1777,size=64m")
+        mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=1777,size=100m")
 
 
 def make_private() -> None:
@@ -265,16 +271,20 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, data: s
 # -- the agent ---------------------------------------------------------------------------------------------------------------
 
 
-def become_agent(spec: Spec, out_w: int) -> NoReturn:
-    """The forked child: takes the agent's identity and limits, then runs its command. Exit 126 or 127 when that fails."""
+def become_agent(spec: Spec, out_w: int, status: int, gate: int) -> NoReturn:
+    """The forked child: takes the agent's identity and limits, has itself looked at, runs its command. Exit 126 or 127 when that fails."""
     try:
         _redirect(out_w)
-        os.closerange(3, 65536)
+        low, high = sorted((status, gate))
+        for first, last in ((3, low), (low + 1, high), (high + 1, 65536)):
+            os.closerange(first, last)
         give_up_privileges(spec)
         os.chdir(spec["cwd"])
         _call(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
         if spec["seccomp"]:
             install_filter(bytes.fromhex(spec["seccomp"]))
+        if not look["report"](status, gate):
+            os._exit(126)
         os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
     except (OSError, ValueError) as error:
         os.write(2, f"[watchfloor: cannot run {spec['argv'][0]!r}: {error}]\n".encode(errors="backslashreplace"))
@@ -362,8 +372,12 @@ class Wrapped:
                 os.kill(pid, signal.SIGKILL)  # both are our own descendants and not yet reaped
 
 
-def start_wrapped(spec: Spec, out_r: int, out_w: int) -> Wrapped:
-    """Starts bwrap up to its block-fd and learns the pid of its init. OSError with what it said when it makes no sandbox."""
+def start_wrapped(spec: Spec, output: tuple[int, int], door: tuple[int, int]) -> Wrapped:
+    """Starts bwrap up to its block-fd and learns the pid of its init. OSError with what it said when it makes no sandbox.
+
+    ``door`` is where what runs inside reports and is answered (look.py), when the spec names a program for it.
+    """
+    out_r, out_w = output
     block_r, block_w = os.pipe()
     # Opened for both directions, so that bwrap never reads end-of-file there: end-of-file would open the gate.
     block = os.open(f"/proc/self/fd/{block_r}", os.O_RDWR | os.O_CLOEXEC)
@@ -374,9 +388,14 @@ def start_wrapped(spec: Spec, out_r: int, out_w: int) -> Wrapped:
     if spec["seccomp"]:
         passed.append(_memory_file(bytes.fromhex(spec["seccomp"])))
         words += ["--seccomp", str(passed[-1])]
+    if spec["look_inside"]:
+        with open(spec["look_source"], "rb") as file:
+            passed.append(_memory_file(file.read()))
+        words[1:1] = ["--perms", "0444", "--ro-bind-data", str(passed[-1]), LOOK_INSIDE]
+    looker = [*spec["looker"], *map(str, door), "--"] if spec["looker"] else []
     pid = os.fork()
     if not pid:
-        _become_wrapper(spec, out_w, [*words, "--", *spec["argv"]], passed)
+        _become_wrapper(spec, out_w, [*words, "--", *looker, *spec["argv"]], [*passed, *(door if looker else ())])
     for fd in (block_r, info_w, *passed[:2], *passed[3:]):
         os.close(fd)
     try:

@@ -15,6 +15,7 @@ from docker import APIClient
 
 from console.domain.agent import AgentId, ControlLevel
 from console.domain.errors import Conflict, ConsoleError, TimedOut, UsageProblem
+from console.domain.hardening import GivenState
 from console.domain.network import NetworkMode
 from console.sandbox.docker import Docker
 from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Prepared, Ticket
@@ -90,7 +91,10 @@ def test_container_is_hardened_and_says_no_secret(world: World, sandbox: Docker,
         assert host["NetworkMode"] == "none" and host["ReadonlyRootfs"] and not host["Privileged"]
         assert host["CapDrop"] == ["ALL"] and not host["CapAdd"] and host["SecurityOpt"] == ["no-new-privileges:true"]
         assert host["PidsLimit"] == 77 and host["Memory"] == 100_000_000
-        assert "noexec" in str(host["Tmpfs"]) and host["IpcMode"] == "private"
+        assert "noexec" in str(host["Tmpfs"]) and "size=104857600" in str(host["Tmpfs"]) and host["IpcMode"] == "private"
+        assert found["Config"]["Image"].startswith("sha256:") and not host["ExtraHosts"] and host["NanoCpus"] > 0
+        given = sandbox.hardening(spec.agent_id)
+        assert {g.name for g in given if g.state is not GivenState.GIVEN} == {"kernel of its own"}
         assert found["Config"]["User"] == f"{UID}:{UID}"
         assert {**labels, "io.watchfloor.agent": "hard"}.items() <= found["Config"]["Labels"].items()
         assert "canary-token-55" not in str(found) and "docker.sock" not in str(found)
