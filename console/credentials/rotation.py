@@ -193,11 +193,15 @@ def _begin_anew(left: Marker) -> None:
 
 
 def _begin_named_anew(left: Marker, names: frozenset[str]) -> None:
-    """A person asks by name for what can never be proven as it is: from the value of now to another. What was before it is let go."""
+    """A person asks by name for what was changed and not proven: from the value of now to another; older ones are presented all the same.
+
+    That is the way out where somebody set yet another value by hand, and where a value was never seen to be good: that one is let go.
+    """
     for name in names.difference(KEY_ITEMS):
-        if left.phases.get(name) is Phase.CHANGED and left.doubts.get(name, NOT_ON_RECORD):
+        if left.phases.get(name) is Phase.CHANGED:
             left.phases[name] = Phase.TODO
-            left.let_go[name] = _NEVER_SEEN
+            if left.doubts.get(name, NOT_ON_RECORD):
+                left.let_go[name] = _NEVER_SEEN
 
 
 # --- our own keys -----------------------------------------------------------------------------------------------------

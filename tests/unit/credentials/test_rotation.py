@@ -180,6 +180,23 @@ def test_what_was_never_seen_good_is_rotated_once_more_by_name_and_the_kill_stay
     assert after.ok and after.kill_id == "", "the next one, which is no part of that kill, is clean"
 
 
+def test_a_value_set_by_hand_in_the_middle_is_rotated_once_more_by_name(tokens: Tokens, plug: FolderPlug) -> None:
+    """Otherwise the kill could never be rearmed: the value that the rotation had set is not accepted any more."""
+
+    def goes_silent(step: str) -> None:
+        if step == "changed webhook":
+            plug.fault = "silent"
+
+    rotate(tokens, honest(tokens), [plug], kill_id="k", on_step=goes_silent)
+    plug.fault = ""
+    plug.change("", "set-by-hand-12")
+    stuck = rotate(tokens, honest(tokens), [plug])
+    assert not stuck.ok and "the new value is not accepted either" in by_name(stuck)["webhook"].detail
+    done = rotate(tokens, honest(tokens), [plug], only=frozenset({"webhook"}))
+    assert done.ok and done.let_go == {} and "set-by-hand-12" in olds(tokens.store, "webhook"), done
+    assert "old-value-1" in olds(tokens.store, "webhook"), "what was seen to be good is presented, so nothing is let go"
+
+
 def test_the_doubt_outlives_a_crash_before_the_change(tokens: Tokens, plug: FolderPlug) -> None:
     def crash(step: str) -> None:
         if step == "prepared webhook":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client as http_client
 import ipaddress
 import json
 import socket
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from console.credentials.plan import Http
+from console.credentials.plugs import http
 from console.credentials.plugs.http import ask, field_of
 from console.domain.errors import ConsoleError, TimedOut, Unavailable
 
@@ -112,6 +114,33 @@ def test_its_time_is_bounded_whatever_the_other_side_does(talk: Callable[[socket
         ask(Http(url=f"http://127.0.0.1:{port}/", timeout_s=0.4), {})
     listening.close()
     thread.join()
+
+
+def test_a_name_that_nobody_resolves_in_time_holds_up_nothing_and_nothing_is_sent_later(
+    server: tuple[str, Asked, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, asked, _ = server
+    gate, real, done = threading.Event(), socket.getaddrinfo, threading.Event()
+
+    def hangs(*args: Any, **fields: Any) -> Any:
+        gate.wait(60)
+        return real(*args, **fields)
+
+    def closes(connection: http_client.HTTPConnection) -> None:
+        close(connection)
+        done.set()
+
+    close = http_client.HTTPConnection.close
+    monkeypatch.setattr(socket, "getaddrinfo", hangs)
+    monkeypatch.setattr(http_client.HTTPConnection, "close", closes)
+    monkeypatch.setattr(http, "GRACE_S", 0.05)
+    try:
+        with pytest.raises(TimedOut, match="did not answer within 0.1 s"):
+            ask(Http(url=url, timeout_s=0.1, body="{new}"), {"new": "value-1"})
+        assert not done.is_set(), "it still waits for the name"
+    finally:
+        gate.set()
+    assert done.wait(60) and asked == []
 
 
 def test_nobody_there_or_nonsense_is_unavailable() -> None:
