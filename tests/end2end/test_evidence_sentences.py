@@ -111,7 +111,7 @@ def test_a_huge_workspace_is_cut_at_the_bound_and_the_kill_is_not_delayed(state_
             "for n in range(40):\n  os.mkdir(f'data/{n}')\n  for m in range(500): open(f'data/{n}/{m}', 'w').close()\n"
             "print('done', flush=True); time.sleep(300)"
         )
-        it.says(agent, "done", 60)
+        it.says(agent, "done")
         receipt = killed(it, agent)
         assert receipt.verified_zero
         step = evidence(receipt)
@@ -131,7 +131,7 @@ def test_a_press_on_the_guard_alone_leaves_a_case_too(it: Instance) -> None:
     it.says(agent, "up")
     time.sleep(2.5)
     guard = GuardClient(it.places.guard_sock)
-    kill_id = guard.press("all", "pressed beside the supervisor", "test", timeout_s=5)
+    kill_id = guard.press("all", "pressed beside the supervisor", "test", timeout_s=30)
     guard.close()
     until(lambda: (r := next((r for r in it.api.kill_switch().receipts if r.kill_id == kill_id), None)) and r.complete)
     assert mark in json.dumps(part(it, kill_id, "snapshot")["agents"][agent]["processes"])

@@ -56,7 +56,7 @@ def calm(standing: Instance) -> Iterator[Instance]:
 def panic(it: Instance, reason: str = "test") -> dict[str, object]:
     done = subprocess.run(
         [sys.executable, "-m", "console", "panic", "--reason", reason, "--json", "--state-dir", str(it.state_dir)],
-        cwd=ROOT, capture_output=True, timeout=60, check=False,
+        cwd=ROOT, capture_output=True, timeout=150, check=False,
     )  # fmt: skip
     receipt = json.loads(done.stdout)
     receipt["exit"] = done.returncode
@@ -128,7 +128,7 @@ def test_a_panic_kills_with_the_supervisor_stopped(it: Instance) -> None:
     assert it.process is not None
     it.process.send_signal(signal.SIGSTOP)
     client = GuardClient(it.places.guard_sock)
-    kill_id = client.press("all", "the supervisor hangs", "test", timeout_s=5)
+    kill_id = client.press("all", "the supervisor hangs", "test", timeout_s=30)
     until(lambda: client.progress(kill_id)["done"])
     client.close()
     assert processes_with(mark) == []
@@ -195,7 +195,7 @@ def test_fifty_parallel_spawns_at_limit_minus_one_start_exactly_one(calm: Instan
         "ts = [threading.Thread(target=go) for _ in range(50)]\n[t.start() for t in ts]; [t.join() for t in ts]\n"
         "print('started', sum(done), 'of', len(done), flush=True); time.sleep(300)"
     )
-    assert "started 1 of 50" in calm.says(parent, "started", 60)
+    assert "started 1 of 50" in calm.says(parent, "started")
     assert calm.agent(parent).children_live == 6
 
 
@@ -258,8 +258,9 @@ def test_freeze_stops_an_agent_and_thaw_lets_it_go_on(calm: Instance) -> None:
     calm.says(agent, "5\n")
     calm.api.freeze(agent)
     calm.state_becomes(agent, "frozen")
+    # What it had printed is still being copied: it comes to an end, and then nothing more follows.
+    until(lambda: calm.output(agent) == (threading.Event().wait(0.5) or calm.output(agent)), words="it prints nothing any more")
     still = calm.output(agent)
-    until(lambda: True, 0.5)
     threading.Event().wait(0.5)
     assert calm.output(agent) == still
     calm.api.thaw(agent)
@@ -274,16 +275,16 @@ def test_a_silent_supervisor_freezes_its_agents_and_its_return_thaws_them(state_
         assert it.process is not None
         it.process.send_signal(signal.SIGSTOP)
         client = GuardClient(it.places.guard_sock)
-        until(lambda: "heartbeat" in client.status()["frozen"].get(agent, []), 15)
+        until(lambda: "heartbeat" in client.status()["frozen"].get(agent, []))
         it.process.send_signal(signal.SIGCONT)
-        until(lambda: not client.status()["frozen"], 15)
+        until(lambda: not client.status()["frozen"])
         client.close()
 
 
 def test_a_second_supervisor_is_told_who_holds_the_state(calm: Instance) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "console.supervisor", "serve", "--state-dir", str(calm.state_dir)],
-        cwd=ROOT, capture_output=True, timeout=60, check=False,
+        cwd=ROOT, capture_output=True, timeout=150, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert calm.process is not None
@@ -354,10 +355,10 @@ def raw(it: Instance, method: str, path: str, body: bytes) -> tuple[int, dict[st
 
 def test_a_rearm_covers_every_press_however_many_there_were(it: Instance) -> None:
     client = GuardClient(it.places.guard_sock)
-    kills = {client.press("all", f"press {number}", "test", timeout_s=10) for number in range(40)}  # a storm's presses join
-    until(lambda: (k := client.status()["kill"]) and k["done"], 30)
+    kills = {client.press("all", f"press {number}", "test", timeout_s=30) for number in range(40)}  # a storm's presses join
+    until(lambda: (k := client.status()["kill"]) and k["done"])
     client.close()
-    until(lambda: kills <= {r.kill_id for r in it.api.receipts().receipts if r.complete}, 60, "every press has its receipt")
+    until(lambda: kills <= {r.kill_id for r in it.api.receipts().receipts if r.complete}, words="every press has its receipt")
     it.api.rearm("all of them were seen")
     assert not it.api.fleet().killed
 
@@ -366,12 +367,12 @@ def test_a_guard_that_was_killed_comes_back_and_still_says_killed(it: Instance) 
     agent = it.launch("sleep", "300")
     it.api.activate("first")
     os.kill(it.guard_pid(), signal.SIGKILL)  # our own guard, named by its own answer
-    until(lambda: it.guard_pid(), 30, "the supervisor starts the guard again")
+    until(lambda: it.guard_pid(), words="the supervisor starts the guard again")
     assert it.api.fleet().killed
     with pytest.raises(Killed):
         it.launch("sleep", "1")
     assert it.agent(agent).state == "killed"
-    until(lambda: it.api.status().guard_ok, 20)
-    until(lambda: all(r.complete for r in it.api.receipts().receipts), 30)
+    until(lambda: it.api.status().guard_ok)
+    until(lambda: all(r.complete for r in it.api.receipts().receipts))
     it.api.rearm("seen")
     it.state_becomes(it.launch("sleep", "300"), "running")

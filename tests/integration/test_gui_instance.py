@@ -6,6 +6,7 @@ import os
 import select
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from PySide6.QtTest import QTest  # noqa: E402
 from PySide6.QtWidgets import QApplication  # noqa: E402
 from pytestqt.qtbot import QtBot  # noqa: E402
 
+from console.domain.errors import ConsoleError  # noqa: E402
 from console.gui import app as console_app  # noqa: E402
 from console.gui.models.switch import is_proven  # noqa: E402
 from console.gui.notices import Notices  # noqa: E402
@@ -73,10 +75,19 @@ def three_agents(instance: Instance, window: Window, qtbot: QtBot) -> dict[int, 
 
 
 def end_supervisor(instance: Instance) -> None:
-    """A kill without a supervisor starts one in killed state, to see the later steps through; the test ends it."""
-    descriptor = os.pidfd_open(instance.api.status().pid)
+    """A kill without a supervisor starts one in killed state, to see the later steps through; the test ends it.
+
+    The press waits 10 s for it, and then ends while it still starts.
+    """
+
+    def pid() -> int:
+        with suppress(ConsoleError):
+            return instance.api.status().pid
+        return 0
+
+    descriptor = os.pidfd_open(until(pid, words="the supervisor that the press started answers"))
     signal.pidfd_send_signal(descriptor, signal.SIGTERM)
-    until(lambda: bool(select.select([descriptor], [], [], 0)[0]), 30, "the supervisor ends")
+    until(lambda: bool(select.select([descriptor], [], [], 0)[0]), words="the supervisor ends")
     os.close(descriptor)
 
 
@@ -142,3 +153,24 @@ def test_with_supervisor_and_guard_dead_the_press_still_kills(instance: Instance
     assert not [pid for pid, start in alive.items() if ticks(pid) == start]
     assert ended[0] in (0, 7, 8), ended
     end_supervisor(instance)
+
+
+def test_a_hung_guard_is_pressed_past(instance: Instance, window: Window, qtbot: QtBot) -> None:
+    alive = three_agents(instance, window, qtbot)
+    guard = os.pidfd_open(instance.guard_pid())
+    ended: list[int] = []
+    window.port.finished.connect(lambda code, _words: ended.append(code))
+    lift_and_press(window)
+    QTest.mouseRelease(window.plate, LEFT, pos=BUTTON)
+    signal.pidfd_send_signal(guard, signal.SIGSTOP)
+    try:
+        assert window.machine.state is PanicState.AGAIN
+        QTest.mousePress(window.plate, LEFT, pos=BUTTON)
+        qtbot.waitUntil(lambda: not [pid for pid, start in alive.items() if ticks(pid) == start], timeout=LONG)
+        qtbot.waitUntil(lambda: bool(ended), timeout=LONG)
+    finally:
+        signal.pidfd_send_signal(guard, signal.SIGCONT)
+        os.close(guard)
+    QTest.mouseRelease(window.plate, LEFT, pos=BUTTON)
+    assert ended[0] in (0, 7, 8), ended
+    qtbot.waitUntil(lambda: window.switch.is_killed, timeout=LONG)
