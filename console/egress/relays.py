@@ -44,6 +44,32 @@ def open_port(pid: int, start_ticks: int, userns: bool) -> tuple[int, int]:
     return fds[0], fds[1]
 
 
+def open_door(door: Path, pid: int, start_ticks: int) -> tuple[int, int]:
+    """(listening unix socket at ``door``, pidfd): for a sandbox whose own network nobody can enter (gVisor). Raises Conflict, OSError."""
+    try:
+        pidfd = os.pidfd_open(pid)
+        same = int(Path(f"/proc/{pid}/stat").read_bytes().rsplit(b")", 1)[1].split()[19]) == start_ticks
+    except OSError as error:
+        raise Conflict(f"The sandbox is gone: {error.strerror}.", "The agent was not started; start it again.") from error
+    if not same:
+        os.close(pidfd)
+        raise Conflict("The process is not the one that was started.", "The agent was not started; start it again.")
+    folder = os.open(door.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        door.unlink(missing_ok=True)
+        listener.bind(f"/proc/self/fd/{folder}/{door.name}")  # however long the path is
+        door.chmod(0o666)  # whoever is in the sandbox; nobody else passes the folders above it
+        listener.listen(128)
+    except OSError:
+        listener.close()
+        os.close(pidfd)
+        raise
+    finally:
+        os.close(folder)
+    return listener.detach(), pidfd
+
+
 class Relay:
     """The process that carries one sandbox's connections. It ends with us, with the sandbox, or when told."""
 
@@ -168,9 +194,9 @@ class Relays:
         with self._lock:
             return {agent_id: relay.pid for agent_id, relay in self._relays.items() if relay.pid is not None}
 
-    def open(self, agent_id: str, upstream: str, pid: int, start_ticks: int, userns: bool) -> None:
+    def open(self, agent_id: str, upstream: str, pid: int, start_ticks: int, userns: bool, door: Path | None = None) -> None:
         """Opens the sandbox's port and relays it to ``upstream``. Raises ConsoleError, OSError; then nothing is left."""
-        port = open_port(pid, start_ticks, userns)
+        port = open_door(door, pid, start_ticks) if door is not None else open_port(pid, start_ticks, userns)
         relay = Relay(agent_id, self._ended)
         with self._lock:
             self._relays[agent_id] = relay

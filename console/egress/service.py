@@ -150,8 +150,9 @@ class Egress:
             self._resolver.allow(live.entries)
         return ""
 
-    def attach(self, agent_id: str, pid: int, start_ticks: int, userns: bool) -> None:
-        """Gives a loopback-only sandbox its proxy on 127.0.0.1:3128. Call it before the agent runs.
+    def attach(self, agent_id: str, pid: int, start_ticks: int, userns: bool, door: Path | None = None) -> None:
+        """Gives a loopback-only sandbox its proxy on 127.0.0.1:3128, or at ``door`` (a unix socket's path) where a forwarder inside has
+        that port. Call it before the agent runs.
 
         Raises Conflict (attached already, not loopback-only, port taken, another process), Unavailable, Refused; then it has no network.
         """
@@ -164,7 +165,7 @@ class Egress:
                 raise Unavailable("Envoy was not started.", "Start the proxy first.")
             try:
                 slot = self._live.slots.get(agent_id) or self._live.add(agent_id)
-                self._relays.open(agent_id, f"sock/{slot.name}.sock", pid, start_ticks, userns)
+                self._relays.open(agent_id, f"sock/{slot.name}.sock", pid, start_ticks, userns, door)
             except OSError as error:
                 self._live.remove(agent_id)
                 raise Unavailable(

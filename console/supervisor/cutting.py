@@ -55,7 +55,7 @@ class Cutter:
         available = egress.available()
         if not available.ok:
             return f"no destination can be reached: Envoy is not available, because {available.reason}"
-        await asyncio.to_thread(egress.attach, agent_id, prepared.pid, prepared.start_ticks, prepared.userns)
+        await asyncio.to_thread(egress.attach, agent_id, prepared.pid, prepared.start_ticks, prepared.userns, prepared.portal_door)
         if self._agent(agent_id).effective_mode is not NetworkMode.PROXIED:  # tightened while it was opened
             await asyncio.to_thread(egress.detach, agent_id)
         return ""
