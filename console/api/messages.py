@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from console.api.armed import ArmedView as ArmedView
 from console.api.armed import PathView as PathView
+from console.api.environment import EnvironmentView
 from console.api.rearm_messages import RearmProof
 
 SCHEMA_VERSION = 1
@@ -129,6 +130,7 @@ class AgentDetailView(View):
     """USD in each of the last 60 minutes, oldest first."""
     can: dict[str, str] = {}
     """Action (freeze, thaw, isolate, reconnect, kill) -> "" when possible, else why not."""
+    environment: EnvironmentView | None = None
 
 
 class LaunchBody(Request):
@@ -144,6 +146,7 @@ class LaunchBody(Request):
     limits: dict[str, float] = {}
     tree_limits: dict[str, float] = {}
     env: dict[str, str] = {}
+    agent_type: Annotated[str, Field(max_length=63)] = ""
     wait_output: bool = False
 
 

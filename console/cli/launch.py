@@ -37,6 +37,7 @@ def run(
     limit: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Cap of the agent, e.g. cost=2.50; repeatable.")] = None,
     tree_limit: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Cap of its whole tree; repeatable.")] = None,
     name: Annotated[str, typer.Option(metavar="WORDS", help="What people call it; without: the command.")] = "",
+    agent_type: Annotated[str, typer.Option("--type", metavar="TYPE", help="What kind of agent: settings per type apply to it.")] = "",
     wait: Annotated[bool, typer.Option("--wait", help="Stream its output; end with its exit code.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
@@ -50,6 +51,7 @@ def run(
         name=name,
         parent_id=None if parent is None else AgentId(parent),
         context_id=None if context is None else ContextId(context),
+        agent_type=agent_type,
     ).check()
     body = build(
         LaunchBody,
@@ -62,6 +64,7 @@ def run(
         network_mode=None if network is None else network.upper(),
         limits=_limits(limit),
         tree_limits=_limits(tree_limit),
+        agent_type=agent_type,
         wait_output=wait,
     )
     with ApiClient(ensure_supervisor(state_dir)) as client:

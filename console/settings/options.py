@@ -9,8 +9,9 @@ import socket
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from console.domain.environment import check_agent_type, checked_name, looks_secret
 from console.domain.errors import ConsoleError
 
 
@@ -32,6 +33,33 @@ class AgentOptions(_Section):
     gid: int = Field(default=65534, ge=1, description="Group id of agents when Watchfloor runs as root; never 0.")
     pids_max: int = Field(default=512, ge=4, description="Most processes of one agent.")
     memory_max_mib: int = Field(default=2048, ge=16, description="Most memory of one contained agent, in MiB.")
+
+
+class EnvironmentOptions(_Section):
+    """What agents of one type get from the supervisor's environment, besides what every agent gets."""
+
+    names: list[str] = Field(default=[], max_length=50, description="Names that are passed; one that reads as a secret's is refused here.")
+    secrets: list[str] = Field(
+        default=[], max_length=50, description="Names of secrets that are passed all the same; shown as SECRET wherever the agent is."
+    )
+
+    @field_validator("names", "secrets")
+    @classmethod
+    def _may_be_passed(cls, names: list[str]) -> list[str]:
+        for name in names:
+            try:
+                checked_name(name)
+            except ConsoleError as error:
+                raise ValueError(error.what) from error
+        return names
+
+    @field_validator("names")
+    @classmethod
+    def _is_no_secret(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if looks_secret(name):
+                raise ValueError(f"{name} reads as a secret's name: list it under secrets if agents of this type shall have it")
+        return names
 
 
 class RemoteOptions(_Section):
@@ -112,6 +140,9 @@ class Options(_Section):
     workspaces: WorkspaceOptions = WorkspaceOptions()
     network: NetworkOptions = NetworkOptions()
     persistence: PersistenceOptions = PersistenceOptions()
+    environment: dict[str, EnvironmentOptions] = Field(
+        default={}, description="Agent type to names of variables: {'claude-code': {'names': ['ANTHROPIC_BASE_URL']}}."
+    )
     heartbeat_s: float = Field(
         default=30.0, gt=0, description="Silence of the supervisor after which the guard freezes its agents, in seconds."
     )
@@ -131,6 +162,18 @@ class Options(_Section):
     linger_s: float = Field(
         default=60.0, gt=0, description="An embedded supervisor ends this long after its last client when nothing lives."
     )
+
+    @field_validator("environment")
+    @classmethod
+    def _types(cls, types: dict[str, EnvironmentOptions]) -> dict[str, EnvironmentOptions]:
+        for name in types:
+            if not name:
+                raise ValueError("an agent type has a name")
+            try:
+                check_agent_type(name)
+            except ConsoleError as error:
+                raise ValueError(error.what) from error
+        return types
 
     def secrets_in(self, is_default: bool) -> Literal["auto", "file"]:
         """``auto`` tries keyring and credential first; an instance in a folder of its own keeps its secrets in it unless told otherwise."""

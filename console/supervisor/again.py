@@ -10,6 +10,7 @@ from console.domain.agent import Agent, AgentId, AgentState, LaunchRequest
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.network import NetworkMode
+from console.supervisor.environments import stored
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import LAST_KEY
 from console.supervisor.stop import StopDesk
@@ -80,6 +81,7 @@ async def start_again(parts: Parts, agent_id: AgentId, by: str) -> AgentId:
     parent = AgentId(again.get(agent.parent_id or "", "")) or None
     parent = parent if parent in state.live else None
     root = state.agents.get(agent.root_id, agent)
+    before = await asyncio.to_thread(stored, parts.scribe.ledger, agent_id)
     request = LaunchRequest(
         argv=agent.argv,
         name=agent.name,
@@ -90,6 +92,7 @@ async def start_again(parts: Parts, agent_id: AgentId, by: str) -> AgentId:
         network_mode=None if agent.network_mode is NetworkMode.FULL else agent.network_mode,
         limits=agent.limits,
         tree_limits=agent.tree_limits if parent is not None else root.tree_limits,
+        agent_type=before.agent_type if before is not None else "",
     )
     record = Record(by, "launch.again", f"start {agent_id} again", verdict="allow", agent_id=agent_id)
     await asyncio.to_thread(parts.scribe.record_first, record)

@@ -209,6 +209,8 @@ class AgentRoutes:
         body = await body_of(request, m.LaunchBody)
         if body.parent_id not in (None, self._id):
             raise UsageProblem("An agent can only spawn its own children.", "Leave parent_id out.")
+        if body.agent_type:
+            raise Denied("An agent does not choose a type: its children have its own.", "Leave agent_type out.")
         launch = request_from(body.model_copy(update={"parent_id": self._id}))
         agent_id = await self._core.ask_launch(launch, f"agent:{self._id}")
         agent = self._core.state.agents[agent_id]

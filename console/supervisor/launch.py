@@ -18,12 +18,12 @@ from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
 from console.domain.failpoints import failpoint
 from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.cut import namespaces_of
-from console.sandbox.environment import scrub
 from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.core import now
 from console.supervisor.cutting import PORTAL, Cutter, Running
+from console.supervisor.environments import Environments
 from console.supervisor.parts import Parts
 from console.supervisor.secret_calls import secret_call
 from console.supervisor.tool_offers import offer_tools, withdraw_tools
@@ -48,6 +48,7 @@ class Launcher:
         self._parts, self._doors = parts, doors
         self.running: dict[AgentId, Running] = {}
         self.cutter = Cutter(parts, self.running)
+        self.environments = Environments(parts.options, parts.scribe)
         self.said: dict[AgentId, str] = {}
         """What a launch came to besides its network: the tools it was offered, or why none."""
         self._gate = asyncio.Semaphore(8)
@@ -210,7 +211,7 @@ class Launcher:
         return LaunchSpec(
             agent_id=agent.agent_id,
             argv=agent.argv,
-            env=scrub(dict(os.environ), dict(command.request.env), own),
+            env=await self.environments.make(agent, command.request, own),
             workspace=workspace,
             agent_socket=sock,
             output=parts.places.output_dir / f"{agent.agent_id}.log",
@@ -223,6 +224,10 @@ class Launcher:
             labels={"io.watchfloor.instance": parts.places.instance_id, "io.watchfloor.agent": agent.agent_id},
             extra_binds=_toys(agent.sandbox, toys) + tools.binds,
         )
+
+    def words(self, agent_id: AgentId) -> tuple[str, str]:
+        """What its launch came to: the tools it was offered, and what its environment got besides the usual."""
+        return self.said.get(agent_id, ""), self.environments.words(agent_id)
 
     def watch(self, agent_id: AgentId) -> None:
         """Has the loop told when the agent's first process is gone (pidfd_open(2): readable when it ends)."""

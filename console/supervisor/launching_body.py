@@ -32,4 +32,5 @@ def request_from(body: m.LaunchBody) -> LaunchRequest:
         limits=limits_from(body.limits),
         tree_limits=limits_from(body.tree_limits),
         env=tuple(body.env.items()),
+        agent_type=body.agent_type,
     )

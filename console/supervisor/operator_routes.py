@@ -109,6 +109,7 @@ class OperatorRoutes:
             egress=[egress_view(x.record, agent.name) for x in egress],
             cost_per_minute=meter.per_minute(at) if meter else [],
             can=self._desk.can(agent),
+            environment=await self._desk.launcher.environments.view(agent_id),
         )
         return answer(view)
 
@@ -189,7 +190,7 @@ class OperatorRoutes:
             control_level=agent.control_level,
             network_mode=agent.network_mode,
             network_enforced=agent.network_enforced,
-            notes=[words for words in (agent.network_note, self._desk.launcher.said.get(agent_id, "")) if words],
+            notes=[words for words in (agent.network_note, *self._desk.launcher.words(agent_id)) if words],
         )
         return answer(view)
 

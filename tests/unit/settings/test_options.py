@@ -50,6 +50,11 @@ def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
         ('{"remote": {"poll_s": 60}}', "remote.poll_s"),
         ('{"typo": 1}', "typo"),
         ('{"heartbeat_s": -1}', "heartbeat_s"),
+        ('{"environment": {"bot": {"names": ["API_KEY"]}}}', "environment.bot.names: .*list it under secrets"),
+        ('{"environment": {"bot": {"secrets": ["SSH_AUTH_SOCK"]}}}', "environment.bot.secrets"),
+        ('{"environment": {"bot": {"names": ["lower"]}}}', "environment.bot.names"),
+        ('{"environment": {"": {}}}', "environment: .*has a name"),
+        ('{"environment": {"A b": {}}}', "environment"),
     ],
 )
 def test_a_broken_file_is_an_error_that_names_the_field(tmp_path: Path, text: str, field: str) -> None:

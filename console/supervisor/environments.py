@@ -1,0 +1,119 @@
+"""What each agent finds in its environment: built from nothing, with what its type adds, and kept by names so that it can be shown.
+
+A type is an operator's to give: the agents that one starts have its type, whatever they ask for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from console.api.environment import EnvironmentView, VariableView
+from console.domain.agent import Agent, AgentId, LaunchRequest
+from console.domain.environment import Variable
+from console.ledger.store import Ledger
+from console.sandbox.environment import described, passed_on, scrub
+from console.settings.options import Options
+from console.supervisor.scribe import Scribe
+
+MOST_KNOWN = 2000
+"""Agents whose names are kept in memory; the ledger has them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What an agent was started with, without the values."""
+
+    agent_type: str
+    variables: tuple[Variable, ...]
+    left_out: tuple[str, ...]
+
+    def words(self) -> str:
+        """For the answer to a launch: what its type added, and every secret that was asked for; empty when there is nothing to say."""
+        typed = [_shown(v) for v in self.variables if v.origin == "type"]
+        asked = [_shown(v) for v in self.variables if v.origin == "launch" and v.secret]
+        said = [f"from the supervisor's environment, as agents of type {self.agent_type}: {', '.join(typed)}"] if typed else []
+        said += [f"asked for with the launch: {', '.join(asked)}"] if asked else []
+        return "; ".join((*said, *self.left_out))
+
+
+def _shown(variable: Variable) -> str:
+    return f"{variable.name} (SECRET)" if variable.secret else variable.name
+
+
+class Environments:
+    """Makes them, and remembers their names; on the event loop's thread."""
+
+    def __init__(self, options: Options, scribe: Scribe, source: Mapping[str, str] = os.environ) -> None:
+        self._options, self._scribe, self._source = options, scribe, source
+        self._known: dict[AgentId, Given] = {}
+
+    async def make(self, agent: Agent, request: LaunchRequest, own: Mapping[str, str]) -> dict[str, str]:
+        """The whole environment of a launch. Raises Denied and UsageProblem where a name or value may not be."""
+        kind = request.agent_type
+        if agent.parent_id is not None:
+            before = await self.of(agent.parent_id)
+            kind = before.agent_type if before is not None else ""
+        wanted = self._options.environment.get(kind)
+        passed, left = passed_on(self._source, wanted.names, wanted.secrets) if wanted is not None else ({}, [])
+        if kind and wanted is None:
+            left = [f"no environment is set for agents of type {kind}"]
+        env = scrub(self._source, request.env, own, passed)
+        names = described(env, passed, (name for name, _ in request.env), own, wanted.secrets if wanted is not None else ())
+        given = Given(kind, names, tuple(left))
+        self._keep(agent.agent_id, given)
+        self._scribe.job(lambda: self._scribe.ledger.kv_set(_key(agent.agent_id), _text(given)))
+        return env
+
+    async def of(self, agent_id: AgentId) -> Given | None:
+        """What it was started with; None: not known, as of agents that were not started here."""
+        if agent_id not in self._known:
+            found = await asyncio.to_thread(stored, self._scribe.ledger, agent_id)
+            if found is None:
+                return None
+            self._keep(agent_id, found)
+        return self._known[agent_id]
+
+    async def view(self, agent_id: AgentId) -> EnvironmentView | None:
+        """For the console."""
+        given = await self.of(agent_id)
+        if given is None:
+            return None
+        variables = [VariableView(name=v.name, origin=v.origin, secret=v.secret) for v in given.variables]  # type: ignore[arg-type]
+        return EnvironmentView(agent_type=given.agent_type, variables=variables, left_out=list(given.left_out))
+
+    def words(self, agent_id: AgentId) -> str:
+        """What is to be said of it with its launch."""
+        given = self._known.get(agent_id)
+        return given.words() if given is not None else ""
+
+    def _keep(self, agent_id: AgentId, given: Given) -> None:
+        self._known.pop(agent_id, None)
+        self._known[agent_id] = given
+        while len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+
+
+def stored(ledger: Ledger, agent_id: str) -> Given | None:
+    """What the ledger kept of it."""
+    text = ledger.kv_get(_key(agent_id))
+    if text is None:
+        return None
+    try:
+        data = json.loads(text)
+        variables = tuple(Variable(str(n), str(o), bool(s)) for n, o, s in data["variables"])
+        return Given(str(data["type"]), variables, tuple(str(w) for w in data["left_out"]))
+    except (ValueError, KeyError, TypeError):
+        return None  # damaged: not known
+
+
+def _key(agent_id: str) -> str:
+    return f"environment.{agent_id}"
+
+
+def _text(given: Given) -> str:
+    variables = [[v.name, v.origin, v.secret] for v in given.variables]
+    return json.dumps({"type": given.agent_type, "variables": variables, "left_out": given.left_out})

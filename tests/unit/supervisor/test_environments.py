@@ -1,0 +1,92 @@
+"""An agent's environment: its type is an operator's word, its children have it too, and what is kept of it are names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, LaunchRequest, SandboxKind
+from console.domain.errors import Denied
+from console.settings.options import Options
+from console.supervisor.environments import Environments, stored
+from console.supervisor.scribe import Scribe
+
+LAUNCHER = {"BASE_URL": "https://example.org", "API_KEY": "canary", "GH_TOKEN": "canary", "OTHER": "canary", "LANG": "C.UTF-8"}
+TYPES = {"bot": {"names": ["BASE_URL", "ABSENT"], "secrets": ["API_KEY"]}}
+OWN = {"WATCHFLOOR_WORKSPACE": "/w", "AGENT_AUTH_TOKEN": "canary"}
+
+
+def agent(name: str, parent: str | None = None) -> Agent:
+    fields: dict[str, Any] = {"name": name, "parent_id": parent, "root_id": AgentId(name), "depth": 1, "context_id": ContextId("c1")}
+    return Agent(AgentId(name), control_level=ControlLevel.MANAGED, sandbox=SandboxKind.NONE, started_at=1.0, **fields)
+
+
+class World:
+    def __init__(self) -> None:
+        self.kept: dict[str, str] = {}
+        ledger = SimpleNamespace(kv_get=self.kept.get, kv_set=self.kept.__setitem__)
+
+        def job(work: Callable[[], None]) -> None:
+            work()
+
+        self.scribe = cast(Scribe, SimpleNamespace(ledger=ledger, job=job))
+        self.made = self.again()
+
+    def again(self) -> Environments:
+        """As after a restart."""
+        return Environments(Options.model_validate({"environment": TYPES}), self.scribe, LAUNCHER)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def asked(kind: str = "", **env: str) -> LaunchRequest:
+    return LaunchRequest(("x",), agent_type=kind, env=tuple(env.items()))
+
+
+async def test_an_agent_without_a_type_has_what_every_agent_has(world: World) -> None:
+    env = await world.made.make(agent("a"), asked(), OWN)
+    assert not set(LAUNCHER) & set(env) - {"LANG"} and world.made.words(AgentId("a")) == ""
+
+
+async def test_a_type_adds_what_is_written_down_for_it_and_says_so(world: World) -> None:
+    env = await world.made.make(agent("a"), asked("bot", EXTRA_KEY="mine"), OWN)
+    assert (env["BASE_URL"], env["API_KEY"]) == ("https://example.org", "canary") and not {"GH_TOKEN", "OTHER"} & set(env)
+    words = world.made.words(AgentId("a"))
+    assert "type bot: API_KEY (SECRET), BASE_URL" in words and "EXTRA_KEY (SECRET)" in words and "ABSENT is not in" in words
+    assert "canary" not in words + str(world.kept) + str(await world.made.view(AgentId("a")))
+
+
+async def test_a_child_has_its_parents_type_whatever_it_asks_for_and_after_a_restart(world: World) -> None:
+    await world.made.make(agent("plain"), asked(), OWN)
+    assert "API_KEY" not in await world.made.make(agent("c1", "plain"), asked("bot"), OWN)
+    await world.made.make(agent("a"), asked("bot"), OWN)
+    assert "API_KEY" in await world.again().make(agent("c2", "a"), asked(), OWN)
+    assert "API_KEY" not in await world.again().make(agent("c3", "nobody"), asked("bot"), OWN)
+
+
+async def test_names_come_back_after_a_restart_and_what_is_not_known_is_none(world: World) -> None:
+    await world.made.make(agent("a"), asked("bot"), OWN)
+    before, after = await world.made.view(AgentId("a")), await world.again().view(AgentId("a"))
+    assert before == after and before is not None
+    assert {v.name: (v.origin, v.secret) for v in before.variables}["API_KEY"] == ("type", True)
+    assert await world.made.view(AgentId("b")) is None
+    world.kept["environment.b"] = "{"
+    assert stored(world.scribe.ledger, "b") is None
+
+
+async def test_a_type_that_is_not_set_is_said(world: World) -> None:
+    await world.made.make(agent("a"), asked("typo"), OWN)
+    assert "no environment is set for agents of type typo" in world.made.words(AgentId("a"))
+
+
+async def test_a_refused_name_is_refused_before_anything_is_kept(world: World) -> None:
+    with pytest.raises(Denied):
+        await world.made.make(agent("a"), replace(asked(), env=(("LD_PRELOAD", "x"),)), OWN)
+    assert world.kept == {}
