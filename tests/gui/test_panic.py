@@ -13,6 +13,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from console.domain.errors import ExitCode
+from console.domain.guard import ANSWER_S
 from console.gui import app as console_app
 from console.gui.link.guard import GuardLink
 from console.gui.link.panic import GuardPort
@@ -302,6 +303,52 @@ def test_a_hung_guard_is_noticed_within_its_time(make_house: Make, places: Place
     qtbot.waitUntil(fake_python.exists)
     qtbot.waitUntil(lambda: port._process is None)
     assert machine.state is PanicState.KILLING
+    link.stop()
+
+
+def test_a_guard_that_hangs_at_the_press_is_pressed_past(make_house: Make, places: Places, fake_python: Path, qtbot: QtBot) -> None:
+    house = make_house()
+    console_app.make_application("dark")
+    link = GuardLink(places.guard_sock)
+    port = GuardPort(link, places.state_dir, "test", "test")
+    machine = PanicMachine(port)
+    link.alive.connect(machine.set_guard)
+    link.start(60_000)
+    qtbot.waitUntil(lambda: link.is_alive)
+    machine.arm()
+    machine.press_down()
+    machine.press_up()
+    house.guard.mute = True
+    machine.press_down()
+    assert machine.state is PanicState.KILLING
+    qtbot.waitUntil(fake_python.exists)  # the command line kills from the registry
+    qtbot.waitUntil(lambda: port._process is None)
+    assert "--state-dir" in fake_python.read_text()
+    link.stop()
+
+
+@pytest.mark.parametrize("op", ["press", "hold", "let_go", "status"])
+def test_whoever_does_not_answer_within_300_ms_counts_as_dead(
+    op: str, make_house: Make, places: Places, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = make_house()
+    console_app.make_application("dark")
+    link = GuardLink(places.guard_sock)
+    link.start(60_000)
+    qtbot.waitUntil(lambda: link.is_alive and not link._waiting)
+    house.guard.mute = True
+    link._late.stop()  # the test judges, on a clock of its own
+    now = monotonic()
+    monkeypatch.setattr("console.gui.link.guard.monotonic", lambda: now)
+    seen: list[object] = []
+    link.alive.connect(seen.append)
+    link.call(op, scope="all").failed(seen.append)
+    now += ANSWER_S - 0.01
+    link._judge_late()
+    assert seen == []
+    now += 0.02
+    link._judge_late()
+    assert len(seen) == 2 and seen[-1] is False
     link.stop()
 
 
