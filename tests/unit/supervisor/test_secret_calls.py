@@ -106,6 +106,9 @@ def test_an_agents_token_is_issued_beside_the_loop(slow: SlowStore, tmp_path: Pa
     async def opened(agent_id: AgentId, uid: int | None) -> Path:
         return tmp_path / "agent.sock"
 
+    async def own_alone(_agent: Any, _request: Any, own: dict[str, str]) -> dict[str, str]:
+        return own
+
     monkeypatch.setattr(launch, "open_workspace", lambda *_: tmp_path)
     monkeypatch.setattr(launch, "offer_tools", lambda *_: SimpleNamespace(words="", path="/bin", binds=()))
     places = SimpleNamespace(instance_id="0" * 8, output_dir=tmp_path / "output", hidden=(), workspaces_dir=tmp_path)
@@ -114,7 +117,9 @@ def test_an_agents_token_is_issued_beside_the_loop(slow: SlowStore, tmp_path: Pa
     doors: Any = SimpleNamespace(open=opened)
     agent = Agent(AgentId("a-1"), "a", None, AgentId("a-1"), 1, ContextId("c-1"), ControlLevel.MANAGED, SandboxKind.NONE, started_at=1.0)
     command = c.StartAgent(agent, LaunchRequest(argv=("x",), name="a"), "operator")
-    spec = slow.run(lambda: Launcher(parts, doors)._spec(command))
+    launcher: Any = Launcher(parts, doors)
+    launcher.environments = SimpleNamespace(make=own_alone)
+    spec = slow.run(lambda: launcher._spec(command))
     assert spec.env["AGENT_AUTH_TOKEN"] == "a-token"
 
 
