@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
 from rich.table import Table
 from rich.text import Text
 
-from console.api.messages import AgentView, FleetView
+from console.api.messages import AgentDetailView, AgentView, FleetView
 from console.cli import out
+from console.cli.agent import show
 from console.cli.link import connect
 from console.cli.options import Json, StateDir, verb_app
 
@@ -24,9 +28,15 @@ _STATE_STYLES = {
 _COUNTERS = (("iterations", "it"), ("tokens", "tok"), ("wall_s", "s"), ("tool_calls", "calls"), ("cost_usd", "$"))
 
 
-def fleet(state_dir: StateDir = None, as_json: Json = False) -> int:
+def fleet(
+    agent: Annotated[str | None, typer.Argument(metavar="AGENT", help="One agent, with the names of its environment.")] = None,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
     """Agent trees: depth, control level, network mode, cost, limits used, state."""
     with connect(state_dir) as client:
+        if agent is not None:
+            return _one(client.agent(agent), as_json=as_json)
         seen = client.fleet()
     if as_json:
         out.emit({"killed": seen.killed, "kill_reason": seen.kill_reason, "agents": [_as_json(a) for a in seen.agents]})
@@ -43,6 +53,14 @@ def fleet(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 
 app = verb_app(fleet)
+
+
+def _one(seen: AgentDetailView, *, as_json: bool) -> int:
+    if as_json:
+        out.emit(seen.model_dump(exclude={"schema_version"}) | {"agent": _as_json(seen.agent)})
+    else:
+        show(seen, network_words(seen.agent), control_words(seen.agent))
+    return 0
 
 
 def network_words(agent: AgentView) -> str:

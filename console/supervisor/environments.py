@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from console.api.environment import EnvironmentView, VariableView
 from console.domain.agent import Agent, AgentId, LaunchRequest
+from console.domain.command import Record
 from console.domain.environment import Variable
 from console.ledger.store import Ledger
 from console.sandbox.environment import described, passed_on, scrub
@@ -64,6 +65,12 @@ class Environments:
         env = scrub(self._source, request.env, own, passed)
         names = described(env, passed, (name for name, _ in request.env), own, wanted.secrets if wanted is not None else ())
         given = Given(kind, names, tuple(left))
+        if handed := [v.name for v in names if v.secret and v.origin == "type"]:
+            # On record before it is given: no audit, no secret (promise 5).
+            what = f"{agent.agent_id}, of type {kind}, is given {', '.join(handed)} of the supervisor's environment"
+            data = {"agent_type": kind, "secrets": handed}
+            record = Record("supervisor", "launch.secrets", what[:1000], verdict="allow", agent_id=agent.agent_id, data=data)
+            await asyncio.to_thread(self._scribe.record_first, record)
         self._keep(agent.agent_id, given)
         self._scribe.job(lambda: self._scribe.ledger.kv_set(_key(agent.agent_id), _text(given)))
         return env

@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, LaunchRequest, SandboxKind
-from console.domain.errors import Denied
+from console.domain.command import Record
+from console.domain.errors import Denied, NotRecorded
 from console.settings.options import Options
 from console.supervisor.environments import Environments, stored
 from console.supervisor.scribe import Scribe
@@ -33,8 +34,16 @@ class World:
         def job(work: Callable[[], None]) -> None:
             work()
 
-        self.scribe = cast(Scribe, SimpleNamespace(ledger=ledger, job=job))
+        self.records: list[Record] = []
+        self.scribe = cast(Scribe, SimpleNamespace(ledger=ledger, job=job, record_first=self.record))
         self.made = self.again()
+
+    def record(self, record: Record) -> None:
+        if self.refuses:
+            raise NotRecorded("no space left", "")
+        self.records.append(record)
+
+    refuses = False
 
     def again(self) -> Environments:
         """As after a restart."""
@@ -61,6 +70,17 @@ async def test_a_type_adds_what_is_written_down_for_it_and_says_so(world: World)
     words = world.made.words(AgentId("a"))
     assert "type bot: API_KEY (SECRET), BASE_URL" in words and "EXTRA_KEY (SECRET)" in words and "ABSENT is not in" in words
     assert "canary" not in words + str(world.kept) + str(await world.made.view(AgentId("a")))
+
+
+async def test_a_secret_is_on_record_before_it_is_given_and_without_a_record_it_is_not(world: World) -> None:
+    await world.made.make(agent("a"), asked("bot"), OWN)
+    [record] = world.records
+    assert record.kind == "launch.secrets" and record.data["secrets"] == ["API_KEY"] and "canary" not in repr(record)
+    await world.made.make(agent("b"), asked(), OWN)
+    assert len(world.records) == 1
+    world.refuses = True
+    with pytest.raises(NotRecorded):
+        await world.made.make(agent("c"), asked("bot"), OWN)
 
 
 async def test_a_child_has_its_parents_type_whatever_it_asks_for_and_after_a_restart(world: World) -> None:
