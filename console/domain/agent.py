@@ -187,6 +187,10 @@ class Sighting:
     status: str = ""
     detail: str = ""
     """What the source can and cannot see or stop, in its own words."""
+    usage: Usage | None = None
+    """What it used so far by its own transcript, metered after the fact; None: not known."""
+    action: str = ""
+    """What it said last of itself, or empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind, Sighting
+from console.domain.budget import Usage
 from console.enforcement.state import EngineState
 
 
@@ -42,8 +43,14 @@ def _show(state: EngineState, event: e.Sighted, sighting: Sighting, agent_id: Ag
     had = state.agents.get(agent_id)
     status = AgentState.WAITING if sighting.status in ("waiting", "idle") else AgentState.RUNNING
     if had is not None and had.state.is_live:
-        if (had.state, had.process, had.name) != (status, sighting.process, sighting.name) and had.state is not AgentState.ALIVE_AFTER_KILL:
-            yield c.ShowAgent(state.put(replace(had, state=status, process=sighting.process, name=sighting.name)))
+        if had.state is AgentState.ALIVE_AFTER_KILL:
+            return
+        now = replace(had, state=status, process=sighting.process, name=sighting.name, network_note=sighting.detail)
+        now = replace(now, usage=_charged(state, had, sighting))
+        if sighting.action and now.usage != had.usage:
+            now = replace(now, last_action=sighting.action, last_action_at=event.at)
+        if now != had:
+            yield c.ShowAgent(state.put(now))
         return
     parent_id = parents.get(sighting.parent_key or "")
     parent = state.agents.get(parent_id) if parent_id else None
@@ -66,7 +73,24 @@ def _show(state: EngineState, event: e.Sighted, sighting: Sighting, agent_id: Ag
         last_action=f"session {sighting.session}" if sighting.session else "",
         last_action_at=event.at,
     )
+    agent = replace(agent, usage=_charged(state, replace(agent, usage=had.usage) if had is not None else agent, sighting))
     yield c.ShowAgent(state.put(agent))
     yield c.Record(
         "supervisor", "agent.sighted", f"{sighting.source} saw {agent_id}", agent_id=agent_id, data={"session": sighting.session[:200]}
     )
+
+
+def _charged(state: EngineState, agent: Agent, sighting: Sighting) -> Usage:
+    """What it used by now, charged to its tree as well; usage only grows, whatever a transcript says next."""
+    used, said = agent.usage, sighting.usage
+    if said is None:
+        return used
+    grown = Usage(
+        iterations=max(0, said.iterations - used.iterations),
+        tokens=max(0, said.tokens - used.tokens),
+        cost_usd=max(0.0, said.cost_usd - used.cost_usd),
+    )
+    if grown == Usage():
+        return used
+    state.tree_usage[agent.root_id] = state.tree_usage.get(agent.root_id, Usage()).plus(grown)
+    return used.plus(grown)

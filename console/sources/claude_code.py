@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import ProcessIdentity, Sighting, SourceReport
+from console.sources.claude_subagents import sightings, subagents
 from console.sources.homes import ForeignFile, homes, read_foreign
 from console.sources.interface import MAX_SIGHTINGS, UNVERIFIED, Confinement, Pids, plain
 from console.sources.processes import ProcessTable
+from console.sources.session_spend import SessionSpend
 
 _RECORD = re.compile(r"^([1-9][0-9]{0,8})\.json\Z")
 _CAP = 65_536
@@ -33,9 +35,12 @@ class ClaudeCodeSource:
 
     name = "claude_code"
 
-    def __init__(self, root: Path | None = None, pids: Pids = "all", table: ProcessTable | None = None) -> None:
+    def __init__(
+        self, root: Path | None = None, pids: Pids = "all", table: ProcessTable | None = None, spend: SessionSpend | None = None
+    ) -> None:
         self._confinement = Confinement(root, pids)
         self._table = table or ProcessTable()
+        self._spend = spend
 
     def look(self) -> SourceReport:
         """Every session of the homes we look in. Never raises."""
@@ -43,6 +48,7 @@ class ClaudeCodeSource:
             return SourceReport(self.name, False, "Not available, because /proc is not mounted: no session could be verified.")
         folders = self._folders()
         found: dict[str, Sighting] = {}
+        homes_of: dict[str, Path] = {}
         stale: list[str] = []
         troubles: list[str] = []
         for folder in folders:
@@ -52,13 +58,23 @@ class ClaudeCodeSource:
                         stale.append(seen)
                     elif seen.process is not None or seen.key not in found:  # a verified one outranks another of its key
                         found[seen.key] = seen
+                        homes_of[seen.key] = folder.parent
             except FileNotFoundError:
                 continue  # this person does not use Claude Code
             except OSError as error:
                 troubles.append(f"{plain(str(folder))}: {error.strerror or 'cannot be read'}")
         if troubles and len(troubles) == len(folders):
             return SourceReport(self.name, False, f"Not available, because no session folder can be read: {'; '.join(troubles[:3])}.")
-        return self._report(folders, list(found.values()), stale, troubles)
+        shown = [one for seen in found.values() for one in self._with_subagents(seen, homes_of[seen.key])]
+        if self._spend is not None and self._spend.problem and found:
+            troubles.append(f"what they spent: {self._spend.problem}")
+        return self._report(folders, shown, stale, troubles)
+
+    def _with_subagents(self, seen: Sighting, home: Path) -> list[Sighting]:
+        """A session that was proven to run, with its sub-agents and what each used."""
+        if seen.process is None or self._spend is None:
+            return [seen]
+        return sightings(seen, subagents(home / "projects", seen.cwd, seen.session), self._spend.of(self.name, seen.session))
 
     def _report(self, folders: list[Path], found: list[Sighting], stale: list[str], troubles: list[str]) -> SourceReport:
         where = ", ".join(plain(str(f)) for f in folders[:3]) + (f" and {len(folders) - 3} more" if len(folders) > 3 else "")
@@ -69,7 +85,7 @@ class ClaudeCodeSource:
             words += f" Stale session files left out: {len(stale)} ({'; '.join(stale[:3])})."
         if len(found) > MAX_SIGHTINGS:
             words += f" {len(found) - MAX_SIGHTINGS} more sessions are not shown."
-        found.sort(key=lambda s: (s.process is None, s.key))
+        found.sort(key=lambda s: s.process is None and s.parent_key is None)  # stable: what runs first, sub-agents behind their session
         return SourceReport(self.name, True, words, tuple(found[:MAX_SIGHTINGS]))
 
     def _folders(self) -> list[Path]:

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import Sighting, SourceReport
+from console.sources.claude_subagents import acted, usage
 from console.sources.homes import read_foreign
 from console.sources.interface import MAX_SIGHTINGS, Confinement, Pids, plain
 from console.sources.processes import ProcessFacts, ProcessTable
+from console.sources.session_spend import SessionSpend
 
 _ROLLOUT = re.compile(r"/sessions/\d{4}/\d\d/\d\d/rollout-[0-9T-]{1,40}-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z")
 _THREAD = re.compile(r"^[0-9a-f-]{8,64}\Z")
@@ -25,9 +27,12 @@ class CodexSource:
 
     name = "codex"
 
-    def __init__(self, root: Path | None = None, pids: Pids = "all", table: ProcessTable | None = None) -> None:
+    def __init__(
+        self, root: Path | None = None, pids: Pids = "all", table: ProcessTable | None = None, spend: SessionSpend | None = None
+    ) -> None:
         self._confinement = Confinement(root, pids)
         self._table = table or ProcessTable()
+        self._spend = spend
         self._meta: dict[tuple[int, int, str], dict[str, Any]] = {}
         """First lines never change: read once per process and thread."""
 
@@ -76,6 +81,8 @@ class CodexSource:
         prefix = f"{facts.uids[1]}-{facts.identity.pid}-{facts.identity.start_ticks}"
         parent = _parent_thread(meta)
         version = plain(meta.get("cli_version"), 20)
+        root = plain(meta.get("session_id"), 64) or thread
+        spent = self._spend.of(self.name, root).get("" if root == thread else thread) if self._spend is not None else None
         return Sighting(
             source=self.name,
             key=f"{prefix}-{thread}",
@@ -87,6 +94,8 @@ class CodexSource:
             parent_key=f"{prefix}-{parent}" if parent in siblings and parent != thread else None,
             status="running",
             detail=_SEEN_ONLY,
+            usage=usage(spent),
+            action=acted(spent),
         )
 
 

@@ -73,17 +73,26 @@ class SpendReader:
             found += [(source, place / below) for place in dict.fromkeys(places)]
         return found
 
-    def read(self) -> Found:
-        """One look at everything; what did not change since the last is not opened. Raises ConsoleError when nothing can be kept."""
+    def read(self, first: frozenset[str] = frozenset(), then: Callable[[], None] = lambda: None) -> Found:
+        """One look at everything; what did not change since the last is not opened. Raises ConsoleError when nothing can be kept.
+
+        The transcripts of the sessions in ``first`` come before all others, the newest next; ``then`` is called once they are kept.
+        """
         found = Found()
         places = self._store.places()
         waiting: dict[str, Place] = {}
         answers: dict[tuple[str, str], Answer] = {}
-        for transcript in self._transcripts(found):
+        changed = False
+        for transcript in sorted(self._transcripts(found), key=lambda t: (not _is_of(t.path, first), -t.seen.st_mtime)):
+            if changed and first and not _is_of(transcript.path, first):
+                self._keep(answers, waiting)
+                then()
+                first = frozenset()
             found.files += 1
             before, now = places.get(transcript.key), transcript.seen
             if before is not None and _same(before, now) and (before.size, before.mtime_ns) == (now.st_size, now.st_mtime_ns):
                 continue
+            changed = True
             place = self._follow(transcript, before, found, lambda answer: _put(answers, answer))
             if place is not None:
                 waiting[transcript.key] = place
@@ -181,6 +190,11 @@ def _named(path: str) -> tuple[str, str]:
         if len(below) > 2:
             return plain(below[1], 64), stem.removeprefix("agent-")
     return stem, ""
+
+
+def _is_of(path: str, sessions: frozenset[str]) -> bool:
+    """Whether its name or its folder's is one of these sessions'."""
+    return bool(sessions) and any(session in path for session in sessions)
 
 
 def _put(answers: dict[tuple[str, str], Answer], answer: Answer) -> None:

@@ -99,6 +99,7 @@ class SpendStore:
                 db.executescript(f"begin immediate; {_SCHEMA} pragma user_version = {VERSION}; commit;")
             elif version != VERSION:
                 raise ConsoleError(f"{self.file.name} is of version {version}.", "It was written by a later Watchfloor: use that one.")
+            db.execute("create index if not exists by_session on answers(session, source)")
             db.execute("select count(*) from files").fetchone()
         except BaseException:
             db.close()
@@ -160,6 +161,16 @@ class SpendStore:
           from answers where at >= ? and at < ? group by 1 order by {"1" if by == "day" else "2 desc, 1"}"""
         rows = self._db.execute(query, (since, until)).fetchall()
         return [Sum(key, cost, int(tokens), *rest) for key, cost, tokens, *rest in rows]
+
+    def by_agent(self, source: str, session: str) -> list[tuple[str, float, int, int, int, str, float]]:
+        """(agent, USD, tokens, answers, unpriced answers, model of the last answer, when) of one session."""
+        query = f"""
+          select agent, total(case when reported >= 0 then reported else nano end) / {NANO}.0,
+            total(plain + cache_read + cache_write_5m + cache_write_1h + output), count(*),
+            sum(nano is null and reported < 0), model, max(at)
+          from answers where source = ? and session = ? group by agent"""
+        rows = self._db.execute(query, (source, session)).fetchall()
+        return [(agent, cost, int(tokens), count, unpriced, model, at) for agent, cost, tokens, count, unpriced, model, at in rows]
 
     def unpriced(self, since: float = 0.0, until: float = 9e18) -> list[Sum]:
         """What could not be priced, by model."""

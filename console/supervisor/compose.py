@@ -27,7 +27,7 @@ from console.killswitch.client import GuardClient
 from console.rollback.store import RollbackStore
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
-from console.supervisor.adapters import sandboxes_of, sources_of
+from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.asgi import App, Door
 from console.supervisor.books import open_audit, open_ledger, start_killed
@@ -124,6 +124,9 @@ class Supervisor:
             remote = RemoteDesk(
                 options.remote, places.keys_dir, places.state_dir / "remote-state.json", options.host(), bool(options.remote.endpoint)
             )
+        spend = spend_of(places, options)
+        if spend is not None:
+            self.core.meters.beside = lambda: spend.today_usd
         return Parts(
             places=places,
             options=options,
@@ -136,7 +139,8 @@ class Supervisor:
             keyring=store,
             tokens=tokens,
             rotator=Rotator(tokens, places.state_dir / PLAN_FILE, places.operator_sock),
-            sources=sources_of(places, options),
+            sources=sources_of(places, options, spend),
+            spend=spend,
             remote=remote,
             trespasses=Trespasses(scribe, lambda text: self.parts.notice(text)),
             hunt=Hunt(places, options, lambda: self.core.state, scribe.record, lambda text: self.parts.notice(text), store.redactor.redact),
@@ -199,6 +203,7 @@ class Supervisor:
         self.follower.start()
         self.runner.task(self.runner.look_after())
         self.runner.task(self._keep_contexts())
+        self.runner.task(self.launcher.bounding.measure())
         self.runner.task(fold_journal(self.parts, self.stop.amend))
         self.runner.task(finish_rotations(self.parts, self.stop))
         envoy = asyncio.create_task(self._start_egress())
@@ -301,6 +306,8 @@ class Supervisor:
         self.parts.rollback.close()
         if self.parts.contexts is not None:
             self.parts.contexts.close()
+        if self.parts.spend is not None:
+            self.parts.spend.end()
         self.audit.close()
         self.ledger.close()
         with suppress(ConsoleError):

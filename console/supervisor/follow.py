@@ -232,8 +232,19 @@ class Follower:
             reports = tuple([await asyncio.to_thread(source.look) for source in self._parts.sources])
             self._reports = reports
             if not self._parts.core.state.killed:
-                self._parts.core.post(e.Sighted(*now(), reports))
+                self._take(e.Sighted(*now(), reports))
             await asyncio.sleep(1.0)
+
+    def _take(self, event: e.Sighted) -> None:
+        """Shows who is there, and meters what they spent since the last look."""
+        core = self._parts.core
+        before = {i: core.state.agents[i].usage.cost_usd for i in core.state.live}
+        core.post(event)
+        for agent_id in core.state.live & before.keys():
+            agent = core.state.agents[agent_id]
+            # The first sum is the session's history, which burnt at other times.
+            if agent.control_level is ControlLevel.OBSERVED and agent.usage.cost_usd > before[agent_id] > 0:
+                core.meters.add_seen(agent_id, event.at, agent.usage.cost_usd - before[agent_id])
 
     async def _hosts(self) -> None:
         remote = self._parts.remote

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 SLICE_S = 12.5
@@ -52,6 +53,12 @@ class Meters:
     by_agent: dict[str, Meter] = field(default_factory=dict)
     day: str = ""
     today_usd: float = 0.0
+    beside: Callable[[], float] = lambda: 0.0
+    """USD that agents we only see spent since local midnight, by their own transcripts."""
+
+    def add_seen(self, agent_id: str, at: float, cost_usd: float) -> None:
+        """What an agent that we only see spent since the last look; ``beside`` holds it already."""
+        self.by_agent.setdefault(agent_id, Meter()).add(at, cost_usd)
 
     def add(self, agent_id: str, at: float, cost_usd: float) -> None:
         """Counts one report."""
@@ -62,7 +69,7 @@ class Meters:
     def spent_today(self, at: float) -> float:
         """USD since local midnight."""
         self._turn(at)
-        return self.today_usd
+        return self.today_usd + self.beside()
 
     def rate(self, at: float) -> float:
         """USD per hour of everything over the last 5 minutes."""

@@ -15,6 +15,7 @@ from console.sandbox.interface import Sandbox
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.interface import Source
+from console.sources.session_spend import SessionSpend
 from console.supervisor.contexts import Contexts
 from console.supervisor.core import Core
 from console.supervisor.gates import Trespasses
@@ -43,6 +44,8 @@ class Parts:
     tokens: Tokens
     rotator: Rotator
     sources: tuple[Source, ...]
+    spend: SessionSpend | None
+    """What agents that are only seen spent; None where nobody looks for them."""
     remote: RemoteDesk | None
     trespasses: Trespasses
     hunt: Hunt | None = None

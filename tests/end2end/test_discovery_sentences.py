@@ -19,11 +19,11 @@ def start_ticks(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
 
 
-def record(home: Path, pid: int, session: str, ticks: str) -> None:
+def record(home: Path, pid: int, session: str, ticks: str, cwd: str = "/work/x") -> None:
     body = {
         "pid": pid,
         "sessionId": session,
-        "cwd": "/work/x",
+        "cwd": cwd,
         "procStart": ticks,
         "status": "busy",
         "name": "<b>x</b>",
@@ -64,3 +64,32 @@ def test_a_live_session_is_shown_a_forged_one_leads_nowhere_and_a_panic_signals_
         for process in (session, victim):
             process.kill()
             process.wait()
+
+
+def test_a_live_session_shows_its_sub_agents_and_what_each_has_cost_by_now(state_dir: Path, home: Path) -> None:
+    data = Path(__file__).parents[1] / "data" / "claude-code" / "projects-tree"
+    real = next(data.rglob("ca*.jsonl"))
+    projects = home / ".claude" / "projects" / "-home-dev-proj"
+    shutil.copytree(real.parent, projects)
+    (note,) = projects.rglob("*.meta.json")
+    note.write_text(json.dumps(json.loads(note.read_text()) | {"finished": False}))
+    program = home / "claude"
+    shutil.copy("/bin/sleep", program)
+    session = subprocess.Popen([str(program), "300"])
+    try:
+        record(home, session.pid, real.stem, start_ticks(session.pid), cwd="/home/dev/proj")
+        with Instance(state_dir, "--discover-root", str(home)) as it:
+            until(lambda: len([a for a in it.api.fleet().agents if a.cost_usd]) == 2, 60)
+            root, sub = sorted(it.api.fleet().agents, key=lambda a: a.depth)
+            assert (root.cost_usd, sub.cost_usd) == (0.050499, 0.0202)  # shown to the micro-dollar; the program says 0.0201996
+            assert (sub.parent_id, sub.name, sub.pid) == (root.id, "count files", None)
+            assert round(root.tree_usage["cost_usd"], 7) == 0.0706986 and "after the fact" in root.network_note
+            with (projects / f"{real.stem}.jsonl").open("a") as file:
+                line = next(line for line in real.read_text().splitlines() if "msg_fake0007" in line)
+                file.write(line.replace("msg_fake0007", "msg_new") + "\n")
+            until(lambda: it.agent(root.id).cost_usd == round(0.050499 + 0.0100998, 6), 60)
+            note.write_text(json.dumps(json.loads(note.read_text()) | {"finished": True}))
+            it.state_becomes(sub.id, "ended")
+    finally:
+        session.kill()
+        session.wait()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId, AgentState, ControlLevel, ProcessIdentity, Sighting, SourceReport
+from console.domain.budget import Usage
 from console.enforcement.sightings import observed_id
 from tests.fakes.playbook import Playbook
 
@@ -56,3 +59,26 @@ def test_hostile_keys_make_plain_ids() -> None:
 def test_observed_agents_are_never_halted() -> None:
     book = see(Playbook(), sighting("s1"))
     book.tick(10_000).none(c.HaltAgents)
+
+
+def test_what_a_session_used_is_shown_charged_to_its_tree_and_only_grows() -> None:
+    def used(cost: float, tokens: int = 0) -> Usage:
+        return Usage(iterations=1, tokens=tokens, cost_usd=cost)
+
+    root, child = sighting("s1"), replace(sighting("s1-a", parent="s1"), process=None, usage=used(0.5, 10))
+    book = see(Playbook(), replace(root, usage=used(1.0, 100), action="claude-x"), child)
+    root_id = observed_id(root)
+    assert book.agent(root_id).usage.cost_usd == 1.0 and book.state.tree_usage[root_id].cost_usd == 1.5
+    assert book.agent(observed_id(child)).parent_id == root_id
+    see(book, replace(root, usage=used(1.25, 120), action="claude-y"), child)
+    assert book.agent(root_id).usage.tokens == 120 and book.agent(root_id).last_action == "claude-y"
+    assert book.state.tree_usage[root_id].cost_usd == 1.75
+    see(book, replace(root, usage=used(0.1, 1)), child)  # a transcript that was cut takes nothing back
+    assert book.agent(root_id).usage.cost_usd == 1.25
+    see(book, root, child).none(c.ShowAgent)  # and one that cannot be read changes nothing
+
+
+def test_a_session_that_comes_back_is_not_charged_twice() -> None:
+    one = replace(sighting("s1"), usage=Usage(cost_usd=2.0))
+    book = see(see(see(Playbook(), one)), one)
+    assert book.agent(observed_id(one)).usage.cost_usd == 2.0 and book.state.tree_usage[observed_id(one)].cost_usd == 2.0

@@ -29,3 +29,12 @@ def test_today_begins_again_at_midnight() -> None:
     meters.add("a", 86400.0 * 10 + 43200, 2.5)
     assert meters.spent_today(86400.0 * 10 + 43300) == 2.5
     assert meters.spent_today(86400.0 * 12) == 0
+
+
+def test_what_is_only_seen_burns_and_counts_for_the_day_once() -> None:
+    meters = Meters()
+    meters.beside = lambda: 2.0
+    meters.add("a1", 1000.0, 1.0)
+    meters.add_seen("o-1", 1000.0, 0.5)
+    assert meters.spent_today(1000.0) == 3.0  # 1 reported, 2 by transcripts, of which 0.5 just now
+    assert sum(meters.by_agent["o-1"].burn(1000.0)) == 0.5 and meters.rate(1000.0) > meters.by_agent["a1"].rate(1000.0)

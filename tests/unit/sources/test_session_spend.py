@@ -1,0 +1,116 @@
+"""What live sessions spent: read beside everything else, the live ones first."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.domain.spend import Answer
+from console.sources import session_spend
+from console.sources.rates import RateBook
+from console.sources.session_spend import SessionSpend
+
+RATES = RateBook()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    made = tmp_path / "home" / ".claude" / "projects" / "p"
+    made.mkdir(parents=True)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def spend(tmp_path: Path, home: Path) -> Iterator[SessionSpend]:
+    made = SessionSpend(tmp_path / "cost.db", home, RATES)
+    yield made
+    made.end()
+
+
+def say(home: Path, session: str, answer_id: str, at: float = 0.0, agent: str = "") -> None:
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at or time.time()))
+    message = {"id": answer_id, "model": "claude-sonnet-4-5", "usage": {"output_tokens": 100_000}}
+    line = json.dumps({"type": "assistant", "message": message, "timestamp": stamp, "agentId": agent})
+    with (home / ".claude" / "projects" / "p" / f"{session}.jsonl").open("a") as file:
+        file.write(line + "\n")
+
+
+def until(condition: object, seconds: float = 30.0) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_it_answers_at_once_and_knows_a_moment_later(spend: SessionSpend, home: Path) -> None:
+    say(home, "s1", "a")
+    say(home, "s1", "b", agent="sub")
+    assert spend.of("claude_code", "s1") == {} and spend.problem == "not read yet"
+    until(lambda: spend.of("claude_code", "s1"))
+    seen = spend.of("claude_code", "s1")
+    assert {name: one.cost_usd for name, one in seen.items()} == {"": 1.5, "sub": 1.5} and seen[""].model == "claude-sonnet-4-5"
+    say(home, "s1", "c")
+    until(lambda: spend.of("claude_code", "s1")[""].cost_usd == 3.0)
+    assert spend.problem == "" and spend.of("codex", "s1") == {}
+
+
+def test_today_is_by_the_answers_own_times(spend: SessionSpend, home: Path) -> None:
+    say(home, "s1", "a")
+    say(home, "s1", "b", at=time.time() - 3 * 86400)
+    spend.of("claude_code", "s1")
+    until(lambda: not spend.problem)
+    assert spend.today_usd == 1.5
+
+
+def test_a_long_history_delays_no_live_session(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        say(home, f"old{number}", f"x{number}")
+    say(home, "live", "a")
+    held = threading.Event()
+
+    class Slow(RateBook):
+        def price(self, answer: Answer) -> int | None:
+            if answer.session.startswith("old"):
+                held.wait(30)
+            return RATES.price(answer)
+
+        @property
+        def version(self) -> str:
+            return RATES.version
+
+    monkeypatch.setattr(session_spend, "PERIOD_S", 0.05)
+    spend = SessionSpend(tmp_path / "cost.db", home, Slow())
+    spend.of("claude_code", "live")
+    until(lambda: spend.of("claude_code", "live"))
+    assert not spend.of("claude_code", "old3")
+    held.set()
+    until(lambda: spend.of("claude_code", "old3"))
+    spend.end()
+
+
+def test_what_breaks_is_said_and_tried_again(spend: SessionSpend, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_spend, "PERIOD_S", 0.05)
+
+    def broken(*_: object) -> None:
+        raise OSError("the disk is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(session_spend, "SpendStore", broken)
+        spend.of("claude_code", "s1")
+        until(lambda: spend.problem == "the disk is gone")
+    say(home, "s1", "a")
+    until(lambda: spend.of("claude_code", "s1") and not spend.problem)
+
+
+def test_who_is_not_asked_about_is_forgotten(spend: SessionSpend, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_spend, "KEPT_S", 0.0)
+    say(home, "s1", "a")
+    spend._wanted = {("claude_code", "s1"): time.monotonic() - 1}
+    spend.look()
+    assert spend._sums == {}
