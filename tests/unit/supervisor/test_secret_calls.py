@@ -50,6 +50,13 @@ class SlowStore:
         return asyncio.run(live())
 
 
+class Loose(SimpleNamespace):
+    """Has whatever a launch asks for besides what is told."""
+
+    def __getattr__(self, name: str) -> Any:
+        return Loose()
+
+
 @pytest.fixture
 def slow() -> SlowStore:
     return SlowStore()
@@ -113,7 +120,7 @@ def test_an_agents_token_is_issued_beside_the_loop(slow: SlowStore, tmp_path: Pa
     monkeypatch.setattr(launch, "offer_tools", lambda *_: SimpleNamespace(words="", path="/bin", binds=()))
     places = SimpleNamespace(instance_id="0" * 8, output_dir=tmp_path / "output", hidden=(), workspaces_dir=tmp_path)
     tokens = SimpleNamespace(issue=lambda *_, **__: slow.answer("a-token"))
-    parts: Any = SimpleNamespace(options=Options(), contexts=None, places=places, tokens=tokens)
+    parts: Any = Loose(options=Options(), contexts=None, places=places, tokens=tokens)
     doors: Any = SimpleNamespace(open=opened)
     agent = Agent(AgentId("a-1"), "a", None, AgentId("a-1"), 1, ContextId("c-1"), ControlLevel.MANAGED, SandboxKind.NONE, started_at=1.0)
     command = c.StartAgent(agent, LaunchRequest(argv=("x",), name="a"), "operator")
