@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from console.api.rotation_messages import RotationBody, RotationValueBody, TokenBody
-from console.domain.errors import Killed, NotFound, TokenRefused, UsageProblem
+from console.domain.errors import Conflict, Killed, NotFound, TokenRefused, UsageProblem
 from console.domain.kill import Receipt, Step
 from console.killswitch.client import GuardClient
 from tests.fakes.instance import ROOT, Instance, until
@@ -234,7 +234,8 @@ def test_programs_that_hang_lie_and_talk_without_end_make_nothing_green_and_show
     kill_id = press(it)
     receipt = finished(it, kill_id)
     assert receipt.verified_zero and rotate_step(receipt).status == "failed"
-    assert it.api.rotate(RotationBody(reason="once more")).last_ok is False, "nothing gets greener by being run again"
+    with pytest.raises(Conflict, match="not proven rotated"):  # it runs the rotation once more: nothing gets greener by that
+        it.api.rearm("too early", kill_id)
     view = {i.name: i for i in it.api.rotation().items}
     assert all(view[name].ok for name in OWN), "our own secrets are rotated all the same"
     assert not any(view[name].ok for name in LIARS), view
@@ -250,7 +251,8 @@ def test_programs_that_hang_lie_and_talk_without_end_make_nothing_green_and_show
     assert it.api.rotate(RotationBody(reason="without the liars")).last_ok is False
     step = rotate_step(it.api.receipt(kill_id))
     assert step.status == "unknown" and "stale is not proven and never will be" in step.detail, step
-    assert it.api.rotate(RotationBody(reason="routine")).last_ok and rotate_step(it.api.receipt(kill_id)).status == "unknown"
+    it.api.rearm("without the liars", kill_id)
+    assert it.api.rotation().last_ok and rotate_step(it.api.receipt(kill_id)).status == "unknown", "rearmed, and amber for good"
     # The record of it all is lost: said after the next start.
     (it.places.keys_dir / "rotation-last.json").unlink()
     it.stop()
