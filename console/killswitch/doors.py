@@ -164,6 +164,7 @@ class Doors:
         guard = self._guard
         if guard.latch.obey_disk():
             guard.notices["latch"] = "Latched by a press that was made without the guard."
+            guard.record("latch", guard.latch.save)
         guard.write_what_is_owed()
         guard.reserve.make()
         self._desk.unlatching.look()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import threading
@@ -18,6 +19,8 @@ from console.killswitch.witness import Witness
 
 LOCK_S = 1.0
 """A press waits no longer for another writer (a stopped guard, say) and saves without the lock; a release gives up."""
+MARK = "pressed-"
+UNREADABLE = "press-unreadable"
 MOST_KILLS = 100
 """Kill ids the latch lists (an unlatch must name them all in one 4 KiB line); a later press still raises the generation."""
 
@@ -36,13 +39,16 @@ class Latch:
     """The state in memory, and its file. Memory comes first: nothing here waits for the disk but ``save``.
 
     Several write the file (the guard, its successor, a press without a guard): each under ``latch.lock``, and none ever
-    overwrites another's press. ``marker`` stands for a press that is not on disk yet; it outlives a guard that dies at once.
+    overwrites another's press. A marker, one file for each press, stands for a press that is not on disk yet: it outlives whoever
+    pressed and died at once, and no release goes past one that it does not cover.
     """
 
     def __init__(self, folder: Path, reserve: Reserve | None = None, run_dir: Path | None = None) -> None:
         self.path = folder / "latch.json"
         self._lock_path = folder / "latch.lock"
-        self._markers = tuple(place / "pressed" for place in (run_dir, folder) if place is not None)
+        self._places = tuple(place for place in (run_dir, folder) if place is not None)
+        self._known: set[str] = set()
+        """Every kill that was ever in ``state``: their markers say nothing new."""
         self._witness = Witness(folder)
         self._reserve = reserve
         self._disk = threading.Lock()
@@ -54,45 +60,43 @@ class Latch:
     def load(self, last_generation: int = 0) -> None:
         """Reads the file. ``last_generation`` is the highest one known from elsewhere (registry, journal)."""
         self.state = self._read(last_generation)
-        pressed = self._read_marker()
-        if pressed is not None and pressed not in self.state.kills:
-            self.press(pressed, "Pressed; the guard ended before that was on disk.")
+        self._known.update(self.state.kills)
+        self._take_in_markers(must_look=True)
 
     def press(self, kill_id: str, why: str) -> LatchState:
         """Latched in memory, at once."""
         with self._memory:
             now = self.state
+            self._known.add(kill_id)
             kills = now.kills if len(now.kills) >= MOST_KILLS else (*now.kills, kill_id)
             self.state = LatchState(True, now.generation + 1, kills, why[:500])
             return self.state
 
     def mark(self, kill_id: str) -> None:
         """Leaves the marker of a press, without waiting for the disk: before the press is answered, after SIGKILL went out."""
-        for marker in self._markers:
+        for place in self._places:
             try:
-                fd = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                fd = os.open(place / f"{MARK}{kill_id}", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             except OSError:
                 continue  # full, or not there: the next place
-            with contextlib.suppress(OSError):
-                os.write(fd, kill_id.encode())
             os.close(fd)
             return
 
     def save(self) -> None:
         """Memory to disk, together with what others pressed meanwhile; OSError when it is not durable."""
         with self._disk, contextlib.suppress(TimedOut), self._locked():
-            self._save()
+            self._unmark(self._save())
             return
         with self._disk:
-            self._save()
+            self._save()  # a stopped guard may yet write a release over it: the marker stays, and speaks then
 
-    def _save(self) -> None:
+    def _save(self) -> LatchState:
         self._merge(self._read(self.state.generation))
         state = self.state
         write_whole(self.path, seal(asdict(state)), self._reserve)
         self._seen = self._stamp()
-        self._unmark(state)
         self._witness.ensure()
+        return state
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -118,36 +122,51 @@ class Latch:
             if not on_disk.latched or (now.latched and set(on_disk.kills) <= set(now.kills)):
                 return False
             kills = tuple(dict.fromkeys((*now.kills, *on_disk.kills)))
+            self._known.update(kills)
             self.state = LatchState(True, max(on_disk.generation, now.generation + 1), kills, on_disk.why)
             return True
 
     def _unmark(self, saved: LatchState) -> None:
-        """The marker has done its work, unless somebody pressed since."""
+        """The markers of what is on disk have done their work, unless somebody pressed since."""
         with self._memory:
             if self.state is saved:
-                for marker in self._markers:
-                    with contextlib.suppress(OSError):
-                        marker.unlink()
+                for kill_id, markers in self._marked().items():
+                    for marker in markers if kill_id in self._known else ():
+                        with contextlib.suppress(OSError):
+                            marker.unlink()
 
-    def _read_marker(self) -> str | None:
-        """The kill it stands for; None when there is none. One that cannot be read stands for a kill all the same."""
-        for marker in self._markers:
-            if os.path.lexists(marker):
-                with contextlib.suppress(OSError, ValueError):
-                    kill_id = marker.read_bytes()[:64].decode("ascii")
-                    if KILL_ID.match(kill_id):
-                        return kill_id
-                return "press-unreadable"
-        return None
+    def _marked(self, *, must_look: bool = False) -> dict[str, list[Path]]:
+        """The markers by kill. One whose name says no kill stands for one all the same; so, if it ``must_look``, does a folder that
+        cannot be read."""
+        found: dict[str, list[Path]] = {}
+        for place in self._places:
+            try:
+                markers = [path for path in place.iterdir() if path.name.startswith(MARK[:-1])]
+            except OSError as error:
+                if must_look and error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                    found.setdefault(UNREADABLE, [])
+                continue
+            for marker in markers:
+                kill_id = marker.name[len(MARK) :]
+                found.setdefault(kill_id if KILL_ID.match(kill_id) else UNREADABLE, []).append(marker)
+        return found
+
+    def _take_in_markers(self, *, must_look: bool = False) -> bool:
+        """Presses that are not on disk yet, or not any more. True when there were any."""
+        fresh = [kill_id for kill_id in self._marked(must_look=must_look) if kill_id not in self._known]
+        for kill_id in fresh:
+            self.press(kill_id, "Pressed; whoever did has not recorded it.")
+        return bool(fresh)
 
     def obey_disk(self) -> bool:
-        """A latch that somebody else wrote (a press without this guard) overrides memory. True when it did."""
+        """A latch that somebody else wrote, or marked (a press without this guard), overrides memory. True when it did: to be saved."""
+        marked = self._take_in_markers()
         if self._stamp() == self._seen:
-            return False
+            return marked
         with self._disk:
             on_disk = self._read(self.state.generation)
             self._seen = self._stamp()
-        return self._merge(on_disk)
+        return self._merge(on_disk) or marked
 
     def check_release(self, generation: int, kills: Iterable[str]) -> None:
         """Raises Conflict unless the generation is current and every latched kill is covered."""
@@ -170,11 +189,13 @@ class Latch:
         A press in between wins (Conflict), whoever made it.
         """
         with self._disk, self._locked():
+            self._take_in_markers(must_look=True)
             before = self.state
             if before.generation == generation and not self._merge(self._read(generation)):
                 after = replace(before, latched=False, kills=(), why="")
                 write_whole(self.path, seal(asdict(after)))
                 self._seen = self._stamp()
+                self._take_in_markers(must_look=True)
                 with self._memory:
                     if self.state is before:
                         self.state = after

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -227,12 +231,44 @@ def test_a_press_whose_guard_dies_at_once_is_latched(tmp_path: Path) -> None:
     assert again.state.latched and again.state.kills == ("20250101-000000-abcdef",) and again.state.generation == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xff", b"../../etc", b"20250101"])
-def test_a_marker_that_cannot_be_read_is_a_press(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("name", ["pressed", "pressed-", "pressed-..", "pressed-\udcff", "pressed-A", "pressed-" + "x" * 200])
+def test_a_marker_whose_name_says_no_kill_is_a_press_and_goes_with_a_release(tmp_path: Path, name: str) -> None:
     latch = in_run(tmp_path)
-    (tmp_path / "run" / "pressed").write_bytes(content)
+    (tmp_path / "run" / name).touch()
     latch.load()
+    assert latch.state.latched and latch.state.kills == ("press-unreadable",)
+    latch.release(latch.state.generation)
+    assert not latch.state.latched and list((tmp_path / "run").iterdir()) == []
+
+
+def test_a_folder_of_markers_that_cannot_be_read_reads_as_killed_and_lets_nobody_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    latch = in_run(tmp_path)
+    latch.load()
+
+    def refused(path: object) -> list[str]:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "listdir", refused)
+        assert not latch.obey_disk()  # a guard that runs short does not kill because of that
+        latch.press("k-one", "")
+        with pytest.raises(Conflict):
+            latch.release(1)
+        again = in_run(tmp_path)
+        again.load()
+        assert again.state.latched
     assert latch.state.latched
+
+
+def test_a_marker_that_appears_while_we_run_is_obeyed_once(tmp_path: Path) -> None:
+    latch = in_run(tmp_path)
+    latch.load()
+    latch.save()
+    in_run(tmp_path).mark("20250101-000000-abcdef")  # whoever pressed died before the disk had it
+    assert latch.obey_disk() and latch.state.kills == ("20250101-000000-abcdef",)
+    assert not latch.obey_disk()
 
 
 def test_the_marker_goes_once_the_press_is_on_disk_and_with_a_release(tmp_path: Path) -> None:
@@ -241,16 +277,16 @@ def test_the_marker_goes_once_the_press_is_on_disk_and_with_a_release(tmp_path: 
     for end in (latch.save, lambda: latch.release(latch.state.generation)):
         latch.press("20250101-000000-abcdef", "")
         latch.mark("20250101-000000-abcdef")
-        assert (tmp_path / "run" / "pressed").exists()
+        assert (tmp_path / "run" / "pressed-20250101-000000-abcdef").exists()
         end()
-        assert not (tmp_path / "run" / "pressed").exists()
+        assert not (tmp_path / "run" / "pressed-20250101-000000-abcdef").exists()
 
 
 def test_without_a_run_folder_the_marker_lies_in_the_guards(tmp_path: Path) -> None:
     latch = in_run(tmp_path)
     (tmp_path / "run").rmdir()
     latch.mark("20250101-000000-abcdef")
-    assert (tmp_path / "guard" / "pressed").exists()
+    assert (tmp_path / "guard" / "pressed-20250101-000000-abcdef").exists()
 
 
 def test_a_save_of_an_older_state_leaves_the_marker(tmp_path: Path) -> None:
@@ -260,4 +296,171 @@ def test_a_save_of_an_older_state_leaves_the_marker(tmp_path: Path) -> None:
     latch.press("20250101-000000-abcdef", "")
     latch.mark("20250101-000000-abcdef")
     latch._unmark(old)
-    assert (tmp_path / "run" / "pressed").exists()
+    assert (tmp_path / "run" / "pressed-20250101-000000-abcdef").exists()
+
+
+# --- a kill at every step of a release ------------------------------------------------------------------------------------
+
+OLD, NEW = "20250101-000000-aaaaaa", "20250102-000000-bbbbbb"
+
+
+class Crash(BaseException):
+    """The guard dies here."""
+
+
+class Step:
+    """Runs ``then`` when the code of the latch comes to its n-th line (of each line, the first time it gets there)."""
+
+    def __init__(self, number: int, then: Callable[[], None]) -> None:
+        self._left, self._then = number, then
+        self._seen: set[tuple[str, int]] = set()
+        self.came = False
+
+    def __call__(self, frame: FrameType, what: str, arg: object) -> Any:
+        if frame.f_code.co_filename not in (latch_module.__file__, durable.__file__):
+            return None
+        at = (frame.f_code.co_filename, frame.f_lineno)
+        if what == "line" and at not in self._seen:
+            self._seen.add(at)
+            self._left -= 1
+            if self._left == 0:
+                self.came = True
+                self._then()
+        return self
+
+
+class Attack:
+    """One guard that is releasing OLD; at one step of it somebody presses NEW in a way of their own."""
+
+    def __init__(self, folder: Path, how: str, crashes: bool) -> None:
+        self.folder, self.how, self.crashes = folder, how, crashes
+        self.guard = in_run(folder)
+        self.guard.load()
+        self.guard.press(OLD, "")
+        self.guard.mark(OLD)
+        self.guard.save()
+        self.threads: list[threading.Thread] = []
+
+    def strike(self) -> None:
+        if self.how != "nobody":
+            self.threads.append(threading.Thread(target=self.press))
+            self.threads[0].start()
+            self.threads[0].join(0.05 if self.how == "the guard" else 30)  # it may wait for the guard's memory
+        if self.crashes:
+            raise Crash
+
+    def press(self) -> None:
+        """As guard.py and press.py do it."""
+        if self.how == "the guard":
+            self.guard.press(NEW, "")
+            self.guard.mark(NEW)
+            return
+        theirs = in_run(self.folder)
+        theirs.mark(NEW)
+        if self.how == "one who dies":
+            return
+        theirs.load()
+        if NEW not in theirs.state.kills:
+            theirs.press(NEW, "")
+        theirs.save()
+
+    def run(self, number: int) -> bool:
+        """False when the release has no such step."""
+        step = Step(number, self.strike)
+        before = sys.gettrace()
+        sys.settrace(step)
+        try:
+            self.guard.release(1)
+        except (Conflict, Crash):
+            pass
+        finally:
+            sys.settrace(before)
+        for thread in self.threads:
+            thread.join(30)
+        return step.came
+
+
+@pytest.mark.parametrize(
+    ("how", "crashes"),
+    [
+        ("the guard", False),
+        ("one who dies", True),
+        ("another", True),
+        pytest.param("the guard", True, marks=pytest.mark.long),
+        pytest.param("one who dies", False, marks=pytest.mark.long),
+        pytest.param("another", False, marks=pytest.mark.long),
+    ],
+)
+def test_a_kill_at_any_step_of_a_release_wins(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, how: str, crashes: bool
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+    monkeypatch.setattr(latch_module, "LOCK_S", 0.02)  # the guard may be stopped in the middle: nobody waits for it
+    number = 0
+    while True:
+        number += 1
+        attack = Attack(tmp_path_factory.mktemp("latch"), how, crashes)
+        if not attack.run(number):
+            break
+        where = f"step {number}"
+        if not crashes:
+            attack.guard.obey_disk()
+            assert attack.guard.state.latched and NEW in attack.guard.state.kills, where
+        after = in_run(attack.folder)
+        after.load()
+        assert after.state.latched and NEW in after.state.kills, where
+    assert number > 40
+
+
+def test_a_crash_at_any_step_of_a_release_leaves_a_latch_that_can_be_read(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+    number, seen = 0, list[bool]()
+    while True:
+        number += 1
+        attack = Attack(tmp_path_factory.mktemp("latch"), "nobody", True)
+        if not attack.run(number):
+            break
+        after = in_run(attack.folder)
+        after.load()
+        assert after.state.kills in ((OLD,), ()), f"step {number}: {after.state}"
+        seen.append(after.state.latched)
+    assert seen == sorted(seen, reverse=True) and seen[0] and not seen[-1]  # latched, and from one step on released
+
+
+@pytest.mark.parametrize("when", ["before", "at the write"])
+def test_a_release_that_meets_the_marker_of_a_dead_presser_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    attack, real = Attack(tmp_path, "one who dies", crashes=False), durable.write_whole
+
+    def write(*a: object) -> None:
+        attack.press()
+        real(*a)  # type: ignore[arg-type]
+
+    if when == "before":
+        attack.press()
+    else:
+        monkeypatch.setattr(latch_module, "write_whole", write)
+    with pytest.raises(Conflict):
+        attack.guard.release(1)
+    assert NEW in attack.guard.state.kills and NEW in fresh(tmp_path).state.kills
+
+
+def test_a_release_that_was_written_over_a_press_is_undone_by_the_next_guard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guard is stopped between its look and its write; somebody presses meanwhile; then it goes on, and dies."""
+    attack = Attack(tmp_path, "another", crashes=False)
+    monkeypatch.setattr(latch_module, "LOCK_S", 0.02)
+    real = durable.write_whole
+
+    def late(*a: object) -> None:
+        monkeypatch.setattr(latch_module, "write_whole", real)
+        attack.press()
+        real(*a)  # type: ignore[arg-type]
+        raise Crash
+
+    monkeypatch.setattr(latch_module, "write_whole", late)
+    with pytest.raises(Crash):
+        attack.guard.release(1)
+    after = in_run(tmp_path)
+    after.load()
+    assert after.state.latched and NEW in after.state.kills
