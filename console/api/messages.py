@@ -118,6 +118,16 @@ class EgressView(View):
     rule: str = ""
 
 
+class HardeningView(View):
+    """One measure of a sandbox as it was read back from inside or from the engine."""
+
+    name: str
+    state: Literal["given", "not_available", "missing", "unknown"] = "unknown"
+    words: str = ""
+    line: str = ""
+    """For a person: ``read-only root: not available, because ...``."""
+
+
 class AgentDetailView(View):
     """Answer of GET /api/agents/{id}."""
 
@@ -131,6 +141,8 @@ class AgentDetailView(View):
     can: dict[str, str] = {}
     """Action (freeze, thaw, isolate, reconnect, kill) -> "" when possible, else why not."""
     environment: EnvironmentView | None = None
+    hardening: list[HardeningView] = []
+    """What its sandbox is made of, measure by measure; empty: not known."""
 
 
 class LaunchBody(Request):

@@ -22,6 +22,8 @@ class Limits:
     """Wall time in seconds since birth, on CLOCK_BOOTTIME."""
     tool_calls: int | None = None
     cost_usd: float | None = None
+    cpu_s: float | None = None
+    """Processor time in seconds of everything the agent ran, as the kernel counts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Usage:
     wall_s: float = 0.0
     tool_calls: int = 0
     cost_usd: float = 0.0
+    cpu_s: float = 0.0
 
     def plus(self, other: Usage) -> Usage:
         """Sum of both, except wall time, of which the larger holds (a tree lives as long as its oldest part)."""
@@ -42,6 +45,7 @@ class Usage:
             wall_s=max(self.wall_s, other.wall_s),
             tool_calls=self.tool_calls + other.tool_calls,
             cost_usd=self.cost_usd + other.cost_usd,
+            cpu_s=self.cpu_s + other.cpu_s,
         )
 
 
@@ -55,6 +59,8 @@ LIMIT_WORDS = {
     "tool-calls": "tool_calls",
     "cost": "cost_usd",
     "cost_usd": "cost_usd",
+    "cpu": "cpu_s",
+    "cpu_s": "cpu_s",
 }
 
 
@@ -94,7 +100,7 @@ def parse_limit(text: str) -> tuple[str, float]:
     """Reads ``cost=2.50``; raises UsageProblem that lists the names. Returns (field of Limits, value)."""
     name, sign, value = text.partition("=")
     if not sign or name not in LIMIT_WORDS:
-        raise UsageProblem(f"Limit {text[:60]!r} is not name=value.", "Names: iterations, tokens, wall, tool_calls, cost.")
+        raise UsageProblem(f"Limit {text[:60]!r} is not name=value.", "Names: iterations, tokens, wall, tool_calls, cost, cpu.")
     try:
         number = float(value)
     except ValueError as error:
@@ -106,7 +112,7 @@ def parse_limit(text: str) -> tuple[str, float]:
 
 def with_limit(limits: Limits, name: str, value: float) -> Limits:
     """``limits`` with one field set; whole-number fields are rounded down."""
-    changes: dict[str, Any] = {name: value if name in ("wall_s", "cost_usd") else int(value)}
+    changes: dict[str, Any] = {name: value if name in ("wall_s", "cost_usd", "cpu_s") else int(value)}
     return replace(limits, **changes)
 
 

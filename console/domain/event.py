@@ -54,6 +54,16 @@ class AgentExited(Event):
 
     agent_id: AgentId
     exit_code: int | None
+    why: str = ""
+    """Which limit of ours ended it (``memory limit 256 MiB``); empty: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorUsed(Event):
+    """Processor time of everything an agent ran so far, in seconds, as its cgroup counts it."""
+
+    agent_id: AgentId
+    cpu_s: float
 
 
 @dataclass(frozen=True, slots=True)

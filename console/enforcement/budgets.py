@@ -27,6 +27,17 @@ def reported(state: EngineState, event: e.UsageReported) -> Iterator[c.Command]:
     yield from _look(state, agent, event)
 
 
+def processor(state: EngineState, event: e.ProcessorUsed) -> Iterator[c.Command]:
+    """Processor time as the kernel counts it: no report of the agent's is needed, and it only grows."""
+    agent = state.agents.get(event.agent_id)
+    if agent is None or not agent.state.is_live or event.cpu_s <= agent.usage.cpu_s:
+        return
+    tree = state.tree_usage.get(agent.root_id, Usage())
+    state.tree_usage[agent.root_id] = replace(tree, cpu_s=tree.cpu_s + event.cpu_s - agent.usage.cpu_s)
+    agent = state.put(replace(agent, usage=replace(agent.usage, cpu_s=event.cpu_s)))
+    yield from _look(state, agent, event)
+
+
 def ticked(state: EngineState, event: e.ClockTicked) -> Iterator[c.Command]:
     """Wall time on CLOCK_BOOTTIME: neither suspend nor a changed wall clock stretches a budget."""
     for agent_id in sorted(state.live):

@@ -30,6 +30,7 @@ class Engine:
             e.AgentExited: self._exited,
             e.UsageReported: lambda event: budgets.reported(self.state, event),
             e.UsageRefused: self._usage_refused,
+            e.ProcessorUsed: lambda event: budgets.processor(self.state, event),
             e.ClockTicked: lambda event: budgets.ticked(self.state, event),
             e.PrivateDataRegistered: lambda event: tighten.private_data(self.state, event),
             e.Tightened: lambda event: tighten.tightened(self.state, event),
@@ -103,6 +104,7 @@ class Engine:
             return  # a kill is under way: only its receipt says what became of the agent
         ok = event.exit_code in (0, None)
         reason = "exit code unknown" if event.exit_code is None else f"exit code {event.exit_code}"
+        reason = f"{event.why}; {reason}" if event.why else reason
         agent = replace(
             agent, state=AgentState.ENDED if ok else AgentState.FAILED, state_reason=reason, exit_code=event.exit_code, ended_at=event.at
         )

@@ -20,6 +20,9 @@ from console.killswitch.processes import cgroup_line
 LEAF_NAME = re.compile(r"^([a-z0-9][a-z0-9-]{0,62})-([0-9a-f]{8})\Z")
 _GONE = (errno.ENODEV, errno.ENOENT)
 
+V1_LIMITS = ("pids", "memory", "cpu")
+"""Controllers that bound agents, in v2 or in hierarchies of their own beside it."""
+
 
 class Refused(ConsoleError):
     """A safety check before a write failed: the write was not made."""
@@ -214,26 +217,34 @@ class Tree:
         assert self.mounts.v2 is not None
         return self.mounts.v2
 
-    def make_leaf(self, agent_id: str, pids_max: int | None, memory_max: int | None = None) -> tuple[Leaf, tuple[str, ...]]:
+    def make_leaf(
+        self, agent_id: str, pids_max: int | None, memory_max: int | None = None, cpus_milli: int | None = None
+    ) -> tuple[Leaf, tuple[str, ...]]:
         """A fresh leaf for an agent, and the folders of other hierarchies that bound it (v1). OSError when refused."""
         name = f"{agent_id}-{secrets.token_hex(4)}"
         path = self.agents.path / name
         path.mkdir(mode=0o755)
-        limits: tuple[str, ...] = ()
-        if pids_max is not None and not _limit(path / "pids.max", pids_max):
-            folder = self._limit_folder(name)
-            if folder is not None and _limit(folder / "pids.max", pids_max):
-                limits = (str(folder),)
-        if memory_max is not None:
-            _limit(path / "memory.max", memory_max)
-        return Leaf(path), limits
+        bounds = (
+            ("pids", pids_max, "pids.max", "pids.max", ""),
+            ("memory", memory_max, "memory.max", "memory.limit_in_bytes", ""),
+            ("cpu", None if cpus_milli is None else cpus_milli * 100, "cpu.max", "cpu.cfs_quota_us", " 100000"),
+        )
+        limits = []
+        for controller, value, here, beside, period in bounds:
+            if value is None or _limit(path / here, f"{value}{period}"):
+                continue
+            folder = self._limit_folder(controller, name)
+            if folder is not None and _limit(folder / beside, str(value)):
+                limits.append(str(folder))
+        return Leaf(path), tuple(limits)
 
     def make_limit_root(self) -> None:
-        """The instance's own folder in the v1 pids hierarchy, where there is one: it lives as long as the tree does."""
-        self._limit_folder("")
+        """The instance's own folders in the v1 hierarchies, where there are some: they live as long as the tree does."""
+        for controller in V1_LIMITS:
+            self._limit_folder(controller, "")
 
-    def _limit_folder(self, name: str) -> Path | None:
-        mount, line = self.mounts.v1.get("pids"), cgroup_line("self", "pids")
+    def _limit_folder(self, controller: str, name: str) -> Path | None:
+        mount, line = self.mounts.v1.get(controller), cgroup_line("self", controller)
         beside = mount.locate(line) if mount and line is not None else None
         if beside is None:
             return None
@@ -263,9 +274,9 @@ class Tree:
         self.close()
         with contextlib.suppress(OSError):
             (self.root.parent / "cgroup.procs").write_text("0")
-        limits = self._limit_folder("")
+        limits = [self._limit_folder(controller, "") for controller in V1_LIMITS]
         relays = [f for f in (self.root / "relays").glob("*") if f.is_dir()]  # empty ones that a dead supervisor left
-        for folder in (*relays, *(self.root / name for name in ("agents", "control", "relays")), self.root, limits):
+        for folder in (*relays, *(self.root / name for name in ("agents", "control", "relays")), self.root, *limits):
             if folder is not None:
                 with contextlib.suppress(OSError):
                     folder.rmdir()
@@ -275,9 +286,9 @@ class Tree:
         self.relays.close()
 
 
-def _limit(file: Path, value: int) -> bool:
+def _limit(file: Path, value: str) -> bool:
     try:
-        file.write_text(str(value))
+        file.write_text(value)
     except OSError:
         return False
     return True
@@ -345,7 +356,7 @@ def _delegate_limits(root: Path) -> None:
     One at a time: a group that holds processes hands none down, and one that is refused must not keep the others back.
     """
     for folder in (root.parent, root, root / "agents"):
-        for name in ("pids", "memory"):
+        for name in V1_LIMITS:
             with contextlib.suppress(OSError):
                 if name in (folder / "cgroup.controllers").read_text().split():
                     (folder / "cgroup.subtree_control").write_text(f"+{name}")

@@ -282,8 +282,9 @@ class Desk:
         pids_max = whole(message, "pids_max") if message.get("pids_max") is not None else None
         memory_max = whole(message, "memory_max") if message.get("memory_max") is not None else None
         uid = whole(message, "uid") if message.get("uid") is not None else None
+        cpus = whole(message, "cpus_milli") if message.get("cpus_milli") is not None else None
         agent_id, kind, level = (text(message, k, limit=63) for k in ("agent_id", "kind", "control_level"))
-        return self._launches.ticket(agent_id, kind, level, pids_max, memory_max, uid)
+        return self._launches.ticket(agent_id, kind, level, pids_max, memory_max, uid, cpus)
 
     def _confirm(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         generation, pid, ticks = (whole(message, k) for k in ("generation", "pid", "start_ticks"))

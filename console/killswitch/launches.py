@@ -54,6 +54,7 @@ class Launches:
         pids_max: int | None = None,
         memory_max: int | None = None,
         uid: int | None = None,
+        cpus_milli: int | None = None,
     ) -> dict[str, Any]:
         """A leaf for one agent, that will run under account ``uid``.
 
@@ -70,7 +71,7 @@ class Launches:
             raise Unavailable(
                 "The guard has too few spare file descriptors to hold another agent.", "Raise its LimitNOFILE, or end agents."
             )
-        leaf, limits = self._make_leaf(agent_id, pids_max, memory_max)
+        leaf, limits = self._make_leaf(agent_id, pids_max, memory_max, cpus_milli)
         place, inode = (str(leaf.path), leaf.inode) if leaf else ("", 0)
         with guard.lock:
             generation = guard.latch.state.generation
@@ -85,12 +86,14 @@ class Launches:
             raise
         return {"leaf": place, "limit_leaves": list(limits), "generation": generation, "inode": inode}
 
-    def _make_leaf(self, agent_id: str, pids_max: int | None, memory_max: int | None) -> tuple[Leaf | None, tuple[str, ...]]:
+    def _make_leaf(
+        self, agent_id: str, pids_max: int | None, memory_max: int | None, cpus_milli: int | None
+    ) -> tuple[Leaf | None, tuple[str, ...]]:
         tree = self._guard.tree
         if tree is None:
             return None, ()
         try:
-            return tree.make_leaf(agent_id, pids_max, memory_max)
+            return tree.make_leaf(agent_id, pids_max, memory_max, cpus_milli)
         except OSError as error:
             raise Unavailable(
                 f"No cgroup could be made for {agent_id}: {error.strerror}.", "watchfloor status says where the guard works."

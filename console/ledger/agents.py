@@ -186,7 +186,7 @@ def _known(kind: type[Any], text: str) -> dict[str, Any]:
 
 def _limits(text: str) -> Limits:
     """Stored caps; unreadable ones read as zero, never as "not capped"."""
-    return Limits(**_known(Limits, text)) if _is_object(text) else Limits(0, 0, 0.0, 0, 0.0)
+    return Limits(**_known(Limits, text)) if _is_object(text) else Limits(0, 0, 0.0, 0, 0.0, 0.0)
 
 
 def _usage(text: str) -> Usage:

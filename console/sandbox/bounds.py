@@ -50,8 +50,19 @@ def limits_of(pid: int) -> dict[str, Any]:
     return found
 
 
-def _folders(pid: int) -> list[Path]:
-    """The cgroup folders of a process in every hierarchy, and those above it."""
+def processor_seconds(pid: int) -> float | None:
+    """Processor time of the cgroup v2 group a process is in, as the kernel counts it with or without a controller; None: not known."""
+    for folder in _folders(pid, every=False):
+        try:
+            words = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
+            return int(words["usage_usec"]) / 1e6
+        except (OSError, ValueError, KeyError):
+            continue
+    return None
+
+
+def _folders(pid: int, *, every: bool = True) -> list[Path]:
+    """The cgroup folders of a process in every hierarchy, and those above it; or only its own in v2."""
     try:
         lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
         mounts = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines() if " - cgroup" in line]
@@ -60,13 +71,15 @@ def _folders(pid: int) -> list[Path]:
     found: list[Path] = []
     for line in lines:
         _, controllers, path = line.split(":", 2)
+        if not every and (controllers or path == "/"):
+            continue
         for fields, rest in mounts:
             kind, _, options = rest.split(" ", 2)
             same = kind == "cgroup2" if not controllers else kind == "cgroup" and set(controllers.split(",")) <= set(options.split(","))
             if same:
                 point, root = Path(fields.split()[4]), fields.split()[3]
                 here = point / (path[len(root) :] if root != "/" and path.startswith(root) else path).lstrip("/")
-                found += [here, *(parent for parent in here.parents if point in parent.parents)]
+                found += [here, *(parent for parent in here.parents if every and point in parent.parents)]
     return found
 
 

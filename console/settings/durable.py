@@ -1,4 +1,4 @@
-"""One way to replace a small file so that a crash leaves the old one or the new one, never a torn one."""
+"""Small files and folders that outlive a power cut: the old one or the new one, never a torn one."""
 
 from __future__ import annotations
 
@@ -23,8 +23,28 @@ def replace_file(path: Path, data: bytes, mode: int = 0o600) -> None:
     except OSError:
         draft.unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    sync_folder(path.parent)
+
+
+def make_folder(folder: Path, mode: int = 0o700) -> None:
+    """Makes it, and what is missing above it; their names are durable when it returns (fsync(2): a new name is synced with its folder).
+
+    ``mode`` is that of ``folder`` alone. Raises OSError.
+    """
+    missing = []
+    for place in (folder, *folder.parents):
+        if place.is_dir():
+            break
+        missing.append(place)
+    folder.mkdir(parents=True, exist_ok=True, mode=mode)
+    for place in reversed(missing):
+        sync_folder(place.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """The names in it are durable when it returns. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)

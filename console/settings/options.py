@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from console.domain.environment import check_agent_type, checked_name, looks_secret
 from console.domain.errors import ConsoleError
+from console.settings.durable import sync_folder
 
 
 class _Section(BaseModel):
@@ -32,7 +33,8 @@ class AgentOptions(_Section):
     uid: int = Field(default=65534, ge=1, description="User id of agents when Watchfloor runs as root; never 0.")
     gid: int = Field(default=65534, ge=1, description="Group id of agents when Watchfloor runs as root; never 0.")
     pids_max: int = Field(default=512, ge=4, description="Most processes of one agent.")
-    memory_max_mib: int = Field(default=2048, ge=16, description="Most memory of one contained agent, in MiB.")
+    memory_max_mib: int = Field(default=2048, ge=16, description="Most memory of one agent, in MiB.")
+    cpus: float = Field(default=2.0, ge=0.05, le=1024, description="Most processors' worth of time of one agent.")
 
 
 class EnvironmentOptions(_Section):
@@ -224,3 +226,4 @@ def save_options(path: Path, options: Options) -> None:
         out.flush()
         os.fsync(out.fileno())
     draft.replace(path)
+    sync_folder(path.parent)

@@ -15,6 +15,7 @@ from pathlib import Path
 import platformdirs
 
 from console.domain.errors import ConsoleError, UsageProblem
+from console.settings.durable import make_folder, replace_file, sync_folder
 
 STATE_DIR_VARIABLE = "WATCHFLOOR_STATE_DIR"
 _INSTANCE = re.compile(r"[0-9a-f]{8}")
@@ -181,18 +182,18 @@ def _from_registry(state_dir: Path) -> str:
 
 
 def _make_instance(state_dir: Path, marker: Path) -> None:
-    state_dir.mkdir(parents=True, exist_ok=True)
+    make_folder(state_dir, 0o711)
     state_dir.chmod(0o711)
     text = json.dumps({"instance_id": secrets.token_hex(4), "created_at": time.time()})
     draft = marker.with_name(f".instance-{secrets.token_hex(4)}")
-    draft.write_text(text)
-    draft.chmod(0o600)
+    replace_file(draft, text.encode())  # on disk before it has its name: an instance without its id could not be stopped
     try:
         os.link(draft, marker)  # two first starts at once: exactly one id wins
     except FileExistsError:
         pass
     finally:
         draft.unlink()
+    sync_folder(state_dir)
 
 
 def _run_dir(state_dir: Path, instance_id: str) -> Path:

@@ -21,6 +21,7 @@ from console.sandbox.cut import namespaces_of
 from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
 from console.supervisor.agent_door import AgentDoors
+from console.supervisor.bounding import Bounding
 from console.supervisor.core import now
 from console.supervisor.cutting import PORTAL, Cutter, Running
 from console.supervisor.environments import Environments
@@ -48,6 +49,7 @@ class Launcher:
         self._parts, self._doors = parts, doors
         self.running: dict[AgentId, Running] = {}
         self.cutter = Cutter(parts, self.running)
+        self.bounding = Bounding(parts, self.running)
         self.environments = Environments(parts.options, parts.scribe)
         self.said: dict[AgentId, str] = {}
         """What a launch came to besides its network: the tools it was offered, or why none."""
@@ -104,8 +106,8 @@ class Launcher:
             agent_id=agent.agent_id,
             kind=kind,
             control_level=level.value,
-            pids_max=parts.options.agents.pids_max,
             uid=spec.uid,
+            **self.bounding.of_ticket(spec),
         )
         ticket = Ticket(str(answer.get("leaf", "")), tuple(answer.get("limit_leaves", ())), int(answer["generation"]))
         failpoint("launch.ticketed")
@@ -146,6 +148,7 @@ class Launcher:
         self._refuse_if_stopped(agent)
         await asyncio.to_thread(sandbox.go, prepared)
         failpoint("launch.gone")
+        self.bounding.keep(agent.agent_id, sandbox.hardening(agent.agent_id))
         self.running[agent.agent_id] = Running(sandbox, prepared)
         process = ProcessIdentity(prepared.pid, prepared.start_ticks)
         level = ControlLevel(prepared.control_level)
@@ -221,6 +224,7 @@ class Launcher:
             gid=gid,
             pids_max=parts.options.agents.pids_max,
             memory_max_bytes=parts.options.agents.memory_max_mib * 1024 * 1024,
+            cpus=parts.options.agents.cpus,
             labels={"io.watchfloor.instance": parts.places.instance_id, "io.watchfloor.agent": agent.agent_id},
             extra_binds=_toys(agent.sandbox, toys) + tools.binds,
         )
@@ -261,7 +265,7 @@ class Launcher:
             code = None  # something of it still runs: the guard's leaf says so too, and forget will refuse
         if code in (None, KILLED_EXIT_CODE):
             await self._was_it_a_kill(agent_id)
-        self._parts.core.post(e.AgentExited(*now(), agent_id, code))
+        self._parts.core.post(e.AgentExited(*now(), agent_id, code, await self.bounding.why(running)))
 
     async def _was_it_a_kill(self, agent_id: AgentId) -> None:
         """A press made on the guard itself is learnt before the exit is taken for the agent's own doing."""

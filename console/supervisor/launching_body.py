@@ -14,7 +14,7 @@ def limits_from(given: dict[str, float]) -> Limits:
     limits = Limits()
     for name, value in given.items():
         if name not in LIMIT_WORDS:
-            raise UsageProblem(f"There is no limit {name[:60]!r}.", "Names: iterations, tokens, wall_s, tool_calls, cost_usd.")
+            raise UsageProblem(f"There is no limit {name[:60]!r}.", "Names: iterations, tokens, wall_s, tool_calls, cost_usd, cpu_s.")
         limits = with_limit(limits, *parse_limit(f"{name}={value!r}"))
     return limits
 

@@ -31,7 +31,7 @@ from console.supervisor.rearm import RearmAsk
 from console.supervisor.rearm_routes import rearm_routes
 from console.supervisor.tighten import TightenDesk
 from console.supervisor.tighten_routes import tighten_routes
-from console.supervisor.views import agent_view, egress_view, receipt_row
+from console.supervisor.views import agent_view, egress_view, hardening_view, receipt_row
 
 
 class OperatorRoutes:
@@ -110,6 +110,7 @@ class OperatorRoutes:
             cost_per_minute=meter.per_minute(at) if meter else [],
             can=self._desk.can(agent),
             environment=await self._desk.launcher.environments.view(agent_id),
+            hardening=[hardening_view(g) for g in await self._desk.launcher.bounding.given(agent_id)],
         )
         return answer(view)
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from console.api import messages as m
 from console.domain.agent import Agent, ControlLevel
 from console.domain.budget import Usage, share_used
+from console.domain.hardening import Given
 from console.domain.kill import Outcome, Receipt, StepStatus, exit_code
 from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
 from console.enforcement.state import EngineState
@@ -61,6 +62,11 @@ def agent_view(agent: Agent, state: EngineState, meters: Meters, at: float) -> m
         network_why=f"isolated by {agent.isolated}" if agent.isolated else agent.network_why,
         network_since=agent.network_since,
     )
+
+
+def hardening_view(given: Given) -> m.HardeningView:
+    """One measure of a sandbox."""
+    return m.HardeningView(name=given.name, state=given.state.value, words=given.words, line=given.line())
 
 
 def receipt_row(receipt: Receipt) -> m.ReceiptRow:

@@ -83,3 +83,16 @@ def test_a_halted_parent_takes_its_children_along() -> None:
     book = Playbook().run("r").run("p", parent_id=AgentId("r"), limits=Limits(tokens=5)).run("c", parent_id=AgentId("p"))
     book.spend("p", tokens=5)
     assert set((book << c.HaltAgents).agent_ids) == {"p", "c"}
+
+
+def test_processor_time_is_what_the_kernel_counts_and_halts_the_agent_or_its_tree() -> None:
+    book = Playbook().run("a-1", limits=Limits(cpu_s=2.0)).run("a-2", tree_limits=Limits(cpu_s=3.0))
+    book >> e.ProcessorUsed(book.at, book.boot, AgentId("a-1"), 1.5)
+    book.none(c.HaltAgents)
+    book >> e.ProcessorUsed(book.at, book.boot, AgentId("a-1"), 1.0)  # never less than it was
+    assert book.agent("a-1").usage.cpu_s == 1.5
+    book >> e.ProcessorUsed(book.at, book.boot, AgentId("a-1"), 2.5)
+    assert (book << c.HaltAgents).reason == "agent limit cpu_s: 2.5 of 2"
+    book >> e.ProcessorUsed(book.at, book.boot, AgentId("a-2"), 1.0)
+    book >> e.ProcessorUsed(book.at, book.boot, AgentId("a-2"), 3.5)
+    assert (book << c.HaltAgents).reason == "tree limit cpu_s: 3.5 of 3"
