@@ -8,6 +8,8 @@ import json
 import os
 import socket
 import tempfile
+import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -52,11 +54,14 @@ async def rig() -> AsyncIterator[Rig]:
     ours.setblocking(False)
     gone, alive = os.pipe()  # stands for the pidfd: readable once the other end is closed
     relay = Relay(listener, gone, theirs, path)
-    yield Rig(relay, ours, alive, listener.getsockname()[1])
-    relay.end(EXIT_DETACHED)
-    relay.loop.remove_reader(theirs.fileno())
-    for sock in (ours, theirs):
-        sock.close()
+    port = listener.getsockname()[1]
+    loop = threading.Thread(target=relay.run)
+    loop.start()
+    yield Rig(relay, ours, alive, port)
+    ours.close()  # the end of the supervisor
+    await asyncio.to_thread(loop.join)
+    assert not relay.connections and not relay.ends
+    theirs.close()
     for fd in (gone, alive):
         with contextlib.suppress(OSError):
             os.close(fd)
@@ -72,6 +77,14 @@ async def nothing_is_left(rig: Rig) -> None:
             return
         await asyncio.sleep(0.02)
     assert rig.relay.connections == set()
+
+
+async def ended(rig: Rig) -> int:
+    for _ in range(3000):
+        if rig.relay.code is not None:
+            return rig.relay.code
+        await asyncio.sleep(0.02)
+    raise AssertionError("the relay did not end")
 
 
 async def test_bytes_go_through_and_an_end_is_passed_on(rig: Rig) -> None:
@@ -104,7 +117,7 @@ async def test_detach_closes_the_port_and_ends(rig: Rig) -> None:
     writer.write(b"x")
     await reader.read(1)
     assert await rig.ask("detach") == {"ok": True, "cut": 1}
-    assert await rig.relay.ended == EXIT_DETACHED
+    assert await ended(rig) == EXIT_DETACHED
     with pytest.raises(ConnectionRefusedError):
         await rig.client()
     with pytest.raises(ConnectionResetError):
@@ -118,12 +131,12 @@ async def test_a_request_it_does_not_know_is_answered(rig: Rig) -> None:
 
 async def test_the_end_of_the_supervisor_is_a_detach(rig: Rig) -> None:
     rig.control.close()
-    assert await asyncio.wait_for(rig.relay.ended, 60) == EXIT_DETACHED
+    assert await ended(rig) == EXIT_DETACHED
 
 
 async def test_the_end_of_the_sandbox_is_told(rig: Rig) -> None:
     os.close(rig.gone)
-    assert await asyncio.wait_for(rig.relay.ended, 60) == EXIT_SANDBOX_GONE
+    assert await ended(rig) == EXIT_SANDBOX_GONE
 
 
 async def test_without_envoy_a_connection_is_closed(rig: Rig) -> None:
@@ -152,12 +165,11 @@ async def test_beyond_the_cap_connections_wait_outside(rig: Rig, monkeypatch: py
 async def test_silent_and_idle_connections_are_swept(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portal, "FIRST_BYTE_S", 0.0)
     monkeypatch.setattr(portal, "SWEEP_S", 0.05)
-    sweeper = asyncio.create_task(rig.relay.sweep())
+    await rig.ask("list")  # so that the loop waits anew, for no longer than that
     silent, silent_writer = await rig.client()
     with contextlib.suppress(ConnectionResetError):
         assert await asyncio.wait_for(silent.read(1), 60) == b""
     silent_writer.close()
-    sweeper.cancel()
 
 
 async def test_ten_cuts_while_connecting_leave_nothing(rig: Rig) -> None:
@@ -167,3 +179,73 @@ async def test_ten_cuts_while_connecting_leave_nothing(rig: Rig) -> None:
         for _, writer in pairs:
             writer.close()
     await nothing_is_left(rig)
+
+
+async def test_who_does_not_read_stops_the_other_side_and_gets_everything_later(rig: Rig) -> None:
+    reader, writer = await rig.client()
+    big = os.urandom(30_000_000)
+    with pytest.raises(TimeoutError):  # the echo comes back to nobody, so at last nothing more is taken
+        for at in range(0, len(big), 100_000):
+            writer.write(big[at : at + 100_000])
+            await asyncio.wait_for(writer.drain(), 0.5)
+    assert all(len(end.waiting) <= portal.PIECE for end in list(rig.relay.ends.values()))
+    sent = at + 100_000
+    got = await reader.readexactly(sent)
+    assert got == big[:sent]
+    writer.close()
+    await nothing_is_left(rig)
+
+
+async def test_the_half_that_ended_first_still_gets_the_rest(rig: Rig) -> None:
+    for size in (0, 1, 5_000_000):
+        reader, writer = await rig.client()
+        data = os.urandom(size)
+        writer.write(data)
+        writer.write_eof()
+        assert await reader.read(-1) == data
+        writer.close()
+    await nothing_is_left(rig)
+
+
+async def test_an_abort_on_either_side_ends_both(rig: Rig) -> None:
+    reader, writer = await rig.client()
+    writer.write(b"x")
+    await reader.read(1)
+    writer.transport.abort()
+    await nothing_is_left(rig)
+
+
+async def test_a_full_backlog_of_envoys_is_waited_for() -> None:
+    folder = tempfile.mkdtemp()
+    slow = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    slow.bind(f"{folder}/up.sock")
+    slow.listen(1)
+    listener = socket.create_server(("127.0.0.1", 0))
+    ours, theirs = socket.socketpair()
+    gone, alive = os.pipe()
+    relay = Relay(listener, gone, theirs, f"{folder}/up.sock")
+    port = listener.getsockname()[1]
+    loop = threading.Thread(target=relay.run)
+    loop.start()
+    clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(8)]
+    until = time.monotonic() + 60
+    while not relay.retry:
+        assert time.monotonic() < until
+        await asyncio.sleep(0.01)
+    for number, client in enumerate(clients):
+        client.sendall(bytes([number]))
+    slow.settimeout(60)
+    seen = set()
+    for _ in clients:
+        with slow.accept()[0] as taken:
+            taken.settimeout(60)
+            seen |= set(taken.recv(1))
+    assert seen == set(range(8))
+    for sock in (*clients, slow, ours):
+        sock.close()
+    await asyncio.to_thread(loop.join)
+    theirs.close()
+    for fd in (gone, alive):
+        os.close(fd)
+    Path(folder, "up.sock").unlink()
+    Path(folder).rmdir()
