@@ -10,6 +10,7 @@ from console.domain.command import Record
 from console.domain.errors import Killed
 from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Released, SoftStop
 from console.supervisor.core import now
+from console.supervisor.obeying import obey
 from console.supervisor.parts import Parts
 from console.supervisor.stop import StopDesk
 
@@ -48,7 +49,7 @@ class RemoteEffects:
         loop = self._parts.core.loop
         if loop is None or loop.is_closed():
             raise Killed("the supervisor is ending", "")
-        future = asyncio.run_coroutine_threadsafe(self._stop.obey(order, reason, remembered), loop)
+        future = asyncio.run_coroutine_threadsafe(obey(self._parts, self._stop, order, reason, remembered), loop)
         try:
             future.result(10)
         except TimeoutError as error:

@@ -21,6 +21,7 @@ from console.domain.errors import Conflict, ConsoleError, TimedOut, Unreachable
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, receipt_from_json
 from console.domain.ladder import Reach, Scope
 from console.killswitch.press import press_without_guard
+from console.settings.durable import make_folder
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.core import now
 from console.supervisor.evidence import evidence_step
@@ -44,13 +45,14 @@ class StopDesk:
         self._parts = parts
         self._receipts: dict[str, Receipt] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
-        self._orders: dict[str, str] = {}
+        self.orders: dict[str, str] = {}
+        """Which remote order each kill obeyed; empty: none."""
         self._begun: set[str] = set()
         self.turn = asyncio.Lock()
         """Obeying a remote order and rearming take turns."""
         self.writing = asyncio.Lock()
         """Held while the kill is written to the bucket; a rearm takes it, so that no write lands behind its back."""
-        parts.places.receipts_dir.mkdir(exist_ok=True, mode=0o700)
+        make_folder(parts.places.receipts_dir)
         self._sealer = Sealer(parts)
 
     # --- pressing
@@ -121,7 +123,7 @@ class StopDesk:
         if kill_id in self._begun:
             return
         self._begun.add(kill_id)
-        self._orders[kill_id] = order
+        self.orders[kill_id] = order
         self._parts.core.post(e.KillStarted(*now(), kill_id, None if ids is None else tuple(ids), reason, by))
         self._parts.core.hub.publish("kill", {"state": "killing", "kill_id": kill_id, "reason": reason, "by": by})
         self._following[kill_id] = asyncio.get_running_loop().create_task(self._follow(kill_id, ids, reason, by, order))
@@ -225,7 +227,7 @@ class StopDesk:
         final = self._hunted(_merged(local, steps, complete=True))
         self._parts.core.post(e.KillJudged(*now(), final, self._put(final)))
         if everything:
-            await self._answer(order, final)
+            await self.answer(order, final)
         if steps[StepName.REMOTE].status is StepStatus.FAILED:
             asyncio.get_running_loop().create_task(self._retry(kill_id, reason, by))
         await self.amend(kill_id)  # what was amended in the meantime
@@ -270,7 +272,7 @@ class StopDesk:
         targets |= {AgentId(t.agent_id) for t in local.targets} if local is not None else set()
         return await evidence_step(self._parts, kill_id, targets, pressed)
 
-    async def _answer(self, order: str, receipt: Receipt) -> None:
+    async def answer(self, order: str, receipt: Receipt) -> None:
         """This host's answer for the other consoles, under the generation that was obeyed or written."""
         desk = self._parts.remote
         if desk is None or not (order or desk.generation):
@@ -297,7 +299,7 @@ class StopDesk:
         steps = tuple(step if s.name is StepName.REMOTE else s for s in receipt.steps)
         self._amended(kill_id, self._put(replace(receipt, steps=steps)))
         if step.status is StepStatus.OK:
-            await self._answer("", self._receipts[kill_id])
+            await self.answer("", self._receipts[kill_id])
         return step.status is StepStatus.OK
 
     async def retry_remote(self) -> None:
@@ -316,23 +318,6 @@ class StopDesk:
         final = self._hunted(_merged(local, {s.name: s for s in known.steps if s.name not in _JUDGED}, complete=True))
         if (final.amended, final.targets, final.verified_zero) != (known.amended, known.targets, known.verified_zero):
             self._parts.core.post(e.KillJudged(*now(), final, self._put(final)))
-
-    async def obey(self, order: str, reason: str, remembered: bool) -> None:
-        """A remote order: press, unless it is the one this very host has just written or already obeyed."""
-        async with self.turn:
-            # The guard's own word, now: what this process believes may be older than a rearm.
-            latched = bool((await asyncio.to_thread(self._parts.guard.call, "status")).get("latched"))
-            remote = self._parts.remote
-            own = remote is not None and order.rsplit(":", 1)[-1] in remote.own_documents
-            if latched and (own or order in self._orders.values() or remembered):
-                return
-            if latched and not self._parts.core.state.live:
-                latest = next((r for r in self.receipts() if r.scope == "all"), None)
-                if latest is not None and latest.complete:
-                    self._orders[latest.kill_id] = order
-                    await self._answer(order, latest)
-                    return
-            await self.press(None, reason or "remote order", "remote", order)
 
     async def cancel_remote(self) -> None:
         """A rearm: every write of a kill that is still owed to the bucket is given up, durably, before anything is released."""
