@@ -28,7 +28,7 @@ from console.domain.errors import ConsoleError, TimedOut, Unavailable
 from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.enforcement.state import EngineState
 from console.rollback.persistence import baseline
-from console.rollback.persistence.differ import report
+from console.rollback.persistence.differ import bounded, report
 from console.rollback.persistence.findings import QUARANTINE, Report, Snapshot, Writers
 from console.rollback.persistence.reader import Bounds, Reader
 from console.settings.options import Options
@@ -44,6 +44,9 @@ DISK_S = 3.0
 SETTLE_S = 1.0
 """Sessions that end within this time are looked at together."""
 REPORTS = 200
+KEPT_FINDINGS = 20_000
+KEPT_BYTES = 32 << 20
+"""Findings in a case folder, of all sessions of a kill; what is beyond is counted there."""
 NAMED = 4
 """Findings named in the receipt; all are in the case folder."""
 T = TypeVar("T")
@@ -212,12 +215,12 @@ class Hunt:
 
     async def _keep(self, kill_id: str, found: list[Report]) -> None:
         """persistence.json in the case folder; the receipt, which is sealed, carries its hash."""
-        body = {"schema": SCHEMA, "kill_id": kill_id, "quarantine": QUARANTINE, "sessions": [r.as_json() for r in found]}
-        data = json.dumps(body, indent=1, ensure_ascii=True).encode() + b"\n"
         said = self._words[kill_id]
         try:
-            name = await self._in_thread(lambda: _write(self._places.state_dir / "cases", kill_id, data), self._options.persistence.bound_s)
-            text = f"{said.text}; {name} sha256 {hashlib.sha256(data).hexdigest()}"
+            name, digest = await self._in_thread(
+                lambda: _write_case(self._places.state_dir, kill_id, found), self._options.persistence.bound_s
+            )
+            text = f"{said.text}; {name} sha256 {digest}"
             self._words[kill_id] = replace(said, text=text)
         except (ConsoleError, OSError) as error:
             self._words[kill_id] = _Words(f"{said.text}; not kept in the case folder: {error}", True)
@@ -316,6 +319,14 @@ def _is_ours(key: Ed25519PrivateKey, data: bytes, signature: bytes) -> bool:
     except InvalidSignature:
         return False
     return True
+
+
+def _write_case(state_dir: Path, kill_id: str, found: list[Report]) -> tuple[str, str]:
+    """(name, SHA-256) of the findings in the case folder. Raises OSError."""
+    sessions = [r.as_json() for r in bounded(found, KEPT_FINDINGS, KEPT_BYTES)]
+    body = {"schema": SCHEMA, "kill_id": kill_id, "quarantine": QUARANTINE, "sessions": sessions}
+    data = json.dumps(body, indent=1, ensure_ascii=True).encode() + b"\n"
+    return _write(state_dir / "cases", kill_id, data), hashlib.sha256(data).hexdigest()
 
 
 def _write(cases: Path, kill_id: str, data: bytes) -> str:

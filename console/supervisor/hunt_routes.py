@@ -5,7 +5,6 @@ An agent decides how many places it changes and how much it writes there, so the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 
@@ -16,7 +15,8 @@ from starlette.routing import Route
 from console.api.persistence import FindingView, PersistenceReport, PersistenceView
 from console.domain.agent import CONTEXT_ID
 from console.domain.errors import NotFound, Unavailable, UsageProblem
-from console.rollback.persistence.findings import Finding, Report, shown
+from console.rollback.persistence.differ import bounded
+from console.rollback.persistence.findings import Report, shown
 from console.supervisor.answers import answer
 from console.supervisor.parts import Parts
 
@@ -48,31 +48,18 @@ def hunt_routes(parts: Parts) -> list[Route]:
 
 def view_of(reports: Iterable[Report]) -> PersistenceView:
     """Every report, newest look first; findings until the bounds are reached, and how many are left out."""
-    views: list[PersistenceReport] = []
-    count, size, left = 0, 0, 0
-    for report in sorted(reports, key=lambda r: r.looked_at, reverse=True):
-        kept = []
-        for finding in report.findings:
-            weight = len(json.dumps([finding.path, finding.excerpt, finding.note, finding.could_write])) + 400
-            if count >= FINDINGS_MAX or size + weight > BYTES_MAX:
-                break
-            kept.append(finding)
-            count, size = count + 1, size + weight
-        missing = len(report.findings) - len(kept)
-        left += missing
-        views.append(_report(report).model_copy(update={"findings": _findings(kept), "left_out": report.left_out + missing}))
+    reports = list(reports)
+    cut = bounded(reports, FINDINGS_MAX, BYTES_MAX)
+    views = [_report(one) for one in cut]
+    left = sum(one.left_out for one in cut) - sum(one.left_out for one in reports)
     words = (
         f"{left:,} findings are left out of this answer: ask for one session, or read persistence.json of its case folder" if left else ""
     )
     return PersistenceView(reports=views, left_out=left, words=words)
 
 
-def _findings(kept: list[Finding]) -> list[FindingView]:
-    return [FindingView.model_validate(asdict(finding)) for finding in kept]
-
-
 def _report(report: Report) -> PersistenceReport:
-    """A report without its findings; none of its doubts goes unsaid."""
+    """A report as it is shown; none of its doubts goes unsaid."""
     more = len(report.doubts) - DOUBTS_MAX
     doubts = [shown(doubt, DOUBT_MAX) for doubt in report.doubts[:DOUBTS_MAX]] + ([f"and {more} doubts more"] if more > 0 else [])
     return PersistenceReport(
@@ -80,7 +67,7 @@ def _report(report: Report) -> PersistenceReport:
         looked_at=report.looked_at,
         baseline_at=report.baseline_at,
         doubts=doubts,
-        findings=[],
+        findings=[FindingView.model_validate(asdict(finding)) for finding in report.findings],
         left_out=report.left_out,
         not_looked=list(report.not_looked),
         quarantine=report.quarantine,

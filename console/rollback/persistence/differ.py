@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 from console.rollback.persistence.findings import Change, Entry, Finding, Report, Snapshot, Writers, short, shown
@@ -62,6 +64,25 @@ def report(
         left_out=max(0, len(found) - LISTED),
         not_looked=not_looked,
     )
+
+
+def bounded(reports: Iterable[Report], findings_max: int, bytes_max: int) -> list[Report]:
+    """Every report, newest look first, with findings until together they are that many or weigh that much as JSON; the rest is counted.
+
+    An agent decides how many places it changes and how much it writes there.
+    """
+    cut: list[Report] = []
+    count = size = 0
+    for one in sorted(reports, key=lambda r: r.looked_at, reverse=True):
+        kept: list[Finding] = []
+        for found in one.findings:
+            weight = len(json.dumps([found.path, found.excerpt, found.note, found.could_write])) + 400
+            if count >= findings_max or size + weight > bytes_max:
+                break
+            kept.append(found)
+            count, size = count + 1, size + weight
+        cut.append(replace(one, findings=tuple(kept), left_out=one.left_out + len(one.findings) - len(kept)))
+    return cut
 
 
 def finding(change: Change, was: Entry | None, it: Entry, who: Writers, top: str, hide: Hide = str) -> Finding:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from console.rollback.persistence.differ import LISTED, could_write, diff, excerpt_of, report
+from console.rollback.persistence.differ import LISTED, bounded, could_write, diff, excerpt_of, report
 from console.rollback.persistence.findings import Change, Entry, RootSeen, Snapshot, Writers, short, shown, snapshot_from_json
 
 US = Writers("c1", 1000, 1000, True)
@@ -116,6 +116,15 @@ def test_findings_are_bounded_and_those_outside_come_first() -> None:
     after = Snapshot(1.0, (RootSeen("session:c1", "/w", True), RootSeen("home:/h", "/h", True)), (*inside, entry()))
     found = report("c1", replace(after, entries=()), after, US)
     assert (len(found.findings), found.left_out, found.findings[0].path, found.outside) == (LISTED, 1, "/h/.bashrc", 1)
+
+
+def test_reports_together_are_bounded_in_number_and_weight_and_the_rest_is_counted() -> None:
+    after = snap(*(entry(str(n), text=b"\\" * 400) for n in range(20)))
+    one = report("c1", snap(), after, US)
+    newer = replace(one, looked_at=2.0, context_id="c2", left_out=3)
+    cut = bounded([one, newer], 25, 1 << 20)
+    assert [(r.context_id, len(r.findings), r.left_out) for r in cut] == [("c2", 20, 3), ("c1", 5, 15)]
+    assert [len(r.findings) for r in bounded([one, newer], 25, 2000)] == [2, 0]
 
 
 def test_a_snapshot_comes_back_from_json_without_its_texts() -> None:
