@@ -65,6 +65,13 @@ _TREES: tuple[tuple[str, str, str, str, float, float, float, str], ...] = (
     ("schema-differ", "data-sync", "running", "NONE", 0.41, 3.30, 26, "python · diff.py"),
     ("backfill-worker", "data-sync", "running", "PROXIED", 0.81, 17.90, 355, "sql · chunk 118/400"),
 )
+_WHYS = (
+    "its session holds CONFIDENTIAL data",
+    "asked for at its launch",
+    "CONFIDENTIAL data (customer letters) registered by operator:0: quarterly review",
+    "its parent release-captain is in PROXIED",
+    "operator:0: odd traffic to a paste host",
+)
 _LEVELS = ("contained", "managed", "contained", "adopted", "contained", "managed", "managed", "contained")
 
 
@@ -96,6 +103,10 @@ def mockup_agents(now: float = NOW) -> list[AgentView]:
                 sandbox="docker" if number % 3 == 0 else "bubblewrap",
                 network_mode=mode,
                 network_enforced=mode != "FULL",
+                network_asked="PROXIED" if name == "infra-janitor" else mode,
+                network_note="it shares the host's network: restarting it in a sandbox would be needed" if mode == "FULL" else "",
+                network_why=_WHYS[number % len(_WHYS)],
+                network_since=now - minutes * 40,
                 sensitivity="CONFIDENTIAL" if mode == "NONE" else "INTERNAL",
                 state=state,
                 cost_usd=cost,
@@ -134,6 +145,10 @@ def _fillers(now: float, number: int) -> list[AgentView]:
                 control_level=_LEVELS[at % len(_LEVELS)] if at % 64 else "observed",
                 network_mode="NONE",
                 network_enforced=True,
+                network_asked="NONE",
+                network_why=_WHYS[at % len(_WHYS)],
+                network_since=now - 1800 - at * 60,
+                sandbox="bubblewrap" if at % 3 else "gvisor",
                 state=state,
                 cost_usd=0.4 + at % 7 / 10,
                 usage={"cost_usd": 0.4 + at % 7 / 10},
@@ -161,9 +176,14 @@ def many_agents(number: int, now: float = NOW) -> list[AgentView]:
                 parent_id=parent,
                 depth=depth,
                 name=f"agent-{at * 7919 % number:05d}",
+                session=f"ctx-{at // 3:04x}",
                 control_level="managed",
                 network_mode="NONE",
                 network_enforced=True,
+                network_asked="NONE",
+                network_why=_WHYS[at % len(_WHYS)],
+                network_since=now - at,
+                sandbox="docker" if at % 2 else "none",
                 state="running",
                 cost_usd=at % 100 / 10,
                 budget_share=at % 100 / 100,
@@ -190,6 +210,10 @@ def hostile_agents(now: float = NOW) -> list[AgentView]:
             last_action=name,
             cwd=name,
             network_note=name,
+            network_asked="NONE",
+            network_why=name,
+            network_since=1e300 if at == 5 else now - 50,
+            sandbox=name[:40],
             started_at=now - 100,
         )
         for at, name in enumerate(HOSTILE_NAMES)

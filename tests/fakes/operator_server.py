@@ -30,6 +30,7 @@ from console.supervisor.rearm import killed_view
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.guard_socket import FakeGuard
 from tests.fakes.pages_routes import FakeRooms
+from tests.fakes.sandbox_routes import FakeSandboxes
 from tests.fakes.stop_routes import FakeStops
 
 Answer = Callable[[Request], Awaitable[Response]]
@@ -75,7 +76,9 @@ class FakeSupervisor:
         """Network, rollback and audit."""
         self.stops = FakeStops(self)
         """The ladder, workspaces, the hunt, rotation."""
-        self.extra_routes: list[Route] = [*self.rooms.routes(), *self.stops.routes()]
+        self.boxes = FakeSandboxes(self)
+        """Stricter modes, histories of modes."""
+        self.extra_routes: list[Route] = [*self.rooms.routes(), *self.boxes.routes(), *self.stops.routes()]
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         """One delta to everybody (call it on the server's loop)."""

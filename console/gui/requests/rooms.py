@@ -9,6 +9,7 @@ from console.api import persistence as p
 from console.api import rearm_messages as rm
 from console.api import review_messages as rv
 from console.api import rotation_messages as ro
+from console.api import sandbox_messages as sb
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, receipt_from_json
 from console.gui.link.http import Link, segment
@@ -144,6 +145,14 @@ class NetworkRequests:
 
     def envoy_config(self) -> Pending[m.EnvoyConfigView]:
         return self._link.get("/api/envoy/config", m.EnvoyConfigView)
+
+    def stricter(self, body: sb.StricterBody) -> Pending[sb.StricterView]:
+        """Switches sessions to a stricter mode, for good, or says what that would do."""
+        return self._link.send("POST", "/api/network/stricter", sb.StricterView, body, timeout_s=CHANGE_S)
+
+    def modes(self, session: str, agent_id: str = "") -> Pending[sb.ModeHistoryView]:
+        """How a session came to its mode, newest first."""
+        return self._link.get(f"/api/contexts/{segment(session)}/modes", sb.ModeHistoryView, agent=agent_id)
 
     def egress(self, limit: int = 200) -> Pending[m.EgressPage]:
         return self._link.get("/api/egress", m.EgressPage, limit=limit)

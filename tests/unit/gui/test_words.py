@@ -7,7 +7,8 @@ import math
 import pytest
 
 from console.api.messages import AgentView
-from console.gui.pages.fleet.words import gauges, network_chip, state_words
+from console.gui.models.modes import network_chip
+from console.gui.pages.fleet.words import gauges, state_words
 from console.gui.widgets.words import age, clock, count, long_span, plural, span, took, usd
 
 

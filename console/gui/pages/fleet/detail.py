@@ -8,7 +8,10 @@ from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from console.api.messages import AgentDetailView, AgentView, EgressView
 from console.gui.models.fleet import Fleet, Row, view_mode
-from console.gui.pages.fleet.words import gauges, network_chip, state_words
+from console.gui.models.modes import asked_mode, is_open, network_chip
+from console.gui.pages.fleet.egress_lines import RequestLines
+from console.gui.pages.fleet.modes import ModeCard
+from console.gui.pages.fleet.words import gauges, state_words
 from console.gui.pages.fleet.workspace import WorkspaceCard
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
@@ -32,6 +35,8 @@ class DetailPane(QWidget):
         super().__init__(parent)
         self.setFixedWidth(DETAIL)
         self.workspace = WorkspaceCard(desk, self)
+        self.modes = ModeCard(desk, self)
+        self.requests = RequestLines(self)
         self.agent_id = ""
         self._gauges: list[GaugeLine] = []
         column = QVBoxLayout(self)
@@ -83,6 +88,10 @@ class DetailPane(QWidget):
         self._no_hosts = Text("Nothing asked for yet.", 12, fonts.REGULAR, "text2")
         self._column.addWidget(self._hosts)
         self._column.addWidget(self._no_hosts)
+        self._section("Requests")
+        self._column.addWidget(self.requests)
+        self._section("Network mode")
+        self._column.addWidget(self.modes)
         self._section("Workspace")
         self._column.addWidget(self.workspace)
         self._section("Recent")
@@ -116,6 +125,7 @@ class DetailPane(QWidget):
             self.agent_id = view.id
             self._chart.say([])
             self._hosts.say([])
+            self.requests.clear()
             self._events.say([])
             self._no_hosts.show()
         self._crumb.setText(_crumbs(row, fleet))
@@ -140,6 +150,7 @@ class DetailPane(QWidget):
         self._show_gauges(view)
         if self.isVisible():
             self.workspace.show_session(view.session)
+            self.modes.show_agent(view.session, view.id)
 
     def show_detail(self, detail: AgentDetailView) -> None:
         """Chart, hosts and events of the agent that is shown; another's is ignored."""
@@ -149,6 +160,7 @@ class DetailPane(QWidget):
         hosts = _hosts(detail.egress)
         self._hosts.say(hosts[:_SHOWN_HOSTS])
         self._no_hosts.setVisible(not hosts)
+        self.requests.say(detail.egress)
         latest = sorted(detail.events, key=lambda event: -event.at)[:_SHOWN_EVENTS]
         self._events.say([Fact(clock(e.at), e.text, mono=True, left_role="text3", right_role="text") for e in latest])
 
@@ -204,8 +216,8 @@ def _doubts(view: AgentView) -> str:
         doubts.append("Only observed: stopping it is best effort, never proven.")
     elif view.best_effort:
         doubts.append(f"Stopping it is best effort, never proven: {view.best_effort}.")
-    if not view.network_enforced and view.network_mode != "FULL":
-        doubts.append(f"{view.network_mode} was asked for, but nothing enforces it here.")
+    if is_open(view):
+        doubts.append(f"{asked_mode(view)} was asked for, but nothing enforces it here.")
     return " ".join([*doubts, view.network_note if doubts else ""]).strip()
 
 

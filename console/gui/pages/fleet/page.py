@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from pydantic import ValidationError
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QWidget
 
-from console.api.messages import AgentDetailView
+from console.api.messages import AgentDetailView, Delta, EgressView
 from console.gui.actions import ActionSpec, Risk
 from console.gui.pages.fleet.acts import LADDER_VERBS, FleetActs
 from console.gui.pages.fleet.detail import DetailPane
@@ -102,6 +105,11 @@ class FleetPage(Page):
 
     def on_tick(self, now: float) -> None:
         self.view.refresh()
+
+    def handle(self, delta: Delta) -> None:
+        if delta.kind == "egress" and delta.data.get("agent_id") == self.pane.agent_id:
+            with suppress(ValidationError):  # the next read of the ledger has it
+                self.pane.requests.add(EgressView.model_validate(delta.data))
 
     def badge(self) -> Badge | None:
         fleet = self.desk.fleet

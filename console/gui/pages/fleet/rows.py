@@ -10,7 +10,8 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QPen
 
 from console.gui.models.fleet import Row, view_mode
-from console.gui.pages.fleet.words import STATES, network_chip, state_words
+from console.gui.models.modes import network_chip
+from console.gui.pages.fleet.words import STATES, state_words
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_mark, draw_sparkline, draw_text, share_colours

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 
 from console.api.messages import AgentView
-from console.gui.models.fleet import view_mode
-from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.words import count, long_span, usd
 
 STATES: dict[str, tuple[str, str, str]] = {
@@ -29,6 +27,7 @@ LIMITS: dict[str, str] = {
     "cost_usd": "Cost",
     "tokens": "Tokens",
     "wall_s": "Wall time",
+    "cpu_s": "Processor time",
     "tool_calls": "Tool calls",
     "iterations": "Iterations",
 }
@@ -39,26 +38,13 @@ def state_words(view: AgentView) -> tuple[str, str, str]:
     return STATES.get(view.state, UNKNOWN)
 
 
-def network_chip(view: AgentView, *, long: bool = False) -> ChipSpec:
-    """FULL is amber; a mode that is not enforced is FULL, and says so where there is room."""
-    mode = view_mode(view)
-    if mode == "FULL":
-        words = "FULL, not enforced" if long and view.network_mode != "FULL" else "FULL"
-        return ChipSpec(words, "full", "warn")
-    if view.isolated:
-        return ChipSpec("Isolated", "ban", "accent")
-    if mode == "PROXIED":
-        return ChipSpec("Proxied", "proxied")
-    return ChipSpec("No network" if long else "None", "ban")
-
-
 def amount(limit: str, value: float) -> str:
     """A used or allowed amount in its unit."""
     if not math.isfinite(value):
         return "?"
     if limit == "cost_usd":
         return usd(value)
-    return long_span(value) if limit == "wall_s" else count(value)
+    return long_span(value) if limit in ("wall_s", "cpu_s") else count(value)
 
 
 def gauges(view: AgentView) -> list[tuple[str, str, str, float, str]]:

@@ -11,6 +11,8 @@ from console.gui.theme.tokens import FILTER_BAR, ink
 from console.gui.widgets.buttons import Pills, SearchField
 from console.gui.widgets.text import Text
 
+TABS = {"list": "Allowlist", "marked": "Marked", "sandboxes": "Sandboxes", "history": "History", "config": "Envoy"}
+
 
 class Bar(QWidget):
     """Filter, tabs, the URL to test, and how many are shown."""
@@ -23,7 +25,7 @@ class Bar(QWidget):
         row.setSpacing(8)
         self.search = SearchField("Filter this list", "/", parent=self)
         self.search.setMaximumWidth(176)
-        self.tabs = Pills({"list": "Allowlist", "marked": "Marked", "history": "History", "config": "Envoy"}, self)
+        self.tabs = Pills(TABS, self)
         self.url = UrlField(self)
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
         row.addWidget(self.search, 2)

@@ -8,12 +8,13 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
+from console.api.messages import AllowlistView
 from console.gui.models.fleet import Fleet, view_mode
 from console.gui.theme import fonts
 from console.gui.theme.tokens import PAGE_HEADER, ink
 from console.gui.widgets.marks import draw_mark, draw_sparkline, draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
-from console.gui.widgets.words import plural
+from console.gui.widgets.words import clock, plural
 
 ENVOY = {
     "healthy": ("Healthy", "dot", "ok"),
@@ -37,6 +38,25 @@ class Facts:
     since: str = ""
     slices: list[float] = field(default_factory=list)
     """Blocked requests in equal slices of time, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """What the egress log holds."""
+
+    number: int
+    seen: int
+    oldest: float | None
+    slices: list[float]
+
+
+def head_facts(view: AllowlistView | None, problem: str, unknown: bool, log: Blocked) -> Facts:
+    """``unknown``: the news is old, so nothing is green."""
+    envoy = NOT_KNOWN if view is None or problem or unknown else ENVOY.get(view.envoy, NOT_KNOWN)
+    detail = problem or (view.envoy_detail if view else "")
+    line = detail if envoy[2] in ("warn", "danger") and detail else live_line(view.version, view.sandboxes) if view else ""
+    since = f" since {clock(log.oldest)[:5]}" if log.oldest is not None else ""
+    return Facts(envoy, line, detail, log.number, log.seen, since, log.slices)
 
 
 def modes(fleet: Fleet) -> dict[str, int]:

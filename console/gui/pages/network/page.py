@@ -7,22 +7,24 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
-from console.api.messages import AllowlistEntryBody, AllowlistEntryView, AllowlistView, Delta, EgressPage, EgressView, EnvoyConfigView
+from console.api.messages import AllowlistEntryBody, AllowlistEntryView, AllowlistView, Delta, EgressPage, EgressView
 from console.domain.errors import ConsoleError, UsageProblem
-from console.gui.actions import ActionSpec, Risk
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.network.bar import Bar
+from console.gui.pages.network.config import ConfigView
 from console.gui.pages.network.draft import offer
 from console.gui.pages.network.drawer import Drawer
 from console.gui.pages.network.egress import EgressLog
 from console.gui.pages.network.entries import COLUMNS, EntryRow, cell_words, matches, paint_entry
-from console.gui.pages.network.header import ENVOY, NOT_KNOWN, Facts, NetworkHeader, live_line
+from console.gui.pages.network.header import Blocked, NetworkHeader, head_facts
 from console.gui.pages.network.history import HistoryView
 from console.gui.pages.network.remove import RemoveDialog
+from console.gui.pages.network.sandboxes import SandboxList
+from console.gui.pages.network.stricter import StricterDialog
 from console.gui.pages.network.tester import TestLine
-from console.gui.widgets.reading import PlainView, empty_note
+from console.gui.pages.network.verbs import SANDBOX_KEYS, VERBS
+from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import RowModel, RowView
-from console.gui.widgets.words import clock
 
 READ = 1000
 """Lines of the egress log read at first."""
@@ -34,27 +36,12 @@ class NetworkPage(Page):
     """See, add, edit and remove entries; test a URL; watch what agents ask for."""
 
     spec = PageSpec("network", "Network", "network", "Operate")
-    verbs = (
-        ActionSpec("network.move", "Move in the list", "", "move", cap="↑ ↓"),
-        ActionSpec("network.edit", "Edit the selected entry", "", "edit", cap="Enter"),
-        ActionSpec("network.new", "New allowlist entry…", "N", "new entry", Risk.REVERSIBLE),
-        ActionSpec("network.allow", "Allow the selected blocked request…", "A", "allow this…", Risk.REVERSIBLE),
-        ActionSpec("network.save", "Save the draft, validated by Envoy", "Ctrl+S", "save", Risk.REVERSIBLE),
-        ActionSpec("network.remove", "Remove the selected entry…", "Del", "", Risk.DESTRUCTIVE, "Open connections are cut."),
-        ActionSpec("network.discard", "Discard the draft, close the drawer", "", "", cap="Esc"),
-        ActionSpec("network.test", "Test a URL", "T", "test a URL"),
-        ActionSpec("network.filter", "Filter this list", "/", ""),
-        ActionSpec("network.history", "Show the versions of the allowlist", "H", "history"),
-        ActionSpec("network.back", "Go back to the selected version…", "", "", Risk.REVERSIBLE),
-        ActionSpec("network.config", "Show Envoy's configuration or the allowlist", "V", ""),
-        ActionSpec("network.follow", "Follow the newest request", "L", ""),
-    )
+    verbs = VERBS
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self.list: AllowlistView | None = None
         self._egress_read = False
-        self._config: EnvoyConfigView | None = None
         self._stale = True
         self._read_at = 0.0
         self._problem = ""
@@ -65,8 +52,9 @@ class NetworkPage(Page):
         self.view = RowView(self.model, paint_entry, lambda row: str(row.id), self)
         self.view.setAccessibleName("Allowlist")
         self.empty = empty_note(self.view, _EMPTY)
-        self.config = PlainView("Generated Envoy configuration", wrap=False, parent=self)
+        self.config = ConfigView(desk, self)
         self.history = HistoryView(desk, self)
+        self.sandboxes = SandboxList(desk.fleet, self)
         self.log = EgressLog(self)
         self.drawer = Drawer(desk, self)
         self.drawer.hide()
@@ -78,6 +66,7 @@ class NetworkPage(Page):
         self.stack.addWidget(self.view)
         self.stack.addWidget(self.config)
         self.stack.addWidget(self.history)
+        self.stack.addWidget(self.sandboxes)
         self.split = QSplitter(Qt.Orientation.Vertical, self)
         self.split.setChildrenCollapsible(False)
         self.split.setHandleWidth(3)
@@ -101,8 +90,9 @@ class NetworkPage(Page):
     def _connect(self) -> None:
         self.view.opened.connect(lambda _row: self.do("network.edit"))
         self.bar.search.textChanged.connect(lambda _text: self._show_list())
-        self.bar.search.left.connect(self.view.setFocus)
-        self.bar.url.left.connect(self.view.setFocus)
+        self.bar.search.left.connect(self._focus_list)
+        self.bar.url.left.connect(self._focus_list)
+        self.sandboxes.asked.connect(lambda _row: self.do("network.stricter"))
         self.bar.tabs.changed.connect(lambda _key: self._show_tab())
         self.log.allow_asked.connect(self._allow)
         self.log.changed.connect(self._show_head)
@@ -120,16 +110,20 @@ class NetworkPage(Page):
         self._read_if_stale()
         self.on_models()
         if argument:
-            self.bar.search.setText(argument)
-        self.view.setFocus()
+            self._show_argument(argument)
+        self._focus_list()
 
     def on_hide(self) -> None:
         self.log.set_live(False)
 
     def on_models(self) -> None:
         self._show_head()
+        if not self.sandboxes.model.rows:
+            self._show_sandboxes()
+        self.sandboxes.view.refresh()
 
     def on_tick(self, now: float) -> None:
+        self._show_sandboxes()
         if now - self._read_at > _AGAIN_S:
             self._read_list()
         self._show_head()
@@ -150,6 +144,9 @@ class NetworkPage(Page):
         self._stale, self._egress_read = True, False
         self._read_if_stale()
 
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        return SANDBOX_KEYS if self.bar.tabs.chosen() == "sandboxes" else super().keys()
+
     def badge(self) -> Badge | None:
         if self.list is not None and self.list.envoy == "failed":
             return Badge("Envoy", "danger", "alert")
@@ -164,8 +161,8 @@ class NetworkPage(Page):
     def why_not(self, action_id: str) -> str:
         if action_id == "network.save":
             return self.drawer.why_not_save()
-        if action_id == "network.back":
-            return self.history.why_not() if self.bar.tabs.chosen() == "history" else "The history is not shown (H)."
+        if action_id in ("network.back", "network.stricter"):
+            return self._why_not_in_tab(action_id)
         if action_id in ("network.edit", "network.remove") and self._entry_in_hand() is None:
             return "No entry is selected."
         if action_id in ("network.new", "network.allow", "network.remove"):
@@ -181,6 +178,13 @@ class NetworkPage(Page):
         if action_id in ("network.new", "network.allow", "network.edit") and self._other_draft(action_id):
             return "Save or discard the draft first (Esc)."
         return ""
+
+    def _why_not_in_tab(self, action_id: str) -> str:
+        """Of what acts on the selected row of another tab."""
+        tab = self.bar.tabs.chosen()
+        if action_id == "network.back":
+            return self.history.why_not() if tab == "history" else "The history is not shown (H)."
+        return self.sandboxes.why_not(self.desk.switch.is_killed) if tab == "sandboxes" else "The sandboxes are not shown (S)."
 
     def do(self, action_id: str) -> None:
         if self.why_not(action_id):
@@ -213,10 +217,37 @@ class NetworkPage(Page):
             self.log.follow()
         elif action_id == "network.back":
             self.history.ask_back()
-        elif action_id in ("network.config", "network.history"):
+        elif action_id == "network.stricter":
+            StricterDialog(self.desk, self.sandboxes.view.current().view, self.window()).open()
+        elif action_id in ("network.config", "network.history", "network.sandboxes"):
             tab = action_id.removeprefix("network.")
-            self.bar.tabs.pills["list" if self.bar.tabs.chosen() == tab else tab].setChecked(True)
-            self._show_tab()
+            self._choose_tab("list" if self.bar.tabs.chosen() == tab else tab)
+
+    def _choose_tab(self, tab: str) -> None:
+        self.bar.tabs.pills[tab].setChecked(True)
+        self._show_tab()
+        self._focus_list()
+
+    def _show_argument(self, argument: str) -> None:
+        """``sandboxes``, or words to filter the list by."""
+        if argument in self.bar.tabs.pills:
+            self._choose_tab(argument)
+        else:
+            self.bar.search.setText(argument)
+
+    def _focus_list(self) -> None:
+        lists = (self.view, self.config, self.history.view, self.sandboxes.view)
+        lists[self.stack.currentIndex()].setFocus()
+
+    def _show_sandboxes(self) -> None:
+        """Only what is looked at is arranged; the number is always told."""
+        chosen = self.bar.tabs.chosen() == "sandboxes"
+        if chosen:
+            self.sandboxes.arrange(self.bar.search.text())
+            found, total = len(self.sandboxes.model.rows), self.sandboxes.total
+            self.bar.shown.setText(f"{found:,} of {total:,} shown" if self.bar.search.text() else "")
+            self.bar.shown.setVisible(bool(self.bar.search.text()))
+        self.bar.tabs.pills["sandboxes"].setText(f"Sandboxes {self.desk.fleet.live():,}")
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -286,7 +317,8 @@ class NetworkPage(Page):
             self._stale = False
             self._read_list()
             if self.bar.tabs.chosen() == "config":
-                self._read_config()
+                self.config.forget()
+                self.config.read()
         if not self._egress_read:
             self.desk.requests.network.egress(READ).while_alive(self).then(self._egress_came).failed(self._failed)
 
@@ -312,7 +344,7 @@ class NetworkPage(Page):
         self._show_head()
         self.badge_changed.emit()
         if newer:
-            self._config = None
+            self.config.forget()
             if self.bar.url.text().strip():
                 self.line.again()
             if self.bar.tabs.chosen() in ("config", "history"):
@@ -336,35 +368,24 @@ class NetworkPage(Page):
         self.bar.tabs.pills["history"].setText(f"History v{self.list.version}" if self.list else "History")
         self.bar.shown.setText(f"{len(rows):,} of {len(entries):,} shown" if text else "")
         self.bar.shown.setVisible(bool(text))
+        self._show_sandboxes()
 
     def _show_head(self) -> None:
-        book, now = self.log.book, self.desk.clock()
-        view = self.list
-        light, _ = self.desk.switch.light(now)
-        envoy = NOT_KNOWN if view is None or self._problem or light == "unknown" else ENVOY.get(view.envoy, NOT_KNOWN)
-        detail = self._problem or (view.envoy_detail if view else "")
-        line = detail if envoy[2] in ("warn", "danger") and detail else live_line(view.version, view.sandboxes) if view else ""
-        oldest = book.lines[-1].view.at if book.lines else 0.0
-        since = f" since {clock(oldest)[:5]}" if book.lines else ""
-        self.header.take(self.desk.fleet, Facts(envoy, line, detail, book.number("blocked"), len(book.lines), since, book.blocked_slices()))
+        light, _ = self.desk.switch.light(self.desk.clock())
+        book = self.log.book
+        oldest = book.lines[-1].view.at if book.lines else None
+        blocked = Blocked(book.number("blocked"), len(book.lines), oldest, book.blocked_slices())
+        self.header.take(self.desk.fleet, head_facts(self.list, self._problem, light == "unknown", blocked))
 
     def _show_tab(self) -> None:
         tab = self.bar.tabs.chosen()
-        self.stack.setCurrentIndex({"config": 1, "history": 2}.get(tab, 0))
-        self.bar.search.setEnabled(tab in ("list", "marked"))
+        self.stack.setCurrentIndex({"config": 1, "history": 2, "sandboxes": 3}.get(tab, 0))
+        self.bar.search.setEnabled(tab in ("list", "marked", "sandboxes"))
         self._show_list()
-        if tab == "config" and self._config is None:
-            self._read_config()
+        if tab == "config":
+            self.config.read()
         elif tab == "history":
             self.history.read()
-
-    def _read_config(self) -> None:
-        asked = self.desk.requests.network.envoy_config().while_alive(self)
-        asked.then(self._config_came).failed(lambda error: self.config.say(f"The configuration cannot be shown: {error}"))
-
-    def _config_came(self, view: EnvoyConfigView) -> None:
-        self._config = view
-        self.config.say(view.text or "Envoy has no configuration yet: it is written when the first sandbox is attached.")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape and self.drawer.isVisible():

@@ -1,0 +1,185 @@
+"""The sandboxes: every living agent with its kind, its mode, whether that is enforced, why it is in it and since when."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QPointF, QRectF, Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from console.gui.models.fleet import Fleet, Row, view_mode
+from console.gui.models.modes import SEVERITY, asked_mode, is_open, network_chip
+from console.gui.theme import fonts
+from console.gui.widgets.marks import chip_width, draw_chip, draw_mark, draw_text
+from console.gui.widgets.reading import empty_note
+from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.words import day_clock, span
+
+COLUMNS = (
+    Column("agent", "Agent", share=4),
+    Column("session", "Session", share=3, hide_below=640),
+    Column("sandbox", "Sandbox", 92, hide_below=540),
+    Column("mode", "Mode", 104),
+    Column("holds", "Enforced", 124),
+    Column("why", "Why this mode", share=6),
+    Column("since", "Since", 68, right=True, hide_below=460),
+    Column("act", "", 84, hide_below=580),
+)
+EMPTY = "No agent lives. Every agent that is started appears here, with what it may reach and why."
+ACT = "Stricter…"
+_SORTS: dict[str, Callable[[Row], Any]] = {
+    "agent": lambda row: row.name.lower(),
+    "session": lambda row: row.view.session,
+    "sandbox": lambda row: row.view.sandbox,
+    "mode": lambda row: SEVERITY.get(view_mode(row.view), 0),
+    "holds": lambda row: not is_open(row.view),
+    "why": lambda row: why_words(row),
+    "since": lambda row: -since(row),
+}
+
+
+def since(row: Row) -> float:
+    """Since when it is in its mode; a supervisor of the version before did not say."""
+    return row.view.network_since or row.view.started_at
+
+
+def holds(row: Row) -> tuple[str, str, str]:
+    """(word, shape, colour): whether something enforces its mode."""
+    if is_open(row.view):
+        return "Not enforced", "triangle", "warn"
+    return ("Not restricted", "ring", "text2") if asked_mode(row.view) == "FULL" else ("Enforced", "check", "text2")
+
+
+def why_words(row: Row) -> str:
+    """Why it is in its mode; where that is not enforceable here, because of what."""
+    view = row.view
+    if is_open(view):
+        because = view.network_note or "nothing holds it"
+        return f"{asked_mode(view)} is not enforceable here, because {because}" + (f" ({view.network_why})" if view.network_why else "")
+    return view.network_why or "not known"
+
+
+def cell_words(row: Row, key: str) -> str:
+    """What a cell says to a tooltip, a screen reader and the clipboard."""
+    view = row.view
+    match key:
+        case "agent":
+            return f"{row.name} ({view.id}), {view.control_level}"
+        case "session":
+            return f"{view.session}, {view.sensitivity}"
+        case "sandbox":
+            return view.sandbox
+        case "mode":
+            return network_chip(view, long=True).text
+        case "holds":
+            return holds(row)[0]
+        case "why":
+            return why_words(row)
+        case "since":
+            return f"since {day_clock(since(row))}"
+    return why_not_stricter(row) or "Switch its session to a stricter mode…"
+
+
+def why_not_stricter(row: Row) -> str:
+    """What is plain without asking; the supervisor's dry run has the last word."""
+    if row.view.control_level == "observed":
+        return "It is only observed: nothing here can restrict it."
+    if row.view.isolated:
+        return ""
+    return "It has no network: there is nothing stricter." if asked_mode(row.view) == "NONE" and row.view.network_enforced else ""
+
+
+def matches(row: Row, text: str) -> bool:
+    """Whether all typed words occur in it."""
+    words = text.lower().split()
+    if not words:
+        return True
+    view = row.view
+    haystack = f"{row.haystack}\0{view.sandbox}\0{asked_mode(view)}\0{holds(row)[0]}\0{why_words(row)}\0{view.sensitivity}".lower()
+    return all(word in haystack for word in words)
+
+
+def paint_sandbox(canvas: Canvas, row: Row) -> None:
+    """One row."""
+    view = row.view
+    canvas.text("agent", row.name, weight=fonts.MEDIUM)
+    canvas.text("session", view.session or "—", "text2", mono=True)
+    canvas.text("sandbox", view.sandbox, "text2")
+    cell = canvas.cells["mode"]
+    chip = network_chip(view)
+    words = safe_text(chip.text, 40)
+    box = QRectF(cell.x(), cell.y() + 4.5, min(chip_width(words, True), cell.width()), 20)
+    draw_chip(canvas.painter, box, words, chip.icon, chip.kind, canvas.ink)
+    word, shape, role = holds(row)
+    cell = canvas.cells["holds"]
+    draw_mark(canvas.painter, shape, QRectF(cell.x() + 1, cell.center().y() - 4, 9, 9), getattr(canvas.ink, role))
+    face = fonts.ui(12, fonts.SEMIBOLD if role == "warn" else fonts.REGULAR)
+    draw_text(canvas.painter, cell.adjusted(17, 0, 8, 0), word, face, getattr(canvas.ink, role))
+    canvas.text("why", why_words(row), "warn" if role == "warn" else "text")
+    canvas.text("since", span(time.time() - since(row)), "text2", right=True)
+    if not why_not_stricter(row):
+        canvas.text("act", ACT, "accent", weight=fonts.MEDIUM, right=True)
+
+
+class SandboxList(QWidget):
+    """``asked`` carries the row a stricter mode is wanted for."""
+
+    asked = Signal(object)
+
+    def __init__(self, fleet: Fleet, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._fleet = fleet
+        self.text = ""
+        self.sort: tuple[str, bool] = ("", False)
+        self.total = 0
+        self.model = RowModel(COLUMNS, cell_words, self)
+        self.view = RowView(self.model, paint_sandbox, lambda row: str(row.id), self)
+        self.view.setAccessibleName("Sandboxes")
+        self.empty = empty_note(self.view, EMPTY)
+        self.view.opened.connect(self.asked)
+        self.view.pressed_at.connect(self._pressed)
+        self.view.sort_asked.connect(self._sort)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.view)
+
+    def arrange(self, text: str) -> None:
+        """Reads the fleet again; the selected row stays selected."""
+        self.text = text
+        live = [row for row in self._fleet.rows.values() if row.is_live]
+        self.total = len(live)
+        rows = [row for row in live if matches(row, text)] if text else live
+        key, descending = self.sort
+        if key:
+            rows.sort(key=_SORTS[key], reverse=descending)
+        shown = self.model.rows
+        if len(rows) != len(shown) or any(a is not b for a, b in zip(rows, shown, strict=True)):
+            self.view.show_rows(rows)
+        else:
+            self.view.refresh()
+        if self.view.current() is None and rows:
+            self.view.choose(rows[0].id)
+        self.empty.setText("No sandbox holds these words." if live else EMPTY)
+        self.empty.setVisible(self._fleet.loaded and not rows)
+
+    def why_not(self, killed: bool) -> str:
+        """Empty when a stricter mode can be asked for of the selected row."""
+        row = self.view.current()
+        if row is None:
+            return "No sandbox is selected."
+        return "Killed: nothing changes until rearm." if killed else why_not_stricter(row)
+
+    def _sort(self, key: str) -> None:
+        if key in _SORTS:
+            self.sort = (key, not self.sort[1]) if self.sort[0] == key else (key, False)
+            self.view.show_sorted(*self.sort)
+            self.arrange(self.text)
+
+    def _pressed(self, row: Row, at: QPointF) -> None:
+        column = next(number for number, c in enumerate(COLUMNS) if c.key == "act")
+        left = self.view.columnViewportPosition(column)
+        if not self.view.isColumnHidden(column) and left <= at.x() <= left + self.view.columnWidth(column):
+            self.asked.emit(row)

@@ -1,0 +1,115 @@
+"""The routes behind the sandboxes of the stand-in supervisor: stricter modes with their dry run, and histories of modes."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from console.api import messages as m
+from console.api import sandbox_messages as s
+
+if TYPE_CHECKING:
+    from tests.fakes.operator_server import FakeSupervisor
+
+SEVERITY = {"FULL": 0, "PROXIED": 1, "NONE": 2}
+
+
+def _say(view: m.View, status: int = 200) -> Response:
+    return Response(view.model_dump_json(), status, media_type="application/json")
+
+
+def change(at: float, cause: str, mode: str = "", **more: object) -> s.ModeChangeView:
+    """One line of a history."""
+    return s.ModeChangeView.model_validate({"at": at, "cause": cause, "mode": mode, **more})
+
+
+def history(session: str, now: float) -> s.ModeHistoryView:
+    """A session that began open, learnt something, was cut and given back, and was tightened by a person."""
+    changes = [
+        change(now - 240, "enforced", "NONE", by="supervisor", enforced=True, ms=3.2),
+        change(now - 240, "operator", "NONE", by="operator:0", words="operator:0: pastes customer records"),
+        change(now - 900, "enforced", "PROXIED", by="supervisor", enforced=True),
+        change(now - 900, "reconnected", "PROXIED", by="operator:0", words="looked at it"),
+        change(now - 1500, "enforced", "NONE", by="supervisor", enforced=True),
+        change(now - 1500, "isolated", "NONE", by="operator:0", words="asks for pastebin"),
+        change(now - 4000, "enforced", "PROXIED", by="supervisor", enforced=False, words="it shares the host's network"),
+        change(
+            now - 4000, "data", "PROXIED", by="agent:inbox-reader", words="customer letters from crm", sensitivity="CONFIDENTIAL"
+        ),
+    ]  # fmt: skip
+    return s.ModeHistoryView(
+        session=session, mode="NONE", sensitivity="CONFIDENTIAL", began_at=now - 7200, changes=changes, registrations=12, left_out=0
+    )
+
+
+class FakeSandboxes:
+    """Tests set ``refuse``, ``open_ends`` and ``histories``, and read ``asked``."""
+
+    def __init__(self, desk: FakeSupervisor) -> None:
+        self._desk = desk
+        self.asked: list[s.StricterBody] = []
+        self.refuse: tuple[int, str] | None = None
+        self.refuse_history: tuple[int, str] | None = None
+        self.why_not = ""
+        self.open_ends: dict[str, str] = {}
+        """Agents nothing would hold, and why."""
+        self.histories: dict[str, s.ModeHistoryView] = {}
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/api/network/stricter", self._stricter, methods=["POST"]),
+            Route("/api/contexts/{id}/modes", self._modes, methods=["GET"]),
+        ]
+
+    async def _stricter(self, request: Request) -> Response:
+        body = s.StricterBody.model_validate_json(await request.body())
+        self.asked.append(body)
+        if self.refuse is not None:
+            return _say(m.ErrorView(error=self.refuse[1], remedy="Look at it again."), self.refuse[0])
+        named = self._desk.agents[body.scope.target]
+        meant = [a for a in self._desk.agents.values() if a.session == named.session and a.state != "ended"]
+        agents = [self._switched(a, body) for a in meant]
+        if not body.dry_run:
+            self._desk.upsert(*(self._tightened(a, body) for a in meant))
+        verified = sum(a.verified for a in agents)
+        return _say(
+            s.StricterView(
+                dry_run=body.dry_run,
+                mode=body.mode,
+                sensitivity=named.sensitivity,
+                session=named.session,
+                sessions=[named.session],
+                sessions_total=1,
+                agents=agents,
+                agents_total=len(agents),
+                switched=len(agents),
+                verified=verified,
+                not_enforceable=len(agents) - verified,
+                ms=4.2,
+                words=f"Session {named.session} is in {body.mode}: {verified} of {len(agents)} agents verified, in 4 ms.",
+                why_not=self.why_not if body.dry_run else "",
+            )
+        )
+
+    def _switched(self, agent: m.AgentView, body: s.StricterBody) -> s.SwitchedAgent:
+        note = self.open_ends.get(agent.id, "")
+        return s.SwitchedAgent(
+            id=agent.id, name=agent.name, session=agent.session, before=agent.network_mode, mode=body.mode,
+            verified=not note, switched=True, note=note,
+        )  # fmt: skip
+
+    def _tightened(self, agent: m.AgentView, body: s.StricterBody) -> m.AgentView:
+        note = self.open_ends.get(agent.id, "")
+        new = {"network_asked": body.mode, "network_mode": "FULL" if note else body.mode, "network_enforced": not note}
+        why = {"network_note": note, "network_why": f"operator:0: {body.reason}", "network_since": time.time()}
+        return agent.model_copy(update=new | why)
+
+    async def _modes(self, request: Request) -> Response:
+        if self.refuse_history is not None:
+            return _say(m.ErrorView(error=self.refuse_history[1]), self.refuse_history[0])
+        session = request.path_params["id"]
+        return _say(self.histories.get(session) or history(session, time.time()))
