@@ -51,7 +51,7 @@ def read_checkpoints(path: Path) -> Checkpoints:
         raw = path.read_bytes()
     except FileNotFoundError:
         return Checkpoints((), "the checkpoint file is missing")
-    whole = raw[: raw.rfind(b"\n") + 1]
+    whole = _without_torn_end(raw)
     points: list[Checkpoint] = []
     link = GENESIS
     lines = whole.splitlines()
@@ -102,6 +102,13 @@ class CheckpointFile:
     def close(self) -> None:
         """Once."""
         os.close(self._fd)
+
+
+def _without_torn_end(raw: bytes) -> bytes:
+    """Whole lines. A power cut may tear the last: its end is missing, or sectors of it never reached the disk and read as zero."""
+    whole = raw[: raw.rfind(b"\n") + 1]
+    last = whole[whole.rfind(b"\n", 0, -1) + 1 :]
+    return whole[: -len(last)] if b"\0" in last else whole
 
 
 def _parse(line: bytes, link: str) -> Checkpoint | None:

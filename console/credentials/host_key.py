@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from console.domain.errors import ConsoleError
-from console.settings.durable import replace_file
+from console.settings.durable import make_folder, replace_file
 
 PRIVATE_FILE = "host-key.pem"
 PUBLIC_FILE = "host-key.pub"
@@ -23,7 +23,7 @@ def ensure_host_key(keys_dir: Path) -> Ed25519PrivateKey:
     """The key; made when there is none yet. Raises ConsoleError when it cannot be used, and never makes another in its place."""
     private_file, public_file = keys_dir / PRIVATE_FILE, keys_dir / PUBLIC_FILE
     try:
-        keys_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(keys_dir)
         if not os.path.lexists(private_file):
             if os.path.lexists(public_file):
                 raise ConsoleError(

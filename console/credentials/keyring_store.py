@@ -17,7 +17,7 @@ from console.credentials.redaction import Redactor
 from console.credentials.sealed_file import SealedFile, read_credential
 from console.credentials.secret_file import SecretFile
 from console.domain.errors import ConsoleError, Unavailable, UsageProblem
-from console.settings.durable import replace_file
+from console.settings.durable import make_folder, replace_file
 
 SEALED = "a file sealed under the systemd credential"
 
@@ -128,7 +128,7 @@ class Store:
 
     def _pin(self, pin: Path) -> None:
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self.folder)
             replace_file(pin, b"")
         except OSError as error:
             raise Unavailable(f"{self.folder} cannot be written: {error.strerror}.", "Mend its permissions, or free some space.") from error

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from console.domain.errors import ConsoleError
-from console.settings.durable import replace_file
+from console.settings.durable import make_folder, replace_file
 
 _LIMIT = 4 * 1024 * 1024
 
@@ -76,7 +76,7 @@ class SecretFile:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self.path.parent)
             lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise self._unusable(f"cannot be locked: {error.strerror}") from error

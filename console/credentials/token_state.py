@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.errors import ConsoleError
-from console.settings.durable import replace_file
+from console.settings.durable import make_folder, replace_file
 
 _LIMIT = 16 * 1024 * 1024
 
@@ -68,7 +68,7 @@ class TokenStateFile:
 
     def _lock(self) -> int:
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self._path.parent)
             lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise self._unwritable(error) from error

@@ -199,12 +199,15 @@ class Tokens:
         return read_keys(text)
 
     def renew_keys(self) -> str:
-        """Replaces the whole key set by one new key: no old token survives. Its kid. The state starts anew, one epoch higher."""
+        """Replaces the whole key set by one new key: no old token survives. Its kid. The state starts anew, one epoch higher.
+
+        The state comes first: keys beside which no state lies are not mended by ``ensure``, and power may fail between the two.
+        """
         epoch = self._highest_known_epoch() + 1
         kid, key = secrets.token_hex(8), secrets.token_bytes(KEY_BYTES)
         self.store.redactor.learn(key)
-        self.store.set(KEYS_NAME, write_keys(TokenKeys(kid, {kid: key}, epoch)))
         self._state.replace(TokenState(epoch, frozenset()))
+        self.store.set(KEYS_NAME, write_keys(TokenKeys(kid, {kid: key}, epoch)))
         return kid
 
     def _highest_known_epoch(self) -> int:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from console.domain.kill import Receipt, receipt_from_json
-from console.killswitch.durable import write_whole
+from console.killswitch.durable import sync_folder, write_whole
 
 KILL_ID = re.compile(r"^[a-z0-9][a-z0-9-]{3,40}\Z")
 
@@ -33,8 +33,11 @@ def receipt_bytes(receipt: Receipt) -> bytes:
 def write_receipt(guard_dir: Path, receipt: Receipt) -> None:
     """OSError when it is not durable."""
     path = receipt_path(guard_dir, receipt.kill_id)
+    is_first = not path.parent.is_dir()
     path.parent.mkdir(mode=0o700, exist_ok=True)
     write_whole(path, receipt_bytes(receipt))
+    if is_first:
+        sync_folder(guard_dir)
 
 
 def read_receipt(guard_dir: Path, kill_id: str) -> Receipt | None:

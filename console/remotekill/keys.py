@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from console.domain.errors import Conflict, ConsoleError, NotFound, UsageProblem
 from console.remotekill.document import KeySet, Signer
-from console.settings.durable import replace_file
+from console.settings.durable import make_folder, replace_file
 
 PUBLIC_FILE = "fleet-keys.json"
 """What hosts trust. Copy it to every host of the fleet; it holds nothing secret."""
@@ -201,6 +201,6 @@ def _save_set(keys_dir: Path, keys: KeySet) -> None:
 
 def _make_folder(keys_dir: Path) -> None:
     try:
-        keys_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(keys_dir)
     except OSError as error:
         raise ConsoleError(f"{keys_dir} cannot be made: {error.strerror}.", "Choose another state directory.") from error

@@ -11,7 +11,7 @@ from typing import IO, Any
 from console.domain.errors import UsageProblem
 from console.remotekill.document import MAX_EPOCH, Order, read_order
 from console.remotekill.machine import HostState
-from console.settings.durable import replace_file
+from console.settings.durable import make_folder, replace_file
 
 _LIMIT = 4 * 1024 * 1024
 
@@ -49,7 +49,7 @@ def hold_state(path: Path) -> IO[bytes] | None:
 
     Two pollers with one state would forget each other's latches.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path.parent)
     lock = path.with_name(f"{path.name}.lock")
     file = os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "rb")
     try:
@@ -63,5 +63,5 @@ def hold_state(path: Path) -> IO[bytes] | None:
 def save_state(path: Path, state: HostState) -> None:
     """Durable when it returns; OSError otherwise, with the old state still there."""
     data = {"version": 1, "soft": state.soft, "epoch": state.epoch, "latched": state.latched, "released": state.released}
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path.parent)
     replace_file(path, json.dumps(data, indent=1).encode())

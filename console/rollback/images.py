@@ -13,6 +13,7 @@ from pathlib import Path
 
 from console.domain.errors import ConsoleError, Denied, NotRecorded
 from console.rollback.beneath import MAX_BYTES, open_regular
+from console.settings.durable import make_folder
 
 _CHUNK = 1 << 20
 _TRIES = 3
@@ -85,7 +86,7 @@ class Objects:
         self._max_total = max_total
         self._lock = threading.Lock()
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(folder)
             self._dir = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             os.fchmod(self._dir, 0o700)
             self._clean()

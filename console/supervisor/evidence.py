@@ -24,6 +24,7 @@ from console.domain.agent import Agent, AgentId
 from console.domain.errors import ConsoleError
 from console.domain.kill import Step, StepName, StepStatus
 from console.ledger.store import Ledger
+from console.settings.durable import make_folder
 from console.settings.options import EvidenceOptions
 from console.settings.places import Places
 from console.supervisor.changes import Looker
@@ -288,7 +289,7 @@ def _new_folder(cases: Path, kill_id: str) -> Path:
     """``cases/<kill id>``, or with a number behind it when that is there: what was collected before is kept. Raises OSError, ValueError."""
     if not kill_id or not all(c.isascii() and (c.isalnum() or c in "-_") for c in kill_id) or len(kill_id) > 80:
         raise ValueError("not a kill's id")
-    cases.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(cases)
     for number in range(1, _FOLDERS):
         folder = cases / (kill_id if number == 1 else f"{kill_id}.{number}")
         try:

@@ -15,7 +15,7 @@ from typing import Any
 from console.domain.agent import CONTEXT_ID
 from console.domain.errors import ConsoleError, UsageProblem
 from console.rollback.persistence.findings import Snapshot, snapshot_from_json
-from console.settings.durable import replace_file
+from console.settings.durable import make_folder, replace_file
 
 Sign = Callable[[bytes], bytes]
 Check = Callable[[bytes, bytes], bool]
@@ -43,7 +43,7 @@ def save(folder: Path, context_id: str, taken: Snapshot, sign: Sign) -> str:
     body = {"context_id": context_id, "snapshot": taken.as_json()}
     signature = base64.b64encode(sign(_signed(body))).decode()
     data = _canonical({"body": body, "sig": signature}) + b"\n"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(folder)
     replace_file(place_of(folder, context_id), data)
     return hashlib.sha256(data).hexdigest()
 

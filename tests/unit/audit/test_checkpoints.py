@@ -25,9 +25,11 @@ def test_what_was_added_is_read(path: Path) -> None:
     assert beside(Path("/x/audit.db")) == Path("/x/audit.checkpoints")
 
 
-def test_it_goes_on_after_a_restart_and_drops_a_torn_line(path: Path) -> None:
+@pytest.mark.parametrize("torn", [b'{"at":9.0,"ha', bytes(90), bytes(40) + b'9","seq":30}\n', b'{"at":9.0,"ha' + bytes(512)])
+def test_it_goes_on_after_a_restart_and_drops_a_torn_line(path: Path, torn: bytes) -> None:
+    """Sectors that never reached the disk read as zero."""
     with path.open("ab") as stream:
-        stream.write(b'{"at":9.0,"ha')
+        stream.write(torn)
     known = read_checkpoints(path)
     assert known.problem == "" and list(known.points) == POINTS
     file = CheckpointFile(path, known)
@@ -44,6 +46,7 @@ def test_it_goes_on_after_a_restart_and_drops_a_torn_line(path: Path) -> None:
         (b'"at":1.0', b'"at":1.5', 1),
         (b'{"at":3.0', b'["at":3.0', 3),
         (b'"seq":20', b'"seq":-1', 3),
+        (b'"seq":10', b'"seq":\x000', 2),
     ],
 )
 def test_a_changed_line_is_named(path: Path, old: bytes, new: bytes, line: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import pathlib
 import warnings
 from typing import Any
 
@@ -302,6 +303,23 @@ def test_a_lost_list_of_revocations_refuses_everything_until_rotation(tokens: To
         tokens.accepts(token, "operator")
     tokens.renew_keys()
     assert refused(tokens, token) and tokens.accepts(tokens.issue("operator", "ann"), "operator")
+
+
+def test_a_first_start_that_is_cut_off_between_state_and_keys_is_made_good_by_the_next(tmp_path: pathlib.Path) -> None:
+    """Keys beside a lost state would refuse everything until somebody rotates."""
+    store = Store("0123abcd", tmp_path / "keys", backend="file")
+
+    def power_fails(name: str, value: str) -> None:
+        raise ConsoleError("The power fails.", "")
+
+    tokens, real = Tokens(store), store.set
+    store.set = power_fails  # type: ignore[method-assign]
+    with pytest.raises(ConsoleError):
+        tokens.ensure()
+    store.set = real  # type: ignore[method-assign]
+    assert store.get(KEYS_NAME) is None
+    tokens.ensure()
+    assert tokens.accepts(tokens.issue("operator", "ann"), "operator")
 
 
 def test_lost_or_damaged_keys_refuse_everything(tokens: Tokens) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from console.settings.durable import replace_file
+from console.settings.durable import make_folder, replace_file
 
 
 def test_a_file_is_replaced_whole_and_private(tmp_path: Path) -> None:
@@ -40,3 +40,20 @@ def test_a_link_in_its_place_is_replaced_and_not_followed(tmp_path: Path) -> Non
     replace_file(tmp_path / "f", b"new")
     assert (tmp_path / "secret").read_bytes() == b"mine"
     assert (tmp_path / "f").read_bytes() == b"new" and not (tmp_path / "f").is_symlink()
+
+
+def test_a_new_folder_is_synced_with_each_folder_it_was_made_in_and_one_that_is_there_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced, real = list[str](), os.fsync
+
+    def sync(fd: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    make_folder(tmp_path / "a" / "b", 0o700)
+    assert synced == [str(tmp_path), str(tmp_path / "a")]
+    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
+    make_folder(tmp_path / "a" / "b")
+    assert len(synced) == 2

@@ -8,6 +8,7 @@ import stat
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,3 +158,20 @@ def test_a_used_folder_without_any_name_is_damaged_and_no_new_instance(tmp_path:
     (tmp_path / "guard").mkdir()
     with pytest.raises(ConsoleError, match="damaged"):
         find_places(str(tmp_path), create=True)
+
+
+def test_an_instance_has_its_id_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power cut must not leave an instance without an id: nothing of it could be stopped."""
+    told: list[str] = []
+    for name in ("fsync", "link"):
+        real = getattr(os, name)
+
+        def tell(*arguments: Any, name: str = name, real: Any = real) -> None:
+            told.append(f"{name} {os.readlink(f'/proc/self/fd/{arguments[0]}') if name == 'fsync' else ''}".strip())
+            real(*arguments)
+
+        monkeypatch.setattr(os, name, tell)
+    assert find_places(str(tmp_path / "s"), create=True) is not None
+    [link] = [at for at, what in enumerate(told) if what == "link"]
+    assert any(".instance-" in what for what in told[:link]), "the file"
+    assert told[link + 1 :] == [f"fsync {tmp_path / 's'}"], "then its name"
