@@ -47,7 +47,7 @@ def hunt_routes(parts: Parts) -> list[Route]:
 
 
 def view_of(reports: Iterable[Report]) -> PersistenceView:
-    """Every report, newest look first; findings until the bounds are reached, and how many are left out."""
+    """Every report, in its order; findings until the bounds are reached, and how many are left out."""
     reports = list(reports)
     cut = bounded(reports, FINDINGS_MAX, BYTES_MAX)
     views = [_report(one) for one in cut]

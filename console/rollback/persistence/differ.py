@@ -67,13 +67,15 @@ def report(
 
 
 def bounded(reports: Iterable[Report], findings_max: int, bytes_max: int) -> list[Report]:
-    """Every report, newest look first, with findings until together they are that many or weigh that much as JSON; the rest is counted.
+    """Every report, in its order, with findings until together they are that many or weigh that much as JSON; the rest is counted.
 
-    An agent decides how many places it changes and how much it writes there.
+    The newest look is filled first. An agent decides how many places it changes and how much it writes there.
     """
-    cut: list[Report] = []
+    reports = list(reports)
+    cut: dict[int, Report] = {}
     count = size = 0
-    for one in sorted(reports, key=lambda r: r.looked_at, reverse=True):
+    for at in sorted(range(len(reports)), key=lambda n: reports[n].looked_at, reverse=True):
+        one = reports[at]
         kept: list[Finding] = []
         for found in one.findings:
             weight = len(json.dumps([found.path, found.excerpt, found.note, found.could_write])) + 400
@@ -81,8 +83,8 @@ def bounded(reports: Iterable[Report], findings_max: int, bytes_max: int) -> lis
                 break
             kept.append(found)
             count, size = count + 1, size + weight
-        cut.append(replace(one, findings=tuple(kept), left_out=one.left_out + len(one.findings) - len(kept)))
-    return cut
+        cut[at] = replace(one, findings=tuple(kept), left_out=one.left_out + len(one.findings) - len(kept))
+    return [cut[at] for at in range(len(reports))]
 
 
 def finding(change: Change, was: Entry | None, it: Entry, who: Writers, top: str, hide: Hide = str) -> Finding:

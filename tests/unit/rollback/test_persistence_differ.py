@@ -123,8 +123,8 @@ def test_reports_together_are_bounded_in_number_and_weight_and_the_rest_is_count
     one = report("c1", snap(), after, US)
     newer = replace(one, looked_at=2.0, context_id="c2", left_out=3)
     cut = bounded([one, newer], 25, 1 << 20)
-    assert [(r.context_id, len(r.findings), r.left_out) for r in cut] == [("c2", 20, 3), ("c1", 5, 15)]
-    assert [len(r.findings) for r in bounded([one, newer], 25, 2000)] == [2, 0]
+    assert [(r.context_id, len(r.findings), r.left_out) for r in cut] == [("c1", 5, 15), ("c2", 20, 3)]
+    assert [len(r.findings) for r in bounded([one, newer], 25, 2000)] == [0, 2]
 
 
 def test_a_snapshot_comes_back_from_json_without_its_texts() -> None:

@@ -14,11 +14,11 @@ def finding(number: int, **more: Any) -> Finding:
     return Finding(**(fields | {"excerpt": "", "could_write": "yes"} | more))
 
 
-def test_everything_that_fits_is_there_newest_look_first() -> None:
+def test_everything_that_fits_is_there_in_its_order() -> None:
     view = view_of([Report("c1", 1.0, 1.0, findings=(finding(1),), left_out=2), Report("c2", 2.0, None, doubts=("there is no baseline",))])
     assert [(r.context_id, len(r.findings), r.left_out, r.doubts) for r in view.reports] == [
-        ("c2", 0, 0, ["there is no baseline"]),
         ("c1", 1, 2, []),
+        ("c2", 0, 0, ["there is no baseline"]),
     ]
     assert (view.left_out, view.words) == (0, "")
 
