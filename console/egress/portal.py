@@ -128,7 +128,8 @@ class Connection:
         outside = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         for one in (sock, outside):
             one.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if sock.family == socket.AF_INET:  # a unix socket when a forwarder inside has the port (gVisor)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.inner, self.outer = End(self, sock), End(self, outside)
         self.inner.peer, self.outer.peer = self.outer, self.inner
 
