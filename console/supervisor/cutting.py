@@ -103,7 +103,10 @@ class Cutter:
             if not enforced or mode is not NetworkMode.PROXIED:
                 return enforced, note
             running.prepared = replace(running.prepared, netns=True)
-            return True, await self._open(agent.agent_id, running.prepared) or f"its way out is {PORTAL} now, as HTTP proxy"
+            try:
+                return True, await self._open(agent.agent_id, running.prepared) or f"its way out is {PORTAL} now, as HTTP proxy"
+            except (ConsoleError, OSError) as error:
+                return True, f"it is cut, and got no portal: {error}"
         if mode is NetworkMode.NONE:
             await self._close_portal(agent.agent_id)
         left = await self._ways_out(agent.agent_id, running.prepared.pid, portal=mode is NetworkMode.PROXIED)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from console.api.messages import AllowlistEntryBody, UrlTestBody
+from console.api.sandbox_messages import MeantBody, RegisterDataBody, StricterBody
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
 from tests.fakes.instance import Instance, until
 
@@ -147,6 +148,27 @@ def test_containers_have_each_network_mode_a_live_cut_and_a_proven_end(boxed: In
     until(lambda: not list(boxed.places.agents_dir.iterdir()))
     boxed.api.rearm("go on")
     assert {boxed.agent(a).state for a in (none, proxied, full, stubborn)} == {"killed"}
+
+
+@pytest.mark.engine
+@pytest.mark.envoy
+def test_a_container_with_a_bridge_that_becomes_proxied_reaches_the_allowlist_alone_through_its_portal(boxed: Instance) -> None:
+    ask = "import http.client\ndef ask():\n  try:\n    c = http.client.HTTPConnection('127.0.0.1', 3128, timeout=20)\n"
+    ask += "    c.request('GET', 'http://x.example.com/'); return c.getresponse().status\n  except OSError as e: return e.errno\n"
+    wait = "while sorted(n for _, n in socket.if_nameindex()) != ['lo'] or ask() == 111: time.sleep(0.05)\n"
+    then = LOOK.replace("interfaces", "then") + "print('answer', ask(), flush=True); time.sleep(300)"
+    agent = boxed.python(LOOK + ask + wait + then, sandbox="docker", context_id="letters")
+    assert "eth0" in boxed.says(agent, "interfaces")
+    scope = MeantBody(reach="agent", target=agent)
+    body = RegisterDataBody(scope=scope, dataset="letters", sensitivity="CONFIDENTIAL", source="crm", reason="review")
+    view = boxed.api.register_data(body)
+    assert (view.mode, view.verified, view.agents[0].before) == ("PROXIED", 1, "FULL")
+    out = boxed.says(agent, "answer")
+    assert "then ['lo']" in out and "answer 403" in out
+    shown = boxed.agent(agent)
+    assert (shown.network_mode, shown.network_enforced) == ("PROXIED", True) and "http://127.0.0.1:3128" in shown.network_note
+    assert boxed.api.stricter(StricterBody(scope=scope, mode="NONE", reason="enough")).verified == 1
+    assert boxed.api.kill(agent).verified_zero
 
 
 def test_a_wrong_launch_leaves_nothing(calm: Instance) -> None:

@@ -22,13 +22,15 @@ PORTAL = (
     "import socket\n"
     "def portal():\n"
     "  with socket.socket() as s: s.settimeout(3); return s.connect_ex(('127.0.0.1', 3128))\n"
+    "def elsewhere():\n"
+    "  with socket.socket() as s: s.settimeout(3); return s.connect_ex(('192.0.2.1', 443))\n"
     "last = None\n"
     "while True:\n"
     "  now = portal()\n"
-    "  if now != last: print('portal', now, flush=True); last = now\n"
+    "  if now != last: print('portal', now, 'elsewhere', elsewhere(), flush=True); last = now\n"
     "  time.sleep(0.05)\n"
 )
-"""Prints the portal's state whenever it changes: 0 open, 111 closed (ECONNREFUSED)."""
+"""Prints the portal's state whenever it changes, 0 open, 111 closed (ECONNREFUSED); and a forbidden host's, 101 (ENETUNREACH)."""
 Say = Callable[..., tuple[int, str, str]]
 
 
@@ -81,7 +83,7 @@ def test_a_proxied_agent_is_switched_to_none_its_portal_is_gone_and_looser_is_re
     agent = it.python(PORTAL, network_mode="PROXIED", context_id="traffic")
     child = it.python(PORTAL, parent_id=agent, context_id="traffic-below")
     for one in (agent, child):
-        it.says(one, "portal 0")
+        it.says(one, "portal 0 elsewhere 101")
     assert it.agent(agent).network_why == "asked for at its launch"
     before = it.api.stricter(stricter("NONE", agent, dry_run=True))
     assert (before.dry_run, before.switched, before.why_not) == (True, 2, "") and it.agent(agent).network_mode == "PROXIED"
@@ -89,7 +91,7 @@ def test_a_proxied_agent_is_switched_to_none_its_portal_is_gone_and_looser_is_re
     assert (view.verified, view.agents_total, view.sessions) == (2, 2, ["traffic", "traffic-below"])
     assert "Session traffic is in NONE: 2 of 2 agents verified, in " in view.words
     for one in (agent, child):
-        it.says(one, "portal 111")
+        it.says(one, "portal 111 elsewhere 101")
         shown = it.agent(one)
         assert (shown.network_mode, shown.network_enforced) == ("NONE", True)
         assert shown.network_why.startswith("operator:") and shown.network_why.endswith(": odd traffic") and shown.network_since > 0
@@ -136,7 +138,7 @@ def tell_and_restart(it: Instance) -> None:
     shown = it.agent(agent)
     assert (shown.network_mode, shown.network_enforced, shown.network_since) == ("NONE", True, since)
     until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
-    assert it.output(agent).split()[-1] == "111"
+    assert it.output(agent).split()[-4:] == ["portal", "111", "elsewhere", "101"]
     with pytest.raises(Denied):
         it.api.stricter(stricter("PROXIED", agent))
 
