@@ -32,8 +32,6 @@ CLUSTER = TYPE + "envoy.config.cluster.v3.Cluster"
 ROUTES = TYPE + "envoy.config.route.v3.RouteConfiguration"
 ADMIN_SOCKET = "admin/admin.sock"
 CONNECT_TIMEOUT = "5s"
-STATE_FILTER = "envoy.filters.http.set_filter_state"
-_STATE_CONFIG = "envoy.extensions.filters.http.set_filter_state.v3.Config"
 
 
 def route_config(slot: Slot, allowlist: Allowlist, around: Surroundings) -> Json:
@@ -61,11 +59,16 @@ def _virtual_host(slot: Slot, allowlist: Allowlist, host: str, port: int, around
     virtual: Json = {
         "name": f"{host}:{port}",
         "domains": [host, f"{host}:80"] if port == 80 else [f"{host}:{port}"],
-        "routes": [*routes, *_refusals(f"outside:{entries[0].entry_id}")],
+        "routes": [*routes, *_refusals(f"outside:{entries[0].entry_id}", _all_in(routes))],
     }
     if named and port != TLS_PORT:
         virtual["typed_per_filter_config"] = {RBAC_FILTER: _rbac_route(permission(named, around.host_addresses))}
     return virtual
+
+
+def _all_in(routes: list[Json]) -> list[Json]:
+    """The matches that leave nothing of their kind to a route after them."""
+    return [r["match"] for r in routes if r["match"] in _EVERYTHING]
 
 
 def _routes(slot: Slot, entry: AllowlistEntry) -> list[Json]:
@@ -78,7 +81,7 @@ def _routes(slot: Slot, entry: AllowlistEntry) -> list[Json]:
                 "name": entry.entry_id,
                 "match": {"connect_matcher": {}},
                 "route": route,
-                "typed_per_filter_config": {RBAC_FILTER: _rbac_route(None), STATE_FILTER: _tunnel_state()},
+                "typed_per_filter_config": {RBAC_FILTER: _rbac_route(None)},
             }
         ]
     matches = [_path_match(p) for p in entry.paths] or [{"prefix": "/"}]
@@ -100,12 +103,15 @@ def _path_match(path: str) -> Json:
     return {"prefix": path} if path.endswith("/") else {"path_separated_prefix": path}
 
 
-def _refusals(name: str) -> list[Json]:
-    """A prefix match never sees CONNECT, so there are two."""
+_EVERYTHING: tuple[Json, Json] = ({"connect_matcher": {}}, {"prefix": "/"})
+"""A prefix match never sees CONNECT, so there are two."""
+
+
+def _refusals(name: str, taken: Sequence[Json] = ()) -> list[Json]:
+    """Of everything but what is ``taken`` wholly: Envoy reads the routes of 1,000 entries at each edit, so none is there for nothing."""
     answer = {"status": 403, "body": {"inline_string": "not in allowlist"}}
     free = {RBAC_FILTER: _rbac_route(None)}
-    everything: list[Json] = [{"connect_matcher": {}}, {"prefix": "/"}]
-    return [{"name": name, "match": m, "direct_response": answer, "typed_per_filter_config": free} for m in everything]
+    return [{"name": name, "match": m, "direct_response": answer, "typed_per_filter_config": free} for m in _EVERYTHING if m not in taken]
 
 
 def _rbac_route(allowed: Json | None) -> Json:
@@ -170,7 +176,7 @@ def _front(slot: Slot, allowlist: Allowlist, around: Surroundings, inline: bool)
 
 
 def _authority_to_filter_state() -> list[Json]:
-    """The host of the CONNECT line, without :443, for the gate. Routes of tunnels hand it over; others hand nothing over."""
+    """The host of the CONNECT line, without :443, and an id, for the gate. A plain request hands nothing over."""
     cut = {"pattern": {"regex": "^(.*):443$"}, "substitution": "\\1"}
     present = {"metadata_namespace": "watchfloor", "key": "host", "regex_value_rewrite": cut}
     return [
@@ -179,15 +185,23 @@ def _authority_to_filter_state() -> list[Json]:
             "envoy.extensions.filters.http.header_to_metadata.v3.Config",
             {"request_rules": [{"header": ":authority", "on_header_present": present}]},
         ),
-        typed(STATE_FILTER, _STATE_CONFIG, {}),
+        _for_connect_alone(
+            typed(
+                "envoy.filters.http.set_filter_state",
+                "envoy.extensions.filters.http.set_filter_state.v3.Config",
+                {"on_request_headers": [_state(STATE_HOST, "%DYNAMIC_METADATA(watchfloor:host)%"), _state(STATE_ID, "%UNIQUE_ID%")]},
+            )
+        ),
     ]
 
 
-def _tunnel_state() -> Json:
-    return {
-        "@type": TYPE + _STATE_CONFIG,
-        "on_request_headers": [_state(STATE_HOST, "%DYNAMIC_METADATA(watchfloor:host)%"), _state(STATE_ID, "%UNIQUE_ID%")],
-    }
+def _for_connect_alone(inner: Json) -> Json:
+    method = typed("method", "envoy.type.matcher.v3.HttpRequestHeaderMatchInput", {"header_name": ":method"})
+    is_connect = {"single_predicate": {"input": method, "value_match": {"exact": "CONNECT"}}}
+    skip = {"action": typed("skip", "envoy.extensions.filters.common.matcher.action.v3.SkipFilter", {})}
+    matcher = {"matcher_list": {"matchers": [{"predicate": {"not_matcher": is_connect}, "on_match": skip}]}}
+    delegate = {"extension_config": inner, "xds_matcher": matcher}
+    return typed("envoy.filters.http.match_delegate", "envoy.extensions.common.matching.v3.ExtensionWithMatcher", delegate)
 
 
 def _state(key: str, text: str) -> Json:

@@ -63,20 +63,22 @@ class Files:
         if self.envoy_log.exists() and self.envoy_log.stat().st_size > _LOG_MAX:
             self.envoy_log.unlink()
 
-    def write(self, version: str, clusters: list[Json], routes: dict[Slot, Json], listeners: list[Json]) -> None:
-        """Everything or nothing: all drafts are on disk before the first rename. Listeners last: they name the others. Raises OSError."""
+    def write(self, version: str, clusters: list[Json] | None, routes: dict[Slot, Json], listeners: list[Json] | None) -> None:
+        """Everything or nothing: all drafts are on disk before the first rename. Listeners last: they name the others. Raises OSError.
+
+        What is None or missing stays as it is on disk.
+        """
         for slot in routes:
             folder = self.root / "rds" / slot.name
             if not folder.exists():
                 folder.mkdir()
                 _own(folder, os.geteuid(), self._envoy.gid, 0o750)
-        self._replace(
-            [
-                (self.root / "cds" / "cds.json", discovery(version, CLUSTER, clusters)),
-                *((self.root / "rds" / s.name / "rds.json", discovery(version, ROUTES, [r])) for s, r in routes.items()),
-                (self.root / "lds" / "lds.json", discovery(version, LISTENER, listeners)),
-            ]
-        )
+        files = [(self.root / "rds" / s.name / "rds.json", discovery(version, ROUTES, [r])) for s, r in routes.items()]
+        if clusters is not None:
+            files.insert(0, (self.root / "cds" / "cds.json", discovery(version, CLUSTER, clusters)))
+        if listeners is not None:
+            files.append((self.root / "lds" / "lds.json", discovery(version, LISTENER, listeners)))
+        self._replace(files)
 
     def _replace(self, files: list[tuple[Path, Json]]) -> None:
         drafts: list[tuple[Path, Path]] = []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.network import Allowlist
@@ -21,6 +22,14 @@ class Refused(ConsoleError):
     """Envoy did not take a configuration; the one before it is live."""
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a file on disk says."""
+
+    version: str
+    content: Any
+
+
 class LiveConfig:
     """What Envoy runs now: the list and one slot per sandbox. Not thread-safe: the service holds a lock."""
 
@@ -31,6 +40,8 @@ class LiveConfig:
         self.slots: dict[str, Slot] = {}
         self._revision = 0
         self._next_slot = 1
+        self._written: dict[str, Written] = {}
+        """By subscription, as Envoy names them; what is not here is not known to be on disk."""
 
     def put(self, allowlist: Allowlist, around: Surroundings) -> None:
         """Makes a list the live one in every sandbox. Raises Refused or Unavailable; then the old files are back."""
@@ -38,11 +49,13 @@ class LiveConfig:
         marks = self._marks()
         self.allowlist, self.around = allowlist, around
         try:
-            self._confirm(self._write(), marks)
+            self._write()
+            self._confirm(marks)
         except (ConsoleError, OSError):
             self.allowlist, self.around = old, old_around
             with contextlib.suppress(ConsoleError, OSError):  # the reason of the refusal is what the person needs
-                self._confirm(self._write(), self._marks())
+                self._write()
+                self._confirm(self._marks())
             raise
 
     def add(self, agent_id: str) -> Slot:
@@ -52,7 +65,8 @@ class LiveConfig:
         self._next_slot += 1
         self.slots[agent_id] = slot
         try:
-            self._confirm(self._write(), marks)
+            self._write()
+            self._confirm(marks)
         except (ConsoleError, OSError):
             self.remove(agent_id)
             raise
@@ -66,18 +80,24 @@ class LiveConfig:
                 self._write()
                 self._files.remove_routes(slot)
 
-    def _write(self) -> str:
-        """All files of the present state; their version."""
+    def _write(self) -> None:
+        """Brings the files to the present state. Those that say so already stay: an edit changes routes, hardly ever a listener."""
         self._revision += 1
         version = f"{self.allowlist.version}.{self._revision}"
         slots = list(self.slots.values())
-        self._files.write(
-            version,
-            [c for s in slots for c in clusters(s, self.around)],
-            {s: route_config(s, self.allowlist, self.around) for s in slots},
-            [x for s in slots for x in listeners(s, self.allowlist, self.around)],
-        )
-        return version
+        present: dict[str, Any] = {
+            "cds": [c for s in slots for c in clusters(s, self.around)],
+            "lds": [x for s in slots for x in listeners(s, self.allowlist, self.around)],
+        } | {s.name: route_config(s, self.allowlist, self.around) for s in slots}
+        before, self._written = self._written, {}  # nothing is known when the writing fails
+        changed = {k: v for k, v in present.items() if k not in before or before[k].content != v}
+        self._files.write(version, changed.get("cds"), {s: changed[s.name] for s in slots if s.name in changed}, changed.get("lds"))
+        self._written = {k: Written(version, v) if k in changed else before[k] for k, v in present.items()}
+
+    def restart(self) -> None:
+        """Nothing of what was written counts any more."""
+        self.slots.clear()
+        self._written.clear()
 
     def _marks(self) -> tuple[dict[str, Taken], int]:
         try:
@@ -87,11 +107,11 @@ class LiveConfig:
                 "Envoy does not answer, so the change was not made.", "Look at its health; it is restarted by itself."
             ) from error
 
-    def _confirm(self, version: str, marks: tuple[dict[str, Taken], int]) -> None:
+    def _confirm(self, marks: tuple[dict[str, Taken], int]) -> None:
         before, log_size = marks
-        wanted = {"lds", "cds"} | {s.name for s in self.slots.values()}
+        wanted = dict(self._written)
         until = time.monotonic() + CONFIRM_S
-        waiting: set[str] = wanted
+        waiting = set(wanted)
         while time.monotonic() < until:
             try:
                 now = self._admin.taken()
@@ -102,7 +122,7 @@ class LiveConfig:
                 raise Refused(
                     f"Envoy refused the configuration ({', '.join(refused)}): {self._words(log_size)}", "The list before it stays live."
                 )
-            waiting = {k for k in wanted if k not in now or now[k].version != version}
+            waiting = {k for k in wanted if k not in now or now[k].version != wanted[k].version}
             if not waiting:
                 return
             time.sleep(_POLL_S)

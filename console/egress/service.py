@@ -98,7 +98,7 @@ class Egress:
             self._envoy.stop()
             self._resolver.stop()
             self._log.stop()
-            self._live.slots.clear()
+            self._live.restart()
             self._started = False
 
     def validate(self, allowlist: Allowlist) -> Validation:

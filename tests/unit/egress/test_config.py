@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from console.domain.network import AMBIGUOUS_PATH, Allowlist, AllowlistEntry
-from console.egress.config import STATE_FILTER, bootstrap, clusters, discovery, listeners, route_config, whole
+from console.egress.config import bootstrap, clusters, discovery, listeners, route_config, whole
 from console.egress.parts import RBAC_FILTER, STATE_HOST, STATE_ID, Json, Slot, Surroundings
 
 SLOT = Slot("s1", "agent-1")
@@ -34,6 +36,17 @@ def test_an_empty_list_refuses_everything_in_both_ways() -> None:
     assert all(r["direct_response"]["status"] == 403 for r in last["routes"])
 
 
+@pytest.mark.parametrize(
+    "made", [entry("e1", "a.test"), entry("e1", "a.test", 80), entry("e1", "a.test", 80, "GET"), entry("e1", "a.test", 80, "", "/v1")]
+)
+def test_every_host_answers_tunnels_and_all_else_to_the_last(made: AllowlistEntry) -> None:
+    (host, _) = routes(made).values()
+    everything: list[Json] = [{"connect_matcher": {}}, {"prefix": "/"}]
+    for match in everything:
+        assert [r["match"] for r in host["routes"]].count(match) == 1
+    assert all("direct_response" in r for r in host["routes"][1:])
+
+
 def test_the_refusal_of_all_else_is_always_last() -> None:
     assert list(routes(entry("e1", "a.test"), entry("e2", "b.test", 80)))[-1] == "none"
 
@@ -41,7 +54,7 @@ def test_the_refusal_of_all_else_is_always_last() -> None:
 def test_port_443_is_a_tunnel_and_nothing_else() -> None:
     host = routes(entry("e1", "a.test", 443, "GET", "/only"))["a.test:443"]
     assert host["domains"] == ["a.test:443"]
-    assert names(host) == ["e1", "outside:e1", "outside:e1"]
+    assert [(r["name"], list(r["match"])) for r in host["routes"]] == [("e1", ["connect_matcher"]), ("outside:e1", ["prefix"])]
     assert host["routes"][0]["match"] == {"connect_matcher": {}}
     assert host["routes"][0]["route"]["cluster"] == "gate-s1"
 
@@ -85,15 +98,16 @@ def test_the_address_rule_is_only_off_where_nothing_is_resolved() -> None:
     for host in hosts.values():
         for route in host["routes"]:
             is_tunnel = "route" in route and route["route"]["cluster"] == "gate-s1"
-            filters = dict(route.get("typed_per_filter_config", {}))
-            assert (filters.pop(STATE_FILTER, None) is not None) == is_tunnel
-            assert (filters == off) == (is_tunnel or "direct_response" in route)
+            assert (route.get("typed_per_filter_config") == off) == (is_tunnel or "direct_response" in route)
 
 
 def test_a_tunnels_connection_into_the_gate_is_its_own() -> None:
-    (tunnel, *_) = routes(entry("e2", "a.test"))["a.test:443"]["routes"]
-    states = tunnel["typed_per_filter_config"][STATE_FILTER]["on_request_headers"]
+    front, _ = listeners(SLOT, Allowlist(), AROUND)
+    filters = front["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"]
+    (delegate,) = (f["typed_config"] for f in filters if f["name"] == "envoy.filters.http.match_delegate")
+    states = delegate["extension_config"]["typed_config"]["on_request_headers"]
     assert {s["object_key"]: s["factory_key"] for s in states} == {STATE_HOST: "envoy.hashable_string", STATE_ID: "envoy.hashable_string"}
+    assert "not_matcher" in json.dumps(delegate["xds_matcher"]) and "CONNECT" in json.dumps(delegate["xds_matcher"])
 
 
 def test_an_entry_that_names_paths_takes_none_that_servers_read_in_different_ways() -> None:

@@ -1,13 +1,16 @@
-"""When an edit takes something away."""
+"""When an edit takes something away, and what an edit writes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from console.domain.network import Allowlist, AllowlistEntry
-from console.egress.live import shrank
+from console.egress.admin import Taken
+from console.egress.live import LiveConfig, shrank
+from console.egress.parts import Slot, Surroundings
 
 ONE = AllowlistEntry("e1", "a.test", 80, ("GET",), ("/v1",), "reason", "owner", private_networks=("10.0.0.0/8",))
 TWO = AllowlistEntry("e2", "b.test", reason="reason", owner="owner")
@@ -27,3 +30,60 @@ def test_every_other_change_counts_as_a_shrink(change: dict[str, object]) -> Non
 def test_removal_is_a_shrink() -> None:
     assert shrank(Allowlist(1, (ONE, TWO)), Allowlist(2, (ONE,)))
     assert shrank(Allowlist(1, (ONE,)), Allowlist())
+
+
+class Envoy:
+    """Files and counters of an Envoy that takes everything at once."""
+
+    def __init__(self) -> None:
+        self.taken_of: dict[str, Taken] = {}
+        self.writes: list[set[str]] = []
+        self.breaks = False
+
+    def write(self, version: str, clusters: object, routes: dict[Slot, object], listeners: object) -> None:
+        if self.breaks:
+            raise OSError("no space left")
+        names = {s.name for s in routes} | ({"cds"} if clusters is not None else set()) | ({"lds"} if listeners is not None else set())
+        self.writes.append(names)
+        self.taken_of |= dict.fromkeys(names, Taken(version))
+
+    def remove_routes(self, slot: Slot) -> None:
+        del self.taken_of[slot.name]
+
+    def taken(self) -> dict[str, Taken]:
+        return dict(self.taken_of)
+
+    def envoy_log_size(self) -> int:
+        return 0
+
+
+def test_an_edit_writes_what_it_changes_and_no_more() -> None:
+    envoy: Any = Envoy()
+    live, around = LiveConfig(envoy, envoy), Surroundings()
+    live.add("a1")
+    live.add("a2")
+    assert envoy.writes == [{"cds", "lds", "s1"}, {"cds", "lds", "s2"}]
+    live.put(Allowlist(1, (TWO,)), around)
+    assert envoy.writes[-1] == {"s1", "s2"}
+    live.put(Allowlist(2, (TWO,)), around)
+    assert envoy.writes[-1] == set()
+    live.put(Allowlist(3, (TWO, replace(TWO, host="c.test", private_networks=("10.0.0.0/8",)))), around)
+    assert envoy.writes[-1] == {"lds", "s1", "s2"}  # the gates judge the networks of tunnels
+    live.remove("a1")
+    assert envoy.writes[-1] == {"cds", "lds"}
+    live.restart()
+    live.add("a3")
+    assert envoy.writes[-1] == {"cds", "lds", "s3"}
+
+
+def test_after_a_write_that_failed_nothing_is_taken_for_written() -> None:
+    envoy: Any = Envoy()
+    live, around = LiveConfig(envoy, envoy), Surroundings()
+    live.add("a1")
+    envoy.breaks = True
+    with pytest.raises(OSError, match="no space"):
+        live.put(Allowlist(1, (TWO,)), around)
+    assert live.allowlist == Allowlist()
+    envoy.breaks = False
+    live.put(Allowlist(1, (TWO,)), around)
+    assert envoy.writes[-1] == {"cds", "lds", "s1"}
