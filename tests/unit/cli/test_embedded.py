@@ -45,6 +45,23 @@ def test_one_that_never_answers_is_a_time_out(places: Places, program: Path) -> 
     assert embedded.detached.pop().wait() == 0
 
 
+def test_one_that_listens_before_it_has_time_to_answer_is_waited_for(
+    places: Places, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program.write_text("#!/bin/sh\nexec sleep 1\n")
+    said: list[bool | TimedOut] = [False, TimedOut("It did not answer in time.", ""), True]
+
+    def looked(places: Places, timeout_s: float = 5) -> bool:
+        answer = said.pop(0)
+        if isinstance(answer, TimedOut):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(embedded, "answers", looked)
+    embedded.start_supervisor(places, ready_s=60)
+    assert said == [] and embedded.detached.pop().wait() == 0
+
+
 def test_one_that_hangs_gets_no_second_beside_it(places: Places, api: CannedApi, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     api.answers["GET /api/status"] = (0, b"")
     monkeypatch.setattr(embedded.answers, "__defaults__", (0.2,))
