@@ -132,7 +132,7 @@ class Docker:
                 os.close(launcher.open_output(spec.output))
                 assert held.gate is not None
                 held.gate.furnish()
-                config = container_config(spec, digest, control, self.runtime)
+                config = self._config(spec, digest, control)
                 made = engine.create_container_from_config(config, name)  # type: ignore[no-untyped-call]
                 held.container_id = str(made["Id"])
                 engine.start(held.container_id)
@@ -155,6 +155,9 @@ class Docker:
             self._orders[spec.agent_id] = _orders(spec, portal=self._forwards and spec.network_mode is not NetworkMode.FULL)
         described_as = _describe(spec, held, pid, ticks, made.get("Warnings") or ())
         return replace(described_as, portal_door=control / PORTAL) if self._forwards else described_as
+
+    def _config(self, spec: LaunchSpec, digest: str, control: Path) -> dict[str, Any]:
+        return container_config(spec, digest, control, self.runtime)
 
     _forwards = False
     """Its network cannot be entered from outside: a forwarder inside leads to the portal's socket."""

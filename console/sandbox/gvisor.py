@@ -8,6 +8,7 @@ the agent's own socket need ``--host-uds=open``.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from console.domain.agent import SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.network import NetworkMode
 from console.sandbox.docker import Docker
+from console.sandbox.docker_config import DEFAULT_PIDS
 from console.sandbox.hardening import Mode
 from console.sandbox.interface import Availability, LaunchSpec, Prepared, Ticket
 
@@ -26,6 +28,7 @@ _REMEDY = (
     "Or launch with --sandbox docker or bubblewrap."
 )
 _MOVE_ROUNDS = 20
+OWN_PROCESSES = 256
 
 
 class Gvisor(Docker):
@@ -68,6 +71,11 @@ class Gvisor(Docker):
                 "Launch with PROXIED or NONE, or register the runtime without it.",
             )
         return super().prepare(spec, ticket)
+
+    def _config(self, spec: LaunchSpec, digest: str, control: Path) -> dict[str, Any]:
+        """gVisor itself needs processes and threads of the host's for each of the agent's, and falls over without them."""
+        own = 2 * (spec.pids_max or DEFAULT_PIDS) + OWN_PROCESSES
+        return super()._config(replace(spec, pids_max=own), digest, control)
 
     def _settle(self, container_id: str, ticket: Ticket) -> Path | None:
         """Beside cgroup v1, older runsc leaves its processes in the root of v2: they get a group there that the guard can kill.

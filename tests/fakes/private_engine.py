@@ -7,6 +7,7 @@ tests (no child, no mark of the session), because a new one takes the old one's 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from console.killswitch import processes
 from tests.fakes.docker_engine import Docker
@@ -42,8 +44,9 @@ else:
         sys.exit("namespaces are refused here")
     shim.make_private()
     shim.raise_loopback()
-os.execvp("dockerd", ["dockerd", "--host", f"unix://{home}/engine.sock", "--data-root", f"{home}/data", "--exec-root", f"{home}/exec",
-    "--pidfile", f"{home}/pid", "--storage-driver", "vfs", "--bridge", "none", "--iptables=false", "--ip6tables=false", "--group", "root",
+os.execvp("dockerd", ["dockerd", "--config-file", f"{home}/daemon.json", "--host", f"unix://{home}/engine.sock",
+    "--data-root", f"{home}/data", "--exec-root", f"{home}/exec", "--pidfile", f"{home}/pid",
+    "--storage-driver", "vfs", "--bridge", "none", "--iptables=false", "--ip6tables=false", "--group", "root",
     "--shutdown-timeout", "2"])
 """
 
@@ -51,10 +54,12 @@ os.execvp("dockerd", ["dockerd", "--host", f"unix://{home}/engine.sock", "--data
 class PrivateEngine:
     """``start``, ``signal``, ``start`` again, ``close``."""
 
-    def __init__(self) -> None:
+    def __init__(self, **config: Any) -> None:
+        """``config``: what its daemon.json holds."""
         self.home = Path(tempfile.mkdtemp(prefix="we-", dir="/tmp"))  # noqa: S108 - a unix socket's path must be short
         self.socket = self.home / "engine.sock"
         self.docker = Docker(self.socket)
+        (self.home / "daemon.json").write_text(json.dumps(config))
         self.pid = 0
         self._namespaces: list[int] = []
 

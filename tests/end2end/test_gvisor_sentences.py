@@ -1,0 +1,87 @@
+"""An agent on a kernel of its own: what it reaches, what it does not, and that a press ends all of it. Real runsc, real Envoy."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from docker import APIClient
+
+from console.domain.errors import Unavailable
+from console.sandbox.gvisor import Gvisor
+from console.sandbox.image import ensure_tag
+from tests.fakes.instance import Instance, until
+from tests.fakes.private_engine import PrivateEngine
+
+pytestmark = [pytest.mark.engine, pytest.mark.envoy]
+RUNSC = shutil.which("runsc")
+RUNTIMES = {"runsc": {"path": RUNSC, "runtimeArgs": ["--network=none", "--host-uds=open"]}} if RUNSC else {}
+LOOK = "import os, socket; print('kernel', os.uname().release, sorted(n for _, n in socket.if_nameindex()), flush=True)\n"
+REACH = (
+    "import urllib.request, urllib.error\n"
+    "def get():\n"
+    "  try: r = urllib.request.urlopen('http://paste.example.com/x', timeout=20); return r.status, b''\n"
+    "  except urllib.error.HTTPError as e: return e.code, e.read(500)\n"
+    "  except OSError as e: return 0, str(e).encode()\n"
+    "def direct(host):\n"
+    "  with socket.socket() as s: s.settimeout(3); return s.connect_ex((host, 80))\n"
+)
+
+
+@pytest.fixture(scope="module")
+def it(engine_socket: Path) -> Iterator[Instance]:
+    """On the engine at hand when it knows runsc (packaging/engine), else on one of its own."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o711)
+    with contextlib.ExitStack() as stack:
+        socket = engine_socket
+        if RUNSC and not Gvisor(str(engine_socket)).available().ok:
+            engine = stack.enter_context(contextlib.closing(PrivateEngine(runtimes=RUNTIMES)))
+            engine.start()
+            socket = engine.socket
+            _carry_image(engine_socket, socket)
+        instance = stack.enter_context(Instance(folder, "--engine-socket", str(socket)))
+        until(lambda: instance.api.allowlist().envoy == "healthy", 60, "Envoy is healthy")
+        yield instance
+    shutil.rmtree(folder)
+
+
+def _carry_image(source: Path, target: Path) -> None:
+    """The agent image of one engine into another: built once is enough."""
+    clients = [APIClient(base_url=f"unix://{path}", version="auto", timeout=120) for path in (source, target)]
+    with contextlib.closing(clients[0]) as one, contextlib.closing(clients[1]) as other:
+        tag = ensure_tag(one)
+        list(other.load_image(b"".join(one.get_image(tag))))
+
+
+def test_an_agent_on_its_own_kernel_has_the_portal_and_nothing_else_until_it_is_cut_and_then_killed(it: Instance) -> None:
+    if not RUNSC:
+        with pytest.raises(Unavailable, match="no runtime named runsc"):
+            it.launch("true", sandbox="gvisor", network_mode="NONE")
+        return
+    code = LOOK + REACH + "print('answer', get(), direct('172.17.0.1'), direct('169.254.169.254'), flush=True)\n"
+    code += "print('mode', agent.private_data('x', 'SECRET')['network_mode'], get()[0], flush=True)\ntime.sleep(300)"
+    proxied = it.python(code, sandbox="gvisor", network_mode="PROXIED")
+    bare = it.python(LOOK + REACH + "print('answer', get()[0], flush=True)\ntime.sleep(300)", sandbox="gvisor", network_mode="NONE")
+    said = it.says(proxied, "mode", 90)
+    assert f"kernel {os.uname().release}" not in said and "['lo']" in said
+    assert "answer ((403" not in said and "answer (403" in said and "Destination not in allowlist" in said
+    assert " 113 113" in said  # EHOSTUNREACH: no way but the portal
+    assert "mode NONE 0" in said  # the data is told of once the portal is closed
+    assert "answer 0" in it.says(bare, "answer", 60)
+    given = {h.name: h.state for h in it.api.agent(proxied).hardening}
+    assert set(given.values()) == {"given"} and "kernel of its own" in given
+    with pytest.raises(Unavailable, match="FULL is not available"):
+        it.launch("true", sandbox="gvisor")
+    inside = [it.agent(a).pid for a in (proxied, bare)]
+    receipt = it.api.activate("the test")
+    assert receipt.verified_zero
+    outcomes = {t.agent_id: t.outcome for t in receipt.targets}
+    assert outcomes[proxied] == outcomes[bare] == "proven_zero"
+    assert not any(Path(f"/proc/{pid}").exists() for pid in inside)
+    until(lambda: not list(it.places.agents_dir.iterdir()))
