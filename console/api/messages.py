@@ -4,31 +4,26 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import Field, RootModel
 
 from console.api.armed import ArmedView as ArmedView
 from console.api.armed import PathView as PathView
+from console.api.bodies import SCHEMA_VERSION as SCHEMA_VERSION
+from console.api.bodies import Id as Id
+from console.api.bodies import Name as Name
+from console.api.bodies import Reason as Reason
+from console.api.bodies import Request as Request
+from console.api.bodies import View as View
 from console.api.environment import EnvironmentView
 from console.api.rearm_messages import RearmProof
-
-SCHEMA_VERSION = 1
-
-Name = Annotated[str, Field(max_length=200)]
-Reason = Annotated[str, Field(min_length=1, max_length=500)]
-Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
-
-
-class Request(BaseModel):
-    """A request body: unknown fields and wrong types are refused, with the field named."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class View(BaseModel):
-    """Something the supervisor shows; keys are stable, more may be added."""
-
-    model_config = ConfigDict(extra="ignore")
-
+from console.api.record_messages import AuditPage as AuditPage
+from console.api.record_messages import AuditRow as AuditRow
+from console.api.record_messages import AuditVerdict as AuditVerdict
+from console.api.record_messages import DiffLine as DiffLine
+from console.api.record_messages import RestoreBody as RestoreBody
+from console.api.record_messages import RollbackDetailView as RollbackDetailView
+from console.api.record_messages import RollbackPage as RollbackPage
+from console.api.record_messages import RollbackRow as RollbackRow
 
 # --- fleet -----------------------------------------------------------------------------------------------------------
 
@@ -400,105 +395,6 @@ class EgressPage(View):
 
     schema_version: int = SCHEMA_VERSION
     egress: list[EgressView] = []
-
-
-# --- rollback ---------------------------------------------------------------------------------------------------------
-
-
-class RollbackRow(View):
-    """One record of the list."""
-
-    record_id: str
-    agent_id: str
-    agent_name: str = ""
-    context_id: str
-    kind: str
-    path: str
-    before_size: int = 0
-    state: str
-    created_at: float
-    restored_at: float | None = None
-    restored_by: str = ""
-
-
-class RollbackPage(View):
-    """GET /api/rollback, newest first."""
-
-    schema_version: int = SCHEMA_VERSION
-    records: list[RollbackRow] = []
-
-
-class DiffLine(View):
-    """One line of a side-by-side diff: sign is '', '-', '+' or '~'."""
-
-    sign: str
-    left_no: int | None = None
-    left: str = ""
-    right_no: int | None = None
-    right: str = ""
-
-
-class RollbackDetailView(View):
-    """GET /api/rollback/{id}."""
-
-    schema_version: int = SCHEMA_VERSION
-    row: RollbackRow
-    conflict: str = ""
-    """Why a restore would be refused, or empty."""
-    before_sha256: str | None = None
-    now_sha256: str | None = None
-    binary: bool = False
-    truncated: bool = False
-    diff: list[DiffLine] = []
-    """Left: the file on disk now; right: what a restore puts back."""
-    dry_run: list[str] = []
-
-
-class RestoreBody(Request):
-    """POST /api/rollback/{id}/restore."""
-
-    reason: Reason
-    expect_now_sha256: str | None = None
-    """The content the operator saw on disk (null: the file was absent); anything else answers 409."""
-
-
-# --- audit ------------------------------------------------------------------------------------------------------------
-
-
-class AuditRow(View):
-    """One record of the hash chain."""
-
-    seq: int
-    at: float
-    actor: str
-    kind: str
-    what: str
-    verdict: str = ""
-    agent_id: str = ""
-    hash: str
-    previous: str = ""
-    data: dict[str, Any] = {}
-
-
-class AuditPage(View):
-    """GET /api/audit?before=SEQ&limit=200&q=TEXT, newest first."""
-
-    schema_version: int = SCHEMA_VERSION
-    rows: list[AuditRow] = []
-    total: int = 0
-    newest: int = 0
-
-
-class AuditVerdict(View):
-    """POST /api/audit/verify."""
-
-    schema_version: int = SCHEMA_VERSION
-    whole: bool
-    records: int
-    first_bad: int | None = None
-    why: str = ""
-    head: str = ""
-    checked_at: float = 0.0
 
 
 # --- status, errors, deltas ---------------------------------------------------------------------------------------------

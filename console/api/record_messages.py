@@ -1,0 +1,100 @@
+"""Messages about what is on record: rollback records and the audit's chain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from console.api.bodies import SCHEMA_VERSION, Reason, Request, View
+
+
+class RollbackRow(View):
+    """One record of the list."""
+
+    record_id: str
+    agent_id: str
+    agent_name: str = ""
+    context_id: str
+    kind: str
+    path: str
+    before_size: int = 0
+    state: str
+    created_at: float
+    restored_at: float | None = None
+    restored_by: str = ""
+
+
+class RollbackPage(View):
+    """GET /api/rollback, newest first."""
+
+    schema_version: int = SCHEMA_VERSION
+    records: list[RollbackRow] = []
+
+
+class DiffLine(View):
+    """One line of a side-by-side diff: sign is '', '-', '+' or '~'."""
+
+    sign: str
+    left_no: int | None = None
+    left: str = ""
+    right_no: int | None = None
+    right: str = ""
+
+
+class RollbackDetailView(View):
+    """GET /api/rollback/{id}."""
+
+    schema_version: int = SCHEMA_VERSION
+    row: RollbackRow
+    conflict: str = ""
+    """Why a restore would be refused, or empty."""
+    before_sha256: str | None = None
+    now_sha256: str | None = None
+    binary: bool = False
+    truncated: bool = False
+    diff: list[DiffLine] = []
+    """Left: the file on disk now; right: what a restore puts back."""
+    dry_run: list[str] = []
+
+
+class RestoreBody(Request):
+    """POST /api/rollback/{id}/restore."""
+
+    reason: Reason
+    expect_now_sha256: str | None = None
+    """The content the operator saw on disk (null: the file was absent); anything else answers 409."""
+
+
+class AuditRow(View):
+    """One record of the hash chain."""
+
+    seq: int
+    at: float
+    actor: str
+    kind: str
+    what: str
+    verdict: str = ""
+    agent_id: str = ""
+    hash: str
+    previous: str = ""
+    data: dict[str, Any] = {}
+
+
+class AuditPage(View):
+    """GET /api/audit?before=SEQ&limit=200&q=TEXT, newest first."""
+
+    schema_version: int = SCHEMA_VERSION
+    rows: list[AuditRow] = []
+    total: int = 0
+    newest: int = 0
+
+
+class AuditVerdict(View):
+    """POST /api/audit/verify."""
+
+    schema_version: int = SCHEMA_VERSION
+    whole: bool
+    records: int
+    first_bad: int | None = None
+    why: str = ""
+    head: str = ""
+    checked_at: float = 0.0
