@@ -89,6 +89,8 @@ def attempt(action):
 def enter(path):
     with open(path, "w") as file:
         file.write("0")
+def tell(name, told):  # in one piece: two of us write into one pipe, which mixes whatever is longer than PIPE_BUF (pipe(7))
+    os.write(1, ("%s %s\n" % (name, json.dumps(told))).encode())
 def connect(path):
     with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(path)
@@ -96,8 +98,9 @@ out = {"pid": os.getpid(), "seen": len([n for n in os.listdir("/proc") if n.isdi
 groups = [os.path.join(at, "cgroup.procs") for at, _, files in os.walk("/sys/fs/cgroup") if "cgroup.procs" in files]
 out["groups"] = []
 for path in groups:
-    out["groups"].append(attempt(lambda: enter(path)))
-    if out["groups"][-1] == "done":
+    said = attempt(lambda: enter(path))
+    out["groups"] += [said] if said not in out["groups"] else []
+    if said == "done":
         out["where"] = path
         break
 runtime = "/run/user/%d" % os.getuid()
@@ -113,10 +116,10 @@ if os.fork() == 0:  # a cgroup tree mounted by itself, in namespaces of its own
     inner["groups"] = sorted({attempt(lambda: enter(path)) for path in above})
     inner["made"] = attempt(lambda: os.mkdir("/sys/fs/cgroup/own")) if above else ""
     inner["entered"] = attempt(lambda: enter("/sys/fs/cgroup/own/cgroup.procs")) if above else ""
-    print("INNER " + json.dumps(inner), flush=True)
+    tell("INNER", inner)
     os.execv(sys.executable, [sys.executable, "-S", "-c", "import time\ntime.sleep(600)"])
 out["kills"] = [attempt(lambda: os.kill(int(pid), signal.SIGKILL)) for pid in sys.argv[1:]]
-print("OUTER " + json.dumps(out), flush=True)
+tell("OUTER", out)
 os.execv(sys.executable, [sys.executable, "-S", "-c", "import time\ntime.sleep(600)"])
 """
 """An agent that tries to walk out of its cgroup, to have others start something for it, and to kill who holds it."""
@@ -159,7 +162,7 @@ def hostile(*more: str) -> dict[str, Any]:
     until(lambda: len(with_words(SLEEPERS)) >= TREE, "the tree has grown")
     before = guard()
     out["guard"] = {"pid": before["pid"], "caps": before["caps"], "cgroup": Path(f"/proc/{before['pid']}/cgroup").read_text()}
-    out["walker"] = walk(*([] if "spare" in more else [before["pid"]]))
+    out["walker"] = walk(before["pid"])
     if "guard" in more:  # it could be killed, so it was
         until(lambda: guard().get("pid", before["pid"]) != before["pid"], "another guard has taken over")
     with supervisor() as client:
