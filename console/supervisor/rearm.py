@@ -239,7 +239,7 @@ def _blockers(stop: StopDesk, kills: list[str], look: dict[str, Any], kill_id: s
         found.append(Conflict(f"The kill to release is {newest}, not {kill_id[:64]!r}.", "Look at its receipt, then type its id."))
     receipt = stop.receipt(newest)
     if receipt is None or not receipt.complete:
-        found.append(Conflict(f"The receipt of {newest} is not complete yet.", "Wait for it, look at it, then rearm."))
+        found.append(Conflict(f"The receipt of {newest} is not complete yet.", "Wait for it, or press again; look at it, then rearm."))
     elif not receipt.verified_zero and not (look.get("incomplete") and _lacks_only_the_registry(receipt)):
         found.append(
             Conflict(f"The kill {newest} is not proven: something may still run.", "watchfloor receipt show lists what; press again.")
