@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ from console.credentials.plan import OWN_ITEMS
 from console.credentials.rotation import RotationResult
 from console.credentials.tokens import Tokens
 from console.domain.kill import StepStatus
-from console.supervisor.rotate import step_of, verdict_of
+from console.supervisor.rotate import rotate_step, step_of, verdict_of
 from console.supervisor.rotator import Rotator
 from console.supervisor.secrets_light import secrets_path
 
@@ -71,6 +72,24 @@ def test_a_proven_rotation_is_kept_and_presented_again_by_the_next_process_only(
     second = started(folder)
     assert {i.name: i.ok for i in second.again()} == dict.fromkeys([*OWN_ITEMS[:3], "mail"], True) and second.again() == []
     assert light(second) == ("proven", "written and read back")
+
+
+async def test_a_second_kill_in_the_middle_of_the_presentation_makes_the_first_ones_rotation_no_unknown(folder: Path) -> None:
+    """Its epoch kills the token that was just made to be accepted."""
+    rotator = started(folder)
+    door, left = rotator.verifiers["door"], [1]
+
+    def interrupted(token: str) -> bool:
+        if left and rotator.tokens.accepts(token, "operator"):
+            left.pop()
+            rotator.tokens.raise_epoch()
+            rotator.raised += 1
+        return door(token)
+
+    rotator.verifiers = {"door": interrupted}
+    both = SimpleNamespace(rotator=rotator, tokens=rotator.tokens)
+    step = await rotate_step(both, True, time.time(), "k")  # type: ignore[arg-type]
+    assert not left and step.status is StepStatus.OK, step
 
 
 def test_a_full_disk_after_the_proof_is_said_and_the_rotation_stays_unfinished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
