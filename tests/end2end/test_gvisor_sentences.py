@@ -56,7 +56,7 @@ def _carry_image(source: Path, target: Path) -> None:
     clients = [APIClient(base_url=f"unix://{path}", version="auto", timeout=120) for path in (source, target)]
     with contextlib.closing(clients[0]) as one, contextlib.closing(clients[1]) as other:
         tag = ensure_tag(one)
-        list(other.load_image(b"".join(one.get_image(tag))))
+        list(other.load_image(b"".join(one.get_image(tag))))  # type: ignore[no-untyped-call]
 
 
 def test_an_agent_on_its_own_kernel_has_the_portal_and_nothing_else_until_it_is_cut_and_then_killed(it: Instance) -> None:
