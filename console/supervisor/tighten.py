@@ -147,7 +147,7 @@ class TightenDesk:
             holds = agent.network_enforced or bool(agent.container_id)
             changes = to is not agent.network_mode or (to is not NetworkMode.FULL and not agent.network_enforced)
             note = "" if holds or to is NetworkMode.FULL else f"not enforceable here: {agent.network_note or SHARED}"
-            agents.append(_agent(agent, agent, to, verified=holds, switched=changes, note=note))
+            agents.append(_agent(agent, agent, stricter_mode(agent.effective_mode, to), verified=holds, switched=changes, note=note))
         view = self._view(asked, found, agents, str(mode), str(higher(has_level, asked.level or Sensitivity.PUBLIC)))
         view.dry_run, view.why_not = True, why_not
         sessions = f"{len(found.contexts)} session{'' if len(found.contexts) == 1 else 's'}"
@@ -165,7 +165,7 @@ class TightenDesk:
             changed = was.network_mode is not agent.network_mode or not was.network_enforced
             note = f"whether it holds is not known after {SWITCH_S:g} s" if pending else agent.network_note
             verified = agent.network_enforced and not pending
-            agents.append(_agent(was, agent, agent.network_mode, verified=verified, switched=changed, note=note))
+            agents.append(_agent(was, agent, agent.effective_mode, verified=verified, switched=changed, note=note))
         level, mode = state.context(found.named)
         view = self._view(asked, found, agents, str(mode), str(level))
         view.ms = round(ms, 1)

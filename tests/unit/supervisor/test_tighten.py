@@ -184,6 +184,14 @@ async def test_a_dry_run_does_nothing_and_says_who_and_whom_nothing_would_hold(w
     assert view.agents[0].note.startswith("not enforceable here: it shares the host's network")
 
 
+async def test_an_isolated_agent_is_never_told_as_given_back(world: World) -> None:
+    world.book >> e.Isolated(1.0, 1.0, (AgentId("a2"),), "", "ann", "odd")
+    assert [(a.before, a.mode) for a in (await world.desk.register(data("INTERNAL"), "operator:0")).agents] == [
+        ("PROXIED", "PROXIED"),
+        ("NONE", "NONE"),
+    ]
+
+
 async def test_answers_are_bounded_and_counts_whole(world: World) -> None:
     for number in range(150):
         world.book.run(f"n{number}", context_id=ContextId("s1"))
