@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from console.domain.errors import ConsoleError
-from console.settings.durable import make_folder, replace_file
+from console.settings.durable import make_folder, replace_file, sweep_drafts
 
 _LIMIT = 4 * 1024 * 1024
 
@@ -82,6 +82,8 @@ class SecretFile:
             raise self._unusable(f"cannot be locked: {error.strerror}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):
+                sweep_drafts(self.path)  # values that were rotated away since must not lie there
             yield
         finally:
             os.close(lock)

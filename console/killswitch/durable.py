@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from console.domain.failpoints import failpoint
 
 RESERVE_BYTES = 256 * 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_DRAFT = re.compile(r"\..+\.(\d{1,10})-[0-9a-f]{8}")
+"""The writer's pid is part of the name."""
 
 
 class Damaged(ValueError):
@@ -56,7 +60,7 @@ def write_whole(path: Path, data: bytes, reserve: Reserve | None = None) -> None
 
 
 def _replace(path: Path, data: bytes) -> None:
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     what = "receipt" if path.parent.name == "receipts" else path.stem
     try:
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -72,6 +76,15 @@ def _replace(path: Path, data: bytes) -> None:
         draft.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def sweep_drafts(folder: Path) -> None:
+    """Takes away what processes that were killed in the middle of ``write_whole`` left: room that a full disk may need. Never raises."""
+    with contextlib.suppress(OSError):
+        for entry in list(folder.iterdir()):
+            found = _DRAFT.fullmatch(entry.name)
+            if found and not Path(f"/proc/{found[1]}").exists():
+                entry.unlink(missing_ok=True)
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -21,7 +21,7 @@ from console.killswitch.afterwards import Afterwards
 from console.killswitch.aims import Aim, kill_listed
 from console.killswitch.causes import Causes
 from console.killswitch.cgroups import Tree, find_mounts, make_tree
-from console.killswitch.durable import Damaged, Reserve
+from console.killswitch.durable import Damaged, Reserve, sweep_drafts
 from console.killswitch.engine_socket import Engine, Follower, Running
 from console.killswitch.faults import FAULTS as FAULTS
 from console.killswitch.faults import note_fault as note_fault
@@ -111,6 +111,8 @@ class Guard:
 
     def take_over(self) -> None:
         """Reads all that a former guard left, opens it, and finishes what it had begun."""
+        for folder in (self.config.guard_dir, self.config.guard_dir / "receipts", self.config.state_dir):
+            sweep_drafts(folder)
         entries = self.registry.recover()
         self.journal = Journal(self.config.guard_dir, self.reserve)
         self.latch.load(max(self.registry.generation, self.journal.generation))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from pathlib import Path
 
@@ -24,6 +25,13 @@ def replace_file(path: Path, data: bytes, mode: int = 0o600) -> None:
         draft.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def sweep_drafts(path: Path) -> None:
+    """Takes away the drafts of ``path`` that killed writers left. The caller holds the lock that every writer takes. Raises OSError."""
+    for entry in list(path.parent.iterdir()):
+        if re.fullmatch(re.escape(f".{path.name}-") + "[0-9a-f]{12}", entry.name):
+            entry.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path, mode: int = 0o700) -> None:

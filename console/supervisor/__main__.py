@@ -89,6 +89,7 @@ def _log_to(places: Places) -> None:
 
 def serve(given: argparse.Namespace) -> int:
     """Runs the daemon until SIGTERM, SIGINT or a shutdown request; prints ``ready`` once operator.sock answers."""
+    from console.supervisor.adapters import keep_trials_in
     from console.supervisor.compose import Supervisor
     from console.supervisor.embedded import linger
     from console.supervisor.home import move_home
@@ -111,6 +112,7 @@ def serve(given: argparse.Namespace) -> int:
     signal.signal(signal.SIGUSR1, lambda *_: None)  # a press by signal before anything runs must not end the one who starts
     lock = take_lock(places.supervisor_lock)
     _log_to(places)
+    keep_trials_in(places)
     try:
         supervisor = Supervisor(places, options)
 

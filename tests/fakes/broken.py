@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
-import tempfile
 from pathlib import Path
 
 from console.api.messages import LaunchBody
@@ -51,7 +49,7 @@ class Broken(Instance):
         argv = ("serve", "--state-dir", str(self.state_dir), *self.options)
         self.supervisor = self.nursery.run(self.module, *argv, **{VARIABLE: f"@{self.armed}"})
         born = self.supervisor
-        until(lambda: "ready\n" in born.said() or born.has_ended(), 60, "the supervisor is ready")
+        until(lambda: "ready\n" in born.said() or born.has_ended(), words="the supervisor is ready")
         assert "ready\n" in born.said(), born.said()
 
     def try_to_start(self) -> bool:
@@ -83,21 +81,30 @@ class Broken(Instance):
 
     def start_guard(self, module: str = "console.killswitch", *more: str, **env: str) -> Nursling:
         """A guard with failpoints, before any supervisor starts one without."""
+        born = self.try_guard(module, *more, **env)
+        assert "ready\n" in born.said(), born.said()
+        return born
+
+    def try_guard(self, module: str = "console.killswitch", *more: str, **env: str) -> Nursling:
+        """The same, whatever becomes of it."""
         argv = [f"--instance={self.places.instance_id}", f"--state-dir={self.state_dir}", f"--run-dir={self.places.run_dir}", *more]
         born = self.nursery.run(module, *argv, **{VARIABLE: f"@{self.armed_guard}", **env})
         self.guards.append(born)
-        until(lambda: "ready\n" in born.said() or born.has_ended(), 60, "the guard is ready")
-        assert "ready\n" in born.said(), born.said()
+        until(lambda: "ready\n" in born.said() or born.has_ended(), words="the guard is ready")
         return born
 
     def arm(self, point: str) -> None:
         """``NAME:kill|raise|hang`` in the supervisor; empty disarms."""
         _arm(self.armed, point)
 
+    def arm_before_start(self, point: str) -> None:
+        """The same for a guard that is not there yet."""
+        _arm(self.armed_guard, point)
+
     def arm_guard(self, point: str) -> None:
         """The same in the guard; not while the canary of the armed light flies, which is a kill as well."""
         if point:
-            until(lambda: self.api.kill_switch().killed or self._canary_is_proven(), 30, "the canary is proven")
+            until(lambda: self.api.kill_switch().killed or self._canary_is_proven(), words="the canary is proven")
         _arm(self.armed_guard, point)
 
     def _canary_is_proven(self) -> bool:
@@ -169,8 +176,6 @@ class Broken(Instance):
                 _end(pid)
         self._kill_cgroups()
         self._sweep_cgroups()
-        for folder in Path(tempfile.gettempdir()).glob("watchfloor-probe-*"):
-            shutil.rmtree(folder)  # of a supervisor that was ended while it tried what this host has
 
     def _kill_cgroups(self) -> None:
         for mount in (Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").iterdir()):
@@ -193,7 +198,7 @@ def _end(pid: int) -> None:
         try:
             if start_ticks(pid) is not None:
                 signal.pidfd_send_signal(fd, signal.SIGKILL)
-                until(lambda: not _runs(fd), 20, f"{pid} ends")
+                until(lambda: not _runs(fd), words=f"{pid} ends")
         finally:
             os.close(fd)
 

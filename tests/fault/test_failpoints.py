@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
+import tempfile
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -13,20 +16,24 @@ import pytest
 from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.kill import Receipt, StepName, StepStatus
 from console.domain.network import NetworkMode, Sensitivity
+from console.killswitch.durable import RESERVE_BYTES
 from tests.fakes.broken import Broken
 from tests.fakes.instance import until
 from tests.fakes.invariants import audited, check_invariants, living
+from tests.fakes.nursery import Nursling
 from tests.fault.conftest import Make, sparse
 
 LIVE = ("starting", "running", "waiting", "frozen", "over_budget")
 GUARD_POINTS = [f"{what}.{when}" for what in ("latch", "registry", "receipt") for when in ("written", "renamed")]
 GUARD_POINTS += [f"kill.{step}" for step in ("refuse", "latch", "signal", "zero", "second_look")]
+CAUSES_POINTS = ["causes.written", "causes.renamed"]
 LAUNCH_POINTS = [f"launch.{when}" for when in ("recorded", "ticketed", "prepared", "confirmed", "gone")]
 DISK_POINTS = ["ledger.commit", "ledger.committed", "audit.commit", "audit.committed", "act.recorded"]
 ASKER = """while True:
     try: print("answer", agent.permission("write_file", "f.txt")["verdict"], flush=True); time.sleep(60)
     except client.Refused as e: print("refused", e.status, flush=True); time.sleep(0.1)
 """
+COUNTER = "n = 0\nwhile True: n += 1; print(n, flush=True); time.sleep(0.05)"
 SPENDER = """n = 0
 while True:
     try: agent.usage(cost_usd=0.01); n += 1; print("acknowledged", n, flush=True)
@@ -104,6 +111,94 @@ def test_a_supervisor_that_dies_in_a_rearm_releases_it_wholly_or_not_at_all(brok
     if not released:
         it.api.rearm("again", kill_id=kill_id)
     check_invariants(it.places, killed=False)
+
+
+@pytest.mark.parametrize("point", sparse(CAUSES_POINTS, ("causes.written",)))
+def test_a_guard_that_dies_in_a_freeze_or_a_thaw_thaws_nobody_who_was_frozen_and_still_kills(broken: Make, point: str) -> None:
+    it = broken()
+    guard = it.start_guard()
+    it.start()
+    counter = it.python(COUNTER)
+    it.says(counter, "1")
+    it.arm_guard(f"{point}:kill")
+    with suppress(ConsoleError):
+        it.api.freeze(counter, reason="look")
+    assert guard.wait() == -signal.SIGKILL and it.reached(it.armed_guard) == point
+    it.arm_guard("")
+    until(it.guard_pid, words="its supervisor starts another")
+    # Frozen first, written down second: it is frozen by now, and the next guard finds it so.
+    until(lambda: it.agent(counter).state == "frozen", words="frozen")
+    with holding_still(it, counter):
+        guard = replaced_by_one_that_fails(it)
+        it.arm_guard(f"{point}:kill")
+        with suppress(ConsoleError):
+            it.api.thaw(counter, reason="go on")
+        assert guard.wait() == -signal.SIGKILL and it.reached(it.armed_guard) == point
+        it.arm_guard("")
+        until(it.guard_pid, words="its supervisor starts another")
+    with suppress(ConsoleError):
+        it.api.thaw(counter, reason="go on")
+    before = it.output(counter)
+    until(lambda: it.output(counter) != before, words="it goes on once a thaw was answered")
+    assert it.receipt_of(it.press_guard()).verified_zero
+    check_invariants(it.places, killed=True)
+
+
+@contextmanager
+def holding_still(it: Broken, agent: str) -> Iterator[None]:
+    """Whatever is done meanwhile, the agent does nothing."""
+    before = it.output(agent)
+    yield
+    assert it.output(agent) == before
+
+
+def replaced_by_one_that_fails(it: Broken) -> Nursling:
+    """The guard ends in order, and the next one honours failpoints."""
+    before = it.guard_pid()
+    assert it.supervisor is not None
+    it.supervisor.send_signal(signal.SIGSTOP)  # or it would start one that does not
+    os.kill(before, signal.SIGTERM)  # our own guard, named by its own answer
+    until(lambda: not it.guard_pid(), words="it ends")
+    guard = until(lambda: _ready(it.try_guard()), words="its lock is free")
+    assert guard is not None
+    it.supervisor.send_signal(signal.SIGCONT)
+    return guard
+
+
+def _ready(guard: Nursling) -> Nursling | None:
+    return guard if "ready\n" in guard.said() else None
+
+
+@pytest.mark.parametrize("point", sparse(["reserve.written", "reserve.renamed"], ("reserve.written",)))
+def test_a_guard_that_dies_laying_down_its_reserve_is_replaced_and_the_next_has_one(broken: Make, point: str) -> None:
+    it = broken()
+    it.arm_before_start(f"{point}:kill")
+    guard = it.try_guard()
+    assert guard.wait() == -signal.SIGKILL and it.reached(it.armed_guard) == point
+    it.arm_guard("")
+    it.start()
+    it.stubborn()
+    reserve = it.places.guard_dir / "reserve"
+    assert reserve.stat().st_size == RESERVE_BYTES
+    assert it.receipt_of(it.press_guard()).verified_zero
+    assert not list(it.places.guard_dir.glob(".reserve.*")), "no draft of it takes the room that it keeps"
+    check_invariants(it.places, killed=True)
+
+
+def test_what_a_supervisor_leaves_that_dies_while_it_tries_this_host_goes_at_the_next_start(broken: Make) -> None:
+    it = broken()
+    it.arm("trial.begun:kill")
+    trials = it.places.state_dir / "trials"
+    if it.try_to_start():
+        with suppress(ConsoleError):
+            it.launch("true", sandbox="bubblewrap")
+        dies(it)
+    it.arm("")
+    assert list(trials.glob("watchfloor-probe-*")), "in the instance's own folder"
+    it.start()
+    until(lambda: not list(trials.iterdir()), 20, "swept, and its own is over")
+    it.state_becomes(it.launch("sleep", "300"), "running")
+    assert not list(trials.iterdir()) and not list(Path(tempfile.gettempdir()).glob("watchfloor-probe-*"))
 
 
 def test_a_guard_that_dies_in_a_rearm_stays_killed(broken: Make) -> None:

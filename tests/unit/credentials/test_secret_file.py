@@ -109,3 +109,17 @@ def test_writers_at_once_lose_nothing(file: SecretFile) -> None:
     for thread in threads:
         thread.join()
     assert [file.get(f"n{n}") for n in range(12)] == [str(n) for n in range(12)]
+
+
+def test_values_that_a_killed_writer_left_in_a_draft_go_with_the_next_write(file: SecretFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    file.set("a", "rotated away")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            file.set("b", "x")
+    assert any(b"rotated away" in p.read_bytes() for p in file.path.parent.iterdir() if p != file.path)
+    file.set("a", "new")
+    assert not any(b"rotated away" in p.read_bytes() for p in file.path.parent.iterdir())

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from console.killswitch import durable
-from console.killswitch.durable import Damaged, Reserve, read_sealed, seal, write_whole
+from console.killswitch.durable import Damaged, Reserve, read_sealed, seal, sweep_drafts, write_whole
 
 
 def test_what_is_sealed_is_read_back(tmp_path: Path) -> None:
@@ -72,3 +73,31 @@ def test_a_planted_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
 
 def test_a_seal_is_json_for_people(tmp_path: Path) -> None:
     assert json.loads(seal({"x": 1}))["body"] == {"x": 1}
+
+
+def test_drafts_of_the_dead_go_and_those_of_the_living_and_all_else_stay(tmp_path: Path) -> None:
+    with subprocess.Popen(["true"]) as dead:
+        dead.wait()
+    for name in (
+        f".latch.json.{dead.pid}-0123abcd",
+        f".latch.json.{os.getpid()}-0123abcd",
+        "latch.json",
+        ".hidden",
+        ".latch.json.0123abcd",
+    ):
+        (tmp_path / name).touch()
+    sweep_drafts(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        ".hidden",
+        ".latch.json.0123abcd",
+        f".latch.json.{os.getpid()}-0123abcd",
+        "latch.json",
+    ]
+    sweep_drafts(tmp_path / "nowhere")
+
+
+def test_a_draft_is_one_that_would_be_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = list[str]()
+    monkeypatch.setattr(os, "fsync", lambda fd: seen.append(Path(os.readlink(f"/proc/self/fd/{fd}")).name))
+    write_whole(tmp_path / "latch.json", b"x")
+    assert durable._DRAFT.fullmatch(seen[0])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from console.settings.durable import make_folder, replace_file
+from console.settings.durable import make_folder, replace_file, sweep_drafts
 
 
 def test_a_file_is_replaced_whole_and_private(tmp_path: Path) -> None:
@@ -57,3 +57,18 @@ def test_a_new_folder_is_synced_with_each_folder_it_was_made_in_and_one_that_is_
     assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
     make_folder(tmp_path / "a" / "b")
     assert len(synced) == 2
+
+
+def test_drafts_of_one_file_are_swept_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def power_fails(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", power_fails)
+        with pytest.raises(KeyboardInterrupt):
+            replace_file(tmp_path / "secrets.json", b"old values")
+    assert len(list(tmp_path.iterdir())) == 1
+    for name in ("secrets.json", ".secrets.json-lock", ".secrets-json-0123456789ab", ".other.json-0123456789ab"):
+        (tmp_path / name).touch()
+    sweep_drafts(tmp_path / "secrets.json")
+    assert len(list(tmp_path.iterdir())) == 4 and not list(tmp_path.glob(".secrets.json-?*[0-9a-f]"))
