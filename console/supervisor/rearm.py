@@ -33,6 +33,8 @@ _KILL_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6,8}\Z")
 LAST_KEY = "rearm.last"
 """Where the ledger keeps the kills of the last rearm: their agents may be started again."""
 MOST_SHOWN = 50
+KEPT_S = 3.0
+"""How long a rearm's answer waits for the note of who may be started again."""
 LOOK_S = 20.0
 """How long the guard's look at everything may take; an engine that is silent is waited for."""
 
@@ -128,10 +130,26 @@ async def _unlatch(parts: Parts, stop: StopDesk, ask: RearmAsk) -> str:
     if parts.remote is not None:
         parts.remote.generation = 0
         parts.remote.hosts = []
-    parts.scribe.job(lambda: parts.scribe.ledger.kv_set(LAST_KEY, json.dumps(kills[-MOST_SHOWN:])))
     parts.core.post(e.Rearmed(*now(), ask.by, ask.reason, tuple({*kills, *known})))
     parts.core.hub.publish("kill", {"state": "armed", "reason": ask.reason, "by": ask.by})
+    await _keep_last(parts, kills[-MOST_SHOWN:])
     return str(answer.get("note", note))
+
+
+async def _keep_last(parts: Parts, kills: list[str]) -> None:
+    """So that whoever asks next who may be started again is told; a disk that hangs holds up no answer."""
+    loop, is_over = asyncio.get_running_loop(), asyncio.Event()
+
+    def keep() -> None:
+        try:
+            parts.scribe.ledger.kv_set(LAST_KEY, json.dumps(kills))
+        finally:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(is_over.set)
+
+    parts.scribe.job(keep)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(is_over.wait(), KEPT_S)
 
 
 async def _prove(parts: Parts, ask: RearmAsk, generation: int, kills: list[str]) -> tuple[str, str, str]:
