@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -43,29 +41,8 @@ def records(terminal: Terminal, kind: str) -> list[dict[str, object]]:
 
 def with_passphrase(terminal: Terminal, *argv: str, words: str = WORDS, old: str = "") -> tuple[int, str]:
     """Through descriptors, as automation does."""
-    reads = []
-    for text in (words, old):
-        read, write = os.pipe()
-        os.write(write, text.encode() + b"\n")
-        os.close(write)
-        reads.append(read)
-    command = [sys.executable, "-m", "console", *argv, "--passphrase-fd", str(reads[0])]
-    command += ["--old-fd", str(reads[1])] if old else []
-    done = subprocess.run(
-        command,
-        env=terminal.environment,
-        cwd=terminal.places.state_dir,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        pass_fds=reads,
-        timeout=90,
-        check=False,
-    )
-    for read in reads:
-        os.close(read)
-    terminal.look()
-    return done.returncode, done.stdout + done.stderr
+    said = terminal(*argv, "--passphrase-fd", "3", *(["--old-fd", "4"] if old else []), lines=[words, old] if old else [words])
+    return said.code, said.out + said.err
 
 
 def test_without_a_passphrase_only_a_person_at_a_terminal_rearms_and_agents_come_back_one_by_one(terminal: Terminal) -> None:

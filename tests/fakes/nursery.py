@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from console.domain import failpoints
@@ -60,6 +61,13 @@ class Nursling:
             select.select([], [], [], 0.005)
         return int(code.read_text())
 
+    def sits(self) -> bool:
+        """Whether it has a terminal of its own (proc(5), field 7)."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[4] != "0"
+        except OSError:
+            return False
+
     def end(self) -> None:
         """SIGKILL, and waits."""
         with contextlib.suppress(ProcessLookupError):
@@ -92,8 +100,13 @@ class Nursery:
             }
             return self._ask(request, out)
 
-    def verb(self, *argv: str, cwd: Path, env: dict[str, str], given: str | None = None) -> Nursling:
-        """``python -m console ARGV`` with exactly this environment, in this folder; ``given`` is its stdin."""
+    def verb(
+        self, *argv: str, cwd: Path, env: dict[str, str], given: str | None = None, lines: Sequence[str] = (), terminal: str = ""
+    ) -> Nursling:
+        """``python -m console ARGV`` with exactly this environment, in this folder; ``given`` is its stdin.
+
+        ``lines`` are read from descriptors 3, 4, ...; ``terminal`` is a pseudo-terminal that becomes its own, as a person's.
+        """
         with self._lock:
             self._number += 1
             out = self._folder / f"{self._number}.out"
@@ -101,6 +114,7 @@ class Nursery:
                 file.touch()
             out.with_suffix(".in").write_text(given or "")
             request: dict[str, object] = {"module": "console", "argv": argv, "env": env, "out": str(out), "cwd": str(cwd)}
+            request |= {"lines": list(lines), "terminal": terminal}
             return self._ask(request, out)
 
     def _ask(self, request: dict[str, object], out: Path) -> Nursling:
@@ -143,6 +157,28 @@ def serve() -> None:
             os.write(1, f"{pid}\n".encode())
 
 
+def _sit_down_at(terminal: str) -> None:
+    """As ``setsid --ctty``: the first terminal that a leader of a session opens is its own (tty(4))."""
+    os.setsid()
+    own = os.open(terminal, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(own, number)
+    os.close(own)
+    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", buffering=1, closefd=False)  # noqa: SIM115 - for the rest of its life
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+
+
+def _give(line: str, number: int) -> None:
+    """A pipe that holds one line, to be read as this descriptor."""
+    read, write = os.pipe()
+    os.write(write, line.encode() + b"\n")
+    os.close(write)
+    if read != number:
+        os.dup2(read, number)
+        os.close(read)
+    os.set_inheritable(number, True)
+
+
 def _become(request: dict[str, object]) -> None:
     """The child: never returns."""
     env, argv = request["env"], request["argv"]
@@ -156,6 +192,12 @@ def _become(request: dict[str, object]) -> None:
     for number, source in ((0, os.open(given, os.O_RDONLY)), (1, out), (2, errors)):
         os.dup2(source, number)
     os.closerange(3, 64)
+    if request.get("terminal"):
+        _sit_down_at(str(request["terminal"]))
+    lines = request.get("lines") or []
+    assert isinstance(lines, list)
+    for number, line in enumerate(lines, 3):
+        _give(str(line), number)
     os.environ.clear()
     os.environ.update(env)
     failpoints._armed = env.get(failpoints.VARIABLE, "")

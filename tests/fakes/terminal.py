@@ -48,10 +48,19 @@ class Terminal:
         self.guards: set[int] = set()
         self._served: list[subprocess.Popen[bytes]] = []
 
-    def __call__(self, *argv: str | bytes, timeout_s: float = PATIENCE_S, input_: str | None = None, **environment: str) -> Said:
+    def __call__(
+        self,
+        *argv: str | bytes,
+        timeout_s: float = PATIENCE_S,
+        input_: str | None = None,
+        lines: Sequence[str] = (),
+        **environment: str,
+    ) -> Said:
+        """``lines`` are to be read from descriptors 3, 4, ... (needs the ``forked`` fixture)."""
         words = [a for a in argv if isinstance(a, str)]
+        assert SHARED or not lines
         if SHARED and len(words) == len(argv):
-            child = SHARED[0].verb(*words, cwd=self.places.state_dir, env=self.environment | environment, given=input_)
+            child = SHARED[0].verb(*words, cwd=self.places.state_dir, env=self.environment | environment, given=input_, lines=lines)
             try:
                 code = child.wait(timeout_s)
             except AssertionError as error:
@@ -74,12 +83,14 @@ class Terminal:
         return Said(done.returncode, done.stdout, done.stderr)
 
     def person(self, *argv: str, answers: Sequence[tuple[str, str]] = (), timeout_s: float = PATIENCE_S) -> Said:
-        """The same at a real terminal: each prompt is awaited, then answered. Everything that was shown is in ``out``."""
+        """The same at a real terminal: each prompt is awaited, then answered. Everything that was shown is in ``out``.
+
+        Needs the ``forked`` fixture.
+        """
         ours, theirs = pty.openpty()
-        command = ["setsid", "--ctty", "--wait", sys.executable, "-m", "console", *argv]
-        child = subprocess.Popen(
-            command, env=self.environment | {"COLUMNS": "200"}, cwd=self.places.state_dir, stdin=theirs, stdout=theirs, stderr=theirs
-        )
+        child = SHARED[0].verb(*argv, cwd=self.places.state_dir, env=self.environment | {"COLUMNS": "200"}, terminal=os.ttyname(theirs))
+        while not child.sits() and not child.has_ended(0.01):
+            pass  # a terminal that nobody has open is hung up
         os.close(theirs)
         shown, rest, deadline = "", list(answers), time.monotonic() + timeout_s
         try:
@@ -96,9 +107,7 @@ class Terminal:
             code = child.wait(60)
         finally:
             os.close(ours)
-            if child.poll() is None:
-                child.kill()
-                child.wait()
+            child.end()
         self.look()
         assert not rest, f"never asked: {rest}; shown: {shown}"
         return Said(code, shown.replace("\r\n", "\n").replace("\x00", ""), "")
