@@ -28,12 +28,13 @@ RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: close sends RST, the 
 class End:
     """One socket of a connection. At most one piece waits to be sent into it, while nothing is read from its peer: memory is bounded."""
 
-    __slots__ = ("connection", "ended", "events", "fd", "peer", "sock", "waiting")
+    __slots__ = ("carried", "connection", "ended", "events", "fd", "peer", "sock", "waiting")
     peer: "End"
 
     def __init__(self, connection: "Connection", sock: socket.socket) -> None:
         self.connection, self.sock, self.fd = connection, sock, sock.fileno()
         self.waiting: bytes | memoryview = b""
+        self.carried = 0
         self.ended = False  # it sent all it will
         self.events = 0
 
@@ -69,6 +70,10 @@ class End:
             self.end()
             return
         connection.last = time.monotonic()
+        self.carried += len(data)
+        if 0 < connection.relay.most < self.carried:  # more than the agent's type may fetch or send at once
+            connection.close(reset=True)
+            return
         if self is connection.inner:
             connection.spoke = True
         try:
@@ -173,6 +178,7 @@ class Relay:
         self.connections: set[Connection] = set()
         self.retry: list[Connection] = []
         self.listening = False
+        self.most = 0
         self.code: int | None = None
         self.partial = b""
         for sock in (listener, control):
@@ -276,10 +282,11 @@ def capabilities() -> str:
         return next(line.split()[1] for line in status if line.startswith("CapEff"))
 
 
-def main(listener_fd: int, pidfd: int, upstream: str) -> None:
+def main(listener_fd: int, pidfd: int, upstream: str, most: int = 0) -> None:
     """Relays until detached, or until the sandbox or the supervisor ends."""
     control = socket.socket(fileno=os.dup(0))
     relay = Relay(socket.socket(fileno=listener_fd), pidfd, control, upstream)
+    relay.most = most
     ready = {"ok": True, "ready": os.getpid(), "uid": os.geteuid(), "capabilities": capabilities()}
     control.send(json.dumps(ready).encode() + b"\n")
     sys.exit(relay.run())

@@ -249,3 +249,38 @@ async def test_a_full_backlog_of_envoys_is_waited_for() -> None:
         os.close(fd)
     Path(folder, "up.sock").unlink()
     Path(folder).rmdir()
+
+
+def test_a_door_of_unix_is_carried_too() -> None:
+    folder = Path(tempfile.mkdtemp())
+    up = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    up.bind(str(folder / "up.sock"))
+    up.listen(4)
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    door.bind(str(folder / "door.sock"))
+    door.listen(4)
+    ours, theirs = socket.socketpair()
+    gone, alive = os.pipe()
+    relay = Relay(door, gone, theirs, str(folder / "up.sock"))
+    loop = threading.Thread(target=relay.run)
+    loop.start()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(60)
+        client.connect(str(folder / "door.sock"))
+        client.sendall(b"x")
+        with up.accept()[0] as taken:
+            assert taken.recv(1) == b"x"
+            taken.sendall(b"y")
+            assert client.recv(1) == b"y"
+            ours.sendall(b"revoke\n")
+            assert json.loads(ours.recv(100)) == {"ok": True, "cut": 1}
+            assert client.recv(1) == b""
+    for sock in (ours, up):
+        sock.close()
+    loop.join()
+    theirs.close()
+    for fd in (gone, alive):
+        os.close(fd)
+    for path in list(folder.iterdir()):
+        path.unlink()
+    folder.rmdir()
