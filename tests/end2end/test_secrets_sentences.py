@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import os
 import shutil
 import signal
 import socket
@@ -24,6 +25,7 @@ from console.domain.errors import Conflict, Killed, NotFound, TokenRefused, Usag
 from console.domain.kill import Receipt, Step
 from console.killswitch.client import GuardClient
 from tests.fakes.instance import ROOT, Instance, until
+from tests.fakes.nursery import SHARED
 from tests.fakes.vault import NAMES, Vault
 
 OWN = ["signing-key", "operator-tokens", "agent-tokens", "api-key"]
@@ -350,11 +352,8 @@ def test_from_a_terminal(standing: Instance, vault: Vault) -> None:
     it = standing
 
     def watchfloor(*argv: str, given: str = "") -> tuple[int, str, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "console", *argv, "--state-dir", str(it.state_dir)],
-            cwd=ROOT, input=given, capture_output=True, text=True, timeout=150, check=False,
-        )  # fmt: skip
-        return done.returncode, done.stdout, done.stderr
+        verb = SHARED[0].verb(*argv, "--state-dir", str(it.state_dir), cwd=ROOT, env=dict(os.environ), given=given)
+        return verb.wait(90), verb.said(), verb.complaints()
 
     vault.write_plan(it.state_dir)
     code, out, err = watchfloor("rotation", "put", "deploy", given=vault.old["deploy"] + "\n")
