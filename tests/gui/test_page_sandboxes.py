@@ -190,6 +190,13 @@ def test_the_pane_tells_how_the_session_came_to_its_mode(
     QApplication.sendEvent(card.timeline, event)
     assert "&lt;b&gt;x&lt;/b&gt;\\u202e" in shown[0]
     assert card.timeline.tip_at(2, 5).startswith("FULL for ")
+    assert card.timeline._ends[1] == "now"
+    house.supervisor.boxes.histories["ctx-000a"] = seen.model_copy(update={"changes": []})
+    changed = window.fleet.rows["support-triage"].view.model_copy(update={"network_mode": "NONE"})
+    house.on_loop(lambda: house.supervisor.upsert(changed))
+    qtbot.waitUntil(lambda: card.words.text() == "Nothing ever asked for a stricter mode.", timeout=5000)
+    page.view.choose("changelog-writer")
+    qtbot.waitUntil(lambda: card.timeline._ends[1].startswith("ended "), timeout=5000)
     house.supervisor.boxes.refuse_history = (500, "The ledger cannot be read.")
     page.view.choose("data-sync")
     qtbot.waitUntil(lambda: "The ledger cannot be read" in card.words.text(), timeout=5000)

@@ -150,7 +150,7 @@ class DetailPane(QWidget):
         self._show_gauges(view)
         if self.isVisible():
             self.workspace.show_session(view.session)
-            self.modes.show_agent(view.session, view.id)
+            self.modes.show_row(view)
 
     def show_detail(self, detail: AgentDetailView) -> None:
         """Chart, hosts and events of the agent that is shown; another's is ignored."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from console.api.messages import AgentView
 from console.api.sandbox_messages import ModeHistoryView
 from console.domain.errors import ConsoleError
 from console.gui.models.modes import Moment, Segment, moments, segments, spoken
@@ -25,6 +26,8 @@ class ModeCard(QWidget):
         super().__init__(parent)
         self._desk = desk
         self._agent = ("", "")
+        self._stamp: tuple[str, bool, str] = ("", False, "")
+        self._ended_at: float | None = None
         self._asked_at: float | None = None
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -34,32 +37,35 @@ class ModeCard(QWidget):
         column.addWidget(self.timeline)
         column.addWidget(self.words)
 
-    def show_agent(self, session: str, agent_id: str) -> None:
-        """The session of the selected agent; asks again when the last answer is old."""
-        now = self._desk.clock()
+    def show_row(self, view: AgentView) -> None:
+        """The selected agent's session; asks again when the last answer is old, or its mode is another."""
+        now, agent = self._desk.clock(), (view.session, view.id)
+        stamp = (view.network_mode, view.network_enforced, view.isolated)
         fresh = self._asked_at is not None and 0 <= now - self._asked_at < READ_EVERY_S
-        if fresh and self._agent == (session, agent_id):
+        if fresh and self._agent == agent and self._stamp == stamp:
             return
-        if self._agent != (session, agent_id):
-            self._agent = (session, agent_id)
-            self._show_nothing("Reading…" if session else "It has no session.", "text2", "")
-        self._asked_at = now
-        if session:
-            asked = self._desk.requests.network.modes(session, agent_id).while_alive(self)
-            asked.then(lambda view: self._came(view, agent_id)).failed(lambda error: self._failed(error, agent_id))
-
-    def again(self) -> None:
-        """Something changed: the next look asks again."""
-        self._asked_at = None
+        if self._agent != agent:
+            self._show_nothing("Reading…" if view.session else "It has no session.", "text2", "")
+        self._agent, self._stamp, self._ended_at, self._asked_at = agent, stamp, view.ended_at, now
+        if view.session:
+            asked = self._desk.requests.network.modes(*agent).while_alive(self)
+            asked.then(lambda found: self._came(found, view.id)).failed(lambda error: self._failed(error, view.id))
 
     def _came(self, view: ModeHistoryView, agent_id: str) -> None:
         if (view.session, agent_id) != self._agent:
             return
         now = self._desk.clock()
-        found, lasted = moments(view), segments(view, now)
+        until = now if self._ended_at is None else min(now, self._ended_at)
+        found, lasted = moments(view), segments(view, until)
         began = lasted[0].start
         shown = [line_of(moment, now) for moment in found[:SHOWN]]
-        self.timeline.say(parts_of(lasted), (day_clock(began), "now"), shown, more_words(view, len(found)), spoken(found))
+        self.timeline.say(
+            parts_of(lasted),
+            (day_clock(began), "now" if until == now else f"ended {clock(until)}"),
+            shown,
+            more_words(view, len(found)),
+            spoken(found),
+        )
         self.timeline.setVisible(True)
         self.words.say("" if found else "Nothing ever asked for a stricter mode.", "text2", "")
         self.words.setVisible(not found)
