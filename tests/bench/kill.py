@@ -9,7 +9,8 @@ there 450 ms after the call, and again 300 ms after a second call at 500 ms (the
 ``plain``: processes in one session. ``hostile``: 40 % plain, 20 % in sessions of their own, 20 % double-forked orphans, 20 % orphans
 with an empty environment and another name, and one rabbit (a new process and session every 2 ms) and one pair of mutual watchdogs
 for every 50. ``containers``: a shell and two sleeps each. "first death" is an upper bound of the first SIGKILL: from the call until
-the first process of the tree is dead.
+the first process of the tree is dead. "first sent" is the guard's own measure, from its receipt: from the moment the press reached it
+until it began to write the first ``cgroup.kill``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import select
 import shutil
 import statistics
@@ -37,7 +39,7 @@ sys.path.insert(0, str(ROOT))
 import docker as docker_py  # noqa: E402 - needs the line above to find the project
 
 from tests.bench.kill_trees import PYTHON, TREE, expire, has_supervisor, kill_group, psutil_recipe, supervised  # noqa: E402
-from tests.fakes.docker_engine import Docker, busybox_tar  # noqa: E402
+from tests.fakes.docker_engine import Docker, shell_tar  # noqa: E402
 from tests.fakes.guard_world import GuardWorld, ticks, until  # noqa: E402
 
 FIRST_LOOK_S, SECOND_PASS_S, SECOND_LOOK_S, LIMIT_S = 0.45, 0.5, 0.8, 30.0
@@ -54,6 +56,7 @@ class Run:
     at_450: int
     after_second: int
     first_death_ms: float | None = None
+    first_sent_ms: float | None = None
 
 
 @dataclass
@@ -70,6 +73,7 @@ class Table:
         for (case, method), runs in sorted(self.runs.items(), key=lambda item: (_order(item[0][0]), item[0][1] not in CERTAIN, item[0][1])):
             zero = [r.ms for r in runs if r.after_second == 0]
             bare = [r.ms for r in self.runs.get((case, BARE), []) if r.after_second == 0]
+            sent = [r.first_sent_ms for r in runs if r.first_sent_ms is not None]
             deaths = [r.first_death_ms for r in runs if r.first_death_ms is not None]
             median = statistics.median(zero) if zero else 0.0
             yield [
@@ -82,6 +86,7 @@ class Table:
                 f"{max(r.at_450 for r in runs)}",
                 f"{max(r.after_second for r in runs)}",
                 f"{statistics.median(deaths):.1f}" if deaths else "",
+                f"{statistics.median(sent):.2f} ({max(sent):.2f})" if sent else "",
             ]
 
     def show(self, markdown: bool) -> None:
@@ -95,6 +100,7 @@ class Table:
             "left at 450 ms",
             "left after 2nd pass",
             "first death ms",
+            "first sent ms (worst)",
         ]
         rows = [head, *self.rows()]
         widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
@@ -173,11 +179,16 @@ def listed(folders: list[Path]) -> list[int]:
     return found
 
 
-def release(world: GuardWorld) -> None:
-    """Waits for the kill to be over and unlatches, outside of the measured time."""
+def release(world: GuardWorld) -> float | None:
+    """Waits for the kill to be over and unlatches, outside of the measured time. The guard's own measure of its first SIGKILL, in ms."""
     until(lambda: (world.operator.status()["kill"] or {"done": True})["done"], "the kill is done")
-    if world.operator.status()["latched"]:
-        world.unlatch("bench")
+    if not world.operator.status()["latched"]:
+        return None
+    receipt = world.operator.receipt_text(world.operator.status()["kill"]["kill_id"])
+    world.unlatch("bench")
+    said = re.search(r"; the first ([0-9.]+) ms after the press was heard", receipt)
+    assert said is not None, receipt
+    return float(said[1])
 
 
 def press(world: GuardWorld) -> Act:
@@ -209,12 +220,13 @@ def run_tree(world: GuardWorld, table: Table, case: str, method: str, agent: str
         until(lambda: len(listed(folders)) >= int(size) * 0.98, "the tree has grown", 120)
         time.sleep(0.2)
         watched = [p for p in listed(folders)[:6] if Path(f"/proc/{p}").exists()]
-        table.add(case, method, measure(act, lambda: listed(folders), method in CERTAIN, watched))
+        run = measure(act, lambda: listed(folders), method in CERTAIN, watched)
         until(lambda: (leaf / "cgroup.kill").write_text("1") and not listed(folders), "cleaned up", 60)
     for process in world._started:
         process.wait()
     world._started.clear()
-    release(world)
+    run.first_sent_ms = release(world)
+    table.add(case, method, run)
     world.supervisor.forget(agent)
 
 
@@ -254,8 +266,9 @@ def run_containers(world: GuardWorld, table: Table, count: int, docker: Docker, 
             "docker kill": lambda command=command: subprocess.run(command, check=False, capture_output=True),  # type: ignore[misc]
             "docker-py kill": lambda ids=ids: kill_by_client(client, ids),  # type: ignore[misc]
         }
-        table.add(f"containers {count}", method, measure(acts[method], lambda f=folders: listed(f), True, listed(folders)[:6]))  # type: ignore[misc]
-        release(world)
+        run = measure(acts[method], lambda f=folders: listed(f), True, listed(folders)[:6])  # type: ignore[misc]
+        run.first_sent_ms = release(world)
+        table.add(f"containers {count}", method, run)
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda i: docker.ask("DELETE", f"/containers/{i}?force=1&v=1"), ids))
         docker.made = [i for i in docker.made if i not in ids]
@@ -274,7 +287,7 @@ def kill_by_client(client: docker_py.DockerClient, ids: list[str]) -> None:
 @contextmanager
 def image_on(socket: Path, folder: Path) -> Iterator[tuple[Docker, str]]:
     docker, name = Docker(socket), f"watchfloor-bench-{os.getpid()}"
-    docker.ask("POST", f"/images/create?fromSrc=-&repo={name}&tag=1", busybox_tar(folder), "application/x-tar")
+    docker.ask("POST", f"/images/create?fromSrc=-&repo={name}&tag=1", shell_tar(), "application/x-tar")
     try:
         yield docker, f"{name}:1"
     finally:

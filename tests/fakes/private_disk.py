@@ -37,7 +37,7 @@ def read_only(on):
 """
 
 
-def run_on_a_small_disk(mount_point: Path, code: str, size: str = "2m", timeout: float = 90.0) -> Any:
+def run_on_a_small_disk(mount_point: Path, code: str, size: str = "2m", timeout: float = 250.0) -> Any:
     """Runs ``code`` (it has ``disk``, ``fill``, ``empty``, ``read_only``) on a tmpfs of ``size``; returns what it prints as JSON."""
     mount_point.mkdir(exist_ok=True)
     script = _PRELUDE + textwrap.dedent(code)

@@ -71,10 +71,10 @@ class PrivateEngine:
         command = [sys.executable, "-I", "-S", "-c", _START, str(ROOT), str(self.home), str(self.home / "log")]
         command += [str(fd) for fd in self._namespaces]
         done = subprocess.run(
-            command, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=True, pass_fds=self._namespaces
+            command, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=True, pass_fds=self._namespaces
         )
         self.pid = int(done.stdout)
-        until(lambda: ask_engine(self.socket, "/_ping") or not processes.is_alive(self.pid), "the private engine answers", 60)
+        until(lambda: ask_engine(self.socket, "/_ping") or not processes.is_alive(self.pid), "the private engine answers")
         assert processes.is_alive(self.pid), (self.home / "log").read_text()[-2000:]
         self._namespaces = self._namespaces or [os.open(f"/proc/{self.pid}/ns/{kind}", os.O_RDONLY) for kind in ("net", "mnt")]
 

@@ -20,7 +20,7 @@ from console.settings.places import find_places
 from tests.fakes.guard_world import HOSTILE_TREE
 
 STATE = Path(os.environ["HOME"]) / "state"
-WAIT_S = 60.0
+WAIT_S = 120.0
 
 
 def watchfloor(*arguments: str) -> tuple[int, str, str]:
@@ -129,7 +129,7 @@ def guard() -> dict[str, Any]:
     """The guard's own words; nothing while none answers."""
     places = find_places(str(STATE), create=False)
     assert places is not None
-    client = GuardClient(places.guard_sock, timeout_s=5)
+    client = GuardClient(places.guard_sock, timeout_s=30)
     try:
         return client.status()
     except ConsoleError:

@@ -28,7 +28,7 @@ BEGIN = (
 )
 
 
-def under_systemd(*argv: str, pid_namespaces: bool, timeout_s: float = 100.0) -> dict[str, Any]:
+def under_systemd(*argv: str, pid_namespaces: bool, timeout_s: float = 270.0) -> dict[str, Any]:
     """What a story prints behind RESULT when it is told inside such a session."""
     top = cgroup2() / f"watchfloor-test-{secrets.token_hex(4)}"
     session = top / "user.slice" / f"user-{USER}.slice" / f"user@{USER}.service"

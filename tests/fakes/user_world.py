@@ -40,7 +40,7 @@ def user_environment(home: Path, **more: str) -> dict[str, str]:
     return {"PATH": "/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": os.pathsep.join(packages), "PYTHONDONTWRITEBYTECODE": "1", **more}
 
 
-def as_user(home: Path, mode: str, *argv: str, timeout_s: float = 100.0, **env: str) -> dict[str, Any]:
+def as_user(home: Path, mode: str, *argv: str, timeout_s: float = 270.0, **env: str) -> dict[str, Any]:
     """Runs a story in such a world; what it printed behind RESULT. ``home`` is made and given to the user."""
     home.mkdir(exist_ok=True)
     os.chown(home, USER, USER)

@@ -125,8 +125,8 @@ class Vault:
         url = f"http://127.0.0.1:{self._server.server_port}/cloud"
         items: list[dict[str, Any]] = []
         for name in NAMES:
-            verify: dict[str, Any] = {"kind": "command", "argv": [str(self.program), "verify", name], "timeout_s": 20.0}
-            item: dict[str, Any] = {"kind": "command", "command": {"argv": [str(self.program), "change", name], "timeout_s": 20.0}}
+            verify: dict[str, Any] = {"kind": "command", "argv": [str(self.program), "verify", name], "timeout_s": 60.0}
+            item: dict[str, Any] = {"kind": "command", "command": {"argv": [str(self.program), "change", name], "timeout_s": 60.0}}
             if name == "cloud":
                 item = {"kind": "http", "request": {"url": url, "body": {"old": "{old}", "new": "{new}"}}}
                 verify = {"kind": "http", "url": url, "headers": {"Authorization": "Bearer {value}"}}

@@ -68,7 +68,7 @@ print(json.dumps(said))
 
 
 def test_a_full_disk_refuses_actions_in_words_kills_with_proof_and_recovers_alone(state_dir: Path) -> None:
-    said = run_on_a_small_disk(state_dir / "d", FULL, size="6m", timeout=170)
+    said = run_on_a_small_disk(state_dir / "d", FULL, size="6m", timeout=280)
     assert "started" not in said["launch"] and said["launch"], said
     assert said["latched"] and said["verified"] and said["again"] == "running"
 

@@ -16,7 +16,7 @@ from console.domain.errors import Denied, Killed
 from console.domain.kill import Outcome, StepName, StepStatus, exit_code
 from console.killswitch import processes
 from console.killswitch.press import press_and_wait, press_without_guard
-from tests.fakes.docker_engine import Docker, busybox_tar
+from tests.fakes.docker_engine import Docker, shell_tar
 from tests.fakes.engine_stub import EngineStub
 from tests.fakes.guard_world import GuardWorld, decoys, end, ticks, until
 
@@ -154,14 +154,14 @@ def test_a_container_must_be_in_a_cgroup_that_names_it(world: GuardWorld) -> Non
 
 
 @pytest.fixture(scope="module")
-def busybox(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return busybox_tar(tmp_path_factory.mktemp("image"))
+def image_tar() -> bytes:
+    return shell_tar()
 
 
 @pytest.fixture
-def docker(engine_socket: Path, busybox: bytes) -> Iterator[tuple[Docker, str]]:
+def docker(engine_socket: Path, image_tar: bytes) -> Iterator[tuple[Docker, str]]:
     engine, image = Docker(engine_socket), f"watchfloor-test-{secrets.token_hex(4)}"
-    engine.ask("POST", f"/images/create?fromSrc=-&repo={image}&tag=1", busybox, "application/x-tar")
+    engine.ask("POST", f"/images/create?fromSrc=-&repo={image}&tag=1", image_tar, "application/x-tar")
     try:
         yield engine, f"{image}:1"
     finally:

@@ -13,7 +13,7 @@ import pytest
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus
 from console.killswitch import processes
 from console.killswitch.receipts import read_receipt
-from tests.fakes.docker_engine import Docker, busybox_tar
+from tests.fakes.docker_engine import Docker, shell_tar
 from tests.fakes.guard_world import GuardWorld, decoys, ticks, until
 from tests.fakes.private_engine import PrivateEngine
 
@@ -24,13 +24,11 @@ IMAGE = "watchfloor-faults:1"
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateEngine]:
+def running() -> Iterator[PrivateEngine]:
     """One for the module."""
     with contextlib.closing(PrivateEngine()) as made:
         made.start()
-        made.docker.ask(
-            "POST", "/images/create?fromSrc=-&repo=watchfloor-faults&tag=1", busybox_tar(tmp_path_factory.mktemp("i")), "application/x-tar"
-        )
+        made.docker.ask("POST", "/images/create?fromSrc=-&repo=watchfloor-faults&tag=1", shell_tar(), "application/x-tar")
         yield made
 
 
