@@ -129,7 +129,9 @@ class Desk:
     def _press(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         reason, by, order = (str(message.get(k, ""))[:500] for k in ("reason", "by", "order"))  # a badly worded press still kills
         scope = scope_of(message)
-        kill = self._join(scope, reason, by) or self._guard.press(scope, reason, by, order, peer=peer.pid)
+        kill = self._join(scope, reason, by) or self._guard.press(
+            scope, reason, by, order, peer=peer.pid, heard_at=message.get("heard_at", 0.0)
+        )
         return {"kill_id": kill.order.kill_id}
 
     def _join(self, scope: str | list[str], reason: str, by: str) -> Kill | None:

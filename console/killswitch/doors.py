@@ -273,6 +273,7 @@ class Doors:
     def _handle(self, connection: Connection, line: bytes) -> None:
         try:
             message = decode(line)
+            message["heard_at"] = connection.used_at  # ours, whatever the peer says
             op = self._desk.find(message.get("op"), connection.door)
             self._check_peer(connection, op, message)
             if op.at_once is not None:

@@ -163,8 +163,13 @@ class Guard:
             ids = [h.entry.agent_id for h in self.registry.held.values() if h.entry.killed == kill_id]
             self.press(ids, "Finished after a restart of the guard", "guard")
 
-    def press(self, scope: str | list[str], reason: str, by: str, order: str = "", kill_id: str = "", peer: int = 0) -> Kill:
-        """Kills: everything and latches ("all"), or the agents named. Never raises; returns after the first SIGKILL wave."""
+    def press(
+        self, scope: str | list[str], reason: str, by: str, order: str = "", kill_id: str = "", peer: int = 0, heard_at: float = 0.0
+    ) -> Kill:
+        """Kills: everything and latches ("all"), or the agents named. Never raises; returns after the first SIGKILL wave.
+
+        ``heard_at``: CLOCK_MONOTONIC when it was asked for, where that was measured.
+        """
         with self.lock:
             is_all = scope in ("all", ["all"])  # no agent is called so (launches.py)
             ids = list(self.registry.held) if is_all else list(dict.fromkeys(scope))
@@ -173,6 +178,7 @@ class Guard:
                 Order(kill_id, "all" if is_all else ",".join(ids), reason[:500], by[:100], order[:200]),
                 self._field(peer),
                 [Aim(i, self.registry.held.get(i)) for i in ids],
+                heard_at=heard_at,
             )
             if is_all and kill_id not in self.latch.state.kills:
                 self.registry.generation = self.latch.press(kill_id, reason).generation

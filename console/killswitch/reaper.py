@@ -43,6 +43,10 @@ class Kill:
     limit_s: float = KILL_LIMIT_S
     t0: float = field(default_factory=time.monotonic)
     pressed_at: float = field(default_factory=time.time)
+    heard_at: float = 0.0
+    """CLOCK_MONOTONIC: when the press reached the guard; 0: with ``t0``."""
+    first_ms: float | None = None
+    """From ``heard_at`` until the first SIGKILL was being sent."""
     steps: dict[StepName, Step] = field(default_factory=dict)
     phase: str = "killing"
     amended: list[str] = field(default_factory=list)
@@ -85,18 +89,26 @@ class Kill:
         if tree is not None and self.order.is_all:
             try:
                 tree.agents.check(tree.mount, tree.root)
+                self._goes_out()
                 covered = tree.agents.kill() == "sent"
             except (Refused, OSError) as error:
                 self.excluded.append(f"The agents' cgroup was not struck as a whole: {error}")
         for aim in self.aims:
+            self._goes_out()
             aim.strike(mount, below, spare_leaf=covered, spared=self.field_.spared)
             if covered and aim.held is not None and aim.held.leaf is not None:
                 aim.writes["cgroup.kill on agents"] = "sent"
+
+    def _goes_out(self) -> None:
+        if self.first_ms is None:
+            self.first_ms = round((time.monotonic() - (self.heard_at or self.t0)) * 1000, 3)
 
     def run(self) -> None:
         """Everything after the first wave."""
         refused = sum(1 for a in self.aims for w in a.writes.values() if w.startswith(("refused", "failed")))
         words = f"{len(self.aims)} agents signalled" + (f", {refused} writes refused or failed" if refused else "")
+        if self.first_ms is not None:
+            words += f"; the first {self.first_ms} ms after the press was heard"
         self.note(StepName.SIGNAL, StepStatus.FAILED if refused else StepStatus.OK, words)
         try:
             self._tell_engine()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,17 @@ def test_zero_is_proven_and_told_twice(kill_of: Any) -> None:
     receipt = kill.receipt()
     assert receipt.verified_zero and receipt.complete and told == [("zero", True), ("done", True)] and kill.is_done
     assert {t.outcome for t in receipt.targets} == {Outcome.PROVEN_ZERO}
+
+
+def test_the_receipt_says_when_the_first_sigkill_went_out_since_the_press_was_heard(kill_of: Any) -> None:
+    kill = kill_of(StandInLeaf(), heard_at=time.monotonic() - 0.25)
+    first = kill.first_ms
+    assert 250 <= first <= kill.ms() + 260
+    kill.strike()
+    assert kill.first_ms == first, "not that of a later wave"
+    [step] = [s for s in kill.receipt().steps if s.name == "signal"]
+    assert step.detail.endswith(f"; the first {first} ms after the press was heard")
+    assert "the first" not in next(s for s in kill_of().receipt().steps if s.name == "signal").detail, "nobody was there"
 
 
 def test_a_kill_is_repeated_until_it_is_zero(kill_of: Any) -> None:
