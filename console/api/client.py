@@ -20,6 +20,7 @@ from console.api import rearm_messages as rm
 from console.api import review_messages as r
 from console.api import rotation_messages as s
 from console.api import sandbox_messages as sb
+from console.api.sources import SourcesView
 from console.api.wire import V, Wire, segment
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
 from console.domain.kill import Receipt, receipt_from_json
@@ -221,6 +222,10 @@ class _NetworkRoutes:
     def import_allowlist(self, body: r.ImportBody) -> r.ImportView:
         """POST /api/allowlist/import."""
         return self._wire.ask(r.ImportView, "POST", "/api/allowlist/import", body=body, timeout_s=CHANGE_S)
+
+    def sources(self) -> SourcesView:
+        """GET /api/sources."""
+        return self._wire.ask(SourcesView, "GET", "/api/sources")
 
     def egress(self, limit: int = 200) -> m.EgressPage:
         """GET /api/egress, newest first."""

@@ -76,6 +76,12 @@ def _panic(_: str) -> typer.Typer:
     return panic.app
 
 
+def _sources(name: str) -> typer.Typer:
+    from console.cli import sources
+
+    return sources.app if name == "sources" else sources.hardening_app
+
+
 def _contexts(_: str) -> typer.Typer:
     from console.cli import contexts
 
@@ -162,6 +168,8 @@ VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "network": _network,
     "allowlist": _allowlist,
     "contexts": _contexts,
+    "sources": _sources,
+    "hardening": _sources,
     "rollback": _rollback,
     "audit": _audit,
     "cost": _cost,

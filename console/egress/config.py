@@ -59,7 +59,7 @@ def _virtual_host(slot: Slot, allowlist: Allowlist, host: str, port: int, around
     virtual: Json = {
         "name": f"{host}:{port}",
         "domains": [host, f"{host}:80"] if port == 80 else [f"{host}:{port}"],
-        "routes": [*routes, *_refusals(f"outside:{entries[0].entry_id}", _all_in(routes))],
+        "routes": [*_blocked(slot, host, port), *routes, *_refusals(f"outside:{entries[0].entry_id}", _all_in(routes))],
     }
     if named and port != TLS_PORT:
         virtual["typed_per_filter_config"] = {RBAC_FILTER: _rbac_route(permission(named, around.host_addresses))}
@@ -69,6 +69,18 @@ def _virtual_host(slot: Slot, allowlist: Allowlist, host: str, port: int, around
 def _all_in(routes: list[Json]) -> list[Json]:
     """The matches that leave nothing of their kind to a route after them."""
     return [r["match"] for r in routes if r["match"] in _EVERYTHING]
+
+
+def _blocked(slot: Slot, host: str, port: int) -> list[Json]:
+    """Packages that the agent's type may not have, at a registry whose paths can be seen."""
+    if slot.narrowing is None or port == TLS_PORT:
+        return []
+    matches = [{"safe_regex": {"regex": path}} for name, path in slot.narrowing.blocked_paths if name == host]
+    answer = {"status": 403, "body": {"inline_string": "not in allowlist"}}
+    return [
+        {"name": "blocked", "match": m, "direct_response": answer, "typed_per_filter_config": {RBAC_FILTER: _rbac_route(None)}}
+        for m in matches
+    ]
 
 
 def _routes(slot: Slot, entry: AllowlistEntry) -> list[Json]:

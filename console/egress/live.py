@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from console.domain.errors import ConsoleError, Unavailable
+from console.domain.narrowing import Narrowing, narrow
 from console.domain.network import Allowlist
 from console.egress.admin import Admin, Taken
 from console.egress.config import clusters, listeners, route_config
@@ -58,10 +59,10 @@ class LiveConfig:
                 self._confirm(self._marks())
             raise
 
-    def add(self, agent_id: str) -> Slot:
+    def add(self, agent_id: str, narrowing: Narrowing | None = None) -> Slot:
         """A listener, a gate, routes and clusters for one more sandbox. Raises Refused or Unavailable; then it is not there."""
         marks = self._marks()
-        slot = Slot(f"s{self._next_slot}", agent_id)
+        slot = Slot(f"s{self._next_slot}", agent_id, narrowing)
         self._next_slot += 1
         self.slots[agent_id] = slot
         try:
@@ -85,10 +86,11 @@ class LiveConfig:
         self._revision += 1
         version = f"{self.allowlist.version}.{self._revision}"
         slots = list(self.slots.values())
+        mine = {s.name: narrow(self.allowlist, s.narrowing) for s in slots}
         present: dict[str, Any] = {
             "cds": [c for s in slots for c in clusters(s, self.around)],
-            "lds": [x for s in slots for x in listeners(s, self.allowlist, self.around)],
-        } | {s.name: route_config(s, self.allowlist, self.around) for s in slots}
+            "lds": [x for s in slots for x in listeners(s, mine[s.name], self.around)],
+        } | {s.name: route_config(s, mine[s.name], self.around) for s in slots}
         before, self._written = self._written, {}  # nothing is known when the writing fails
         changed = {k: v for k, v in present.items() if k not in before or before[k].content != v}
         self._files.write(version, changed.get("cds"), {s: changed[s.name] for s in slots if s.name in changed}, changed.get("lds"))

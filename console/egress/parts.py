@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from console.domain.narrowing import Narrowing
 from console.domain.network import Allowlist, AllowlistEntry
 
 Json = dict[str, Any]
@@ -25,6 +26,8 @@ class Slot:
     name: str
     """``s1``, ``s2`` ...: names its files, sockets, listeners and clusters; nothing an agent chose."""
     agent_id: str
+    narrowing: Narrowing | None = None
+    """What its agent's type takes away from the list."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,14 +88,17 @@ class Relay:
         """Its pid while it runs."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
-    def start(self, port: tuple[int, int], folder: Path, upstream: str, who: Identity, cgroup: Path | None) -> None:
-        """Starts it on ``port`` (closed here in every case). Raises ConsoleError; then nothing is left."""
+    def start(self, port: tuple[int, int], folder: Path, upstream: str, who: Identity, cgroup: Path | None, most: int = 0) -> None:
+        """Starts it on ``port`` (closed here in every case); ``most`` bytes go one way on one connection (0: no bound).
+
+        Raises ConsoleError; then nothing is left.
+        """
         ours, theirs = socket.socketpair()
         ours.settimeout(_READY_S)
         self._control = ours
         try:
             with theirs:
-                self._process = launch(who, folder, [*port, upstream], program="portal.py", stdin=theirs.fileno(), pass_fds=port)
+                self._process = launch(who, folder, [*port, upstream, most], program="portal.py", stdin=theirs.fileno(), pass_fds=port)
         finally:
             for fd in port:
                 os.close(fd)
@@ -194,14 +197,14 @@ class Relays:
         with self._lock:
             return {agent_id: relay.pid for agent_id, relay in self._relays.items() if relay.pid is not None}
 
-    def open(self, agent_id: str, upstream: str, pid: int, start_ticks: int, userns: bool, door: Path | None = None) -> None:
+    def open(self, agent_id: str, upstream: str, pid: int, start_ticks: int, userns: bool, door: Path | None = None, most: int = 0) -> None:
         """Opens the sandbox's port and relays it to ``upstream``. Raises ConsoleError, OSError; then nothing is left."""
         port = open_door(door, pid, start_ticks) if door is not None else open_port(pid, start_ticks, userns)
         relay = Relay(agent_id, self._ended)
         with self._lock:
             self._relays[agent_id] = relay
         try:
-            relay.start(port, self._folder, upstream, self._who, self._cgroup)
+            relay.start(port, self._folder, upstream, self._who, self._cgroup, most)
         except (ConsoleError, OSError):
             with self._lock:
                 self._relays.pop(agent_id, None)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from console.domain.agent import AGENT_ID
 from console.domain.errors import Conflict, ConsoleError, Unavailable, UsageProblem
+from console.domain.narrowing import Narrowing
 from console.domain.network import Allowlist, EgressRecord
 from console.egress.access_log import AccessLog
 from console.egress.addresses import host_addresses
@@ -150,9 +151,11 @@ class Egress:
             self._resolver.allow(live.entries)
         return ""
 
-    def attach(self, agent_id: str, pid: int, start_ticks: int, userns: bool, door: Path | None = None) -> None:
+    def attach(
+        self, agent_id: str, pid: int, start_ticks: int, userns: bool, door: Path | None = None, narrowing: Narrowing | None = None
+    ) -> None:
         """Gives a loopback-only sandbox its proxy on 127.0.0.1:3128, or at ``door`` (a unix socket's path) where a forwarder inside has
-        that port. Call it before the agent runs.
+        that port. Call it before the agent runs. ``narrowing``: what is taken away from the list for this one.
 
         Raises Conflict (attached already, not loopback-only, port taken, another process), Unavailable, Refused; then it has no network.
         """
@@ -164,8 +167,10 @@ class Egress:
             if not self._started:
                 raise Unavailable("Envoy was not started.", "Start the proxy first.")
             try:
-                slot = self._live.slots.get(agent_id) or self._live.add(agent_id)
-                self._relays.open(agent_id, f"sock/{slot.name}.sock", pid, start_ticks, userns, door)
+                slot = self._live.slots.get(agent_id) or self._live.add(agent_id, narrowing)
+                self._relays.open(
+                    agent_id, f"sock/{slot.name}.sock", pid, start_ticks, userns, door, narrowing.most_bytes if narrowing else 0
+                )
             except OSError as error:
                 self._live.remove(agent_id)
                 raise Unavailable(

@@ -93,6 +93,7 @@ class Supervisor:
         self.runner = Runner(self.parts, self.launcher, self.stop, self.network)
         self.core.run = self.runner.run
         self.core.before_launch = self._fits
+        self.core.shape = self.launcher.sources.shape
         self.follower = Follower(self.parts, self.stop)
         self.launcher.look_at_guard = self.follower.look_at_guard
         self.desk = Desk(self.parts, self.launcher, self.stop, self.network, self.follower)

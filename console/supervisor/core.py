@@ -33,6 +33,8 @@ class Core:
     loop: asyncio.AbstractEventLoop | None = None
     run: Callable[[c.Command], None] | None = None
     before_launch: Callable[[LaunchRequest], None] = lambda _request: None
+    shape: Callable[[LaunchRequest], LaunchRequest] = lambda request: request
+    """Makes a launch as strict as its agent's type; raises ConsoleError."""
     """May refuse a launch before the engine hears of it (a full disk); attached by compose."""
     dirty: set[AgentId] = field(default_factory=set)
     launches: dict[AgentId, asyncio.Future[None]] = field(default_factory=dict)
@@ -83,6 +85,7 @@ class Core:
         """Asks the engine and waits until the agent runs; raises what it was refused with."""
         request.check()
         self.before_launch(request)
+        request = self.shape(request)
         agent_id = AgentId(f"a-{secrets.token_hex(4)}")
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.launches[agent_id] = future

@@ -12,6 +12,7 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.errors import ConsoleError
+from console.domain.narrowing import Narrowing
 from console.domain.network import NetworkMode
 from console.sandbox.cut import cut_container, interfaces, join_container
 from console.sandbox.interface import Prepared, Sandbox
@@ -36,6 +37,8 @@ class Cutter:
 
     def __init__(self, parts: Parts, running: dict[AgentId, Running]) -> None:
         self._parts, self._running = parts, running
+        self.narrowings: dict[AgentId, Narrowing] = {}
+        """What agents' types take away from the allowlist."""
         self._turns: defaultdict[AgentId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def _agent(self, agent_id: AgentId) -> Agent:
@@ -55,7 +58,8 @@ class Cutter:
         available = egress.available()
         if not available.ok:
             return f"no destination can be reached: Envoy is not available, because {available.reason}"
-        await asyncio.to_thread(egress.attach, agent_id, prepared.pid, prepared.start_ticks, prepared.userns, prepared.portal_door)
+        narrowing = self.narrowings.get(agent_id)
+        await asyncio.to_thread(egress.attach, agent_id, prepared.pid, prepared.start_ticks, prepared.userns, prepared.portal_door, narrowing)
         if self._agent(agent_id).effective_mode is not NetworkMode.PROXIED:  # tightened while it was opened
             await asyncio.to_thread(egress.detach, agent_id)
         return ""
@@ -190,3 +194,4 @@ class Cutter:
     def forget(self, agent_id: AgentId) -> None:
         """It ended."""
         self._turns.pop(agent_id, None)
+        self.narrowings.pop(agent_id, None)

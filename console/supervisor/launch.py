@@ -27,6 +27,7 @@ from console.supervisor.cutting import PORTAL, Cutter, Running
 from console.supervisor.environments import Environments
 from console.supervisor.parts import Parts
 from console.supervisor.secret_calls import secret_call
+from console.supervisor.type_sources import TypeSources, memory_of
 from console.supervisor.tool_offers import offer_tools, withdraw_tools
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ class Launcher:
         self.running: dict[AgentId, Running] = {}
         self.cutter = Cutter(parts, self.running)
         self.bounding = Bounding(parts, self.running)
+        self.sources = TypeSources(parts)
         self.environments = Environments(parts.options, parts.scribe)
         self.said: dict[AgentId, str] = {}
         """What a launch came to besides its network: the tools it was offered, or why none."""
@@ -210,6 +212,10 @@ class Launcher:
         }
         if agent.network_mode is NetworkMode.PROXIED:
             own |= {"HTTP_PROXY": PORTAL, "HTTPS_PROXY": PORTAL, "http_proxy": PORTAL, "https_proxy": PORTAL}
+        sources = self.sources.of(command.request)
+        own |= sources.variables() if sources is not None else {}
+        if sources is not None:
+            self.cutter.narrowings[agent.agent_id] = sources.narrowing()
         parts.places.output_dir.mkdir(exist_ok=True, mode=0o700)
         return LaunchSpec(
             agent_id=agent.agent_id,
@@ -223,7 +229,7 @@ class Launcher:
             uid=uid,
             gid=gid,
             pids_max=parts.options.agents.pids_max,
-            memory_max_bytes=parts.options.agents.memory_max_mib * 1024 * 1024,
+            memory_max_bytes=memory_of(parts.options, sources),
             cpus=parts.options.agents.cpus,
             labels={"io.watchfloor.instance": parts.places.instance_id, "io.watchfloor.agent": agent.agent_id},
             extra_binds=_toys(agent.sandbox, toys) + tools.binds,
@@ -280,6 +286,8 @@ class Launcher:
     def reattach(self, agent: Agent) -> None:
         """After a restart: holds a living agent again. Raises ConsoleError or OSError when it is gone."""
         assert agent.process is not None
+        if (narrowing := self.sources.narrowing_of(agent.agent_id)) is not None:
+            self.cutter.narrowings[agent.agent_id] = narrowing
         sandbox = self._parts.sandboxes[agent.sandbox]
         prepared = sandbox.reattach(agent.agent_id, agent.process.pid, agent.process.start_ticks, agent.container_id)
         netns, userns = namespaces_of(agent.process.pid)

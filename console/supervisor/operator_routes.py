@@ -56,6 +56,7 @@ class OperatorRoutes:
             ("/api/receipts/{id}", self._receipt),
             ("/api/envoy/config", self._envoy_config),
             ("/api/egress", self._egress),
+            ("/api/sources", self._sources),
             ("/api/rollback", self._rollbacks),
             ("/api/rollback/{id}", self._rollback),
             ("/api/audit", self._audit),
@@ -113,6 +114,9 @@ class OperatorRoutes:
             hardening=[hardening_view(g) for g in await self._desk.launcher.bounding.given(agent_id)],
         )
         return answer(view)
+
+    async def _sources(self, _request: Request) -> Response:
+        return answer(await asyncio.to_thread(self._desk.launcher.sources.view))
 
     async def _output(self, request: Request) -> Response:
         agent_id = self._core.agent_or_404(request.path_params["id"])

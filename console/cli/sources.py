@@ -1,0 +1,60 @@
+"""``watchfloor sources``: what each agent type has. ``watchfloor hardening AGENT``: what its sandbox was found to be made of."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from console.api.sources import SourcesView
+from console.cli import out
+from console.cli.link import connect
+from console.cli.options import Json, StateDir, verb_app
+from console.domain.errors import ExitCode, UsageProblem
+
+
+def sources(state_dir: StateDir = None, as_json: Json = False) -> int:
+    """What each agent type has (sources/TYPE.json of the state directory): what is enforced, only shown, or wrong.
+
+    Exit 2 when a file is broken.
+    """
+    with connect(state_dir) as client:
+        seen = client.sources()
+    if as_json:
+        out.emit(seen.model_dump())
+    else:
+        _show(seen)
+    return int(ExitCode.DONE if all(one.ok for one in seen.types) else ExitCode.USAGE)
+
+
+def _show(seen: SourcesView) -> None:
+    if not seen.types:
+        out.say(f"No agent type has a file in {seen.folder}.")
+    for one in seen.types:
+        out.say(one.agent_type if one.ok else f"{one.agent_type}: REFUSED: {one.error} {one.remedy}")
+        for line in one.enforced:
+            out.say(f"  {line}")
+        for line in one.not_enforced:
+            out.say(f"  not enforced: {line}")
+
+
+def hardening(
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Its id, as watchfloor fleet shows it.")],
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """What an agent's sandbox is made of, read back from inside before the agent ran: each measure, or why it is not to be had."""
+    with connect(state_dir) as client:
+        seen = client.agent(agent).hardening
+    if as_json:
+        out.emit({"schema_version": 1, "agent": agent, "hardening": [one.model_dump() for one in seen]})
+        return int(ExitCode.DONE)
+    if not seen:
+        raise UsageProblem("What its sandbox is made of is not known: it was not started here.", "watchfloor fleet shows what is.")
+    for one in seen:
+        out.say(one.line)
+    return int(ExitCode.DONE)
+
+
+app = verb_app(sources)
+hardening_app = verb_app(hardening)

@@ -1,0 +1,97 @@
+"""What an agent's type has (``sources/TYPE.json`` of the state directory), turned into a stricter launch: never a looser one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from console.api.sources import SourcesFileView, SourcesView
+from console.domain.agent import AgentId, LaunchRequest
+from console.domain.errors import ConsoleError
+from console.domain.narrowing import Narrowing
+from console.domain.network import NetworkMode, stricter_mode
+from console.settings.options import Options
+from console.settings.sources_file import AgentSources, load_sources
+from console.supervisor.environments import stored
+from console.supervisor.parts import Parts
+
+FILES_MAX = 500
+
+
+def memory_of(options: Options, sources: AgentSources | None) -> int:
+    """Bytes: the smaller of what any agent and what this type may use."""
+    most = options.agents.memory_max_mib
+    if sources is not None and sources.runtime.max_memory_mb is not None:
+        most = min(most, sources.runtime.max_memory_mb)
+    return most * 1024 * 1024
+
+
+class TypeSources:
+    """Reads the files anew for every launch: an edit holds for the next agent. A broken file refuses, it never reads as none."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._ledger = parts.scribe.ledger
+        self._folder = parts.places.state_dir / "sources"
+
+    def of(self, request: LaunchRequest) -> AgentSources | None:
+        """For a launch; None: its type has no file, or it has no type. Raises ConsoleError that names file, place and remedy."""
+        kind = self._type_of(request.parent_id) if request.parent_id is not None else request.agent_type
+        return load_sources(self._folder, kind) if kind else None
+
+    def _type_of(self, agent_id: AgentId) -> str:
+        """What an agent starts has its own type."""
+        given = stored(self._ledger, agent_id)
+        return given.agent_type if given is not None else ""
+
+    def shape(self, request: LaunchRequest) -> LaunchRequest:
+        """The launch with the network mode and the wall time of its type, where those are stricter."""
+        sources = self.of(request)
+        if sources is None:
+            return request
+        mode = NetworkMode.PROXIED if sources.narrowing().only else NetworkMode.NONE
+        asked = request.network_mode or NetworkMode.FULL
+        wall, most = request.limits.wall_s, sources.runtime.max_execution_time_seconds
+        if most is not None:
+            wall = float(most) if wall is None else min(wall, float(most))
+        return replace(request, network_mode=stricter_mode(asked, mode), limits=replace(request.limits, wall_s=wall))
+
+    def narrowing_of(self, agent_id: AgentId) -> Narrowing | None:
+        """For an agent of an earlier supervisor; a file that is broken by now leaves it nothing."""
+        kind = self._type_of(agent_id)
+        try:
+            sources = load_sources(self._folder, kind) if kind else None
+        except ConsoleError:
+            return Narrowing()
+        return sources.narrowing() if sources is not None else None
+
+    def view(self) -> SourcesView:
+        """Every file: what it gives, or what is wrong with it."""
+        try:
+            names = sorted(path.stem for path in self._folder.glob("*.json"))[:FILES_MAX]
+        except OSError:
+            names = []
+        return SourcesView(folder=str(self._folder), types=[self._file(name) for name in names])
+
+    def _file(self, name: str) -> SourcesFileView:
+        try:
+            found = load_sources(self._folder, name)
+        except ConsoleError as error:
+            return SourcesFileView(agent_type=name, ok=False, error=error.what, remedy=error.remedy)
+        if found is None:
+            return SourcesFileView(agent_type=name, ok=False, error="it is gone", remedy="")
+        return SourcesFileView(agent_type=name, ok=True, enforced=_enforced(found), not_enforced=found.not_enforced())
+
+
+def _enforced(sources: AgentSources) -> list[str]:
+    narrowing, runtime = sources.narrowing(), sources.runtime
+    hosts = ", ".join(narrowing.only)
+    said = [f"network: {f'PROXIED, of the allowlist only {hosts}' if hosts else 'NONE'}"]
+    said += [f"never: {', '.join(narrowing.never)}"] if narrowing.never else []
+    said += [f"{name}={value}" for name, value in sorted(sources.variables().items())]
+    blocked = [
+        n for m in (sources.package_managers.pip, sources.package_managers.npm, sources.package_managers.conda) for n in m.blocked_packages
+    ]
+    said += [f"blocked packages at plain http registries: {', '.join(blocked)}"] if blocked else []
+    said += [f"one connection carries at most {narrowing.most_bytes >> 20} MiB one way"] if narrowing.most_bytes else []
+    said += [f"wall time {runtime.max_execution_time_seconds} s"] if runtime.max_execution_time_seconds else []
+    said += [f"memory {runtime.max_memory_mb} MiB"] if runtime.max_memory_mb else []
+    return said

@@ -1,0 +1,86 @@
+"""What an agent's type has is what the agent gets: destinations, registries, memory, time; a broken file starts nobody."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.api.messages import AllowlistEntryBody
+from console.domain.errors import ConsoleError
+from tests.fakes.instance import Instance, until
+
+EXAMPLE = (Path(__file__).parents[1] / "data" / "python-data-agent.json").read_text()
+GET = (
+    "import os, json, urllib.request, urllib.error\n"
+    "def get(url):\n"
+    "  try: return urllib.request.urlopen(url, timeout=20).status\n"
+    "  except urllib.error.HTTPError as e: return [e.code, 'not in allowlist' in e.read(500).decode()]\n"
+    "  except OSError as e: return 0\n"
+)
+
+
+@pytest.fixture(scope="module")
+def it() -> Iterator[Instance]:
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o711)
+    (folder / "sources").mkdir()
+    with Instance(folder) as instance:
+        until(lambda: instance.api.allowlist().envoy == "healthy", 60, "Envoy is healthy")
+        yield instance
+    shutil.rmtree(folder)
+
+
+def have(it: Instance, **changes: object) -> None:
+    (it.state_dir / "sources" / "python-data-agent.json").write_text(json.dumps({**json.loads(EXAMPLE), **changes}))
+
+
+@pytest.mark.envoy
+def test_an_agent_of_a_type_gets_what_its_type_has_and_no_more(it: Instance) -> None:
+    registry = {"name": "inner", "url": "http://packages.example.org/simple/", "trusted": True}
+    have(it, package_managers={"pip": {"enabled": True, "registries": [registry], "blocked_packages": ["Py.Auto-GUI"]}})
+    for host in ("api.github.com", "packages.example.org", "other.example.com"):
+        it.api.add_entry(AllowlistEntryBody(host=host, port=80, reason="tests", owner="tests"))
+    code = GET + (
+        "print('env', os.environ.get('PIP_INDEX_URL'), os.environ.get('PIP_TRUSTED_HOST'), os.environ.get('npm_config_offline'))\n"
+        "print('listed', get('http://api.github.com/'))\n"
+        "print('other', get('http://other.example.com/'))\n"
+        "print('blocked', get('http://packages.example.org/simple/py_auto_gui/x.whl'), get('http://packages.example.org/simple/PY-auto--gui/'))\n"
+        "print('fine', get('http://packages.example.org/simple/pandas/'), flush=True)\n"
+        "child = agent.spawn(['python3', '-c', 'import os; print(os.environ.get(\"PIP_INDEX_URL\"))'])\n"
+        "print('child', child, flush=True); time.sleep(300)\n"
+    )
+    agent = it.python(code, agent_type="python-data-agent")
+    said = it.says(agent, "child", 90)
+    assert "env http://packages.example.org/simple/ packages.example.org true" in said
+    assert "listed [403, True]" not in said and "fine [403, True]" not in said  # there: refused by nobody but the world
+    assert "other [403, True]" in said
+    assert "blocked [403, True] [403, True]" in said
+    view = it.agent(agent)
+    assert view.network_mode == "PROXIED" and view.limits["wall_s"] == 300.0
+    assert next(h.words for h in it.api.agent(agent).hardening if h.name == "memory bounded") == "2048 MiB"
+    child = until(lambda: [a for a in it.api.fleet().agents if a.parent_id == agent])[0]
+    assert child.network_mode == "PROXIED" and child.limits["wall_s"] == 300.0
+    it.says(child.id, "http://packages.example.org/simple/")
+    it.api.kill(agent, tree=True)
+
+
+def test_the_example_is_shown_and_a_broken_file_says_where_and_starts_nobody(it: Instance) -> None:
+    have(it)
+    (shown,) = it.api.sources().types
+    assert shown.ok and "wall time 300 s" in shown.enforced and "memory 2048 MiB" in shown.enforced
+    assert any("https registry: not available, because a tunnel shows no path" in line for line in shown.not_enforced)
+    have(it, runtime={"max_memory_mb": "much"})
+    with pytest.raises(ConsoleError, match=r"python-data-agent.json: \$.runtime.max_memory_mb: "):
+        it.launch("true", agent_type="python-data-agent")
+    assert not it.api.sources().types[0].ok
+    with pytest.raises(ConsoleError, match=r"python-data-agent.json: \$.runtime.max_memory_mb: "):
+        it.launch("true", agent_type="python-data-agent", network_mode="NONE")
+    have(it, web_access={"enabled": False}, package_managers={}, git={"enabled": False})
+    agent = it.launch("sleep", "300", agent_type="python-data-agent")
+    assert it.agent(agent).network_mode == "NONE"
+    it.api.kill(agent)

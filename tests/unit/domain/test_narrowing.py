@@ -1,0 +1,50 @@
+"""A type only ever takes destinations away."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from console.domain.narrowing import Narrowing, covers, narrow
+from console.domain.network import Allowlist, AllowlistEntry
+
+HOSTS = ("a.test", "b.test", "*.test", "*.a.test", "x.a.test", "*.x.a.test", "test", "ba.test")
+
+
+def left(entries: tuple[str, ...], only: tuple[str, ...], never: tuple[str, ...] = ()) -> list[str]:
+    allowlist = Allowlist(1, tuple(AllowlistEntry(f"e{n}", host, 443) for n, host in enumerate(entries)))
+    return [e.host for e in narrow(allowlist, Narrowing(only, never)).entries]
+
+
+@pytest.mark.parametrize(
+    ("entries", "only", "never", "wanted"),
+    [
+        (("a.test", "b.test"), ("a.test",), (), ["a.test"]),
+        (("a.test",), (), (), []),
+        (("*.test",), ("a.test", "b.test", "other"), (), ["a.test", "b.test"]),
+        (("x.a.test",), ("*.a.test",), (), ["x.a.test"]),
+        (("*.x.a.test",), ("*.a.test",), (), ["*.x.a.test"]),
+        (("ba.test", "a.test"), ("*.a.test",), (), []),
+        (("*.a.test",), ("*.a.test",), ("x.a.test",), []),
+        (("*.test",), ("a.test", "b.test"), ("*.test",), []),
+        (("a.test", "b.test"), ("a.test", "b.test"), ("b.test",), ["a.test"]),
+    ],
+)
+def test_what_is_left(entries: tuple[str, ...], only: tuple[str, ...], never: tuple[str, ...], wanted: list[str]) -> None:
+    assert left(entries, only, never) == wanted
+
+
+def test_nothing_is_taken_from_an_agent_without_a_type() -> None:
+    allowlist = Allowlist(3, (AllowlistEntry("e1", "a.test", 443),))
+    assert narrow(allowlist, None) is allowlist
+
+
+names = st.lists(st.sampled_from(HOSTS), max_size=4).map(tuple)
+
+
+@given(names, names, names, st.sampled_from([h for h in HOSTS if "*" not in h]))
+def test_no_destination_is_ever_added(entries: tuple[str, ...], only: tuple[str, ...], never: tuple[str, ...], host: str) -> None:
+    reached = any(covers(e, host) for e in left(entries, only, never))
+    assert not reached or (any(covers(e, host) for e in entries) and any(covers(o, host) for o in only))
+    assert not (reached and any(covers(n, host) for n in never))
