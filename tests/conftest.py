@@ -19,7 +19,7 @@ if str(ROOT) not in sys.path:
 
 from tests.leaks import SESSION_VARIABLE, Session, ask_engine  # noqa: E402 - needs the line above
 
-FULL_COUNTS_S = 1800
+FULL_COUNTS_S = 3600
 """Time-out of a test with its full counts: 200 supervisors that are killed and started take minutes on a busy machine."""
 _SHALLOW = ("unit", "gui")
 """Rooms of tests/ whose tests start nothing detached: only their children are looked at after each test, the rest at the end."""

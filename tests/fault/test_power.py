@@ -22,7 +22,6 @@ from console.domain.kill import StepName, StepStatus
 from console.domain.network import NetworkMode, Sensitivity
 from console.settings.places import find_places
 from tests.fakes.broken import Broken
-from tests.fakes.instance import until
 from tests.fakes.invariants import audited, check_invariants, latched, living
 from tests.fakes.nursery import ROOT, Nursery
 from tests.fakes.power import SOCKET_VARIABLE, Copy, Kind, Recorder, copies
@@ -145,9 +144,7 @@ def _tell(it: Broken, recorder: Recorder, said: Promises) -> None:
     agent = it.launch("sleep", "300", context_id="desk")
     said.launched.append((recorder.now, agent))
     said.free.append((since, recorder.now))
-    it.press_guard()
-    until(lambda: latched(it.places), 30)
-    receipt = it.receipt_of()
+    it.receipt_of(it.press_guard())
     said.killed.append((recorder.now, FOREVER))
 
 
