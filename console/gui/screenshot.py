@@ -43,7 +43,8 @@ def _wait(window: Window) -> None:
     calm_since: float | None = None
     while monotonic() < until:
         _spin(20)
-        ready = not window.wires.link.exists or (window.page is not None and window.page.is_ready() and window.switch.view is not None)
+        told = window.switch.view is not None and window.switch.status is not None  # who this is, and whether its light is on
+        ready = not window.wires.link.exists or (window.page is not None and window.page.is_ready() and told)
         if not ready:
             calm_since = None
         elif calm_since is None:
