@@ -29,10 +29,20 @@ class Engine(EngineStub):
         super().__init__(path, "well")
 
     def _answer(self, sock: socket.socket, path: str) -> None:
-        if not path.endswith("/version"):
+        told = {
+            "version": {"Version": "99.0", "ApiVersion": "1.44", "MinAPIVersion": "1.24"},
+            "info": {
+                "MemoryLimit": True,
+                "SwapLimit": True,
+                "CpuCfsQuota": True,
+                "PidsLimit": True,
+                "SecurityOptions": ["name=seccomp,profile=builtin"],
+            },
+        }.get(path.rpartition("/")[2])
+        if told is None:
             super()._answer(sock, path)
             return
-        raw = b'{"Version":"99.0","ApiVersion":"1.44","MinAPIVersion":"1.24"}'
+        raw = json.dumps(told).encode()
         sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " + str(len(raw)).encode() + b"\r\n\r\n" + raw)
 
 
