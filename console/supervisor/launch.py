@@ -27,8 +27,9 @@ from console.supervisor.cutting import PORTAL, Cutter, Running
 from console.supervisor.environments import Environments
 from console.supervisor.parts import Parts
 from console.supervisor.secret_calls import secret_call
-from console.supervisor.type_sources import TypeSources, memory_of
 from console.supervisor.tool_offers import offer_tools, withdraw_tools
+from console.supervisor.type_sources import TypeSources, memory_of
+from console.supervisor.venvs import FOLDER, ensure_venv, on_path
 
 log = logging.getLogger(__name__)
 TOYS_IN_BOX = "/opt/watchfloor-toys"
@@ -94,6 +95,8 @@ class Launcher:
             raise Unavailable(f"Sandbox {agent.sandbox} is not available, because {available.reason}.", available.remedy)
         # 2. Its own socket and workspace.
         spec = await self._spec(command)
+        if FOLDER in spec.env["PATH"] and (why := await ensure_venv(parts, agent, spec)):
+            parts.notice(f"{agent.agent_id}: {why}")
         # What the session is measured by later: taken while nothing of it runs, and beside what follows.
         baseline = asyncio.ensure_future(parts.hunt.begin(agent)) if parts.hunt is not None else None
         # The session's ratchet outlives this process, whatever becomes of the agent (promise 4).
@@ -214,6 +217,8 @@ class Launcher:
             own |= {"HTTP_PROXY": PORTAL, "HTTPS_PROXY": PORTAL, "http_proxy": PORTAL, "https_proxy": PORTAL}
         sources = self.sources.of(command.request)
         own |= sources.variables() if sources is not None else {}
+        if sources is not None and sources.package_managers.pip.enabled:
+            own["PATH"] = on_path(own["PATH"], workspace)
         if sources is not None:
             self.cutter.narrowings[agent.agent_id] = sources.narrowing()
         parts.places.output_dir.mkdir(exist_ok=True, mode=0o700)

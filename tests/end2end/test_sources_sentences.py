@@ -84,3 +84,27 @@ def test_the_example_is_shown_and_a_broken_file_says_where_and_starts_nobody(it:
     agent = it.launch("sleep", "300", agent_type="python-data-agent")
     assert it.agent(agent).network_mode == "NONE"
     it.api.kill(agent)
+
+
+@pytest.mark.parametrize("sandbox", ["none", "bubblewrap"])
+def test_a_session_with_pip_has_a_virtual_environment_of_its_agents_own_behind_the_systems_programs(it: Instance, sandbox: str) -> None:
+    have(it)
+    code = (
+        "import os, shutil, subprocess; home = os.environ['WATCHFLOOR_WORKSPACE']; mine = home + '/.venv/bin'\n"
+        "print('path', os.environ['PATH'].split(':')[-1] == mine, shutil.which('python3').startswith(mine),"
+        " os.stat(mine).st_uid == os.getuid())\n"
+        "open(mine + '/ls', 'w').write('#!/bin/sh'); os.chmod(mine + '/ls', 0o755); print('ls', shutil.which('ls').startswith(mine))\n"
+        "print('own', subprocess.run([mine + '/python', '-c', 'import sys; print(sys.prefix)'],"
+        " capture_output=True, text=True).stdout, flush=True)\n"
+    )
+    context = f"venv-{sandbox}"
+    said = it.says(it.python(code, sandbox=sandbox, agent_type="python-data-agent", context_id=context), "own", 120)
+    assert "path True False True" in said and "ls False" in said and f"{context}/.venv" in said.split("own")[1]
+    again = it.python(
+        "print(os.path.exists(os.environ['WATCHFLOOR_WORKSPACE'] + '/.venv/bin/ls'), 'kept', flush=True)",
+        sandbox=sandbox,
+        agent_type="python-data-agent",
+        context_id=context,
+    )
+    assert "True kept" in it.says(again, "kept", 60)
+    assert not [path.name for path in it.places.output_dir.iterdir() if path.name.startswith("venv-")]
