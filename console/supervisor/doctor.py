@@ -14,6 +14,7 @@ from console.domain.errors import ExitCode
 from console.domain.launch_ladder import LaunchRung, build_ladder, default_rung
 from console.egress.service import Egress
 from console.killswitch.delegation import find_cgroup
+from console.sandbox.hardening import TABLE, Mode
 from console.sandbox.rungs import find_pid_namespaces
 from console.settings.options import Options
 from console.settings.places import Places
@@ -59,6 +60,7 @@ def diagnose(places: Places | None, options: Options) -> Diagnosis:
     pids = find_pid_namespaces()
     ladder = build_ladder(cgroup, pids, other_uid=os.geteuid() == 0)
     checks = {("managed" if kind.value == "none" else kind.value): _words(box.available()) for kind, box in sandboxes_of(options).items()}
+    checks["hardening"] = _cannot()
     checks["managed"] += f": {sandboxes_of(options)[SandboxKind.NONE].available().reason}"
     scratch = places.state_dir if places is not None else Path("/nonexistent")
     checks["envoy"] = _words(Egress(scratch / "egress", scratch / "run", lambda record: None).available())
@@ -69,6 +71,12 @@ def diagnose(places: Places | None, options: Options) -> Diagnosis:
     shown = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     checks["display"] = "available" if shown else "not available, because neither DISPLAY nor WAYLAND_DISPLAY is set"
     return Diagnosis(checks, ladder)
+
+
+def _cannot() -> str:
+    """What no launch in each isolation mode can give on this host, at best; each launch is read back besides."""
+    words = [f"{mode}: {'; '.join(m.name for m in TABLE if mode in m.lacking) or 'nothing lacks'}" for mode in Mode]
+    return "what a mode may lack (watchfloor hardening AGENT says what one does, because of what): " + " | ".join(words)
 
 
 class Ready(Protocol):
