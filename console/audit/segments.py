@@ -17,7 +17,8 @@ def set_aside(path: Path, at: float | None = None) -> Path:
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
     try:
         folder = _fresh(path.parent / f"{path.stem}-set-aside-{stamp}")
-        for name in (path.name, path.name + "-wal", path.name + "-shm", beside(path).name):
+        # The log's own file after its -wal: one that is left behind by a crash would be played into the new file of that name.
+        for name in (path.name + "-wal", path.name + "-shm", path.name, beside(path).name):
             part = path.with_name(name)
             if part.exists():
                 part.rename(folder / name)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from console.audit.database import Damaged
 from console.audit.log import AuditLog
 from console.audit.segments import set_aside
 from console.domain.errors import Conflict, ConsoleError
+from console.domain.failpoints import failpoint
 from console.killswitch.client import GuardClient
 from console.ledger.store import Ledger
+from console.settings.durable import replace_file
 from console.settings.places import Places
 
 log = logging.getLogger(__name__)
+LOSS = "ledger-lost"
+"""A file: why the ledger was lost. It is there from before a new one begins until every session is SECRET; a crash loosens nothing."""
+DAMAGED, MISSING = "the ledger is damaged", "the ledger is missing"
 _DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 
 
@@ -34,8 +39,9 @@ def open_audit(places: Places) -> tuple[AuditLog, Path | None]:
 
 def _begin_anew(places: Places, why: str) -> tuple[AuditLog, Path]:
     log.error("the audit log is damaged: %s", why)
+    start_killed(places, "the audit log is damaged")  # before the damage is out of sight: a crash in between finds it again
     aside = set_aside(places.audit_db)
-    start_killed(places, "the audit log is damaged")
+    failpoint("books.aside")
     return AuditLog(places.audit_db), aside
 
 
@@ -49,8 +55,34 @@ def open_ledger(path: Path) -> tuple[Ledger, Path | None]:
         if not is_damaged(path):
             raise
         log.error("the ledger is damaged: %s", error)
+        note_loss(path.parent, DAMAGED)
         aside = set_aside(path)
+        failpoint("books.aside")
         return Ledger(path), aside
+
+
+def note_loss(state_dir: Path, why: str) -> None:
+    """Durable when it returns. Raises ConsoleError."""
+    try:
+        replace_file(state_dir / LOSS, why.encode())
+    except OSError as error:
+        raise ConsoleError(f"{state_dir} cannot be written: {error.strerror}.", "Free space or mend the disk.") from error
+
+
+def noted_loss(state_dir: Path) -> str:
+    """Why the ledger counts as lost, or nothing. What cannot be read counts as damage."""
+    try:
+        return (state_dir / LOSS).read_text(errors="replace") or DAMAGED
+    except FileNotFoundError:
+        return ""
+    except OSError:
+        return DAMAGED
+
+
+def forget_loss(state_dir: Path) -> None:
+    """Every session was made SECRET and that is on disk."""
+    with suppress(OSError):  # then it is said and done once more at the next start
+        (state_dir / LOSS).unlink(missing_ok=True)
 
 
 def is_damaged(path: Path) -> bool:

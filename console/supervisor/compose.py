@@ -30,7 +30,7 @@ from console.settings.places import Places, make_run_dir
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.asgi import App, Door
-from console.supervisor.books import open_audit, open_ledger, start_killed
+from console.supervisor.books import DAMAGED, MISSING, forget_loss, note_loss, noted_loss, open_audit, open_ledger, start_killed
 from console.supervisor.contexts import Contexts
 from console.supervisor.core import Core
 from console.supervisor.desk import Desk
@@ -71,12 +71,13 @@ class Supervisor:
         make_run_dir(places)
         spawn = SpawnLimits(max_depth=options.spawn.max_depth, max_children=options.spawn.max_children)
         self.core = Core(Engine(EngineState(spawn=spawn, modes=mapping_of(options.network.modes), notice=options.network.notice)))
-        self.ledger_lost = not places.ledger_db.exists() and places.audit_db.exists()
-        self.ledger, ledger_aside = open_ledger(places.ledger_db)
-        self.ledger_lost |= ledger_aside is not None
+        if not places.ledger_db.exists() and places.audit_db.exists() and not noted_loss(places.state_dir):
+            note_loss(places.state_dir, MISSING)
+        self.ledger, _ = open_ledger(places.ledger_db)
+        self.ledger_lost = noted_loss(places.state_dir)
         self.guard_pid = ensure_guard(places, options)
-        if ledger_aside is not None:
-            start_killed(places, "the ledger is damaged")
+        if self.ledger_lost == DAMAGED:
+            start_killed(places, self.ledger_lost)
         self.audit, self.set_aside = open_audit(places)
         self.parts = self._parts()
         self.doors = AgentDoors(
@@ -200,6 +201,7 @@ class Supervisor:
             words = "the ledger was lost: every session with a workspace reads as SECRET from now on"
             self.parts.scribe.record(Record("supervisor", "ledger.lost", words, verdict="not_proven", must=True))
             self.parts.notice(words, "red")
+            forget_loss(self.places.state_dir)
         on_ready()
         self.follower.start()
         self.runner.task(self.runner.look_after())

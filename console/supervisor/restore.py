@@ -40,7 +40,7 @@ class Starting(Protocol):
     options: Options
     core: Core
     ledger: Ledger
-    ledger_lost: bool
+    ledger_lost: str
     guard_status: dict[str, Any]
     parts: Parts
     doors: AgentDoors

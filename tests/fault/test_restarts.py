@@ -135,6 +135,33 @@ def test_on_a_damaged_ledger_it_starts_killed_and_every_session_is_secret(broken
     check_invariants(it.places, killed=False, ratchet=ratchet)
 
 
+@pytest.mark.parametrize("book", sparse(["ledger.db", "audit.db"], ("ledger.db",)))
+def test_a_supervisor_that_dies_while_it_sets_a_damaged_book_aside_is_killed_all_the_same(broken: Make, book: str) -> None:
+    it = broken()
+    it.start()
+    it.stubborn(context_id="vault")
+    it.stop()
+    for name in (f"{book}-wal", f"{book}-shm"):
+        (it.state_dir / name).unlink(missing_ok=True)
+    header_zeroed(it.state_dir / book)
+    it.arm("books.aside:kill")
+    assert not it.try_to_start() and it.reached() == "books.aside"
+    it.arm("")
+    assert not (it.state_dir / book).exists(), "the damage is out of sight"
+    it.start()
+    until(lambda: not living(it.places), words="nobody runs whom no book knows")
+    until(lambda: latched(it.places))
+    lost = {"vault": (Sensitivity.SECRET, NetworkMode.FULL)} if book == "ledger.db" else {}
+    check_invariants(it.places, killed=True, ratchet=lost)
+    until(lambda: ("the ledger was lost" in str(it.api.status().notices)) == (book == "ledger.db"))
+    it.receipt_of()
+    it.api.rearm("looked at it")
+    it.stop()
+    it.start()
+    assert not it.api.fleet().killed and "lost" not in str(it.api.status().notices), "said and done once"
+    check_invariants(it.places, killed=False, ratchet=lost)
+
+
 @pytest.mark.parametrize("damage", sparse(["missing", "cut", "changed"], ("missing", "changed")))
 def test_a_lost_or_damaged_latch_is_killed_when_everything_starts_again(broken: Make, damage: str) -> None:
     it = broken()

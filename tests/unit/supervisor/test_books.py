@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import ConsoleError
-from console.supervisor.books import is_damaged, open_ledger
+from console.supervisor.books import DAMAGED, forget_loss, is_damaged, note_loss, noted_loss, open_ledger
 
 
 def test_a_good_ledger_is_opened_as_it_is(tmp_path: Path) -> None:
@@ -29,6 +29,7 @@ def test_a_damaged_one_is_kept_beside_and_a_new_one_begins(tmp_path: Path, damag
     assert is_damaged(path)
     ledger, aside = open_ledger(path)
     assert ledger.agents() == [] and aside is not None and aside.read_bytes().startswith(damage)
+    assert noted_loss(tmp_path) == DAMAGED
     ledger.close()
 
 
@@ -50,3 +51,18 @@ def test_a_newer_versions_ledger_is_no_damage(tmp_path: Path) -> None:
     with pytest.raises(ConsoleError, match="999"):
         open_ledger(path)
     assert not is_damaged(path)
+
+
+def test_a_loss_is_noted_until_it_is_forgotten_and_one_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
+    assert noted_loss(tmp_path) == ""
+    note_loss(tmp_path, "why")
+    assert noted_loss(tmp_path) == "why"
+    forget_loss(tmp_path)
+    assert noted_loss(tmp_path) == ""
+    (tmp_path / "ledger-lost").write_bytes(b"")
+    assert noted_loss(tmp_path) == DAMAGED
+    (tmp_path / "ledger-lost").unlink()
+    (tmp_path / "ledger-lost").mkdir()
+    assert noted_loss(tmp_path) == DAMAGED
+    with pytest.raises(ConsoleError):
+        note_loss(tmp_path / "nowhere", "why")
