@@ -96,16 +96,25 @@ def _passphrase(view: RearmView, fd: int | None, file: str | None) -> str:
 def signed(client: ApiClient, view: RearmView, reason: str, keys: str | None) -> list[Signature]:
     """Signatures over exactly what was shown; made by a program of its own, since signing is not this room's."""
     what = {"instance": view.instance, "generation": view.generation, "kills": view.kill_ids, "nonce": view.nonce, "reason": reason}
-    command = [sys.executable, "-m", "console.supervisor", "oneshot", "sign-rearm", "--state-dir", str(client.places.state_dir)]
+    command = [sys.executable, "-m", "console.supervisor", "oneshot", "sign-rearm", "--state-dir", str(client.places.state_dir), "--json"]
     command += ["--keys", keys] if keys else []
     done = subprocess.run(
         command, input=json.dumps(what), capture_output=True, text=True, timeout=SIGN_S, check=False, env=child_environment()
     )
     if done.returncode != 0:
-        error = ConsoleError(plain(done.stderr.strip() or "It could not be signed.", 500), "")
-        error.exit_code = ExitCode(done.returncode) if done.returncode in set(ExitCode) else ExitCode.FAILURE
-        raise error
+        raise _not_signed(done)
     return [Signature(**entry) for entry in json.loads(done.stdout)["signatures"]]
+
+
+def _not_signed(done: subprocess.CompletedProcess[str]) -> ConsoleError:
+    """Its own words and exit code; one that broke down has no object on stdout."""
+    try:
+        said = dict(json.loads(done.stdout))
+        error = ConsoleError(plain(str(said["error"]), 500), plain(str(said["remedy"]), 500))
+    except (ValueError, KeyError, TypeError):
+        error = ConsoleError(plain(done.stderr.strip() or "It could not be signed.", 500), "")
+    error.exit_code = ExitCode(done.returncode) if done.returncode in set(ExitCode) else ExitCode.FAILURE
+    return error
 
 
 def show_view(view: RearmView) -> None:

@@ -18,6 +18,9 @@ from typing import Any
 from console.domain.errors import ConsoleError
 from console.settings.options import Options, load_options, merged, save_options
 from console.settings.places import Places, find_places
+from console.supervisor.printing import complain
+
+INTERRUPTED = 130
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -144,11 +147,20 @@ def main() -> int:
 
         return oneshot(given.what, given.rest)
     except ConsoleError as error:
-        print(f"{error.what} {error.remedy}".strip(), file=sys.stderr)
-        return int(error.exit_code)
+        return _refuse(error, given)
     except OSError as error:
-        print(f"{error}. Check the state directory's permissions and free space.", file=sys.stderr)
-        return 1
+        return _refuse(ConsoleError(f"{error}.", "Check the state directory's permissions and free space."), given)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _refuse(error: ConsoleError, given: argparse.Namespace) -> int:
+    if given.verb == "serve":  # one line: it is the last in the log, and what a verb that started it says
+        print(str(error), file=sys.stderr)
+    else:
+        complain(error, given.rest)
+    return int(error.exit_code)
 
 
 if __name__ == "__main__":

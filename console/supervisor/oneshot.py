@@ -6,9 +6,9 @@ import argparse
 import time
 from collections.abc import Callable
 
-from console.domain.errors import UsageProblem
+from console.domain.errors import NotFound, UsageProblem
 from console.settings.options import Options, load_options
-from console.settings.places import Places, find_places
+from console.settings.places import Places, choose_state_dir, find_places
 from console.supervisor.printing import show
 
 Run = Callable[[Places | None, argparse.Namespace], int]
@@ -77,7 +77,16 @@ def oneshot(what: str, rest: list[str]) -> int:
     parser.add_argument("--json", action="store_true")
     add_arguments(parser)
     given = parser.parse_args(rest)
-    return run(find_places(given.state_dir, create=what not in ("doctor", "watch")), given)
+    return run(_places(what, given), given)
+
+
+def _places(what: str, given: argparse.Namespace) -> Places | None:
+    """Only what begins something makes an instance: a folder's name that was mistyped is not found, and nothing is made there."""
+    places = find_places(given.state_dir, create=what == "cost" or (what, getattr(given, "action", "")) == ("keys", "init"))
+    if places is None and what not in ("doctor", "watch"):
+        folder, _ = choose_state_dir(given.state_dir)
+        raise NotFound(f"There is no instance in {folder}; nothing was ever started there.", "Name another folder with --state-dir.")
+    return places
 
 
 def _doctor(places: Places | None, given: argparse.Namespace) -> int:
