@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,21 +55,25 @@ class NetworkHistory:
 class NetworkHistoryTables(Database):
     """Append-only, as the ratchet itself."""
 
-    def keep_network_change(self, context_id: str, what: str, change: NetworkChange) -> None:
-        """One isolation, reconnection or outcome; durable on return. Raises NotRecorded."""
-        row = {
-            "context_id": context_id,
-            "agent_id": change.agent_id,
-            "at": change.at,
-            "what": what,
-            "mode": str(change.mode or ""),
-            "enforced": None if change.enforced is None else int(change.enforced),
-            "ms": change.ms,
-            "changed_by": change.by,
-            "words": change.words[:WORDS_MAX],
-        }
-        with self.writing() as connection:
-            connection.execute(insert(NETWORK_EVENTS), row)
+    def keep_network_changes(self, changes: Iterable[tuple[str, NetworkChange]]) -> None:
+        """Isolations, reconnections and outcomes, each with its session; one transaction, durable on return. Raises NotRecorded."""
+        rows = [
+            {
+                "context_id": context_id,
+                "agent_id": change.agent_id,
+                "at": change.at,
+                "what": change.cause,
+                "mode": str(change.mode or ""),
+                "enforced": None if change.enforced is None else int(change.enforced),
+                "ms": change.ms,
+                "changed_by": change.by,
+                "words": change.words[:WORDS_MAX],
+            }
+            for context_id, change in changes
+        ]
+        if rows:
+            with self.writing() as connection:
+                connection.execute(insert(NETWORK_EVENTS), rows)
 
     def network_history(self, context_id: str, agent_id: str = "", limit: int = 200) -> NetworkHistory:
         """Of a session; with an agent, isolations and outcomes of that one alone. Raises ConsoleError when the ledger cannot be read.

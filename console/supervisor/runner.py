@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Coroutine
 from dataclasses import replace
-from functools import partial
 from typing import Any, assert_never
 
 from console.domain import command as c
@@ -49,20 +48,15 @@ class Runner:
             case c.TellAgent(agent_id, kind, text):
                 at = time.time()
                 self._parts.scribe.job(lambda: self._parts.scribe.ledger.add_notice(agent_id, at, kind, text))
-            case c.KeepNetworkChange():
-                self._parts.scribe.job(partial(self._keep, command))
+            case c.KeepNetworkChange(agent_id, context_id, at, what, mode, by, words, enforced, ms):
+                change = NetworkChange(at, what, by, words, agent_id, mode, enforced=enforced, ms=ms)
+                self._parts.scribe.network(context_id, change)
             case c.RefuseLaunch(agent_id, error, _by):
                 self._parts.core.settle_launch(agent_id, error)
             case c.AnswerPermission(agent_id, request_id, decision):
                 self._answer(agent_id, request_id, decision)
             case _:
                 self._later(command)
-
-    def _keep(self, line: c.KeepNetworkChange) -> None:
-        """In the scribe's thread, after everything that was to be written before it."""
-        by, words = self._parts.scribe.redact([line.by, line.words])
-        change = NetworkChange(line.at, line.what, by, words, line.agent_id, line.mode, enforced=line.enforced, ms=line.ms)
-        self._parts.scribe.ledger.keep_network_change(line.context_id, line.what, change)
 
     def _later(self, command: c.Command) -> None:
         match command:

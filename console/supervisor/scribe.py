@@ -23,6 +23,7 @@ from console.domain.command import Record
 from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.failpoints import failpoint
 from console.domain.network import EgressRecord
+from console.ledger.network_history import NetworkChange
 from console.ledger.spending import SpendSample
 from console.ledger.store import Ledger
 
@@ -42,13 +43,14 @@ class Scribe:
     ) -> None:
         """``redact`` takes known secrets out of plain data before it is kept."""
         self.ledger, self.audit = ledger, audit
-        self._redact = self.redact = redact
+        self._redact = redact
         self._on_trouble = on_trouble
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._dirty: dict[str, Agent] = {}
         self._events: list[tuple[str, float, str, str]] = []
         self._egress: list[EgressRecord] = []
         self._spend: list[SpendSample] = []
+        self._network: list[tuple[str, NetworkChange]] = []
         self._owed: deque[Record] = deque(maxlen=KEEP_LINES)
         self._pay_at = 0.0
         self._lock = threading.Lock()
@@ -101,6 +103,12 @@ class Scribe:
         with self._lock:
             self._spend.append(SpendSample(agent_id, root_id, at, cost_usd, tokens))
 
+    def network(self, context_id: str, change: NetworkChange) -> None:
+        """One line of a session's history; a switch of many agents becomes one write."""
+        by, words = self._redact([change.by, change.words])
+        with self._lock:
+            self._network.append((context_id, replace(change, by=by, words=words)))
+
     def egress(self, record: EgressRecord) -> None:
         """One request of Envoy's access log."""
         with self._lock:
@@ -140,6 +148,7 @@ class Scribe:
             events, self._events = self._events, []
             egress, self._egress = self._egress, []
             spend, self._spend = self._spend, []
+            network, self._network = self._network, []
         try:
             if agents:
                 self.ledger.save_agents(list(agents.values()))
@@ -147,6 +156,9 @@ class Scribe:
             if spend:
                 self.ledger.add_spends(spend)
                 spend = []
+            if network:
+                self.ledger.keep_network_changes(network)
+                network = []
             if events:
                 self.ledger.add_events(events)
                 events = []
@@ -157,6 +169,7 @@ class Scribe:
             with self._lock:
                 self._dirty = agents | self._dirty
                 self._spend = spend + self._spend
+                self._network = (network + self._network)[-KEEP_LINES:]
                 self._events = (events + self._events)[-KEEP_LINES:]
                 self._egress = (egress + self._egress)[-KEEP_LINES:]
 

@@ -16,7 +16,8 @@ from console.ledger.store import Ledger
 
 
 def act(ledger: Ledger, at: float, what: str = "isolated", agent_id: str = "a1", context_id: str = "s", **more: object) -> None:
-    ledger.keep_network_change(context_id, what, NetworkChange(at, what, "ann", "w", agent_id, NetworkMode.NONE, **more))  # type: ignore[arg-type]
+    change = NetworkChange(at, what, "ann", "w", agent_id, NetworkMode.NONE, **more)  # type: ignore[arg-type]
+    ledger.keep_network_changes([(context_id, change)])
 
 
 def data(ledger: Ledger, level: Sensitivity, mode: NetworkMode, at: float, dataset: str = "orders") -> None:

@@ -10,6 +10,8 @@ import pytest
 from console.audit.log import AuditLog
 from console.domain.command import Record
 from console.domain.errors import NotRecorded
+from console.domain.network import NetworkMode
+from console.ledger.network_history import NetworkChange
 from console.ledger.store import Ledger
 from console.supervisor import scribe as module
 from console.supervisor.scribe import Scribe
@@ -76,3 +78,24 @@ def test_the_end_tries_once_more(tmp_path: Path) -> None:
     assert audit.total() == 1
     audit.close()
     ledger.close()
+
+
+def test_lines_of_a_history_that_the_disk_refused_are_written_once_it_can_be(
+    kept: tuple[Scribe, Stubborn, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scribe, _, shown = kept
+    works, writes = scribe.ledger.keep_network_changes, list[int]()
+
+    def write(lines: list[tuple[str, NetworkChange]]) -> None:
+        writes.append(len(lines))
+        if len(writes) == 1:
+            raise NotRecorded("The ledger could not be written: no space left.", "")
+        works(lines)
+
+    monkeypatch.setattr(scribe.ledger, "keep_network_changes", write)
+    for number in range(50):
+        scribe.network("s", NetworkChange(float(number), "isolated", "ann", "odd", "a1", NetworkMode.NONE))
+    assert scribe.settle() and shown
+    assert scribe.settle()
+    assert [c.at for c in scribe.ledger.network_history("s").changes] == [float(n) for n in reversed(range(50))]
+    assert writes == [50, 50]  # one write for all of them

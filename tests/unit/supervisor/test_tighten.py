@@ -70,7 +70,7 @@ class World:
         self.book >> e.NetworkSwitched(9.0, 9.0, command.agent_id, command.mode, self.enforceable, note, 2.0)
         for line in self.book.all(c.KeepNetworkChange):
             change = NetworkChange(line.at, line.what, line.by, line.words, line.agent_id, line.mode, enforced=line.enforced, ms=line.ms)
-            self.ledger.keep_network_change(line.context_id, line.what, change)
+            self.ledger.keep_network_changes([(line.context_id, change)])
 
 
 @pytest.fixture
