@@ -21,6 +21,7 @@ from console.api.client import ApiClient
 from console.cli import demo_witness
 from console.domain.errors import ConsoleError
 from console.settings.places import Places, find_places
+from tests.fakes.instance import processes_with
 from tests.fakes.nursery import SHARED
 from tests.fakes.verbs import Said
 
@@ -156,7 +157,10 @@ class Terminal:
         """Ends agents, supervisor and guard; what could not be ended or removed."""
         self.look(30.0)
         instance = self.places.instance_id
-        left = [demo_witness.end_process(pid, _is_supervisor) for pid in self.supervisors]
+        # A press that found nobody has started one and may have ended before it answered: it is known by its command line alone.
+        self.supervisors |= {pid for pid in processes_with(str(self.places.state_dir)) if _is_supervisor(pid)}
+        left = [demo_witness.end_process(pid, _is_supervisor, 60.0) for pid in self.supervisors]
+        self.guards |= set(demo_witness.guards(instance))
         for pid in self.processes():  # the first process of a PID namespace does not heed SIGTERM
             with suppress(OSError):
                 handle = os.pidfd_open(pid)
@@ -164,10 +168,10 @@ class Terminal:
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
                 os.close(handle)
         left += [demo_witness.end_process(pid, lambda p: demo_witness.is_agents(p, instance)) for pid in self.processes()]
-        left += [demo_witness.end_process(pid, lambda p: demo_witness.is_guard(p, instance)) for pid in self.guards]
+        left += [demo_witness.end_process(pid, lambda p: demo_witness.is_guard(p, instance), 60.0) for pid in self.guards]
         if self.engine:
             left += demo_witness.remove_containers(instance, self.engine)
-        left += demo_witness.remove_cgroups(instance)
+        left += demo_witness.remove_cgroups(instance, 60.0)
         for child in self._served:
             child.communicate(timeout=90)
         shutil.rmtree(self.environment["XDG_CONFIG_HOME"], ignore_errors=True)
