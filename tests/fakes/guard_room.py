@@ -61,7 +61,9 @@ class FolderTree(Tree):
         self.relays = FolderLeaf(root / "relays")
         self.refuses: OSError | None = None
 
-    def make_leaf(self, agent_id: str, pids_max: int | None, memory_max: int | None = None, cpus_milli: int | None = None) -> tuple[Leaf, tuple[str, ...]]:
+    def make_leaf(
+        self, agent_id: str, pids_max: int | None, memory_max: int | None = None, cpus_milli: int | None = None
+    ) -> tuple[Leaf, tuple[str, ...]]:
         if self.refuses is not None:
             raise self.refuses
         return FolderLeaf(fill(self.agents.path / f"{agent_id}-00000000")), ()
