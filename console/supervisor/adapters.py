@@ -21,7 +21,7 @@ from console.sources.session_spend import SessionSpend
 
 
 def keep_trials_in(places: Places) -> None:
-    """What this host has is tried in the instance's own folder, where the next start sweeps what a killed one left. Under the supervisor's lock."""
+    """What this host has is tried in the instance's own folder, where the next start sweeps what a killed one left. Under the lock."""
     try_in(places.state_dir / "trials")
 
 

@@ -59,7 +59,9 @@ class Cutter:
         if not available.ok:
             return f"no destination can be reached: Envoy is not available, because {available.reason}"
         narrowing = self.narrowings.get(agent_id)
-        await asyncio.to_thread(egress.attach, agent_id, prepared.pid, prepared.start_ticks, prepared.userns, prepared.portal_door, narrowing)
+        await asyncio.to_thread(
+            egress.attach, agent_id, prepared.pid, prepared.start_ticks, prepared.userns, prepared.portal_door, narrowing
+        )
         if self._agent(agent_id).effective_mode is not NetworkMode.PROXIED:  # tightened while it was opened
             await asyncio.to_thread(egress.detach, agent_id)
         return ""

@@ -192,7 +192,7 @@ class GuardWorld:
         self.operator.close()
         name = f"watchfloor-{self.instance}"
         mounts = find_mounts()
-        for mount in (mounts.v2, *(mounts.v1.get(name) for name in ("pids", "memory", "cpu"))):
+        for mount in (mounts.v2, *(mounts.v1.get(kind) for kind in ("pids", "memory", "cpu"))):
             if mount is not None and (mount.point / name).exists():
                 until(lambda m=mount: _remove(m.point / name), f"{name} is removed")  # type: ignore[misc]
 
