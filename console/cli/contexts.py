@@ -82,7 +82,9 @@ def _stays(context: ContextView) -> str:
         return "held"
     if context.goes_at is None:
         return "in use"
-    return "until its run ends" if context.stateless else f"until {_time(context.goes_at)}"
+    if not context.stateless:
+        return f"until {_time(context.goes_at)}"
+    return "goes soon: its run is over"  # at the next look (option workspaces.sweep_s)
 
 
 def _time(at: float) -> str:

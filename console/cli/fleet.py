@@ -25,7 +25,7 @@ _STATE_STYLES = {
     "failed": "red",
     "lost": "red",
 }
-_COUNTERS = (("iterations", "it"), ("tokens", "tok"), ("wall_s", "s"), ("tool_calls", "calls"), ("cost_usd", "$"))
+_COUNTERS = (("iterations", "it"), ("tokens", "tok"), ("wall_s", "s"), ("tool_calls", "calls"), ("cost_usd", "$"), ("cpu_s", "s cpu"))
 
 
 def fleet(
@@ -135,8 +135,13 @@ def in_tree_order(agents: list[AgentView]) -> list[tuple[str, AgentView]]:
 def _limits_used(agent: AgentView) -> str:
     parts: list[str] = []
     for name, unit in _COUNTERS:
-        for limits, usage, scope in ((agent.limits, agent.usage, ""), (agent.tree_limits, agent.tree_usage, " tree")):
-            cap = limits.get(name)
-            if cap is not None:
-                parts.append(f"{usage.get(name, 0):g}/{cap:g} {unit}{scope}")
+        own, tree = (agent.limits.get(name), agent.usage.get(name, 0.0)), (agent.tree_limits.get(name), agent.tree_usage.get(name, 0.0))
+        for (cap, used), scope in ((own, ""), (tree, " tree")):
+            if cap is not None and not (scope and tree == own):  # an agent without children is its own tree
+                parts.append(f"{_number(used)}/{_number(cap)} {unit}{scope}")
     return ", ".join(parts) or "no limits"
+
+
+def _number(value: float) -> str:
+    """Whole numbers whole, however large; others with at most two digits behind the point, rounded."""
+    return f"{value:,.2f}".rstrip("0").rstrip(".")

@@ -44,6 +44,8 @@ def run(
 ) -> int:
     """Launch an agent. Prints its id and returns once it runs; starts an embedded supervisor when none runs."""
     argv = tuple(command or ())
+    if wait and as_json:
+        raise UsageProblem("--wait streams what the agent writes: there is no room for --json beside it.", "Leave one of them out.")
     if again is not None:
         return _again(again, argv, state_dir, as_json=as_json, wait=wait)
     LaunchRequest(
@@ -95,7 +97,7 @@ def _limits(words: list[str] | None) -> dict[str, float]:
 
 
 def _tell(launched: LaunchedView, *, as_json: bool, wait: bool) -> None:
-    if as_json and not wait:
+    if as_json:
         out.emit(launched.model_dump(exclude={"schema_version"}))
         return
     for words in launched.notes:

@@ -146,7 +146,8 @@ def _told(view: StricterView, as_json: bool) -> int:
         verb = "would be" if view.dry_run else "is"
         words = f"{plain(agent.id, 70)}  {plain(agent.name, 60)}  {agent.before} -> {agent.mode}"
         doubt = "" if agent.verified else f", NOT verified: it {verb} not enforceable here"
-        out.say(words + doubt + (f": {plain(agent.note, 300)}" if agent.note else ""))
+        note = agent.note.removeprefix("not enforceable here: ") if doubt else agent.note
+        out.say(words + doubt + (f": {plain(note, 300)}" if note else ""))
     if view.agents_total > NAMED:
         out.say(f"and {view.agents_total - min(NAMED, len(view.agents))} more (the counts above are whole; --json names more)")
     return int(ExitCode.FAILURE if failed else ExitCode.DONE)

@@ -13,6 +13,7 @@ from console.cli.modules import become, folder_arguments
 from console.cli.options import StateDir, new_app, verb_app
 from console.domain.errors import Unavailable, UsageProblem
 
+PAGES = ("fleet", "network", "kill-switch", "receipt", "rollback", "audit")
 DISPLAY_REMEDY = "Log in on a desktop, or use: watchfloor fleet, watchfloor status, watchfloor screenshot PAGE FILE."
 
 
@@ -40,12 +41,14 @@ def panic_button(state_dir: StateDir = None) -> int:
 
 
 def screenshot(
-    page: Annotated[str, typer.Argument(metavar="PAGE", help="fleet, network, kill-switch, rollback or audit.")],
+    page: Annotated[str, typer.Argument(metavar="PAGE", help="fleet, network, kill-switch, receipt, rollback or audit.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The PNG to write.")],
     theme: Annotated[str, typer.Option("--theme", metavar="THEME", help="dark or light.")] = "dark",
     state_dir: StateDir = None,
 ) -> int:
     """Render a page offscreen; needs no display, and no supervisor."""
+    if page not in PAGES:
+        raise UsageProblem(f"There is no page {page[:40]!r}.", f"Pages: {', '.join(PAGES)}.")
     if theme not in ("dark", "light"):
         raise UsageProblem(f"Theme {theme[:40]!r} is not dark or light.", "For example --theme light")
     return become("console.gui.screenshot", page, str(file), "--theme", theme, *folder_arguments(state_dir))

@@ -70,7 +70,7 @@ def refusals() -> Mapping[Any, Any]:
     async def http(_request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if error.status_code in (404, 405):
-            return refusal(NotFound("There is no such route.", "See DESIGN.md, Command line and API."))
+            return refusal(NotFound("There is no such route.", "An id holds no slash; watchfloor --help lists the verbs."))
         return refusal(UsageProblem(str(error.detail)))
 
     async def unknown(_request: Request, error: Exception) -> Response:

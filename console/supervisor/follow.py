@@ -256,15 +256,22 @@ class Follower:
 
     async def _canaries(self) -> None:
         """The armed light by doing: a canary process in a leaf of its own is killed and proven gone."""
-        seen, state = self.gauges, self._parts.core.state
+        seen = self.gauges
         while True:
-            if not state.killed and not state.soft_stop:
+            rests = self._rests()
+            if not rests:
                 seen.flight = await asyncio.to_thread(fly_canary, self._parts)
             flown = time.monotonic()
             wait = seen.canary_s if seen.flight is not None and seen.flight.proven else min(CANARY_RETRY_S, seen.canary_s)
             await asyncio.sleep(0.25)  # always: while killed no canary flies, and a new guard would make this loop run without a pause
-            while time.monotonic() - flown < wait and not self._is_new_guard():
+            # After a rearm nobody has proven anything for as long as the kill lasted: one flies at once.
+            while time.monotonic() - flown < wait and not self._is_new_guard() and not (rests and not self._rests()):
                 await asyncio.sleep(0.25)
+
+    def _rests(self) -> bool:
+        """No canary flies while nothing may start."""
+        state = self._parts.core.state
+        return state.killed or bool(state.soft_stop)
 
     def _is_new_guard(self) -> bool:
         """A guard that took over has proven nothing yet: its canary flies at once."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from datetime import date
 
 from console.api import messages as m
 from console.domain.agent import Agent, ControlLevel
 from console.domain.budget import Usage, share_used
+from console.domain.errors import UsageProblem
 from console.domain.hardening import Given
 from console.domain.kill import Outcome, Receipt, StepStatus, exit_code
 from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
@@ -100,7 +102,15 @@ def entry_view(entry: AllowlistEntry, hits: tuple[int, float | None], marks: Ite
 
 
 def entry_from_body(entry_id: str, body: m.AllowlistEntryBody) -> AllowlistEntry:
-    """The entry a body describes; ``check`` it before use."""
+    """The entry a body describes; ``check`` it before use. Raises UsageProblem for a review date that is none.
+
+    Only what comes in is held to that: a list that was kept with one goes on to be read, and says so at the entry.
+    """
+    if body.review_by:
+        try:
+            date.fromisoformat(body.review_by)
+        except ValueError as error:
+            raise UsageProblem(f"Review by {body.review_by!r} is not a date.", "Write it as 2027-02-19.") from error
     return AllowlistEntry(
         entry_id=entry_id,
         host=body.host,

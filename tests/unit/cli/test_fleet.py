@@ -76,3 +76,16 @@ def test_the_row_says_what_counts(watchfloor: Watchfloor, api: CannedApi) -> Non
 def test_killed_comes_first(watchfloor: Watchfloor, api: CannedApi) -> None:
     api.say("GET /api/fleet", {"killed": True, "kill_reason": "why"})
     assert watchfloor("fleet").out.startswith("KILLED: why. Nothing starts until rearm.")
+
+
+def test_numbers_are_whole_and_short_and_a_tree_of_one_is_told_once(watchfloor: Watchfloor, api: CannedApi) -> None:
+    used = {"tokens": 1_234_567.0, "wall_s": 600.7699, "cpu_s": 0.5}
+    caps = {"tokens": 2_000_000.0, "wall_s": 600.0, "cpu_s": 10.0}
+    alone = agent("a", usage=used, limits=caps, tree_usage=used, tree_limits=caps)
+    api.say("GET /api/fleet", {"agents": [alone]})
+    text = watchfloor("fleet").out
+    for words in ("1,234,567/2,000,000 tok,", "600.77/600 s,", "0.5/10 s cpu"):
+        assert words in " ".join(text.split()), text
+    assert "tree" not in text and "no limits" not in text
+    api.say("GET /api/fleet", {"agents": [alone | {"tree_usage": used | {"cpu_s": 3.0}}]})
+    assert "3/10 s cpu tree" in " ".join(watchfloor("fleet").out.split())

@@ -150,3 +150,19 @@ def test_the_supervisors_own_exit_code_is_kept(watchfloor: Watchfloor, api: Cann
 
 def test_no_error_can_pass_as_done() -> None:
     assert ConsoleError("x").exit_code is ExitCode.FAILURE
+
+
+def test_output_that_is_streamed_leaves_no_room_for_json(watchfloor: Watchfloor) -> None:
+    said = watchfloor("run", "--wait", "--json", "--", "true")
+    assert said.code == 2 and said.json["exit_code"] == 2 and "--wait" in said.json["error"]
+
+
+def test_a_page_that_is_none_is_named_with_those_that_are(watchfloor: Watchfloor) -> None:
+    from console.cli import windows
+    from console.gui.pages.registry import PAGES
+
+    said = watchfloor("screenshot", "nosuch", "x.png")
+    assert said.code == 2 and said.err.startswith("error: There is no page 'nosuch'") and "receipt" in said.err
+    assert set(windows.PAGES) == {kind.spec.name for kind in PAGES}
+    listed = watchfloor("screenshot", "--help").out
+    assert all(page in listed for page in windows.PAGES)
