@@ -1,1 +1,1 @@
-"""Pure rules: what a tool call may do. An empty or broken policy denies."""
+"""Pure rules over configuration: what reviewers should see in an allowlist, how long a workspace stays. No clock, no input or output."""
