@@ -26,6 +26,7 @@ from console.domain.network import EgressRecord
 from console.ledger.network_history import NetworkChange
 from console.ledger.spending import SpendSample
 from console.ledger.store import Ledger
+from console.supervisor.egress_seal import EgressSeal
 
 log = logging.getLogger(__name__)
 Job = Callable[[], object]
@@ -51,6 +52,7 @@ class Scribe:
         self._egress: list[EgressRecord] = []
         self._spend: list[SpendSample] = []
         self._network: list[tuple[str, NetworkChange]] = []
+        self._seal = EgressSeal()
         self._owed: deque[Record] = deque(maxlen=KEEP_LINES)
         self._pay_at = 0.0
         self._lock = threading.Lock()
@@ -164,7 +166,10 @@ class Scribe:
                 events = []
             if egress:
                 self.ledger.add_egress(egress)
+                self._seal.add(egress)
                 egress = []
+            if (entry := self._seal.due()) is not None:
+                self._owed.append(entry)  # paid with the next flush: an audit that refuses holds up no ledger
         finally:
             with self._lock:
                 self._dirty = agents | self._dirty
@@ -177,11 +182,16 @@ class Scribe:
         """Writes all that is queued, then ends the thread."""
         self._jobs.put(self._last_try)
         self.flush()
+        self._jobs.put(self._seal_rest)
         self._jobs.put(None)
         self._thread.join(20)
 
     def _last_try(self) -> None:
         self._pay_at = 0.0
+
+    def _seal_rest(self) -> None:
+        if (entry := self._seal.due(last=True)) is not None:
+            self._owe(entry)
 
     def settle(self, timeout_s: float = 10.0) -> bool:
         """Blocks until everything queued so far is written. Call from a thread."""

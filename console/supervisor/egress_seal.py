@@ -1,0 +1,77 @@
+"""Requests of agents in the audit: the ledger holds each one, the chain holds what proves that none was changed or left out.
+
+One entry for the requests of some seconds: how many, a digest over all of them in order, and the blocked ones by name. An agent that asks
+thousands of times a second makes a longer ledger, never a longer chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import astuple
+
+from console.domain.command import Record
+from console.domain.network import EgressRecord
+
+EVERY_S = 5.0
+NAMED = 20
+"""Blocked destinations named in one entry; more are counted."""
+_WORDS = 200
+
+
+class EgressSeal:
+    """Collects what the ledger took; one thread at a time."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._begin(clock())
+
+    def _begin(self, now: float) -> None:
+        self._digest = hashlib.sha256()
+        self._count = 0
+        self._first = self._last = 0.0
+        self._blocked: Counter[tuple[str, str, str]] = Counter()
+        self._since = now
+
+    def add(self, records: Iterable[EgressRecord]) -> None:
+        """Requests that are in the ledger now, in its order."""
+        for record in records:
+            self._digest.update(line_of(record))
+            self._first = self._first or record.at
+            self._last = record.at
+            self._count += 1
+            if not record.allowed:
+                key = (record.agent_id, f"{record.method} {record.host}"[:_WORDS], record.rule[:_WORDS])
+                if key in self._blocked or len(self._blocked) < NAMED:
+                    self._blocked[key] += 1
+                else:
+                    self._blocked["", "others", ""] += 1
+
+    def due(self, *, last: bool = False) -> Record | None:
+        """The entry for what was collected, every five seconds at most, or now with ``last``; None: nothing to say yet."""
+        now = self._clock()
+        if not self._count or not (last or now - self._since >= EVERY_S):
+            return None
+        blocked = sum(self._blocked.values())
+        what = f"{self._count:,} requests through the portals, {blocked:,} blocked"
+        data = {
+            "requests": self._count,
+            "blocked": blocked,
+            "first_at": self._first,
+            "last_at": self._last,
+            "sha256": self._digest.hexdigest(),
+            "blocked_most": [
+                {"agent_id": agent, "asked": asked, "why": why, "times": times}
+                for (agent, asked, why), times in self._blocked.most_common()
+            ],
+        }
+        self._begin(now)
+        return Record("supervisor", "egress.requests", what, verdict="deny" if blocked else "allow", data=data)
+
+
+def line_of(record: EgressRecord) -> bytes:
+    """What the digest takes of one request: all fields in order as JSON, and a line end."""
+    return json.dumps(astuple(record), ensure_ascii=True, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,71 @@
+"""Requests in the audit: a digest that holds every one of them, and the blocked ones by name."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+from console.audit.log import AuditLog
+from console.domain.network import EgressRecord
+from console.ledger.store import Ledger
+from console.supervisor.egress_seal import EVERY_S, NAMED, EgressSeal, line_of
+from console.supervisor.scribe import Scribe
+
+ONE = EgressRecord(1000.0, "a-1", "GET", "api.example.com", "/v1", 200, 10, 20, True, "entry e1")
+BLOCKED = replace(ONE, at=1001.0, host="evil.example", allowed=False, status=403, rule="not in allowlist")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_some_seconds_of_requests_become_one_entry() -> None:
+    clock = Clock()
+    seal = EgressSeal(clock)
+    seal.add([ONE, BLOCKED])
+    assert seal.due() is None
+    seal.add([BLOCKED])
+    clock.now = EVERY_S
+    entry = seal.due()
+    assert entry is not None and entry.kind == "egress.requests" and entry.what == "3 requests through the portals, 2 blocked"
+    assert entry.data["sha256"] == hashlib.sha256(line_of(ONE) + 2 * line_of(BLOCKED)).hexdigest()
+    assert entry.data["blocked_most"] == [{"agent_id": "a-1", "asked": "GET evil.example", "why": "not in allowlist", "times": 2}]
+    assert (entry.data["first_at"], entry.data["last_at"], entry.verdict) == (1000.0, 1001.0, "deny")
+    clock.now = 3 * EVERY_S
+    assert seal.due() is None  # nothing since
+
+
+def test_any_change_of_any_field_changes_the_digest() -> None:
+    lines = {line_of(ONE)}
+    for name, value in (("at", 2.0), ("agent_id", "b"), ("method", "POST"), ("host", "x"), ("path", "/"), ("status", 1), ("bytes_up", 1),
+                        ("bytes_down", 1), ("allowed", False), ("rule", "r")):  # fmt: skip
+        lines.add(line_of(replace(ONE, **{name: value})))
+    assert len(lines) == 11
+    assert b"\n" not in line_of(replace(ONE, host="a\nb\ud800"))[:-1]
+
+
+def test_an_agent_that_asks_for_everything_makes_no_longer_entry() -> None:
+    seal = EgressSeal()
+    seal.add(replace(BLOCKED, host=f"h{n}" + "x" * 1000) for n in range(5000))
+    entry = seal.due(last=True)
+    assert entry is not None and entry.data["blocked"] == 5000
+    named = entry.data["blocked_most"]
+    assert len(named) == NAMED + 1 and sum(n["times"] for n in named) == 5000 and len(str(entry.data)) < 12_000
+
+
+def test_what_the_ledger_holds_at_the_end_is_in_the_chain(tmp_path: Path) -> None:
+    ledger, audit = Ledger(tmp_path / "l.db"), AuditLog(tmp_path / "audit.db")
+    scribe = Scribe(ledger, audit, lambda _: None)
+    scribe.egress(ONE)
+    scribe.egress(BLOCKED)
+    scribe.close()
+    (row,) = [r for r in audit.page(None, 10, "") if r.kind == "egress.requests"]
+    kept, _ = ledger.egress_since(0.0)
+    digest = hashlib.sha256(b"".join(line_of(r) for r in sorted(kept, key=lambda r: r.at)))
+    assert row.data["sha256"] == digest.hexdigest() and row.data["requests"] == 2
+    audit.close()
+    ledger.close()
