@@ -57,16 +57,14 @@ class EgressSeal:
             return None
         blocked = sum(self._blocked.values())
         what = f"{self._count:,} requests through the portals, {blocked:,} blocked"
+        named = self._blocked.most_common()
         data = {
             "requests": self._count,
             "blocked": blocked,
             "first_at": self._first,
             "last_at": self._last,
             "sha256": self._digest.hexdigest(),
-            "blocked_most": [
-                {"agent_id": agent, "asked": asked, "why": why, "times": times}
-                for (agent, asked, why), times in self._blocked.most_common()
-            ],
+            "blocked_most": [{"agent_id": agent, "asked": asked, "why": why, "times": times} for (agent, asked, why), times in named],
         }
         self._begin(now)
         return Record("supervisor", "egress.requests", what, verdict="deny" if blocked else "allow", data=data)
