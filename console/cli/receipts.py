@@ -44,7 +44,7 @@ def headline(receipt: Receipt) -> str:
 
 
 def as_json(receipt: Receipt) -> dict[str, object]:
-    """The keys of DESIGN.md, and the headline."""
+    """The stable keys (docs/json.md), and the headline."""
     return {**receipt.as_json(), "headline": headline(receipt), "exit_code": int(exit_code(receipt))}
 
 

@@ -21,7 +21,7 @@ CONTEXT_ID = AGENT_ID
 
 
 class ControlLevel(StrEnum):
-    """How firmly we hold an agent (DESIGN.md, Words)."""
+    """How firmly we hold an agent."""
 
     CONTAINED = "contained"
     MANAGED = "managed"
@@ -30,7 +30,7 @@ class ControlLevel(StrEnum):
 
 
 def check_context_id(context_id: str) -> None:
-    """Raises UsageProblem unless it is a session's id (THREATS.md, F4): nothing else ever becomes part of a path."""
+    """Raises UsageProblem unless it is a session's id: nothing else ever becomes part of a path."""
     if not CONTEXT_ID.match(context_id):
         raise UsageProblem(f"Context id {context_id[:80]!r} is not valid.", "Use a-z, 0-9 and -, 1 to 63 characters.")
 

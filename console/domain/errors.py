@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of every verb (DESIGN.md, Command line)."""
+    """Exit codes of every verb."""
 
     DONE = 0
     FAILURE = 1

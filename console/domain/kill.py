@@ -106,7 +106,7 @@ class Receipt:
     schema_version: int = SCHEMA_VERSION
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data with the keys of DESIGN.md."""
+        """Plain data; its keys are stable (docs/json.md)."""
         return asdict(self)
 
 
@@ -140,7 +140,7 @@ def worst_outcomes(targets: tuple[Target, ...]) -> dict[str, Outcome]:
 
 
 def exit_code(receipt: Receipt) -> ExitCode:
-    """9 before 7 before 8 before 0 (DESIGN.md, Exit codes)."""
+    """9 before 7 before 8 before 0."""
     if not receipt.verified_zero or not is_zero(receipt.targets):
         return ExitCode.NOT_PROVEN
     if not receipt.complete or any(s.status in (StepStatus.FAILED, StepStatus.UNKNOWN) for s in receipt.steps):

@@ -104,7 +104,7 @@ class Relay:
                 os.close(fd)
         try:
             if cgroup is not None:
-                # A leaf of its own: whoever isolates this sandbox kills just this relay, through the kernel (GUARD.md, Cgroups).
+                # A leaf of its own: whoever isolates this sandbox kills just this relay, through the kernel.
                 self._leaf = cgroup / self.agent_id
                 self._leaf.mkdir(exist_ok=True)
                 (self._leaf / "cgroup.procs").write_text(str(self._process.pid))

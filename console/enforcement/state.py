@@ -15,7 +15,7 @@ NOT_CONFIRMED = "freeze not confirmed"
 
 @dataclass(frozen=True, slots=True)
 class SpawnLimits:
-    """Limits on trees (DESIGN.md: a root agent has depth 1; children counted are those not ended)."""
+    """Limits on trees: a root agent has depth 1; children counted are those not ended."""
 
     max_depth: int = 3
     max_children: int = 6

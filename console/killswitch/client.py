@@ -99,7 +99,7 @@ class GuardClient:
     # --- operations -----------------------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
-        """See GUARD.md."""
+        """The guard's answer to ``status``: latch, holds, agents, the newest kill, the lease."""
         return self.call("status")
 
     def press(self, scope: str | list[str], reason: str, by: str, order: str = "", timeout_s: float = ANSWER_S) -> str:

@@ -1,7 +1,7 @@
 """The un-kill, as the guard allows it: first somebody proves who asks, then exactly what was looked at is released, once.
 
 ``prove`` turns a passphrase, a signature that the supervisor verified, or the kill's typed id into a ticket for one generation;
-``unlatch`` takes it. A press in between makes both worthless: a kill wins over every release (GUARD.md, Un-kill).
+``unlatch`` takes it. A press in between makes both worthless: a kill wins over every release.
 """
 
 from __future__ import annotations

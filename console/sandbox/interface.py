@@ -1,6 +1,6 @@
 """What a sandbox is: a launch, its ticket, a prepared but gated agent, and the protocol every adapter keeps.
 
-The order is fixed (GUARD.md, Launch ticket): ``prepare`` makes a process that sits in its leaf and its namespaces and waits;
+The order is fixed: ``prepare`` makes a process that sits in its leaf and its namespaces and waits;
 the guard confirms it; ``go`` opens the gate. Not one instruction of the agent runs before ``go``.
 """
 

@@ -2,7 +2,7 @@
 
 An agent that shares the operator's files and uid could have such a program start what is in no namespace and no cgroup of its own
 (``systemd-run --user``, a container engine, a terminal multiplexer). They are out of its sight where it has a mount namespace. The
-list is of those we know: whoever shares the operator's uid is labelled so (DESIGN.md, promise 8).
+list is of those we know: whoever shares the operator's uid is labelled so.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def spend_of(places: Places, options: Options) -> SessionSpend | None:
 
 
 def sources_of(places: Places, options: Options, spend: SessionSpend | None = None) -> tuple[Source, ...]:
-    """Discovery: the operator's own home for the default instance, else only a root that was named (DESIGN.md, Instances)."""
+    """Discovery: the operator's own home for the default instance, else only a root that was named."""
     if not places.is_default and not options.discover_root:
         return ()
     root = Path(options.discover_root) if options.discover_root else None

@@ -1,6 +1,6 @@
 """What the operator's door lets through, and when: while killed, reads and the ways out; at no time a token that is not an operator's.
 
-A route without a decision here is refused while killed (DESIGN.md, Doors).
+A route without a decision here is refused while killed.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class NetworkDesk:
                 raise _conflict(self.allowlist, wanted.base)
             for entry in wanted.entries:
                 entry.check()
-                if meets(entry.host, self.kill_file_hosts):  # an agent that reaches it could talk to the bucket (THREATS.md, N7)
+                if meets(entry.host, self.kill_file_hosts):  # an agent that reaches it could talk to the bucket
                     raise Denied(f"{entry.host} leads to the host of the kill file: agents never reach it.", "Name another host.")
             following = Allowlist(self._next_version(), wanted.entries)
             checked = await asyncio.to_thread(parts.egress.validate, following)

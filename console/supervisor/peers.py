@@ -48,7 +48,7 @@ def is_agent(peer: Peer, instance_id: str, agent_id: str, container_id: str, *, 
     if container_id:
         return f"/{container_id}" in peer.cgroups
     if cgroups:
-        # The guard names a leaf after the agent: agents/<id>-<8 hexadecimal characters> (GUARD.md, Cgroups).
+        # The guard names a leaf after the agent: agents/<id>-<8 hexadecimal characters>.
         return (
             re.search(rf"/watchfloor-{instance_id}/agents/{re.escape(agent_id)}-[0-9a-f]{{8}}(/|$)", peer.cgroups, re.MULTILINE) is not None
         )

@@ -1,6 +1,6 @@
 """A stop from the press to the finished receipt. The guard kills and proves; here follow rotation, remote write and evidence.
 
-Nothing here is waited for by the kill: every step below starts after the guard's SIGKILL went out (DESIGN.md, the order of a kill).
+Nothing here is waited for by the kill: every step below starts after the guard's SIGKILL went out.
 """
 
 from __future__ import annotations

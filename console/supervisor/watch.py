@@ -1,6 +1,6 @@
 """``watchfloor watch``: the headless poller of a host whose supervisor is away. It stops, and answers for the host; it never loosens.
 
-Lease, heartbeat and soft stop belong to whoever holds the instance's lock (GUARD.md), so watch renews none of them and lifts
+Lease, heartbeat and soft stop belong to whoever holds the instance's lock, so watch renews none of them and lifts
 nothing: without a supervisor the guard freezes its agents by itself, and a kill of the bucket's still reaches them through here.
 """
 

@@ -90,7 +90,7 @@ PLANTED = {
     "repos/x/CLAUDE.md": "evil",
     "repos/x/AGENTS.md": "evil",
 }
-"""THREATS.md, row B1, in a workspace, which is also the HOME of its agents."""
+"""What brings an agent back, planted in a workspace, which is also the HOME of its agents."""
 OUTSIDE = {
     "etc/cron.d/evil": "* * * * * root /evil",
     "var/spool/cron/crontabs/ann": "* * * * * /evil",

@@ -1,4 +1,4 @@
-"""The supervisor's door against those who are no clients of ours: browsers, silence, crowds, bodies without end (THREATS.md, row A1)."""
+"""The supervisor's door against those who are no clients of ours: browsers, silence, crowds, bodies without end."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ LATE_MS = 50
 
 class GuardLink(QObject):
     """Answers come in the order of the requests. ``alive`` follows whether the guard answers within 300 ms, a press included: whoever is
-    slower counts as dead, and is pressed past (GUARD.md). Two presses do no harm; one that nobody carries out does."""
+    slower counts as dead, and is pressed past. Two presses do no harm; one that nobody carries out does."""
 
     alive = Signal(bool)
     status_came = Signal(dict)

@@ -59,7 +59,7 @@ def is_full(row: Row) -> bool:
 
 
 def view_mode(view: AgentView) -> str:
-    """The network mode in force; not enforced reads as FULL (DESIGN.md, Words)."""
+    """The network mode in force; not enforced reads as FULL."""
     return view.network_mode if view.network_enforced and view.network_mode in ("PROXIED", "NONE") else "FULL"
 
 

@@ -1,4 +1,4 @@
-"""Hostile text is shown literally, visibly, and bounded (THREATS G1, G2, G4)."""
+"""Hostile text is shown literally, visibly, and bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kill wins: consoles that kill and consoles that release, in every order of their steps (THREATS.md, K8)."""
+"""Kill wins: consoles that kill and consoles that release, in every order of their steps."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ UP = {
     "GET /api/rotation", "POST /api/rotation", "POST /api/rotation/value", "POST /api/agents/{id}/revoke-token",
     "GET /api/contexts/{id}/modes",
 }  # fmt: skip
-"""Stays up while killed. A new route belongs here or below, by decision: see DESIGN.md, Doors."""
+"""Stays up while killed. A new route belongs here or below, by decision."""
 REFUSED = {
     "POST /api/agents", "POST /api/agents/{id}/{verb:str}", "POST /api/allowlist", "PUT /api/allowlist/{id}", "DELETE /api/allowlist/{id}",
     "POST /api/allowlist/revert", "POST /api/allowlist/import", "POST /api/rollback/{id}/restore", "POST /api/agents/{id}/again",
