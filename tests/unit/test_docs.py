@@ -1,0 +1,42 @@
+"""What the documents name is there: verbs, files, and the keys of the JSON that is called stable."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from console.api.messages import AgentView
+from console.cli import later
+from console.cli.main import VERBS
+from console.domain.kill import Receipt, Step, Target
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((ROOT / "docs").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = [t.split("#")[0] for t in re.findall(r"\]\(([^)\s]+)\)", page.read_text()) if "://" not in t]
+    assert [t for t in targets if t and not (page.parent / t).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_verbs_that_are_named_exist(page: Path) -> None:
+    named = set(re.findall(r"`watchfloor ([a-z][a-z-]*)", page.read_text())) | set(
+        re.findall(r"(?m)^watchfloor ([a-z-]+)", page.read_text())
+    )
+    assert named - set(VERBS) - set(later.VERBS) == set()
+
+
+def test_every_page_can_be_found_from_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert [page.name for page in PAGES if page.parent.name == "docs" and f"docs/{page.name}" not in readme] == []
+
+
+def test_stable_keys_are_on_their_page() -> None:
+    words = set(re.findall(r"[a-z_]+", (ROOT / "docs" / "json.md").read_text()))
+    for kind in (AgentView, Receipt, Step, Target):
+        fields = getattr(kind, "model_fields", None) or kind.__dataclass_fields__
+        assert set(fields) - words == set(), f"docs/json.md says nothing of these keys of {kind.__name__}"
