@@ -104,8 +104,9 @@ def hold_on_disk(root: Path, context_id: str, words: str) -> None:
     fd = _opened(root, context_id)
     try:
         used = os.fstat(fd).st_mtime_ns
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, words.encode(errors="replace")[:HOLD_MAX], 0)
+        raw = words.encode(errors="replace")[:HOLD_MAX]
+        os.pwrite(fd, raw, 0)  # before it is cut: a power loss between leaves it held, in whichever words
+        os.ftruncate(fd, len(raw))
         os.fsync(fd)
         os.utime(fd, ns=(used, used))  # a hold is no use of the session
     except OSError as error:

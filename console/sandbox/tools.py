@@ -192,6 +192,7 @@ def write_manifest(workspace: Path, data: bytes) -> None:
                 file.flush()
                 os.fsync(descriptor)
             os.rename(draft, MANIFEST, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.unlink(draft, dir_fd=folder)
