@@ -34,7 +34,7 @@ def nothing_of_this_desktop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for thread in threading.enumerate():
         if thread.name == "keyring":
-            thread.join(20)  # its bus is gone
+            thread.join(60)  # its bus is gone
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         gc.collect()
