@@ -206,7 +206,8 @@ def load_options(path: Path) -> Options:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise ConsoleError(f"{path}: {where}: {first['msg']}.", "Mend that setting; nothing was started.") from error
+        words = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
+        raise ConsoleError(f"{path}: {where}: {words}.", "Mend that setting; nothing was started.") from error
 
 
 def merged(options: Options, changes: dict[str, Any]) -> Options:

@@ -104,3 +104,11 @@ def test_the_host_and_the_engine_have_defaults(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("DOCKER_HOST", "tcp://elsewhere:1")
     assert Options().engine() == "/var/run/docker.sock"
     assert Options(engine_socket="/y.sock").engine() == "/y.sock"
+
+
+def test_a_refused_value_is_told_in_our_own_words_alone(tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text('{"environment": {"bot": {"names": ["A_TOKEN"]}}}')
+    with pytest.raises(ConsoleError) as refused:
+        load_options(file)
+    assert "environment.bot.names: A_TOKEN reads as a secret's name" in refused.value.what and "Value error" not in refused.value.what
