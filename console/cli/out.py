@@ -22,8 +22,8 @@ def emit(data: dict[str, Any]) -> None:
 
 
 def emit_line(data: dict[str, Any]) -> None:
-    """One JSON document on one line, for streams."""
-    write(json.dumps(data, default=str) + "\n")
+    """One JSON document with ``schema_version`` on one line, for streams."""
+    write(json.dumps({"schema_version": SCHEMA_VERSION, **data}, default=str) + "\n")
 
 
 def say(words: str) -> None:

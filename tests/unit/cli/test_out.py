@@ -74,3 +74,10 @@ def test_a_stream_that_cannot_say_it_says_it_escaped(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, "ascii"))
     out.say("ä└")
     assert raw.getvalue() == b"\\xe4\\u2514\n"
+
+
+def test_each_line_of_a_stream_is_one_object_with_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    out.emit_line({"seq": 1})
+    out.emit_line({"seq": 2, "what": "a\nb"})
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [{"schema_version": 1, "seq": 1}, {"schema_version": 1, "seq": 2, "what": "a\nb"}]
