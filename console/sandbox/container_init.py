@@ -63,6 +63,7 @@ def become_agent(orders: dict[str, Any]) -> NoReturn:
     """The forked child: folder, command. Exit 126 or 127 when that fails, as a shell does."""
     try:
         os.setsid()
+        os.dup2(os.open("/dev/null", os.O_RDWR), 0)  # nobody writes to it: the engine may have left a pipe that never ends
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         os.closerange(3, 65536)

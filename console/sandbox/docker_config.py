@@ -39,7 +39,8 @@ def container_config(spec: LaunchSpec, image: str, control: Path, runtime: str =
         "Env": [],
         "WorkingDir": "/",
         "Labels": labels,
-        "OpenStdin": False,
+        # runsc gives what a process starts with to the process's user: a pipe of its own must stand there, or the host's /dev/null would go.
+        "OpenStdin": bool(runtime),
         "Tty": False,
         "HostConfig": _host_config(spec, control) | ({"Runtime": runtime} if runtime else {}),
     }
