@@ -39,7 +39,7 @@ def container_config(spec: LaunchSpec, image: str, control: Path, runtime: str =
         "Env": [],
         "WorkingDir": "/",
         "Labels": labels,
-        # runsc gives what a process starts with to the process's user: a pipe of its own must stand there, or the host's /dev/null would go.
+        # runsc gives what a process starts with to the process's user: a pipe of its own must stand there, not the host's /dev/null.
         "OpenStdin": bool(runtime),
         "Tty": False,
         "HostConfig": _host_config(spec, control) | ({"Runtime": runtime} if runtime else {}),
