@@ -160,15 +160,28 @@ def _open(pid: int, container: str) -> int:
 
 
 class Containers:
-    """Starts Envoy containers for one egress folder. Methods raise OSError."""
+    """Starts Envoy containers for one egress folder. Methods raise OSError.
 
-    def __init__(self, engine_socket: str, image: str, folder: Path, who: Identity) -> None:
+    ``netns``: the network namespace that the engine's own must be (None: ours), since the name server that decides answers there.
+    """
+
+    def __init__(self, engine_socket: str, image: str, folder: Path, who: Identity, netns: Path | None = None) -> None:
         self._socket, self._image, self._folder, self._who = engine_socket, image, folder, who
+        self._netns = netns or Path("/proc/self/ns/net")
 
     def serve(self, arguments: Iterable[str], log: Path) -> Child:
         """The Envoy that serves: in the host's network, sockets and log writable."""
         binds = [f"{self._folder}:{WHERE}:ro", *(f"{self._folder / name}:{WHERE}/{name}:rw" for name in _WRITABLE)]
-        return self._run("serve", arguments, binds, "host", log)
+        child = self._run("serve", arguments, binds, "host", log)
+        try:
+            found, wanted = Path(f"/proc/{child.pid}/ns/net").stat(), self._netns.stat()
+        except FileNotFoundError:
+            return child  # it has ended already: whoever waits for it says why
+        if (found.st_dev, found.st_ino) != (wanted.st_dev, wanted.st_ino):
+            child.kill()
+            child.wait(ENGINE_S)
+            raise OSError("the engine lives in another network namespace than the name server that Envoy asks")
+        return child
 
     def validate(self, arguments: Iterable[str], folder: Path) -> Child:
         """An Envoy that reads a configuration in ``folder`` and ends: no network."""

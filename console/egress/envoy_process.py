@@ -57,10 +57,10 @@ class EnvoyProcess:
         self._files, self._who, self._netns = files, who, netns
         self.binary, self._origin = find_envoy()
         self._containers: Containers | None = None
-        if self.binary is None and engine and netns is None:  # a container cannot be put into a given network namespace
+        if self.binary is None and engine:
             image, origin = find_image(engine)
             self._origin = origin if image else f"{self._origin}, and {origin}"
-            self._containers = Containers(engine, image, files.root.absolute(), who) if image else None
+            self._containers = Containers(engine, image, files.root.absolute(), who, netns) if image else None
         self.admin = Admin(files.root)
         self._kept = KeptProcess("Envoy", self._spawn)
         self._began = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -68,6 +69,22 @@ def none_installed() -> Iterator[None]:
         yield
 
 
+def engine_network(engine: APIClient) -> Path:
+    """Where containers with the host's network are: an engine of the tests has a network namespace of its own. Its docker0 keeps it."""
+    host: dict[str, Any] = {"host_config": engine.create_host_config(network_mode="host"), "labels": {LABEL + ".test": "host"}}
+    one = engine.create_container(ensure_image(engine), ["python3", "-I", "-c", "import time; time.sleep(600)"], **host)["Id"]
+    engine.start(one)
+    try:
+        inode = os.stat(f"/proc/{engine.inspect_container(one)['State']['Pid']}/ns/net").st_ino  # noqa: PTH116
+        for pid in (name for name in os.listdir("/proc") if name.isdigit()):
+            with contextlib.suppress(OSError):
+                if os.stat(f"/proc/{pid}/ns/net").st_ino == inode and pid != str(engine.inspect_container(one)["State"]["Pid"]):  # noqa: PTH116
+                    return Path(f"/proc/{pid}/ns/net")
+    finally:
+        engine.remove_container(one, force=True, v=True)
+    raise AssertionError("the engine's own network is not to be seen from here")
+
+
 @pytest.fixture(scope="module")
 def world(none_installed: None, engine_socket: Path) -> Iterator[World]:
     if not find_image(str(engine_socket))[0]:
@@ -81,7 +98,8 @@ def world(none_installed: None, engine_socket: Path) -> Iterator[World]:
     engine.start(web)
     address = engine.inspect_container(web)["NetworkSettings"]["Networks"]["bridge"]["IPAddress"]
     hosts = {"site.test": [address], "own.test": ["127.0.0.1"]}
-    egress = Egress(folder / "egress", folder / "run", lambda _: None, hosts=hosts, engine=str(engine_socket))
+    netns = engine_network(engine)
+    egress = Egress(folder / "egress", folder / "run", lambda _: None, hosts=hosts, netns=netns, engine=str(engine_socket))
     try:
         egress.start()
         listed = Allowlist(1, (entry("e1", "site.test", 80, networks=BRIDGE), entry("e2", "own.test", 80)))
@@ -183,6 +201,22 @@ def test_a_container_of_a_supervisor_that_was_killed_is_replaced(world: World) -
     assert world.egress._envoy.start()
     assert world.envoy()["Id"] != stale
     assert stale not in {c["Id"] for c in world.engine.containers(all=True)}
+
+
+def test_an_engine_in_another_network_serves_nothing_and_it_is_said(world: World, box: Box) -> None:
+    containers = world.egress._envoy._containers
+    assert containers is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(envoy_process, "_READY_S", 2.0)
+        patch.setattr(containers, "_netns", Path(f"/proc/{box.pid}/ns/net"))
+        world.egress._envoy.stop()
+        try:
+            assert not world.egress._envoy.start()
+            until(lambda: "another network namespace" in world.egress.health()[1], 60, "it is said")
+            assert world.egress.health()[0] == "failed"
+        finally:
+            world.egress._envoy.stop()
+    assert world.egress._envoy.start()
 
 
 def test_without_an_image_it_is_said_what_is_missing(none_installed: None, state_dir: Path, engine_socket: Path, monkeypatch: Any) -> None:

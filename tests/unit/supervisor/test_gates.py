@@ -30,7 +30,7 @@ UP = {
     "POST /api/kill-switch", "POST /api/agents/{id}/kill", "POST /api/ladder", "POST /api/remote/retry", "POST /api/shutdown",
     "GET /api/kill-switch/rearm", "GET /api/passphrase", "POST /api/passphrase", "GET /api/persistence", "GET /api/contexts",
     "GET /api/rotation", "POST /api/rotation", "POST /api/rotation/value", "POST /api/agents/{id}/revoke-token",
-    "GET /api/contexts/{id}/modes",
+    "GET /api/contexts/{id}/modes", "GET /api/sources",
 }  # fmt: skip
 """Stays up while killed. A new route belongs here or below, by decision."""
 REFUSED = {
