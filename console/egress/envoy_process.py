@@ -81,7 +81,7 @@ class EnvoyProcess:
         self._kept.start()
         until = time.monotonic() + _READY_S
         while time.monotonic() < until:
-            if self.admin.ready():
+            if self._kept.pid is not None and self.admin.ready():  # one that is not kept may answer, and is being ended
                 return True
             time.sleep(0.02)
         return False

@@ -12,6 +12,7 @@ from console.domain.budget import Limits, Usage, first_breach
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound
 from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
 from console.enforcement.state import EngineState
+from console.enforcement.tighten import joined
 
 
 def asked(state: EngineState, event: e.LaunchAsked) -> Iterator[c.Command]:
@@ -28,6 +29,8 @@ def asked(state: EngineState, event: e.LaunchAsked) -> Iterator[c.Command]:
     state.born_boot[agent.agent_id] = event.boot_s
     state.tree_usage.setdefault(agent.root_id, Usage())
     state.raise_context(agent.context_id, agent.sensitivity, agent.network_mode)
+    # Its session shares a workspace: what comes with it is there for those who live in it already.
+    yield from joined(state, agent, event.at)
     yield c.StartAgent(agent, event.request, event.by)
     yield c.ShowAgent(agent)
 

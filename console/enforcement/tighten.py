@@ -104,6 +104,14 @@ def tightened(state: EngineState, event: e.Tightened) -> Iterator[c.Command]:
     yield from _switch(state, contexts, event.why, event.at, again=event.mode is not NetworkMode.FULL)
 
 
+def joined(state: EngineState, newcomer: Agent, at: float) -> Iterator[c.Command]:
+    """Somebody starts in a session where others live: they become as strict as the session is now."""
+    others = [i for i in _living(state, {newcomer.context_id}) if i != newcomer.agent_id]
+    level, mode = state.context(newcomer.context_id)
+    if any((state.agents[i].sensitivity, state.agents[i].network_mode) != (level, mode) for i in others):
+        yield from _switch(state, {newcomer.context_id}, f"{newcomer.agent_id} brought {level} data or {mode} into its session", at)
+
+
 def _switch(state: EngineState, contexts: set[str], why: str, at: float, *, again: bool = False) -> Iterator[c.Command]:
     """Whoever is looser than the session now is switched; with ``again`` also whom a switch before could not hold."""
     for agent_id in sorted(_living(state, contexts)):

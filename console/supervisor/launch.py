@@ -44,6 +44,10 @@ async def _nothing() -> None:
     """Until compose says how to look at the guard."""
 
 
+SAID_MAX = 1000
+"""Launches of which it is kept what they came to; the oldest go first."""
+
+
 class Launcher:
     """Starts agents and lets go of them; on the event loop's thread, blocking work in threads."""
 
@@ -202,7 +206,10 @@ class Launcher:
         toys = Path(__file__).resolve().parent.parent / "integrations"
         boxed = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)  # its files are an image's, so ours are bound in
         tools = await asyncio.to_thread(offer_tools, parts, agent, workspace)
+        # Kept beyond its end: one that ends at once does so before whoever launched it is answered.
         self.said[agent.agent_id] = tools.words
+        while len(self.said) > SAID_MAX:
+            del self.said[next(iter(self.said))]
         token = await secret_call(parts.tokens.issue, "agent-service", agent.agent_id, 900, agent_id=agent.agent_id)
         own = {
             "WATCHFLOOR_AGENT_ID": agent.agent_id,
@@ -318,7 +325,6 @@ class Launcher:
             await secret_call(self._parts.tokens.revoke, agent_id)
         except ConsoleError as error:  # its socket is gone, and it ends within minutes by itself
             self._parts.notice(f"the token of {agent_id}, which has ended, could not be revoked: {error}")
-        self.said.pop(agent_id, None)
         await asyncio.to_thread(withdraw_tools, self._parts.places, agent_id)
         if self._parts.contexts is not None:  # last of all: nothing of it is in the workspace any more
             await asyncio.to_thread(self._parts.contexts.end, agent_id)
