@@ -332,8 +332,8 @@ def test_while_killed_only_reads_and_the_ways_out_stay_up_and_what_slipped_past_
 @pytest.mark.engine
 def test_a_container_is_cut_off_its_bridge_and_given_it_back(state_dir: Path, engine_socket: Path) -> None:
     look = (
-        "import socket\nlast = None\nwhile True:\n  now = sorted(n for _, n in socket.if_nameindex())\n"
-        "  if now != last: print('portal', len(now), flush=True); last = now\n  time.sleep(0.05)\n"
+        "import socket\nlast = None\nwhile True:\n  now = len(socket.if_nameindex())\n"
+        "  if now != last: print('portal', now, flush=True); last = now\n  time.sleep(0.05)\n"
     )
     with Instance(state_dir, "--engine-socket", str(engine_socket)) as it:
         agent = it.python(look, sandbox="docker", context_id="boxed")

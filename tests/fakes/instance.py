@@ -12,6 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from docker import APIClient
+from docker.errors import DockerException
+
 from console.api.client import ApiClient
 from console.api.messages import AgentView, KillSwitchView, LaunchBody
 from console.api.rearm_messages import RearmProof
@@ -108,6 +111,7 @@ class Instance:
             until(lambda: not _alive(descriptor), words="the guard ends")
             os.close(descriptor)
         self._sweep_cgroups()
+        self._sweep_containers()
 
     def guard_pid(self) -> int:
         guard = GuardClient(self.places.guard_sock, timeout_s=20)
@@ -117,6 +121,18 @@ class Instance:
             return 0
         finally:
             guard.close()
+
+    def _sweep_containers(self) -> None:
+        """A supervisor that ends right after a press has no time to take the dead containers away."""
+        if "--engine-socket" not in self.options:
+            return
+        socket = self.options[self.options.index("--engine-socket") + 1]
+        with (
+            contextlib.suppress(DockerException, OSError),
+            contextlib.closing(APIClient(base_url=f"unix://{socket}", timeout=60)) as engine,
+        ):
+            for left in engine.containers(all=True, filters={"label": f"io.watchfloor.instance={self.places.instance_id}"}):
+                engine.remove_container(left["Id"], force=True, v=True)
 
     def _sweep_cgroups(self) -> None:
         name = f"watchfloor-{self.places.instance_id}"
