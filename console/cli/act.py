@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Annotated
 
@@ -36,6 +37,8 @@ _HELP = {
     Rung.KILL: "Kill and print the receipt. There is no way back. --all latches, as panic does.",
 }
 NAMED = 20
+SEEN_S = 3.0
+"""Longest wait for what was frozen to be seen frozen."""
 
 
 def scope_of(agent: str, tree: bool, session: str, host: bool, everything: bool) -> Scope:
@@ -107,19 +110,33 @@ def _freeze_without_supervisor(state_dir: str | None, as_json: bool, why: Consol
     guard = GuardClient(places.guard_sock, timeout_s=5)
     try:
         answer = guard.freeze("all", "operator", operator())
+        doubts, unseen = _look_at_freeze(guard, dict(answer.get("unconfirmed", {})))
     except ConsoleError:
         raise why from None  # neither answers: how to start them is what helps
     finally:
         guard.close()
+    asked = int(answer.get("frozen", 0)) + len(dict(answer.get("unconfirmed", {})))
+    frozen = max(0, asked - unseen)
     failed = {str(agent): str(words) for agent, words in dict(answer.get("failed", {})).items()}
-    failed |= {str(agent): f"not confirmed: {words}" for agent, words in dict(answer.get("unconfirmed", {})).items()}
+    failed |= {str(agent): f"not confirmed: {words}" for agent, words in doubts.items()}
     if as_json:
-        out.emit({"agents": [], "frozen": answer.get("frozen", 0), "failed": failed, "by": "guard"})
+        out.emit({"agents": [], "frozen": frozen, "failed": failed, "by": "guard"})
     else:
-        out.say(f"the supervisor does not answer; the guard has frozen {answer.get('frozen', 0)} agents")
+        out.say(f"the supervisor does not answer; the guard has frozen {frozen} agents")
         for agent, words in list(failed.items())[:NAMED]:
             out.note(f"NOT frozen: {plain(agent, 70)}: {plain(words, 500)}")
     return 1 if failed else 0
+
+
+def _look_at_freeze(guard: GuardClient, asked: dict[str, str]) -> tuple[dict[str, str], int]:
+    """Who is not seen to be frozen after ``SEEN_S`` at most (ten by name, all counted): that it was asked for is no proof."""
+    until = time.monotonic() + SEEN_S
+    try:
+        while (look := guard.call("freezing", scope="all")).get("n") and time.monotonic() < until:
+            time.sleep(0.05)
+    except ConsoleError as error:
+        return asked | {"all": f"the guard does not say who is frozen: {error}"}, len(asked)
+    return {str(i): str(words) for i, words in dict(look.get("unconfirmed", {})).items()}, int(look.get("n", 0))
 
 
 def _told(done: str, answer: ActView, as_json: bool) -> int:

@@ -10,7 +10,8 @@ from console.api.sources import SourcesView
 from console.cli import out
 from console.cli.link import connect
 from console.cli.options import Json, StateDir, verb_app
-from console.domain.errors import ExitCode, UsageProblem
+from console.cli.plain import plain
+from console.domain.errors import ExitCode, NotFound
 
 
 def sources(state_dir: StateDir = None, as_json: Json = False) -> int:
@@ -31,11 +32,11 @@ def _show(seen: SourcesView) -> None:
     if not seen.types:
         out.say(f"No agent type has a file in {seen.folder}.")
     for one in seen.types:
-        out.say(one.agent_type if one.ok else f"{one.agent_type}: REFUSED: {one.error} {one.remedy}")
+        out.say(plain(one.agent_type if one.ok else f"{one.agent_type}: REFUSED: {one.error} {one.remedy}", 500))
         for line in one.enforced:
-            out.say(f"  {line}")
+            out.say(f"  {plain(line, 500)}")
         for line in one.not_enforced:
-            out.say(f"  not enforced: {line}")
+            out.say(f"  not enforced: {plain(line, 500)}")
 
 
 def hardening(
@@ -46,13 +47,14 @@ def hardening(
     """What an agent's sandbox is made of, read back from inside before the agent ran: each measure, or why it is not to be had."""
     with connect(state_dir) as client:
         seen = client.agent(agent).hardening
-    if as_json:
-        out.emit({"schema_version": 1, "agent": agent, "hardening": [one.model_dump() for one in seen]})
-        return int(ExitCode.DONE)
     if not seen:
-        raise UsageProblem("What its sandbox is made of is not known: it was not started here.", "watchfloor fleet shows what is.")
+        why = "What its sandbox is made of is not known: it was only seen, or has not started yet."
+        raise NotFound(why, "watchfloor fleet lists the agents.")
+    if as_json:
+        out.emit({"agent": agent, "hardening": [one.model_dump() for one in seen]})
+        return int(ExitCode.DONE)
     for one in seen:
-        out.say(one.line)
+        out.say(plain(one.line, 500))
     return int(ExitCode.DONE)
 
 

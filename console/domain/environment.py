@@ -14,7 +14,9 @@ from console.domain.errors import Denied, UsageProblem
 AGENT_TYPE = re.compile(r"^[a-z0-9][a-z0-9._-]{0,62}\Z")
 _NAME = re.compile(r"^[A-Z][A-Z0-9_]{0,63}\Z")
 _SET_BY_US = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR", "AGENT_AUTH_TOKEN", "IFS", "ENV", "BASH_ENV"})
-_RESERVED_PREFIXES = ("WATCHFLOOR_", "LD_", "GLIBC_", "MALLOC_", "BASH_FUNC", "DBUS_", "SSH_", "DOCKER_", "XDG_", "SUDO_")
+_LOADER = ("LD_", "GLIBC_", "MALLOC_", "GCONV_", "LOCPATH", "NLSPATH")
+"""The C library reads these before a program's first instruction, ours that looks around in the sandbox included."""
+_RESERVED_PREFIXES = (*_LOADER, "WATCHFLOOR_", "BASH_FUNC", "DBUS_", "SSH_", "DOCKER_", "XDG_", "SUDO_")
 _RESERVED_SUFFIXES = ("_PROXY",)
 _SECRET_PARTS = re.compile(r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|APIKEY|PRIVATE|COOKIE|BEARER|SIGNATURE|WEBHOOK|CONNECTION_?STRING")
 _SECRET_WORDS = frozenset(

@@ -66,3 +66,5 @@ class Answer:
     tokens: Tokens
     reported_nano: int | None = None
     """What the program itself says it cost, or None."""
+    uid: int = -1
+    """Whose file said so: nobody's word counts for another's sessions. -1: not known."""

@@ -177,6 +177,10 @@ class Containers:
             found, wanted = Path(f"/proc/{child.pid}/ns/net").stat(), self._netns.stat()
         except FileNotFoundError:
             return child  # it has ended already: whoever waits for it says why
+        except OSError:
+            child.kill()
+            child.wait(ENGINE_S)
+            raise
         if (found.st_dev, found.st_ino) != (wanted.st_dev, wanted.st_ino):
             child.kill()
             child.wait(ENGINE_S)

@@ -138,14 +138,14 @@ def switched(state: EngineState, event: e.NetworkSwitched) -> Iterator[c.Command
         return
     mode = stricter_mode(agent.network_mode, event.mode)
     state.raise_context(agent.context_id, agent.sensitivity, event.mode)
-    agent = state.put(replace(agent, network_mode=mode, network_enforced=event.enforced, network_note=event.note))
+    held = event.enforced and event.mode is mode  # a proof of less is no proof of what was asked for since
+    agent = state.put(replace(agent, network_mode=mode, network_enforced=held, network_note=event.note))
     yield c.ShowAgent(agent)
-    words = f"network {mode}" + ("" if event.enforced else f", not enforced: {event.note}")
+    why = event.note or f"{event.mode} is, {mode} was asked for meanwhile"
+    words = f"network {mode}" + ("" if held else f", not enforced: {why}")
     yield c.Record("supervisor", "network.switched", f"{event.agent_id}: {words}", agent_id=event.agent_id, must=True)
     yield c.NoteEvent(event.agent_id, "network", words)
-    yield c.KeepNetworkChange(
-        agent.agent_id, agent.context_id, event.at, "enforced", mode, "supervisor", event.note, event.enforced, event.ms
-    )
+    yield c.KeepNetworkChange(agent.agent_id, agent.context_id, event.at, "enforced", mode, "supervisor", event.note, held, event.ms)
     yield c.TellAgent(
         event.agent_id,
         "network",

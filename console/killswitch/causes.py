@@ -164,6 +164,8 @@ def why_not_frozen(held: Held, *, has_engine: bool) -> str:
         return "its cgroup does not say that it is frozen"
     if leaves or (held.entry.container_id and has_engine):
         return ""
+    if missing := held.unlisted():
+        return f"its processes could not be listed: {missing}"
     running = [pid for pid in held.pids() if processes.state(pid) not in _STOPPED]
     return f"{len(running)} of its processes are not stopped" if running else ""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 
+from console.domain.kill import StepName, StepStatus
 from console.killswitch import processes
 from console.killswitch.engine_socket import EngineSilent
 from console.killswitch.guard import Guard
-from console.killswitch.receipts import KILL_ID
+from console.killswitch.receipts import KILL_ID, read_receipt
 
 MOST_NAMED = 5
 LOOKED = "The record of agents was lost. A look found none in any cgroup, container or marked process; what is in none of these is unknown."
@@ -25,13 +26,22 @@ def has_receipt(kill_id: str) -> bool:
 def find_doubts(guard: Guard) -> list[str]:
     """Empty when everything was looked at and nothing of ours was found. Waits for the engine (seconds), not under the guard's lock."""
     found = [*_in_cgroups(guard), *_in_engine(guard)]
-    if guard.registry.incomplete or not any(has_receipt(k) for k in guard.latch.state.kills):
-        found += _in_environments(guard)  # else the second look of a kill did
+    if guard.registry.incomplete or not _was_looked_over(guard):
+        found += _in_environments(guard)
     if not found:
         with guard.lock:
             for held in guard.registry.held.values():
                 held.doubt = ""  # it was found empty, and now nothing knows of it elsewhere either
     return found
+
+
+def _was_looked_over(guard: Guard) -> bool:
+    """Whether the newest kill's second look came to its end, or its receipt names what it left alone. No receipt: nobody looked."""
+    newest = next((k for k in reversed(guard.latch.state.kills) if has_receipt(k)), "")
+    receipt = read_receipt(guard.config.guard_dir, newest) if newest else None
+    if receipt is None or not receipt.complete:
+        return False
+    return bool(receipt.survivors) or any(s.name is StepName.SECOND_LOOK and s.status is StepStatus.OK for s in receipt.steps)
 
 
 def _in_cgroups(guard: Guard) -> list[str]:

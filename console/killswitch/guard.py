@@ -122,7 +122,8 @@ class Guard:
         except Unavailable as error:
             self.tree_why = str(error)
         self.registry.restore(entries, self.tree)
-        self.registry.engine_socket = str(self.config.engine_socket or "")
+        if self.config.engine_socket or not self.registry.incomplete:  # else what is left of the record says where to ask
+            self.registry.engine_socket = str(self.config.engine_socket or "")
         if self.registry.incomplete:
             self.notices["registry"] = f"{self.registry.incomplete} It reads as killed."
             if not self.latch.state.latched:

@@ -123,6 +123,8 @@ class Kill:
             note_fault("kill", fault)
             self._judge_after(fault)
         finally:  # a fault in here proves nothing, and leaves nobody waiting
+            if StepName.SECOND_LOOK not in self.steps:
+                self.second_look.broke(FAILED_AT)  # whatever is proven later, this was not looked at
             for name in (StepName.ZERO, StepName.SECOND_LOOK):
                 if name not in self.steps:
                     self.note(name, StepStatus.UNKNOWN, FAILED_AT)

@@ -122,6 +122,17 @@ class Held:
                 found += [pid for pid, _ in closure.look()]
         return list(dict.fromkeys(found))
 
+    def unlisted(self) -> str:
+        """Why ``pids`` may not name all of them now (too few descriptors, say), or empty."""
+        try:
+            if self.entry.pid_namespace and self.init is not None and self.init.is_alive():
+                processes.members(self.entry.pid_namespace)
+            if (closure := self.follow()) is not None:
+                closure.look()
+        except OSError as error:
+            return error.strerror or str(error)
+        return ""
+
     def look(self) -> None:
         """Takes down what runs now, as the evidence of a later kill."""
         known = {(p["pid"], p["start"]): p for p in self.before}

@@ -54,10 +54,10 @@ def write_note(root: Path, note: ContextNote) -> None:
             home = os.open(note.context_id, _FLAGS, dir_fd=base)
             stack.callback(os.close, home)
             fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o444, dir_fd=home)
-            with os.fdopen(fd, "w") as out:
-                os.fchmod(out.fileno(), 0o444)
-                out.write(json.dumps(asdict(note), indent=2))
             try:
+                with os.fdopen(fd, "w") as out:
+                    os.fchmod(out.fileno(), 0o444)
+                    out.write(json.dumps(asdict(note), indent=2))
                 os.replace(draft, NAME, src_dir_fd=home, dst_dir_fd=home)
             except OSError:
                 os.unlink(draft, dir_fd=home)
@@ -79,12 +79,16 @@ class ContextLock:
             self._fd = -1
 
 
-def use(root: Path, context_id: str) -> ContextLock:
-    """Joins those who use the session and notes the time. Raises Conflict while somebody deletes it, UsageProblem, ConsoleError."""
+def use(root: Path, context_id: str, *, counts: bool = True) -> ContextLock:
+    """Joins those who use the session; ``counts``: as a use of it, which prolongs its time.
+
+    Raises Conflict while somebody deletes it, UsageProblem, ConsoleError.
+    """
     fd = _locked(root, context_id, fcntl.LOCK_SH)
     if fd is None:
         raise Conflict(f"The workspace of {context_id} is being deleted.", "Try again in a moment: the session then begins anew.")
-    os.utime(fd)
+    if counts:
+        os.utime(fd)
     return ContextLock(fd)
 
 

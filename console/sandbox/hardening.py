@@ -104,7 +104,7 @@ TABLE = (
         "loopback only",
         lambda f: f["asked_full"] is False and f["interfaces"] == ["lo"],
         lambda f: ", ".join(f["interfaces"]) or "no interface",
-        {},
+        {Mode.MANAGED: "no network namespace could be made here"},
     ),
     Measure("no core files", lambda f: f["core"] == 0, lambda f: f"{f['core']} bytes", {}),
     Measure("open files bounded", lambda f: 0 < f["files"] <= FILES_MAX, lambda f: f"{f['files']}", {}),
@@ -140,11 +140,8 @@ def _judge(measure: Measure, mode: Mode, facts: Facts) -> Given:
     if found:
         return Given(measure.name, GivenState.GIVEN, words)
     why = measure.lacking.get(mode, "")
-    if measure.name == "loopback only":
-        if facts.get("asked_full"):
-            why = "FULL was asked for" + (f": {_SHARES[mode]}" if mode in _SHARES else "")
-        elif mode is Mode.MANAGED:
-            why = "no network namespace could be made here"
+    if measure.name == "loopback only" and facts.get("asked_full"):
+        why = "FULL was asked for" + (f": {_SHARES[mode]}" if mode in _SHARES else "")
     if why:
         return Given(measure.name, GivenState.NOT_AVAILABLE, why)
     return Given(measure.name, GivenState.MISSING if found is False else GivenState.UNKNOWN, words)

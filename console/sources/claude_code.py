@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import ProcessIdentity, Sighting, SourceReport
-from console.sources.claude_subagents import sightings, subagents
+from console.sources.claude_subagents import Tree, sightings, subagents
 from console.sources.homes import ForeignFile, homes, read_foreign
 from console.sources.interface import MAX_SIGHTINGS, UNVERIFIED, Confinement, Pids, plain
 from console.sources.processes import ProcessTable
@@ -41,6 +41,8 @@ class ClaudeCodeSource:
         self._confinement = Confinement(root, pids)
         self._table = table or ProcessTable()
         self._spend = spend
+        self._trees: dict[str, Tree] = {}
+        """By session, for as long as it is seen."""
 
     def look(self) -> SourceReport:
         """Every session of the homes we look in. Never raises."""
@@ -65,16 +67,22 @@ class ClaudeCodeSource:
                 troubles.append(f"{plain(str(folder))}: {error.strerror or 'cannot be read'}")
         if troubles and len(troubles) == len(folders):
             return SourceReport(self.name, False, f"Not available, because no session folder can be read: {'; '.join(troubles[:3])}.")
-        shown = [one for seen in found.values() for one in self._with_subagents(seen, homes_of[seen.key])]
+        shown = self._with_subagents(found, homes_of)
         if self._spend is not None and self._spend.problem and found:
             troubles.append(f"what they spent: {self._spend.problem}")
         return self._report(folders, shown, stale, troubles)
 
-    def _with_subagents(self, seen: Sighting, home: Path) -> list[Sighting]:
-        """A session that was proven to run, with its sub-agents and what each used."""
-        if seen.process is None or self._spend is None:
-            return [seen]
-        return sightings(seen, subagents(home / "projects", seen.cwd, seen.session), self._spend.of(self.name, seen.session))
+    def _with_subagents(self, found: dict[str, Sighting], homes_of: dict[str, Path]) -> list[Sighting]:
+        """Sessions that were proven to run, each with its sub-agents and what each used; those that were not, alone."""
+        shown: list[Sighting] = []
+        self._trees = {key: self._trees.get(key) or Tree() for key in found}
+        for key, seen in found.items():
+            if seen.process is None or self._spend is None:
+                shown.append(seen)
+                continue
+            spent = self._spend.of(int(key.partition("-")[0]), self.name, seen.session)
+            shown += sightings(seen, subagents(homes_of[key] / "projects", seen.cwd, seen.session), spent, self._trees[key])
+        return shown
 
     def _report(self, folders: list[Path], found: list[Sighting], stale: list[str], troubles: list[str]) -> SourceReport:
         where = ", ".join(plain(str(f)) for f in folders[:3]) + (f" and {len(folders) - 3} more" if len(folders) > 3 else "")

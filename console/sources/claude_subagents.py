@@ -9,7 +9,7 @@ import json
 import os
 import re
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ from console.sources.interface import plain
 from console.sources.session_spend import Spent
 
 MOST = 200
-"""Shown per session; more are said."""
+"""Shown at a time per session; more are said."""
+LIFE = 1000
+"""Shown in the whole life of a session: files alone make them, and each becomes an agent on record."""
 _META = re.compile(r"^agent-([0-9A-Za-z_-]{1,64})\.meta\.json\Z")
 _CAP = 65_536
 _SLUG = re.compile(r"[^A-Za-z0-9]")
@@ -39,6 +41,14 @@ class SubAgent:
     """Another sub-agent's id, or empty: the session itself."""
     depth: int
     finished: bool
+
+
+@dataclass(slots=True)
+class Tree:
+    """Who of a session has a row of its own, for good, and whose spending is counted with the session's."""
+
+    shown: set[str] = field(default_factory=set)
+    absorbed: set[str] = field(default_factory=set)
 
 
 def subagents(projects: Path, cwd: str, session: str) -> list[SubAgent]:
@@ -78,12 +88,21 @@ def _read(file: Path) -> SubAgent | None:
     )
 
 
-def sightings(session: Sighting, found: list[SubAgent], spent: dict[str, Spent]) -> list[Sighting]:
-    """The session with what it used itself, then its sub-agents."""
-    own = spent.get("")
-    shown = [replace(session, usage=usage(own), action=acted(own), detail=f"{session.detail} {_METERED}" if own else session.detail)]
-    known = {one.agent_id for one in found}
-    for one in found[:MOST]:
+def sightings(session: Sighting, found: list[SubAgent], spent: dict[str, Spent], tree: Tree) -> list[Sighting]:
+    """The session with what it used itself and those who have no row, then its sub-agents."""
+    able = [one for one in found if one.agent_id not in tree.absorbed]
+    room = LIFE - len(tree.shown)
+    fresh = [one.agent_id for one in able if one.agent_id not in tree.shown][: max(0, room)]
+    tree.shown.update(fresh)
+    rows = [one for one in able if one.agent_id in tree.shown][:MOST]
+    tree.absorbed.update(spent.keys() - tree.shown - {""})
+    own = _together([one for name, one in spent.items() if name == "" or name in tree.absorbed])
+    detail = f"{session.detail} {_METERED}" if own else session.detail
+    if len(found) > len(rows):
+        detail += f" {len(found) - len(rows):,} more sub-agents are not shown."
+    shown = [replace(session, usage=usage(own), action=acted(own), detail=detail)]
+    known = {one.agent_id for one in rows}
+    for one in rows:
         parent = one.parent_id if one.parent_id in known and one.parent_id != one.agent_id else ""
         detail = IN_SESSION
         if one.depth > 1 and not parent:
@@ -104,6 +123,20 @@ def sightings(session: Sighting, found: list[SubAgent], spent: dict[str, Spent])
             )
         )
     return shown
+
+
+def _together(several: list[Spent]) -> Spent | None:
+    if not several:
+        return None
+    last = max(several, key=lambda one: one.last_at)
+    return Spent(
+        sum(one.tokens for one in several),
+        sum(one.cost_usd for one in several),
+        sum(one.answers for one in several),
+        sum(one.unpriced for one in several),
+        last.model,
+        last.last_at,
+    )
 
 
 def usage(spent: Spent | None) -> Usage | None:

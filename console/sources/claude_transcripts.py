@@ -22,6 +22,8 @@ SOURCE = "claude_code"
 _MARK = b'"usage"'
 """In every record that counts, however it is spaced; within a text it would be escaped."""
 _ID_MAX = 200
+TOLERANT_MAX = 4 << 20
+"""Longest record in bytes that is taken apart field by field: programs write a hundredth of it, and parsing takes ten times its size."""
 _LATEST = 4e9
 
 
@@ -130,7 +132,7 @@ def _tokens(usage: _Usage) -> Tokens:
 
 
 def _reported(cost: float | None) -> int | None:
-    return round(cost * NANO) if cost is not None and 0 <= cost < 1e6 else None
+    return round(cost * NANO) if cost is not None and 0 < cost < 1e6 else None
 
 
 def at_of(text: str) -> float:
@@ -144,6 +146,8 @@ def at_of(text: str) -> float:
 
 def _tolerant(line: bytes) -> _Record | None:
     """The record field by field: one of an unexpected type is left out, a count of an unexpected type makes it unreadable."""
+    if len(line) > TOLERANT_MAX:
+        return None
     try:
         raw = json.loads(line.decode("utf-8", "replace"))
         message = raw["message"]

@@ -82,7 +82,7 @@ class CodexSource:
         parent = _parent_thread(meta)
         version = plain(meta.get("cli_version"), 20)
         root = plain(meta.get("session_id"), 64) or thread
-        spent = self._spend.of(self.name, root).get("" if root == thread else thread) if self._spend is not None else None
+        spent = self._spend.of(facts.uids[1], self.name, root).get("" if root == thread else thread) if self._spend is not None else None
         return Sighting(
             source=self.name,
             key=f"{prefix}-{thread}",

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from console.domain.spend import Answer, Tokens
-from console.sources.claude_transcripts import Reading, at_of
+from console.sources.claude_transcripts import TOLERANT_MAX, Reading, at_of
 from console.sources.interface import plain
 
 SOURCE = "codex"
@@ -45,6 +45,9 @@ def answers(data: bytes, state: Thread, seen: Reading) -> Iterator[Answer]:
     """The answers in whole lines."""
     for line in data.split(b"\n"):
         if not any(mark in line for mark in _MARKS):
+            continue
+        if len(line) > TOLERANT_MAX:
+            seen.odd += 1
             continue
         try:
             record = json.loads(line)

@@ -21,6 +21,7 @@ _FEMTO = 10**6
 """Femto-dollars in a nano-dollar."""
 _HALF = _FEMTO // 2
 _LATEST = 4e9
+_CARDS_MAX = 10_000
 _NAME_MAX = 200
 
 
@@ -82,6 +83,9 @@ class RateBook:
         at = answer.at if 0 < answer.at < _LATEST else 0.0
         day = _day(at) if self._dated.get((vendor, model), True) else ""
         key = (vendor, model, answer.tier, day)
+        if len(self._cards) > _CARDS_MAX:  # models that were made up
+            self._cards.clear()
+            self._dated.clear()
         if key not in self._cards:
             card = self._cards[key] = self._card(vendor, model, answer.tier, at)
             if not self._is_dated(vendor, model):
@@ -103,10 +107,14 @@ class RateBook:
         when = datetime.fromtimestamp(at, tz=UTC) if at else datetime.now(tz=UTC)
 
         def ask(**counts: int) -> Any:
-            with warnings.catch_warnings():
-                # A count that the table does not know would be billed at another rate, with a mere warning.
-                warnings.simplefilter("error")
-                return _asked(table, table.Usage(**counts), model, vendor, when, context)
+            # A count that the table does not know would be billed at another rate, with a mere warning. Collected and not raised: other
+            # threads' warnings come here too while this lasts.
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                found = _asked(table, table.Usage(**counts), model, vendor, when, context)
+            if any("genai" in str(one.filename) or one.category is UserWarning for one in said):
+                raise ValueError("a count has no rate of its own")
+            return found
 
         try:
             first = ask(input_tokens=1)
@@ -114,7 +122,7 @@ class RateBook:
             tiered = (value for value in vars(first.model_price).values() if hasattr(value, "tiers"))
             starts = sorted({tier.start for value in tiered for tier in value.tiers})
             return _Card(tuple(starts), tuple(_rates(ask, total + 1) for total in (0, *starts)))
-        except (LookupError, ValueError, ArithmeticError, TypeError, AttributeError, Warning):
+        except (LookupError, ValueError, ArithmeticError, TypeError, AttributeError):
             self._dated.setdefault((vendor, model), False)
             return None
 

@@ -7,7 +7,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from console.domain.spend import Answer
@@ -26,6 +26,9 @@ _FILES_MAX = 200_000
 _DEPTH_MAX = 8
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW
 _BATCH = 20_000
+PASS_MAX = 256 << 20
+"""Bytes read of one file in one look; the next look goes on. One endless file must not hold up everybody else's."""
+Key = tuple[int, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class SpendReader:
             found += [(source, place / below) for place in dict.fromkeys(places)]
         return found
 
-    def read(self, first: frozenset[str] = frozenset(), then: Callable[[], None] = lambda: None) -> Found:
+    def read(self, first: frozenset[str] = frozenset(), then: Callable[[], object] = lambda: None) -> Found:
         """One look at everything; what did not change since the last is not opened. Raises ConsoleError when nothing can be kept.
 
         The transcripts of the sessions in ``first`` come before all others, the newest next; ``then`` is called once they are kept.
@@ -81,7 +84,8 @@ class SpendReader:
         found = Found()
         places = self._store.places()
         waiting: dict[str, Place] = {}
-        answers: dict[tuple[str, str], Answer] = {}
+        answers: dict[Key, Answer] = {}
+        gone = set(places)
         changed = False
         for transcript in sorted(self._transcripts(found), key=lambda t: (not _is_of(t.path, first), -t.seen.st_mtime)):
             if changed and first and not _is_of(transcript.path, first):
@@ -89,16 +93,20 @@ class SpendReader:
                 then()
                 first = frozenset()
             found.files += 1
+            gone.discard(transcript.key)
             before, now = places.get(transcript.key), transcript.seen
-            if before is not None and _same(before, now) and (before.size, before.mtime_ns) == (now.st_size, now.st_mtime_ns):
+            if before is not None and _same(before, now) and (before.size, before.mtime_ns) == (now.st_size, _mtime(now)):
                 continue
             changed = True
-            place = self._follow(transcript, before, found, lambda answer: _put(answers, answer))
+            place = self._follow(transcript, before, found, lambda answer: self._take(answers, answer))
             if place is not None:
                 waiting[transcript.key] = place
             if len(answers) >= _BATCH:
                 self._keep(answers, waiting)
         self._keep(answers, waiting)
+        if gone and not found.troubles:
+            with self._store.writing():
+                self._store.forget_places(gone)
         return found
 
     def reprice(self) -> None:
@@ -110,7 +118,15 @@ class SpendReader:
                     for answer in self._store.kept(source, model):
                         self._store.set_price(answer, self._rates.price(answer), self._rates.version)
 
-    def _keep(self, answers: dict[tuple[str, str], Answer], waiting: dict[str, Place]) -> None:
+    def _take(self, answers: dict[Key, Answer], answer: Answer) -> None:
+        """Kept early when there are many: an answer counts once however often it is added, so nothing hangs on where its file ends."""
+        _put(answers, answer)
+        if len(answers) >= 2 * _BATCH:
+            with self._store.writing():
+                self._store.add([(one, self._rates.price(one)) for one in answers.values()], self._rates.version)
+            answers.clear()
+
+    def _keep(self, answers: dict[Key, Answer], waiting: dict[str, Place]) -> None:
         """Answers and how far was read, together or not at all."""
         if not waiting:
             return
@@ -146,11 +162,13 @@ class SpendReader:
             offset = before.offset if before is not None and goes_on else 0
             lines = _lines_of(transcript, before.state if before is not None and goes_on else "", found.reading)
             found.read += 1
-            for block, behind in _blocks(fd, offset, found):
+            until = min(seen.st_size, offset + PASS_MAX)
+            for block, behind in _blocks(fd, offset, until, found):
                 offset = behind
                 for answer in lines.take(block):
-                    take(answer)
-            return Place(seen.st_dev, _number(seen), seen.st_size, seen.st_mtime_ns, offset, _mark(fd, offset), lines.state())
+                    take(replace(answer, uid=seen.st_uid))
+            size = seen.st_size if until == seen.st_size else -1  # -1: there is more of it, whatever its size says next
+            return Place(seen.st_dev, _number(seen), size, _mtime(seen), offset, _mark(fd, offset), lines.state())
         except OSError as error:
             found.troubles.append(f"{plain(transcript.path)}: {error.strerror}")
             return None
@@ -197,9 +215,9 @@ def _is_of(path: str, sessions: frozenset[str]) -> bool:
     return bool(sessions) and any(session in path for session in sessions)
 
 
-def _put(answers: dict[tuple[str, str], Answer], answer: Answer) -> None:
+def _put(answers: dict[Key, Answer], answer: Answer) -> None:
     """One id counts once, with its largest numbers: a record may be written while the answer still grows."""
-    key = (answer.source, answer.answer_id)
+    key = (answer.uid, answer.source, answer.answer_id)
     known = answers.get(key)
     if known is None or answer.tokens.total > known.tokens.total:
         answers[key] = answer
@@ -214,22 +232,28 @@ def _number(seen: os.stat_result) -> int:
     return seen.st_ino & ((1 << 63) - 1)
 
 
+def _mtime(seen: os.stat_result) -> int:
+    """As SQLite can hold it: anybody may date a file into a far year."""
+    return max(-(1 << 63), min(seen.st_mtime_ns, (1 << 63) - 1))
+
+
 def _mark(fd: int, offset: int) -> str:
     """By what the bytes before ``offset`` are known again: a file rewritten in place is read anew."""
     start = max(0, offset - _MARK)
     return hashlib.sha256(os.pread(fd, offset - start, start)).hexdigest()[:24] if offset else ""
 
 
-def _blocks(fd: int, offset: int, found: Found) -> Iterator[tuple[bytes, int]]:
-    """Whole lines from ``offset`` on, and the offset behind them."""
+def _blocks(fd: int, offset: int, until: int, found: Found) -> Iterator[tuple[bytes, int]]:
+    """Whole lines from ``offset`` up to ``until``, and the offset behind them."""
     rest, skipping = b"", False
-    while data := os.pread(fd, BLOCK, offset + len(rest)):
+    while data := os.pread(fd, min(BLOCK, max(0, until - offset - len(rest))), offset + len(rest)):
         found.bytes += len(data)
         rest += data
         end = rest.rfind(b"\n") + 1
         if end == 0:
             if len(rest) > LINE_MAX:
                 offset, rest, skipping = offset + len(rest), b"", True
+                yield b"", offset
             continue
         whole, rest = rest[:end], rest[end:]
         offset += end
@@ -247,14 +271,14 @@ def _walk(top: Path, found: Found) -> Iterator[tuple[str, os.stat_result]]:
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
+                    count += 1
+                    if count > _FILES_MAX:
+                        found.troubles.append(f"more than {_FILES_MAX:,} files and folders below {plain(str(top))}: the rest was not read")
+                        return
                     if entry.is_dir(follow_symlinks=False):
                         if depth < _DEPTH_MAX:
                             waiting.append((entry.path, depth + 1))
                     elif entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False):
-                        count += 1
-                        if count > _FILES_MAX:
-                            found.troubles.append(f"more than {_FILES_MAX:,} files below {plain(str(top))}: the rest was not read")
-                            return
                         yield entry.path, entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             continue  # this person does not use the program, or the folder is gone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -145,11 +146,12 @@ class Contexts:
 
     def _hold(self, context_id: str, words: str, now: float) -> bool:
         """On disk for every supervisor that shares the root, then in the ledger. Whether there is such a workspace."""
-        if not held_on_disk(self.root, context_id):
-            hold_on_disk(self.root, context_id, words)
-        if self._ledger.hold_context(context_id, words, now):
-            return True
-        hold_on_disk(self.root, context_id, "")
+        with contextlib.closing(use(self.root, context_id, counts=False)):  # nobody deletes it meanwhile; Conflict while somebody does
+            if not held_on_disk(self.root, context_id):
+                hold_on_disk(self.root, context_id, words)
+            if self._ledger.hold_context(context_id, words, now):
+                return True
+            hold_on_disk(self.root, context_id, "")
         return False
 
     def _living(self) -> Counter[str]:

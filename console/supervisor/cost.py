@@ -85,7 +85,11 @@ def _one(one: Sum, name: str) -> dict[str, Any]:
 def lines(data: dict[str, Any]) -> list[str]:
     """For people."""
     if not data["answers"]:
-        return ["Nothing was spent, as far as transcripts tell.", f"Looked in {', '.join(data['looked_in'][:4])}.", *_notes(data)]
+        return [
+            "Nothing was spent, as far as transcripts tell.",
+            f"Looked in {', '.join(_word(folder) for folder in data['looked_in'][:4])}.",
+            *_notes(data),
+        ]
     said = [f"${data['total_cost_usd']:,.4f}  {data['tokens']:,} tokens  {data['answers']:,} answers"]
     for title, rows, name in (
         ("by day", data["by_day"][-_SHOWN:], "day"),
@@ -103,8 +107,10 @@ def lines(data: dict[str, Any]) -> list[str]:
 def _notes(data: dict[str, Any]) -> list[str]:
     said = [
         f"Not priced, so not in the sums: {_word(one['model'])}, {one['answers']:,} answers, {one['tokens']:,} tokens."
-        for one in data["unpriced"]
+        for one in data["unpriced"][:_SHOWN]
     ]
+    if len(data["unpriced"]) > _SHOWN:
+        said.append(f"And {len(data['unpriced']) - _SHOWN:,} more models without a price (--json shows all).")
     if data["prices"]:
         said.append(f"Prices: {', '.join(data['prices'])}. What a subscription covers is counted at the vendor's prices too.")
     said += [f"Not read: {_word(trouble)}" for trouble in data["troubles"]]
@@ -126,11 +132,10 @@ def _day(text: str, option: str, *, whole: bool = False) -> float:
     if not text:
         return 0.0
     try:
-        day = datetime.strptime(text, "%Y-%m-%d")
-    except ValueError as error:
+        day = datetime.strptime(text, "%Y-%m-%d") + (timedelta(days=1) if whole else timedelta())
+        return time.mktime(day.timetuple())
+    except (ValueError, OverflowError) as error:
         raise UsageProblem(f"{option} {text[:40]!r} is no day.", "Use YYYY-MM-DD, for example 2026-11-21.") from error
-    day += timedelta(days=1) if whole else timedelta()
-    return time.mktime(day.timetuple())
 
 
 def _slug(home: str) -> str:

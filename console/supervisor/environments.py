@@ -72,7 +72,10 @@ class Environments:
             record = Record("supervisor", "launch.secrets", what[:1000], verdict="allow", agent_id=agent.agent_id, data=data)
             await asyncio.to_thread(self._scribe.record_first, record)
         self._keep(agent.agent_id, given)
-        self._scribe.job(lambda: self._scribe.ledger.kv_set(_key(agent.agent_id), _text(given)))
+        if kind:  # what narrows it, and all that it starts, is on disk before it runs
+            await asyncio.to_thread(self._scribe.ledger.kv_set, _key(agent.agent_id), _text(given))
+        else:
+            self._scribe.job(lambda: self._scribe.ledger.kv_set(_key(agent.agent_id), _text(given)))
         return env
 
     async def of(self, agent_id: AgentId) -> Given | None:
@@ -115,6 +118,11 @@ def stored(ledger: Ledger, agent_id: str) -> Given | None:
         return Given(str(data["type"]), variables, tuple(str(w) for w in data["left_out"]))
     except (ValueError, KeyError, TypeError):
         return None  # damaged: not known
+
+
+def is_damaged(ledger: Ledger, agent_id: str) -> bool:
+    """Whether something was kept of it that cannot be read: its type is unknown, which is not the same as none."""
+    return ledger.kv_get(_key(agent_id)) is not None and stored(ledger, agent_id) is None
 
 
 def _key(agent_id: str) -> str:

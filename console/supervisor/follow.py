@@ -33,6 +33,8 @@ _TROUBLE = (ConsoleError, OSError, ValueError, KeyError, TypeError, AttributeErr
 FLUSH_S = 0.1
 CANARY_RETRY_S = 2.0
 LATCH_S = 3.0
+FREEZE_LOOK_S = 5.0
+"""Between two looks at who is frozen without a doubt: for what no cgroup holds it is a walk over /proc."""
 
 
 class Follower:
@@ -46,6 +48,9 @@ class Follower:
         self._secrets_seen = m.PathView(name="secrets", state="in_doubt", detail="not looked at yet")
         self._tasks: list[asyncio.Task[None]] = []
         self._latch_seen: float | None = None
+        self._doubts: dict[str, str] = {}
+        self._looked_for: frozenset[AgentId] = frozenset()
+        self._doubts_at = 0.0
 
     def start(self) -> None:
         """Starts the loops."""
@@ -171,8 +176,8 @@ class Follower:
         self.guard_status = self.gauges.guard = status
         self.gauges.guard_tick = time.monotonic()
         causes = await asyncio.to_thread(self._frozen, status)
-        doubts = await asyncio.to_thread(unconfirmed, parts.guard.call, list(causes)) if status.get("unconfirmed_n") else {}
-        parts.core.post(e.FrozenSetChanged(*now(), causes, {AgentId(i): why for i, why in doubts.items()}))
+        doubts = await self._doubts_of(causes, bool(status.get("unconfirmed_n")))
+        parts.core.post(e.FrozenSetChanged(*now(), causes, doubts))
         if status.get("soft_stop") == LOST and self._knows_of_no_soft_stop():
             await asyncio.to_thread(parts.guard.soft_stop, False, "the supervisor knows of none")
         kill = status.get("kill") or {}
@@ -182,6 +187,16 @@ class Follower:
         for kill_id in dict.fromkeys([*latched, *last]):
             if self._stop.receipt(kill_id) is None and (parts.places.guard_dir / "receipts" / f"{kill_id}.json").exists():
                 self._stop.finish(kill_id, latched)
+
+    async def _doubts_of(self, causes: dict[AgentId, tuple[str, ...]], asked_of_engine: bool) -> dict[AgentId, str]:
+        """Who has a cause of freeze and was not seen to be frozen: looked at when it is new, while there is doubt, and now and then."""
+        tick = time.monotonic()
+        if not causes:
+            self._doubts, self._looked_for = {}, frozenset()
+        elif self._doubts or asked_of_engine or causes.keys() != self._looked_for or tick - self._doubts_at > FREEZE_LOOK_S:
+            found = await asyncio.to_thread(unconfirmed, self._parts.guard.call, list(causes))
+            self._doubts, self._looked_for, self._doubts_at = found, frozenset(causes), tick
+        return {AgentId(i): why for i, why in self._doubts.items()}
 
     def _knows_of_no_soft_stop(self) -> bool:
         """A guard that lost its record stops softly until somebody knows better: a good read of the kill channel, or there being none."""

@@ -20,7 +20,7 @@ from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.cut import namespaces_of
 from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
-from console.supervisor.agent_door import AgentDoors
+from console.supervisor.agent_door import TOKEN_S, AgentDoors
 from console.supervisor.bounding import Bounding
 from console.supervisor.core import now
 from console.supervisor.cutting import PORTAL, Cutter, Running
@@ -93,6 +93,8 @@ class Launcher:
         data = {"argv0": agent.argv[0][:200], "parent": agent.parent_id, "context": agent.context_id}
         record = c.Record(command.by, "launch", what, verdict="allow", agent_id=agent.agent_id, data=data)
         await asyncio.to_thread(parts.scribe.record_first, record)
+        # The session's ratchet outlives this process, whatever becomes of the agent (promise 4): others are switched by it already.
+        await asyncio.to_thread(self._keep_ratchet, agent)
         failpoint("launch.recorded")
         available = await asyncio.to_thread(sandbox.available)
         if not available.ok:
@@ -103,8 +105,6 @@ class Launcher:
             parts.notice(f"{agent.agent_id}: {why}")
         # What the session is measured by later: taken while nothing of it runs, and beside what follows.
         baseline = asyncio.ensure_future(parts.hunt.begin(agent)) if parts.hunt is not None else None
-        # The session's ratchet outlives this process, whatever becomes of the agent (promise 4).
-        await asyncio.to_thread(self._keep_ratchet, agent)
         self._refuse_if_stopped(agent)
         # 3. The guard's ticket: leaf created, registry on disk. Refused while latched.
         kind = "container" if agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR) else "process"
@@ -161,6 +161,7 @@ class Launcher:
         self.running[agent.agent_id] = Running(sandbox, prepared)
         process = ProcessIdentity(prepared.pid, prepared.start_ticks)
         level = ControlLevel(prepared.control_level)
+        enforced = enforced and parts.core.state.agents[agent.agent_id].effective_mode is agent.effective_mode  # else it is switched next
         parts.core.post(e.LaunchConfirmed(*now(), agent.agent_id, process, prepared.container_id, level, enforced, note))
         self.watch(agent.agent_id)
         await self._catch_up(agent)
@@ -210,7 +211,7 @@ class Launcher:
         self.said[agent.agent_id] = tools.words
         while len(self.said) > SAID_MAX:
             del self.said[next(iter(self.said))]
-        token = await secret_call(parts.tokens.issue, "agent-service", agent.agent_id, 900, agent_id=agent.agent_id)
+        token = await secret_call(parts.tokens.issue, "agent-service", agent.agent_id, TOKEN_S, agent_id=agent.agent_id)
         own = {
             "WATCHFLOOR_AGENT_ID": agent.agent_id,
             "WATCHFLOOR_INSTANCE": parts.places.instance_id,

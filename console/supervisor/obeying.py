@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from console.domain.errors import Conflict
+from console.domain.errors import Conflict, TimedOut, Unreachable
 from console.killswitch.doubts import has_receipt
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import latched_kills
@@ -14,7 +14,7 @@ from console.supervisor.stop import StopDesk
 async def obey(parts: Parts, stop: StopDesk, order: str, reason: str, remembered: bool) -> None:
     """Presses, unless it is the order this very host has just written or already obeyed, and that kill still holds.
 
-    ConsoleError when the guard does not say: it is told again.
+    A guard that does not answer is pressed past: twice is better than never.
     """
     async with stop.turn:
         held = await _held(parts)
@@ -32,7 +32,10 @@ async def obey(parts: Parts, stop: StopDesk, order: str, reason: str, remembered
 async def _held(parts: Parts) -> set[str]:
     """The kills that the guard holds now, by its own word: what this process believes may be older than a rearm. A mark such as
     ``latch-unreadable`` answers no order: nobody has proven anything under it."""
-    status = await asyncio.to_thread(parts.guard.call, "status")
+    try:
+        status = await asyncio.to_thread(parts.guard.call, "status")
+    except (Unreachable, TimedOut):  # unknown is not held: pressed, if need be without the guard
+        return set()
     if not status.get("latched"):
         return set()
     try:

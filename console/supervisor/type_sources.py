@@ -11,7 +11,7 @@ from console.domain.narrowing import Narrowing
 from console.domain.network import NetworkMode, stricter_mode
 from console.settings.options import Options
 from console.settings.sources_file import AgentSources, load_sources
-from console.supervisor.environments import stored
+from console.supervisor.environments import is_damaged, stored
 from console.supervisor.parts import Parts
 
 FILES_MAX = 500
@@ -39,6 +39,8 @@ class TypeSources:
 
     def _type_of(self, agent_id: AgentId) -> str:
         """What an agent starts has its own type."""
+        if is_damaged(self._ledger, agent_id):
+            raise ConsoleError(f"What type {agent_id} has cannot be read.", "Launch it as a root of its own, with its type.")
         given = stored(self._ledger, agent_id)
         return given.agent_type if given is not None else ""
 
@@ -56,8 +58,8 @@ class TypeSources:
 
     def narrowing_of(self, agent_id: AgentId) -> Narrowing | None:
         """For an agent of an earlier supervisor; a file that is broken by now leaves it nothing."""
-        kind = self._type_of(agent_id)
         try:
+            kind = self._type_of(agent_id)
             sources = load_sources(self._folder, kind) if kind else None
         except ConsoleError:
             return Narrowing()

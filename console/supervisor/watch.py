@@ -229,7 +229,7 @@ class Watch:
         if remembered and held:  # obeyed by a kill that was pressed for another reason: what that one proved counts
             proof = read_receipt(self._places.guard_dir, held[-1])
             if proof is not None and proof.complete and proof.scope == "all":
-                self._new.put(Obeyed(order, proof.kill_id, receipt=proof, answered=True))
+                self._new.put(Obeyed(order, proof.kill_id))
                 return
         places, why = self._places, reason or "remote order"
         try:

@@ -65,7 +65,7 @@ def test_a_cap_that_is_hit_while_an_agent_starts_still_ends_it(it: Instance) -> 
         thread.start()
     for thread in threads:
         thread.join()
-    until(lambda: {a.state for a in it.api.fleet().agents} <= {"halted", "failed"}, words="every one is halted")
+    until(lambda: (states := {a.state for a in it.api.fleet().agents}) and states <= {"halted", "failed"}, words="every one is halted")
 
 
 def test_a_session_stays_restricted_over_a_restart_even_if_its_agents_ended_and_its_ledger_is_lost(it: Instance) -> None:

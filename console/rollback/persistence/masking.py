@@ -32,13 +32,15 @@ _SHAPES = re.compile(
 _KEY_BEGINS = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY")
 _KEY_ENDS = re.compile(r"-----END [A-Z ]{0,40}PRIVATE KEY")
 
+_KEY_BODY = re.compile(r"[\s\"'>#*]{0,8}(?:[A-Za-z0-9+/=]{0,128}|(?:Proc-Type|DEK-Info): [\w,-]{1,80})(?:\\[nr]){0,2}[\s\"',+\\]{0,8}\Z")
+
 
 def masked(lines: Iterable[str]) -> Iterator[str]:
     """The lines, of one file and in its order, without their credentials; a private key is masked line by line."""
     inside = False
     for whole in lines:
         line = whole[:LONGEST]
-        if inside and not _KEY_ENDS.search(line):
+        if inside and _KEY_BODY.match(line):  # any other line is no part of a key: what it does is never hidden by one above it
             yield MASK
             continue
         inside = _KEY_BEGINS.search(line) is not None and not _KEY_ENDS.search(line)

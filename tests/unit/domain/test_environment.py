@@ -45,7 +45,10 @@ def test_a_plain_value_is_plain(value: str) -> None:
     assert not holds_secret(value)
 
 
-@pytest.mark.parametrize("name", ["PATH", "LD_PRELOAD", "SSH_AUTH_SOCK", "DOCKER_HOST", "HTTPS_PROXY", "AGENT_AUTH_TOKEN", "WATCHFLOOR_X"])
+@pytest.mark.parametrize(
+    "name",
+    ["PATH", "LD_PRELOAD", "GCONV_PATH", "LOCPATH", "SSH_AUTH_SOCK", "DOCKER_HOST", "HTTPS_PROXY", "AGENT_AUTH_TOKEN", "WATCHFLOOR_X"],
+)
 def test_names_that_are_ours_or_steer_are_nobodys(name: str) -> None:
     with pytest.raises(Denied):
         checked_name(name)

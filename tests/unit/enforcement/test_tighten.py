@@ -155,3 +155,14 @@ def test_a_restart_that_tightens_says_so() -> None:
     contexts = {"s3": (Sensitivity.SECRET, NONE)}
     fresh >> e.Restored(9.0, 9.0, (agent,), frozenset({agent.agent_id}), contexts, False, "")
     assert (fresh.agent("c1").network_why, fresh.agent("c1").network_since) == ("as its session asks, after a restart", 9.0)
+
+
+def test_a_proof_of_less_is_no_proof_of_what_was_asked_for_meanwhile() -> None:
+    book = Playbook().run("a1", context_id=ContextId("c1"))
+    book >> e.PrivateDataRegistered(book.at, book.boot, AgentId("a1"), "d", "s", Sensitivity.CONFIDENTIAL, PROXIED)
+    book >> e.PrivateDataRegistered(book.at, book.boot, AgentId("a1"), "d", "s", Sensitivity.SECRET, NONE)
+    book >> e.NetworkSwitched(book.at, book.boot, AgentId("a1"), PROXIED, True, "", 1.0)
+    assert (book.agent("a1").network_mode, book.agent("a1").network_enforced) == (NONE, False)
+    assert "not enforced" in (book << c.Record).what and (book << c.KeepNetworkChange).enforced is False
+    book >> e.NetworkSwitched(book.at, book.boot, AgentId("a1"), NONE, True, "", 1.0)
+    assert book.agent("a1").network_enforced

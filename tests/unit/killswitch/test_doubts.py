@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.killswitch import passphrase, processes
 from console.killswitch.doubts import LOOKED, find_doubts
 from console.killswitch.engine_socket import EngineSilent, Running
 from console.killswitch.processes import Marked
+from console.killswitch.receipts import receipt_bytes
 from tests.fakes.guard_room import Room, fill
 
 
@@ -140,3 +142,20 @@ def test_a_lost_latch_is_looked_at_as_well(
     assert room.guard.latch.state.kills == ("latch-unreadable",) and not room.guard.registry.incomplete
     monkeypatch.setattr(processes, "find_marked", marked(sleeper[0]))
     assert "marks" in find_doubts(room.guard)[0]
+
+
+@pytest.mark.parametrize("status", [StepStatus.OK, StepStatus.UNKNOWN, None])
+def test_marked_processes_are_looked_for_unless_a_receipt_says_that_a_second_look_did(
+    make_room: Callable[..., Room], monkeypatch: pytest.MonkeyPatch, sleeper: tuple[int, int], status: StepStatus | None
+) -> None:
+    room = make_room()
+    room.start()
+    kill_id = "20260101-000000-aaaaaaaa"
+    room.guard.latch.press(kill_id, "why")
+    if status is not None:
+        steps = (Step(StepName.SECOND_LOOK, status, 1.0),)
+        folder = room.guard.config.guard_dir / "receipts"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{kill_id}.json").write_bytes(receipt_bytes(Receipt(kill_id, "i", "all", "r", "b", 1.0, complete=True, steps=steps)))
+    monkeypatch.setattr(processes, "find_marked", marked(sleeper[0]))
+    assert bool(find_doubts(room.guard)) is (status is not StepStatus.OK)

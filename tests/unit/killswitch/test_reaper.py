@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -202,3 +203,18 @@ def test_zero_is_verified_only_when_its_step_says_so(kill_of: Any) -> None:
     for status in (StepStatus.UNKNOWN, StepStatus.FAILED, StepStatus.SKIPPED):
         kill.steps[StepName.ZERO] = Step(StepName.ZERO, status, 1.0)
         assert not kill.receipt().verified_zero
+
+
+def test_a_second_look_that_something_unforeseen_broke_off_is_never_green(kill_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[Any] = []
+
+    def full(self: SecondLook) -> None:
+        ran.append(self._kill)
+        raise MemoryError
+
+    monkeypatch.setattr(SecondLook, "look", full)
+    with contextlib.suppress(MemoryError):
+        kill_of(StandInLeaf())
+    (kill,) = ran
+    kill._amend(kill.aims, "ended later")
+    assert kill.is_done and kill.steps[StepName.SECOND_LOOK].status is StepStatus.UNKNOWN

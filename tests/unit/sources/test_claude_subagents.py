@@ -10,7 +10,7 @@ import pytest
 
 from console.domain.agent import ProcessIdentity, Sighting
 from console.domain.budget import Usage
-from console.sources.claude_subagents import MOST, SubAgent, acted, sightings, subagents, usage
+from console.sources.claude_subagents import LIFE, MOST, SubAgent, Tree, acted, sightings, subagents, usage
 from console.sources.session_spend import Spent
 
 DATA = Path(__file__).parents[2] / "data" / "claude-code" / "projects-tree"
@@ -22,6 +22,10 @@ def folder(tmp_path: Path) -> Path:
     made = tmp_path / "-home-dev-proj" / "s1" / "subagents"
     made.mkdir(parents=True)
     return made
+
+
+def one(agent_id: str) -> SubAgent:
+    return SubAgent(agent_id, "n", "", 1, False)
 
 
 def note(folder: Path, agent_id: str, **more: object) -> None:
@@ -42,7 +46,7 @@ def test_nested_ones_hang_under_the_parent_that_they_name(folder: Path) -> None:
     note(folder, "a1", spawnDepth=1)
     note(folder, "a3", spawnDepth=2, parentAgentId="gone")
     note(folder, "a4", spawnDepth=2, parentAgentId="a4")
-    shown = sightings(SESSION, subagents(folder.parents[2], "/home/dev/proj", "s1"), {})
+    shown = sightings(SESSION, subagents(folder.parents[2], "/home/dev/proj", "s1"), {}, Tree())
     assert [(s.key, s.parent_key) for s in shown] == [
         ("0-7-1", None),
         ("0-7-1-a1", "0-7-1"),
@@ -56,7 +60,7 @@ def test_nested_ones_hang_under_the_parent_that_they_name(folder: Path) -> None:
 
 def test_what_each_used_is_told_apart() -> None:
     spent = {"": Spent(100, 1.5, 3, 0, "claude-x", 1.0), "a1": Spent(10, 0.0, 2, 2, "new-one", 2.0)}
-    own, sub = sightings(SESSION, [SubAgent("a1", "n", "", 1, False)], spent)
+    own, sub = sightings(SESSION, [SubAgent("a1", "n", "", 1, False)], spent, Tree())
     assert own.usage == Usage(iterations=3, tokens=100, cost_usd=1.5) and "after the fact" in own.detail
     assert sub.usage == Usage(iterations=2, tokens=10) and sub.action == "new-one, 2 answers unpriced"
     assert usage(None) is None and acted(None) == ""
@@ -83,4 +87,20 @@ def test_broken_huge_and_hostile_notes_cost_nothing_but_themselves(folder: Path,
 
 def test_no_more_than_the_bound_are_shown(folder: Path) -> None:
     many = [SubAgent(f"a{n}", "n", "", 1, False) for n in range(MOST + 5)]
-    assert len(sightings(SESSION, many, {})) == MOST + 1
+    shown = sightings(SESSION, many, {}, Tree())
+    assert len(shown) == MOST + 1 and "5 more sub-agents are not shown" in shown[0].detail
+
+
+def test_files_alone_make_no_endless_agents() -> None:
+    tree = Tree()
+    names = {s.key for n in range(0, 3 * LIFE, MOST) for s in sightings(SESSION, [one(f"a{n + i}") for i in range(MOST)], {}, tree)}
+    assert len(names) == LIFE + 1
+
+
+def test_what_those_without_a_row_spent_counts_with_their_session_once() -> None:
+    tree, spent = Tree(), {"": Spent(1, 1.0, 1, 0, "m", 1.0), "ended": Spent(10, 2.0, 1, 1, "n", 2.0), "a1": Spent(5, 4.0, 1, 0, "m", 1.0)}
+    own, sub = sightings(SESSION, [one("a1")], spent, tree)
+    assert own.usage == Usage(iterations=2, tokens=11, cost_usd=3.0) and own.action == "n, 1 answers unpriced"
+    assert sub.usage == Usage(iterations=1, tokens=5, cost_usd=4.0)
+    own = sightings(SESSION, [one("ended")], spent, tree)[0]  # its note comes late: it stays where it was counted
+    assert own.usage == Usage(iterations=2, tokens=11, cost_usd=3.0)

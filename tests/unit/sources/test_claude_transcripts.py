@@ -85,7 +85,7 @@ def test_invalid_text_in_a_field_loses_the_field_alone() -> None:
 
 def test_what_the_program_itself_says_it_cost_is_kept() -> None:
     assert read(line(costUSD=0.25))[0][0].reported_nano == 250_000_000
-    assert [read(line(costUSD=bad))[0][0].reported_nano for bad in (-1.0, 1e300, "1")] == [None] * 3
+    assert [read(line(costUSD=bad))[0][0].reported_nano for bad in (-1.0, 1e300, "1", 0)] == [None] * 4
 
 
 @pytest.mark.parametrize(("text", "at"), [("2026-11-21T20:28:05.833Z", 1795292885.833), ("", 0), ("9999-99", 0), ("0001-01-01", 0)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from console.sources.rates import RateBook
 from console.sources.session_spend import SessionSpend
 
 RATES = RateBook()
+ME = os.geteuid()
 
 
 @pytest.fixture
@@ -40,6 +42,9 @@ def say(home: Path, session: str, answer_id: str, at: float = 0.0, agent: str = 
         file.write(line + "\n")
 
 
+LIVE = "11111111-1111-4111-8111-111111111111"
+
+
 def until(condition: object, seconds: float = 30.0) -> None:
     assert callable(condition)
     deadline = time.monotonic() + seconds
@@ -51,19 +56,19 @@ def until(condition: object, seconds: float = 30.0) -> None:
 def test_it_answers_at_once_and_knows_a_moment_later(spend: SessionSpend, home: Path) -> None:
     say(home, "s1", "a")
     say(home, "s1", "b", agent="sub")
-    assert spend.of("claude_code", "s1") == {} and spend.problem == "not read yet"
-    until(lambda: spend.of("claude_code", "s1"))
-    seen = spend.of("claude_code", "s1")
+    assert spend.of(ME, "claude_code", "s1") == {} and spend.problem == "not read yet"
+    until(lambda: spend.of(ME, "claude_code", "s1"))
+    seen = spend.of(ME, "claude_code", "s1")
     assert {name: one.cost_usd for name, one in seen.items()} == {"": 1.5, "sub": 1.5} and seen[""].model == "claude-sonnet-4-5"
     say(home, "s1", "c")
-    until(lambda: spend.of("claude_code", "s1")[""].cost_usd == 3.0)
-    assert spend.problem == "" and spend.of("codex", "s1") == {}
+    until(lambda: spend.of(ME, "claude_code", "s1")[""].cost_usd == 3.0)
+    assert spend.problem == "" and spend.of(ME, "codex", "s1") == {}
 
 
 def test_today_is_by_the_answers_own_times(spend: SessionSpend, home: Path) -> None:
     say(home, "s1", "a")
     say(home, "s1", "b", at=time.time() - 3 * 86400)
-    spend.of("claude_code", "s1")
+    spend.of(ME, "claude_code", "s1")
     until(lambda: not spend.problem)
     assert spend.today_usd == 1.5
 
@@ -71,7 +76,7 @@ def test_today_is_by_the_answers_own_times(spend: SessionSpend, home: Path) -> N
 def test_a_long_history_delays_no_live_session(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         say(home, f"old{number}", f"x{number}")
-    say(home, "live", "a")
+    say(home, LIVE, "a")
     held = threading.Event()
 
     class Slow(RateBook):
@@ -86,11 +91,11 @@ def test_a_long_history_delays_no_live_session(tmp_path: Path, home: Path, monke
 
     monkeypatch.setattr(session_spend, "PERIOD_S", 0.05)
     spend = SessionSpend(tmp_path / "cost.db", home, Slow())
-    spend.of("claude_code", "live")
-    until(lambda: spend.of("claude_code", "live"))
-    assert not spend.of("claude_code", "old3")
+    spend.of(ME, "claude_code", LIVE)
+    until(lambda: spend.of(ME, "claude_code", LIVE))
+    assert not spend.of(ME, "claude_code", "old3")
     held.set()
-    until(lambda: spend.of("claude_code", "old3"))
+    until(lambda: spend.of(ME, "claude_code", "old3"))
     spend.end()
 
 
@@ -102,15 +107,29 @@ def test_what_breaks_is_said_and_tried_again(spend: SessionSpend, home: Path, mo
 
     with monkeypatch.context() as patched:
         patched.setattr(session_spend, "SpendStore", broken)
-        spend.of("claude_code", "s1")
+        spend.of(ME, "claude_code", "s1")
         until(lambda: spend.problem == "the disk is gone")
     say(home, "s1", "a")
-    until(lambda: spend.of("claude_code", "s1") and not spend.problem)
+    until(lambda: spend.of(ME, "claude_code", "s1") and not spend.problem)
 
 
 def test_who_is_not_asked_about_is_forgotten(spend: SessionSpend, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_spend, "KEPT_S", 0.0)
     say(home, "s1", "a")
-    spend._wanted = {("claude_code", "s1"): time.monotonic() - 1}
+    spend._wanted = {(ME, "claude_code", "s1"): time.monotonic() - 1}
     spend.look()
     assert spend._sums == {}
+
+
+def test_what_is_in_no_sum_is_said(spend: SessionSpend, home: Path) -> None:
+    message = {"id": "x", "model": "brand-new", "usage": {"output_tokens": 1}}
+    line = json.dumps({"type": "assistant", "message": message, "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+    (home / ".claude" / "projects" / "p" / "s1.jsonl").write_text(line + '\n{"usage": broken\n')
+    assert spend.look() == "1 records that could not be read; 1 answers of today without a price"
+
+
+def test_anothers_files_say_nothing_of_ones_own_sessions(spend: SessionSpend, home: Path) -> None:
+    say(home, "s1", "a")
+    spend._wanted = {(ME, "claude_code", "s1"): time.monotonic(), (ME + 1, "claude_code", "s1"): time.monotonic()}
+    spend.look()
+    assert spend.of(ME, "claude_code", "s1")[""].cost_usd == 1.5 and spend.of(ME + 1, "claude_code", "s1") == {}

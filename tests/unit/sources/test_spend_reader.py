@@ -181,3 +181,54 @@ def test_the_places_that_are_looked_in(world: World, monkeypatch: pytest.MonkeyP
         f"{world.home}/.codex/sessions",
     ]
     assert str(SpendReader(world.store, RATES).folders()[0][1]) == "/elsewhere/claude/projects"
+
+
+def test_a_file_dated_into_a_far_year_stops_nobodys_metering(world: World) -> None:
+    world.file.write_bytes(line("a"))
+    far = world.file.with_name("far.jsonl")
+    far.write_bytes(line("b"))
+    os.utime(far, ns=(15 * 10**18, 15 * 10**18))
+    for _ in range(2):
+        world.read()
+        assert world.count() == 2
+
+
+def test_an_endless_file_is_read_a_piece_at_a_time_and_holds_nobody_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spend_reader, "BLOCK", 4096)
+    monkeypatch.setattr(spend_reader, "LINE_MAX", 8192)
+    monkeypatch.setattr(spend_reader, "PASS_MAX", 100_000)
+    huge = world.file.with_name("huge.jsonl")
+    with huge.open("wb") as file:
+        file.truncate(1 << 30)  # sparse
+    world.file.write_bytes(line("a"))
+    found = world.read()
+    assert world.count() == 1 and found.bytes < 200_000
+    assert world.read().bytes <= 100_000  # it goes on where it ended
+    many = world.file.with_name("many.jsonl")
+    many.write_bytes(b"".join(line(f"m{n}") for n in range(2000)))
+    huge.unlink()
+    for _ in range(20):
+        world.read()
+    assert world.count() == 2001
+
+
+def test_answers_of_one_file_are_kept_before_they_fill_the_memory(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spend_reader, "_BATCH", 10)
+    world.file.write_bytes(b"".join(line(f"m{n}") for n in range(105)))
+    world.read()
+    assert world.count() == 105
+
+
+def test_a_file_that_is_gone_is_forgotten_and_its_answers_are_not(world: World) -> None:
+    world.file.write_bytes(line("a"))
+    world.read()
+    world.file.unlink()
+    world.read()
+    assert world.store.places() == {} and world.count() == 1
+
+
+def test_folders_count_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spend_reader, "_FILES_MAX", 20)
+    for number in range(50):
+        (world.file.parent / f"d{number}").mkdir()
+    assert any("more than 20 files and folders" in trouble for trouble in world.read().troubles)

@@ -96,3 +96,9 @@ def test_a_store_of_a_later_version_is_not_touched(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises((ConsoleError, OSError)):
         SpendStore(tmp_path / "none" / "cost.db")
+
+
+def test_nobodys_word_counts_for_anothers_answer(store: SpendStore) -> None:
+    mine, theirs = replace(ONE, uid=1), replace(ONE, uid=2, tokens=Tokens(10**9))
+    put(store, (mine, 5), (theirs, 10**9))
+    assert [(row[1], row[2]) for row in store.by_agent(1, "claude_code", "s1")] == [(5e-9, 150)]

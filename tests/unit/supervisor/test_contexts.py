@@ -326,3 +326,32 @@ def test_a_living_session_is_in_use_at_every_look(world: World) -> None:
     it.look()
     assert it.rows()[0][0].last_used == world.now
     it.close()
+
+
+def test_a_hold_in_the_middle_of_a_deletion_is_refused_and_never_answered_as_held(world: World) -> None:
+    it = world.contexts()
+    world.start(it, "a1")
+    world.end(it, "a1")
+    idle_for(world, 8)
+    said: list[str] = []
+
+    def deleting(record: Record) -> None:
+        if record.kind == "workspace.deleted":
+            with pytest.raises(Conflict, match="being deleted"):
+                it.hold("c1", "wait", "ann")
+            said.append("refused")
+
+    it._record_first = deleting
+    assert it.tidy() == ["c1"] and said == ["refused"]
+    it.close()
+
+
+def test_a_hold_is_no_use_of_the_session(world: World) -> None:
+    it = world.contexts()
+    world.start(it, "a1")
+    world.end(it, "a1")
+    idle_for(world, 3)
+    before = (world.root / ".locks" / "c1").stat().st_mtime
+    it.hold("c1", "wait", "ann")
+    assert (world.root / ".locks" / "c1").stat().st_mtime == before
+    it.close()

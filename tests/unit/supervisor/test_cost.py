@@ -69,7 +69,9 @@ def test_nothing_spent_says_where_it_looked(tmp_path: Path, capsys: pytest.Captu
     assert "Nothing was spent" in said and f"{home}/.claude/projects" in said
 
 
-@pytest.mark.parametrize("words", [("--since", "yesterday"), ("--until", "2026-13-01"), ("--home", "/no/such/folder")])
+@pytest.mark.parametrize(
+    "words", [("--since", "yesterday"), ("--until", "2026-13-01"), ("--until", "9999-12-31"), ("--home", "/no/such/folder")]
+)
 def test_bad_words_are_refused(tmp_path: Path, words: tuple[str, str]) -> None:
     with pytest.raises(UsageProblem):
         run(tmp_path, *words)

@@ -13,7 +13,7 @@ from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, Launch
 from console.domain.command import Record
 from console.domain.errors import Denied, NotRecorded
 from console.settings.options import Options
-from console.supervisor.environments import Environments, stored
+from console.supervisor.environments import Environments, is_damaged, stored
 from console.supervisor.scribe import Scribe
 
 LAUNCHER = {"BASE_URL": "https://example.org", "API_KEY": "canary", "GH_TOKEN": "canary", "OTHER": "canary", "LANG": "C.UTF-8"}
@@ -110,3 +110,14 @@ async def test_a_refused_name_is_refused_before_anything_is_kept(world: World) -
     with pytest.raises(Denied):
         await world.made.make(agent("a"), replace(asked(), env=(("LD_PRELOAD", "x"),)), OWN)
     assert world.kept == {}
+
+
+async def test_what_narrows_an_agent_is_on_disk_before_it_runs_and_an_unreadable_type_is_not_none(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world.scribe, "job", lambda work: None)  # the disk refuses what is written later
+    await world.made.make(agent("a"), asked("bot"), OWN)
+    assert (given := stored(world.scribe.ledger, "a")) is not None and given.agent_type == "bot"
+    assert not is_damaged(world.scribe.ledger, "a") and not is_damaged(world.scribe.ledger, "never-started")
+    world.kept[next(iter(world.kept))] = "{"
+    assert is_damaged(world.scribe.ledger, "a")

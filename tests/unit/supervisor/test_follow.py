@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from console.domain.agent import AgentId
 from console.settings.options import Options
 from console.supervisor import follow
 from console.supervisor.light import Flight
@@ -41,3 +42,30 @@ def test_after_a_rearm_a_canary_flies_at_once(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(follow, "fly_canary", fly)
     asyncio.run(story())
     assert flown == [False]
+
+
+def test_a_freeze_that_nobody_saw_is_doubted_until_it_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    doubts = {"a-1": "its cgroup does not say that it is frozen"}
+
+    def look(_call: object, ids: list[str]) -> dict[str, str]:
+        asked.append(ids)
+        return dict(doubts)
+
+    monkeypatch.setattr(follow, "unconfirmed", look)
+    parts: Any = SimpleNamespace(options=Options(), guard=SimpleNamespace(call=None))
+    follower = follow.Follower(parts, cast(StopDesk, None))
+    causes: dict[AgentId, tuple[str, ...]] = {AgentId("a-1"): ("operator",)}
+
+    async def story() -> None:
+        assert await follower._doubts_of(causes, False) == {"a-1": doubts["a-1"]}  # new: looked at, whoever froze it and how
+        doubts.clear()
+        assert await follower._doubts_of(causes, False) == {}  # in doubt: looked at again
+        assert await follower._doubts_of(causes, False) == {} and len(asked) == 2  # seen: not at every look
+        assert await follower._doubts_of({**causes, AgentId("a-2"): ("lease",)}, False) == {} and asked[-1] == ["a-1", "a-2"]
+        follower._doubts_at -= 2 * follow.FREEZE_LOOK_S
+        await follower._doubts_of({**causes, AgentId("a-2"): ("lease",)}, False)
+        assert len(asked) == 4
+        assert await follower._doubts_of({}, False) == {} and len(asked) == 4
+
+    asyncio.run(story())

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from console.domain.errors import TimedOut, Unreachable
 from console.domain.kill import Receipt
 from console.killswitch.durable import seal
 from console.supervisor.obeying import obey
@@ -79,3 +80,14 @@ def test_a_latch_whose_list_cannot_be_read_is_pressed(tmp_path: Path) -> None:
     assert world.obey(remembered=True).pressed == [ORDER]
     (tmp_path / "latch.json").write_bytes(seal({"latched": True, "generation": 40, "kills": [NEW, OLD], "why": ""}))
     assert World.obey(world, remembered=True).pressed == [ORDER]  # once
+
+
+@pytest.mark.parametrize("silence", [TimedOut("no answer"), Unreachable("nobody there")])
+def test_a_guard_that_does_not_answer_is_pressed_past(tmp_path: Path, silence: Exception) -> None:
+    world = World(tmp_path, NEW, orders={NEW: ORDER})
+
+    def call(op: str) -> dict[str, Any]:
+        raise silence
+
+    world.call = call  # type: ignore[method-assign]
+    assert world.obey(True).pressed == [ORDER]

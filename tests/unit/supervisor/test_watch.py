@@ -78,7 +78,8 @@ def test_an_order_that_was_obeyed_by_another_kill_is_as_proven_as_that_one(tmp_p
     write_receipt(tmp_path, receipt(OTHER))
     watch = Dry(tmp_path, KILL, OTHER)
     watch._obey(ORDER, "why", True)
-    assert watch.pressed == [] and watch.put[0].receipt is not None and watch.put[0].receipt.kill_id == OTHER
+    assert watch.pressed == [] and watch.put[0].kill_id == OTHER
+    assert not watch.put[0].answered  # what this host said of it is written, and read back
     watch = Dry(tmp_path, KILL)  # of this one nothing is on disk
     watch._obey(ORDER, "why", True)
     assert watch.pressed == [ORDER]
