@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ from console.cli import out
 from console.cli.allowlist_review import add_review, marks_of
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir, new_app
-from console.cli.plain import plain
+from console.cli.plain import moment, plain
 from console.domain.errors import ExitCode
 
 app = new_app("Destinations that agents in PROXIED mode may reach; empty means none.", no_args_is_help=True)
@@ -36,7 +35,7 @@ def list_entries(state_dir: StateDir = None, as_json: Json = False) -> int:
     for name in ("ENTRY", "HOST", "METHODS", "PATHS", "PRIVATE", "OWNER", "LAST USED", "7 D", "REASON"):
         table.add_column(name, overflow="fold")
     for e in seen.entries:
-        used = "never" if e.last_used is None else datetime.fromtimestamp(e.last_used).astimezone().isoformat(timespec="minutes")
+        used = "never" if e.last_used is None else moment(e.last_used)
         table.add_row(
             out.words(e.entry_id, limit=30),
             out.words(f"{e.host}:{e.port}", limit=260),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +13,7 @@ from console.api.review_messages import BacktestBody, BacktestGroup, BacktestVie
 from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
-from console.cli.plain import plain
+from console.cli.plain import moment, plain
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 
 FILE_MAX = 1 << 20
@@ -92,7 +91,7 @@ def history(
     if not seen.versions:
         out.say("The list was never changed: it is empty.")
     for version in seen.versions:
-        at = datetime.fromtimestamp(version.at).astimezone().isoformat(timespec="seconds")
+        at = moment(version.at, "seconds")
         live = " (live)" if version.version == seen.live else ""
         damaged = "" if version.readable else " (stored damaged: reads as empty)"
         out.say(f"version {version.version}{live}{damaged}  {at}  {plain(version.by, 60)}: {plain(version.reason, 300)}")

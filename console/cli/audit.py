@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +15,7 @@ from console.audit.record import Record
 from console.audit.verify import verify_file
 from console.cli import out
 from console.cli.options import Json, StateDir, existing_places, new_app
-from console.cli.plain import plain
+from console.cli.plain import moment, plain
 from console.domain.errors import ConsoleError, ExitCode, NotFound
 
 app = new_app("The append-only record of who did what, hash-chained.", no_args_is_help=True)
@@ -107,7 +106,7 @@ def _show(record: Record, as_json: bool) -> None:
     if as_json:
         out.emit_line(asdict(record))
         return
-    when = datetime.fromtimestamp(record.at).astimezone().isoformat(timespec="seconds")
+    when = moment(record.at, "seconds")
     verdict = f" [{plain(record.verdict, 20)}]" if record.verdict else ""
     agent = f" {plain(record.agent_id, 70)}" if record.agent_id else ""
     out.say(f"{record.seq:>6}  {when}  {plain(record.actor, 60)}  {plain(record.kind, 60)}{agent}{verdict}  {plain(record.what, 300)}")

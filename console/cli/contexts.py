@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -12,6 +11,7 @@ from console.api.context_messages import ContextActBody, ContextsView, ContextVi
 from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir, new_app
+from console.cli.plain import moment
 
 app = new_app("Sessions' workspaces: what they hold, how long they stay, what is held as evidence.", no_args_is_help=True)
 Context = Annotated[str, typer.Argument(metavar="SESSION", help="Its id, as contexts list shows it.")]
@@ -69,7 +69,7 @@ def _show(seen: ContextsView, as_json: bool) -> int:
             out.words(c.agent, limit=40),
             str(c.agents_live),
             f"{'' if c.complete else '>= '}{c.bytes / _MIB:,.1f}" if c.measured_at is not None else "not measured yet",
-            _time(c.last_used),
+            moment(c.last_used),
             _stays(c),
             out.words(c.hold or c.over or ("stateless run" if c.stateless else ""), limit=200),
         )
@@ -83,9 +83,5 @@ def _stays(context: ContextView) -> str:
     if context.goes_at is None:
         return "in use"
     if not context.stateless:
-        return f"until {_time(context.goes_at)}"
+        return f"until {moment(context.goes_at)}"
     return "goes soon: its run is over"  # at the next look (option workspaces.sweep_s)
-
-
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at).astimezone().isoformat(timespec="minutes")

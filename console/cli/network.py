@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 import typer
@@ -14,7 +13,7 @@ from console.cli import out
 from console.cli.fleet import network_words
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir, new_app
-from console.cli.plain import plain
+from console.cli.plain import moment, plain
 from console.domain.errors import ExitCode, NotFound, UsageProblem
 
 app = new_app(
@@ -48,7 +47,7 @@ def sandboxes(state_dir: StateDir = None, as_json: Json = False) -> int:
             out.words(agent.session, limit=64),
             out.words(agent.sandbox, limit=20),
             out.words(network_words(agent), "" if agent.network_enforced else "yellow", 30),
-            _time(agent.network_since) if agent.network_since else "",
+            moment(agent.network_since) if agent.network_since else "",
             out.words(why_words(agent), limit=300),
             out.words(agent.name, limit=60),
         )
@@ -154,7 +153,7 @@ def _told(view: StricterView, as_json: bool) -> int:
 
 
 def _show_history(seen: ModeHistoryView) -> None:
-    began = f", began {_time(seen.began_at)}" if seen.began_at is not None else ""
+    began = f", began {moment(seen.began_at)}" if seen.began_at is not None else ""
     out.say(
         f"session {plain(seen.session, 70)}: {seen.sensitivity}, network {seen.mode}{began}; {seen.registrations} registrations of data"
     )
@@ -165,7 +164,7 @@ def _show_history(seen: ModeHistoryView) -> None:
     for name in ("WHEN", "MODE", "SENSITIVITY", "CAUSE", "BY", "AGENT", "WORDS"):
         table.add_column(name, overflow="fold")
     for change in seen.changes:
-        row = (_time(change.at, "seconds"), change.mode, change.sensitivity, _cause(change), change.by, change.agent_id, change.words)
+        row = (moment(change.at, "seconds"), change.mode, change.sensitivity, _cause(change), change.by, change.agent_id, change.words)
         table.add_row(*(out.words(cell, limit=300) for cell in row))
     out.show(table)
     if seen.left_out:
@@ -177,10 +176,3 @@ def _cause(change: ModeChangeView) -> str:
         return change.cause
     took = f" in {change.ms:.0f} ms" if change.ms is not None else ""
     return f"verified{took}" if change.enforced else "NOT enforceable here"
-
-
-def _time(at: float, spec: Literal["minutes", "seconds"] = "minutes") -> str:
-    try:
-        return datetime.fromtimestamp(at).astimezone().isoformat(timespec=spec)
-    except (OverflowError, ValueError, OSError):
-        return "?"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
+from datetime import datetime
+from typing import Literal
 
 _COMBINING_RUN = 3
 """Marks kept on one letter; more are stacked to cover other lines."""
@@ -25,6 +27,14 @@ def plain(text: object, limit: int = 200) -> str:
 def plain_block(text: str) -> str:
     """Several lines: line ends and tabs stay, everything else as in ``plain``; no limit."""
     return _escaped(text.replace("\r\n", "\n"), keep="\n\t")
+
+
+def moment(at: float, spec: Literal["minutes", "seconds"] = "minutes") -> str:
+    """Seconds since the epoch in local time, ISO 8601 with its offset; a moment that no calendar has is ``?``."""
+    try:
+        return datetime.fromtimestamp(at).astimezone().isoformat(timespec=spec)
+    except (OverflowError, ValueError, OSError):
+        return "?"
 
 
 def _escaped(text: str, keep: str) -> str:

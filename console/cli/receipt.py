@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ from rich.table import Table
 from console.cli import out
 from console.cli.link import connect
 from console.cli.options import Json, StateDir, new_app
+from console.cli.plain import moment
 from console.cli.receipt_verify import verify
 from console.cli.receipts import show_receipt
 
@@ -35,7 +35,7 @@ def list_receipts(state_dir: StateDir = None, as_json: Json = False) -> int:
         bad = f"step {', '.join(row.bad_steps)}" if row.bad_steps else ("complete" if row.complete else "not complete")
         table.add_row(
             out.words(row.kill_id, limit=70),
-            datetime.fromtimestamp(row.pressed_at).astimezone().isoformat(timespec="seconds"),
+            moment(row.pressed_at, "seconds"),
             out.words(row.scope, limit=60),
             out.words(f"{row.proven} of {row.targets}", "green" if row.verified_zero else "bold red"),
             str(row.best_effort),

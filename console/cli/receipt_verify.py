@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from rich.text import Text
 from console.audit.receipt_seal import verify_file
 from console.cli import out
 from console.cli.options import Json
+from console.cli.plain import moment
 from console.domain.errors import ExitCode, NotFound
 
 
@@ -31,7 +31,7 @@ def verify(
     if as_json:
         out.emit({"file": str(path), **asdict(verdict)})
     elif verdict.good:
-        when = datetime.fromtimestamp(verdict.signed_at or 0.0).astimezone().isoformat(timespec="seconds")
+        when = moment(verdict.signed_at or 0.0, "seconds")
         out.show(Text("good: sealed by the host, and unchanged since", "green"))
         out.show(out.words(f"kill {verdict.kill_id}, signed {when} with key {verdict.key_id}", limit=300))
         if public is None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from rich.table import Table
 from rich.text import Text
 
 from console.cli import out
+from console.cli.plain import moment
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Target, exit_code
 
@@ -56,7 +55,7 @@ def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
     code = exit_code(receipt)
     style = {ExitCode.DONE: "bold green", ExitCode.NOT_PROVEN: "bold red"}.get(code, "bold yellow")
     out.show(Text(headline(receipt), style))
-    when = datetime.fromtimestamp(receipt.pressed_at).astimezone().isoformat(timespec="seconds")
+    when = moment(receipt.pressed_at, "seconds")
     out.show(out.words(f"{receipt.kill_id}  {when}  by {receipt.by}", limit=300), out.words(f"reason: {receipt.reason}", limit=600))
     if receipt.order:
         out.show(out.words(f"obeyed remote order {receipt.order}", limit=200))

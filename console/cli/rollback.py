@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ from console.api.messages import DiffLine, RestoreBody, RollbackDetailView
 from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir, new_app
-from console.cli.plain import plain
+from console.cli.plain import moment, plain
 from console.domain.errors import Conflict
 
 app = new_app("Files that agents changed or deleted, and putting them back.", no_args_is_help=True)
@@ -37,7 +36,7 @@ def list_records(state_dir: StateDir = None, as_json: Json = False) -> int:
     for row in seen.records:
         table.add_row(
             out.words(row.record_id, limit=70),
-            datetime.fromtimestamp(row.created_at).astimezone().isoformat(timespec="seconds"),
+            moment(row.created_at, "seconds"),
             out.words(row.kind.replace("_", " "), limit=30),
             out.words(row.state.replace("_", " "), limit=30),
             str(row.before_size),

@@ -54,7 +54,6 @@ class Parts:
     """Sessions' workspaces over their life."""
     witness: Witness = field(default_factory=Witness)
     notices: list[str] = field(default_factory=list)
-    envoy_starting: bool = False
 
     def notice(self, text: str, level: str = "amber") -> None:
         """Shows something on every console and keeps it for the next one; from any thread."""

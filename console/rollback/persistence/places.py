@@ -125,7 +125,6 @@ REPOSITORY: tuple[Place, ...] = (
 REPOSITORY_LEAVES_OUT = ("*.sample",)
 """Hooks that git ships and never runs."""
 IN_SESSION_HOME = "the next agent of this session: its HOME is the workspace"
-SYSTEM_COMMANDS = ("usr/bin", "bin", "usr/sbin", "sbin")
 
 
 def on_path(folders: Iterable[str], home: str) -> tuple[Place, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from datetime import datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.cli.plain import plain, plain_block
+from console.cli.plain import moment, plain, plain_block
 
 
 @pytest.mark.parametrize(
@@ -51,3 +52,14 @@ def test_nothing_hidden_ever_comes_through(text: str) -> None:
     for char in plain(text) + plain_block(text).replace("\n", "").replace("\t", ""):
         assert char == " " or unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
     assert len(plain(text)) <= 200
+
+
+@pytest.mark.parametrize("at", [float("nan"), float("inf"), -1e300, 1e300])
+def test_a_moment_that_no_calendar_has_is_a_question_mark(at: float) -> None:
+    assert moment(at) == "?"
+
+
+def test_a_moment_carries_its_offset() -> None:
+    text = moment(1_700_000_000.9, "seconds")
+    assert datetime.fromisoformat(text).timestamp() == 1_700_000_000 and len(text) == len("2023-11-14T22:13:20+00:00")
+    assert len(moment(1_700_000_000.0)) == len("2023-11-14T22:13+00:00")

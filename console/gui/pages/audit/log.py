@@ -118,13 +118,6 @@ class Log(QWidget):
         self._begin(self.book.query if query is None else query)
         self._ask(None, self._first_came)
 
-    def set_query(self, query: str) -> None:
-        """Filters by plain text."""
-        self.search.blockSignals(True)
-        self.search.setText(query)
-        self.search.blockSignals(False)
-        self._filter()
-
     def go_to(self, seq: int) -> None:
         """Shows a record by its number, whatever filter hides it."""
         self.set_query_silently("")

@@ -19,7 +19,7 @@ from console.gui.theme.tokens import DETAIL, DETAIL_FOOT, ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, CostChart, Fact, Facts, GaugeLine, Rule
 from console.gui.widgets.text import Text
-from console.gui.widgets.words import clock, plural
+from console.gui.widgets.words import clock
 
 _ICONS = {"warn": "warning", "danger": "alert"}
 _SHOWN_EVENTS = 8
@@ -235,8 +235,3 @@ def _hosts(egress: list[EgressView]) -> list[Fact]:
         else:
             lines.append(Fact(host, "allowed" if good == 1 else f"allowed {good}×", "check", mono=True))
     return lines
-
-
-def tree_sentence(rows: list[Row]) -> str:
-    """``refund-drafter and 3 agents below it``."""
-    return rows[0].name if len(rows) == 1 else f"{rows[0].name} and {plural(len(rows) - 1, 'agent')} below it"
