@@ -74,6 +74,19 @@ class AgentView(View):
     network_why: str = ""
     network_since: float = 0.0
     """Its mode as it was asked for, enforced or not; why (hostile); since when, 0: not known."""
+    seen_by: list[str] = []
+    """Sources that see it now, the one that knows most first; one agent is one row, however many see it."""
+    seen_session: str = ""
+    """The session's id in the program's own files, or empty (hostile)."""
+    seen_status: str = ""
+    """What the program says of itself, for example ``busy`` or ``waiting: permission prompt`` (hostile)."""
+    model: str = ""
+    """The model of its last answer, by its transcript (hostile)."""
+    unpriced: int = 0
+    """Answers of its own whose cost is not known: with 0 USD its cost reads "unpriced", never $0.00."""
+    tree_unpriced: int = 0
+    unlinked: str = ""
+    """Why it stands without a parent though it says that it has one, or empty."""
 
 
 class FleetView(View):
@@ -407,6 +420,16 @@ class SourceView(View):
     available: bool
     reason: str
     sees: int = 0
+    can_see: str = ""
+    can_stop: str = ""
+    """What it can see of an agent, and what can be stopped of what it sees, in its own words; each says what it cannot."""
+    state: str = ""
+    """``watching`` (told of changes at once), ``polling`` (looks about once a second), ``broken``, ``silent`` or ``absent``."""
+    watching: str = ""
+    """How it learns of changes, and why not at once."""
+    looks_in: list[str] = []
+    looked_at: float = 0.0
+    """When its last look ended, seconds since the epoch; 0: never."""
 
 
 class StatusView(View):

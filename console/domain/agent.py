@@ -191,6 +191,14 @@ class Sighting:
     """What it used so far by its own transcript, metered after the fact; None: not known."""
     action: str = ""
     """What it said last of itself, or empty."""
+    agent_id: str = ""
+    """Which agent of ours its process belongs to, by the kernel's word (cgroup, container), never by a file's; empty: none."""
+    model: str = ""
+    """The model of its last answer, as its transcript says."""
+    unpriced: int = 0
+    """Answers whose cost is not known."""
+    unlinked: str = ""
+    """Why it is shown without a parent though it says that it has one, or empty."""
 
 
 @dataclass(frozen=True, slots=True)

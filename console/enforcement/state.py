@@ -22,6 +22,22 @@ class SpawnLimits:
     max_agents: int = 20_000
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What sources say of an agent now; not kept over a restart, they say it again."""
+
+    sources: tuple[str, ...] = ()
+    session: str = ""
+    status: str = ""
+    model: str = ""
+    unpriced: int = 0
+    unlinked: str = ""
+    inside: AgentId | None = None
+    """The agent of ours in whose process it runs: what ends that one ends it."""
+    parts: tuple[tuple[str, Usage], ...] = ()
+    """Usage by session key: an agent of ours may run several sessions, one after the other."""
+
+
 @dataclass(slots=True)
 class EngineState:
     """Mutable; owned by one engine on one thread."""
@@ -62,6 +78,10 @@ class EngineState:
     """Sessions that an operator isolated as such, with who and why: whoever joins them has no network."""
     sighted: dict[str, set[AgentId]] = field(default_factory=dict)
     """Per source: observed agents it still sees."""
+    seen: dict[AgentId, Seen] = field(default_factory=dict)
+    """What sources say of agents, ours among them."""
+    rows: dict[str, AgentId] = field(default_factory=dict)
+    """Source and key of a sighting -> the row it is shown in."""
 
     def subtree(self, agent_id: AgentId) -> list[AgentId]:
         """The agent and all it spawned, parents before children."""

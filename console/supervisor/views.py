@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import date
+from typing import Any
 
 from console.api import messages as m
 from console.domain.agent import Agent, ControlLevel
@@ -63,7 +64,25 @@ def agent_view(agent: Agent, state: EngineState, meters: Meters, at: float) -> m
         network_asked=agent.effective_mode,
         network_why=f"isolated by {agent.isolated}" if agent.isolated else agent.network_why,
         network_since=agent.network_since,
+        **_seen(agent, state),
     )
+
+
+def _seen(agent: Agent, state: EngineState) -> dict[str, Any]:
+    """What sources say of it."""
+    seen, below = state.seen.get(agent.agent_id), state.subtree(agent.agent_id) if state.seen else []
+    tree = sum(one.unpriced for i in below if (one := state.seen.get(i)) is not None)
+    if seen is None:
+        return {"tree_unpriced": tree}
+    return {
+        "seen_by": list(seen.sources),
+        "seen_session": seen.session,
+        "seen_status": seen.status,
+        "model": seen.model,
+        "unpriced": seen.unpriced,
+        "tree_unpriced": tree,
+        "unlinked": seen.unlinked,
+    }
 
 
 def hardening_view(given: Given) -> m.HardeningView:
