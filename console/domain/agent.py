@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
 
-from console.domain.budget import Limits, Usage
+from console.domain.budget import Halt, Limits, Usage
 from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
 from console.domain.network import NetworkMode, Sensitivity
@@ -99,6 +99,8 @@ class LaunchRequest:
     """Extra variables asked for; judged by the environment allowlist."""
     agent_type: str = ""
     """Which kind of agent it is, by an operator's word: what is configured per type follows from it. Children have their parent's."""
+    project: str = ""
+    """Whose budget it is charged to besides its session's; empty: its session's id. Children have their parent's."""
 
     def check(self) -> None:
         """Raises UsageProblem that names the field."""
@@ -163,6 +165,10 @@ class Agent:
     """Why its network mode is what it is; hostile where a reason was typed. Empty: not known (kept by an older version)."""
     network_since: float = 0.0
     """Since when, in seconds since the epoch; 0: not known."""
+    project: str = ""
+    """What it is charged to besides its session: a word of the operator's, or the folder it works in; hostile. Empty: its session."""
+    halt: Halt | None = None
+    """The budget that halted it, and how far it had come by then; None: none did."""
 
     @property
     def effective_mode(self) -> NetworkMode:
@@ -199,6 +205,8 @@ class Sighting:
     """Answers whose cost is not known."""
     unlinked: str = ""
     """Why it is shown without a parent though it says that it has one, or empty."""
+    project: str = ""
+    """The root of the working tree (git) that its folder is in; empty: the folder itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,15 @@ class Limits:
     cost_usd: float | None = None
     cpu_s: float | None = None
     """Processor time in seconds of everything the agent ran, as the kernel counts it."""
+    step_s: float | None = None
+    """Seconds since the last sign of work: the longest that one step, or one tool call, may take."""
+    consecutive_errors: int | None = None
+    """Errors reported one after another, with no step that went well between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was used so far; every field only ever grows."""
+    """What was used so far; every field only ever grows, but for the two gauges at the end."""
 
     iterations: int = 0
     tokens: int = 0
@@ -36,6 +40,10 @@ class Usage:
     tool_calls: int = 0
     cost_usd: float = 0.0
     cpu_s: float = 0.0
+    step_s: float = 0.0
+    """Of one agent, now; of a tree or a session it is not kept."""
+    consecutive_errors: int = 0
+    """The same."""
 
     def plus(self, other: Usage) -> Usage:
         """Sum of both, except wall time, of which the larger holds (a tree lives as long as its oldest part)."""
@@ -46,10 +54,18 @@ class Usage:
             tool_calls=self.tool_calls + other.tool_calls,
             cost_usd=self.cost_usd + other.cost_usd,
             cpu_s=self.cpu_s + other.cpu_s,
+            step_s=self.step_s,
+            consecutive_errors=self.consecutive_errors,
         )
 
 
 LIMIT_NAMES = tuple(f.name for f in fields(Limits))
+GAUGES = ("step_s", "consecutive_errors")
+"""Of one agent at this moment. Set for a tree, a session, a project or a day they bound each agent in it, and halt that one alone."""
+SUMMED = tuple(name for name in LIMIT_NAMES if name not in GAUGES)
+RESERVABLE = ("iterations", "tokens", "tool_calls", "cost_usd")
+"""What a gated call can set aside before it is made."""
+UNCAPPED = Limits()
 LIMIT_WORDS = {
     "iterations": "iterations",
     "tokens": "tokens",
@@ -61,7 +77,13 @@ LIMIT_WORDS = {
     "cost_usd": "cost_usd",
     "cpu": "cpu_s",
     "cpu_s": "cpu_s",
+    "step": "step_s",
+    "step_s": "step_s",
+    "errors": "consecutive_errors",
+    "consecutive_errors": "consecutive_errors",
 }
+LIMIT_LABELS = "iterations, tokens, wall, step, tool_calls, cost, cpu, errors"
+"""The names people type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,24 +95,95 @@ class Breach:
     used: float
     cap: float
     scope: str
-    """``agent`` or ``tree``."""
+    """``agent tree session project day``."""
+    key: str = ""
+    """Which session or project, or which agent's tree; hostile where it is a folder."""
 
     def words(self) -> str:
-        """For example ``agent limit cost_usd: 2.51 of 2.50``."""
-        return f"{self.scope} limit {self.limit}: {self.used:g} of {self.cap:g}"
+        """For example ``agent limit cost_usd: 2.51 of 2.50``, ``session limit tokens: 900 of 800 (ctx-1)``."""
+        where = f" ({_shown(self.key)})" if self.key else ""
+        return f"{self.scope} limit {self.limit}: {self.used:g} of {self.cap:g}{where}"
 
 
-def first_breach(usage: Usage, limits: Limits, scope: str) -> Breach | None:
-    """The first cap (in the order of Limits) that usage has reached, or None."""
-    for name in LIMIT_NAMES:
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """The breach that halted an agent, measured again once its end was proven."""
+
+    scope: str
+    key: str
+    limit: str
+    cap: float
+    used: float
+    """When it was halted."""
+    used_at_end: float | None = None
+    """When its end was proven, and what transcripts said later; None: not proven yet."""
+
+    @property
+    def overshoot(self) -> float | None:
+        """By how much the cap was passed; None: its end is not proven."""
+        return None if self.used_at_end is None else max(0.0, self.used_at_end - self.cap)
+
+
+def _shown(key: str) -> str:
+    return "".join(x if x.isprintable() else "?" for x in key[-80:])
+
+
+def first_breach(usage: Usage, limits: Limits, scope: str, key: str = "", names: tuple[str, ...] = LIMIT_NAMES) -> Breach | None:
+    """The first cap (in the order of Limits) that usage has reached, or None. Money is compared to a billionth of a dollar."""
+    if limits == UNCAPPED:
+        return None
+    for name in names:
         cap = getattr(limits, name)
-        if cap is not None and getattr(usage, name) >= cap:
-            return Breach(name, float(getattr(usage, name)), float(cap), scope)
+        if cap is not None and round(getattr(usage, name), 9) >= cap:
+            return Breach(name, float(getattr(usage, name)), float(cap), scope, key)
     return None
+
+
+def would_pass(usage: Usage, held: Usage, estimate: Usage, limits: Limits, scope: str, key: str = "") -> Breach | None:
+    """The first cap that this estimate would pass on top of what is used and held by others; None: there is room for it."""
+    if limits == UNCAPPED:
+        return None
+    for name in RESERVABLE:
+        cap, asked = getattr(limits, name), getattr(estimate, name)
+        if cap is None or not asked:
+            continue
+        total = getattr(usage, name) + getattr(held, name)
+        if round(total + asked, 9) > cap:
+            return Breach(name, float(total), float(cap), scope, key)
+    # A call is not begun where anything else is used up already.
+    return first_breach(usage, limits, scope, key, SUMMED)
+
+
+def tightest(one: Limits, other: Limits) -> Limits:
+    """Name by name the smaller cap; what neither caps stays uncapped."""
+    pairs = {n: (getattr(one, n), getattr(other, n)) for n in LIMIT_NAMES}
+    return Limits(**{n: b if a is None else a if b is None else min(a, b) for n, (a, b) in pairs.items()})
+
+
+def filled(limits: Limits, defaults: Limits) -> Limits:
+    """``limits``, with the defaults for what they do not name."""
+    return Limits(**{n: d if (v := getattr(limits, n)) is None else v for n in LIMIT_NAMES for d in (getattr(defaults, n),)})
+
+
+def shortfall(total: Usage, used: Usage) -> Usage:
+    """By how much a total is above what is counted already, name by name; what only sums up, nothing below zero."""
+    return Usage(
+        iterations=max(0, total.iterations - used.iterations),
+        tokens=max(0, total.tokens - used.tokens),
+        tool_calls=max(0, total.tool_calls - used.tool_calls),
+        cost_usd=max(0.0, total.cost_usd - used.cost_usd),
+    )
+
+
+def largest(one: Usage, other: Usage) -> Usage:
+    """Name by name the larger number."""
+    return Usage(**{f.name: max(getattr(one, f.name), getattr(other, f.name)) for f in fields(Usage)})
 
 
 def share_used(usage: Usage, limits: Limits) -> float:
     """Largest share of any cap used, 0.0 upward; 0.0 when nothing is capped."""
+    if limits == UNCAPPED:
+        return 0.0
     shares = [getattr(usage, n) / cap for n in LIMIT_NAMES if (cap := getattr(limits, n)) is not None and cap > 0]
     zero = [1.0 for n in LIMIT_NAMES if getattr(limits, n) == 0]
     return max([*shares, *zero], default=0.0)
@@ -100,19 +193,24 @@ def parse_limit(text: str) -> tuple[str, float]:
     """Reads ``cost=2.50``; raises UsageProblem that lists the names. Returns (field of Limits, value)."""
     name, sign, value = text.partition("=")
     if not sign or name not in LIMIT_WORDS:
-        raise UsageProblem(f"Limit {text[:60]!r} is not name=value.", "Names: iterations, tokens, wall, tool_calls, cost, cpu.")
+        raise UsageProblem(f"Limit {text[:60]!r} is not name=value.", f"Names: {LIMIT_LABELS}.")
     try:
         number = float(value)
     except ValueError as error:
         raise UsageProblem(f"Limit {name} needs a number, not {value[:40]!r}.", "For example --limit cost=2.50") from error
     if not math.isfinite(number) or number < 0:
         raise UsageProblem(f"Limit {name} must be zero or more and finite.", "For example --limit cost=2.50")
+    if number > MAX_COUNT:
+        raise UsageProblem(f"Limit {name} is beyond {MAX_COUNT:g}.", "Leave it out: what is not capped has no limit.")
     return LIMIT_WORDS[name], number
+
+
+_FRACTIONS = ("wall_s", "cost_usd", "cpu_s", "step_s")
 
 
 def with_limit(limits: Limits, name: str, value: float) -> Limits:
     """``limits`` with one field set; whole-number fields are rounded down."""
-    changes: dict[str, Any] = {name: value if name in ("wall_s", "cost_usd", "cpu_s") else int(value)}
+    changes: dict[str, Any] = {name: value if name in _FRACTIONS else int(value)}
     return replace(limits, **changes)
 
 

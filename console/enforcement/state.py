@@ -8,6 +8,7 @@ from console.domain.agent import Agent, AgentId
 from console.domain.budget import Usage
 from console.domain.ladder import Scope
 from console.domain.network import ModeMapping, NetworkMode, Sensitivity, stricter_mode
+from console.enforcement.budget_state import BudgetState
 
 NOT_CONFIRMED = "freeze not confirmed"
 """Such an agent is shown as running: something may still run."""
@@ -51,7 +52,8 @@ class EngineState:
     live: set[AgentId] = field(default_factory=set)
     born_boot: dict[AgentId, float] = field(default_factory=dict)
     tree_usage: dict[AgentId, Usage] = field(default_factory=dict)
-    """By root id; ended members stay counted."""
+    """By agent id, of it and all it spawned; ended members stay counted."""
+    budget: BudgetState = field(default_factory=BudgetState)
     contexts: dict[str, tuple[Sensitivity, NetworkMode]] = field(default_factory=dict)
     known_contexts: set[str] = field(default_factory=set)
     """Sessions that any agent, dead or alive, has worked in."""

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from sqlalchemy import RowMapping, Table, insert, select
+from sqlalchemy import Connection, RowMapping, Table, insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind
-from console.domain.budget import MAX_COST_USD, MAX_COUNT, Limits, Usage
+from console.domain.budget import MAX_COST_USD, MAX_COUNT, Halt, Limits, Usage
 from console.domain.network import NetworkMode, read_sensitivity
 from console.ledger.database import Database
 from console.ledger.tables import AGENTS, EVENTS, NOTICES, int64
@@ -43,13 +43,10 @@ class AgentTables(Database):
 
     def save_agents(self, agents: Iterable[Agent]) -> None:
         """Writes all of them or none, in one transaction. Raises NotRecorded."""
-        rows = [_row(agent) for agent in agents]
-        if not rows:
-            return
-        statement = upsert(AGENTS)
-        changes = {c.name: statement.excluded[c.name] for c in AGENTS.columns if not c.primary_key}
-        with self.writing() as connection:
-            connection.execute(statement.on_conflict_do_update(index_elements=["agent_id"], set_=changes), rows)
+        listed = list(agents)
+        if listed:
+            with self.writing() as connection:
+                put_agents(connection, listed)
 
     def agents(self, include_ended: bool = True, limit: int = 10_000) -> list[Agent]:
         """Live ones first, then ended ones, newest first within each; at most ``limit``."""
@@ -101,6 +98,13 @@ class AgentTables(Database):
                 connection.execute(insert(table), rows)
 
 
+def put_agents(connection: Connection, agents: Iterable[Agent]) -> None:
+    """Within a transaction of the caller's."""
+    statement = upsert(AGENTS)
+    changes = {c.name: statement.excluded[c.name] for c in AGENTS.columns if not c.primary_key}
+    connection.execute(statement.on_conflict_do_update(index_elements=["agent_id"], set_=changes), [_row(agent) for agent in agents])
+
+
 def _row(agent: Agent) -> dict[str, Any]:
     row: dict[str, Any] = {f.name: getattr(agent, f.name) for f in fields(Agent)}
     for name in ("limits", "tree_limits", "usage"):
@@ -109,6 +113,7 @@ def _row(agent: Agent) -> dict[str, Any]:
         row[name] = str(row[name])
     row["argv"] = json.dumps(agent.argv)
     row["causes"] = json.dumps(agent.causes)
+    row["halt"] = "" if agent.halt is None else json.dumps(asdict(agent.halt))
     row["process"] = None if agent.process is None else json.dumps(asdict(agent.process))
     row["live"] = int(agent.state.is_live)
     row["network_enforced"] = int(agent.network_enforced)
@@ -130,11 +135,11 @@ def _agent(row: RowMapping) -> Agent:
         sandbox=_enum(SandboxKind, row["sandbox"], SandboxKind.NONE),
         started_at=row["started_at"],
         argv=tuple(str(word) for word in _json(row["argv"], list)),
-        limits=_limits(row["limits"]),
-        tree_limits=_limits(row["tree_limits"]),
+        limits=limits_of(row["limits"]),
+        tree_limits=limits_of(row["tree_limits"]),
         state=state,
         state_reason=reason,
-        usage=_usage(row["usage"]),
+        usage=usage_of(row["usage"]),
         sensitivity=read_sensitivity(row["sensitivity"]),
         network_mode=_enum(NetworkMode, row["network_mode"], NetworkMode.NONE),
         network_enforced=row["network_enforced"] == 1,
@@ -152,6 +157,8 @@ def _agent(row: RowMapping) -> Agent:
         exit_code=row["exit_code"],
         network_why=row["network_why"],
         network_since=row["network_since"],
+        project=row["project"],
+        halt=_halt(row["halt"]),
     )
 
 
@@ -184,14 +191,24 @@ def _known(kind: type[Any], text: str) -> dict[str, Any]:
     return {k: v for k, v in stored.items() if k in names and isinstance(v, int | float) and not isinstance(v, bool)}
 
 
-def _limits(text: str) -> Limits:
+def limits_of(text: str) -> Limits:
     """Stored caps; unreadable ones read as zero, never as "not capped"."""
     return Limits(**_known(Limits, text)) if _is_object(text) else Limits(0, 0, 0.0, 0, 0.0, 0.0)
 
 
-def _usage(text: str) -> Usage:
+def usage_of(text: str) -> Usage:
     """Stored usage; an unreadable one reads as all used up, never as a fresh budget."""
     return Usage(**_known(Usage, text)) if _is_object(text) else Usage(MAX_COUNT, MAX_COUNT, 0.0, MAX_COUNT, MAX_COST_USD)
+
+
+def _halt(text: str) -> Halt | None:
+    found = _json(text, dict)
+    try:
+        end = found.get("used_at_end")
+        words = (str(found["scope"]), str(found["key"]), str(found["limit"]))
+        return Halt(*words, float(found["cap"]), float(found["used"]), None if end is None else float(end))
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _is_object(text: str) -> bool:

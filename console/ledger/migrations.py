@@ -115,11 +115,35 @@ _NETWORK_HISTORY = (
     *append_only("network_events", "seq"),
 )
 
+_BUDGETS = (
+    "ALTER TABLE agents ADD COLUMN project ANY NOT NULL DEFAULT ''",
+    "ALTER TABLE agents ADD COLUMN halt TEXT NOT NULL DEFAULT ''",
+    "CREATE TABLE budget_limits (scope TEXT NOT NULL, key ANY NOT NULL, limits TEXT NOT NULL, PRIMARY KEY (scope, key)) STRICT",
+    """CREATE TABLE budget_changes (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, scope TEXT NOT NULL, key ANY NOT NULL, name TEXT NOT NULL,
+        old REAL, new REAL, changed_by ANY NOT NULL, reason ANY NOT NULL
+    ) STRICT""",
+    "CREATE INDEX budget_changes_by_node ON budget_changes (scope, key, seq)",
+    *append_only("budget_changes", "seq"),
+    """CREATE TABLE budget_usage (
+        scope TEXT NOT NULL, key ANY NOT NULL, usage TEXT NOT NULL, boot_s REAL NOT NULL, boot_id TEXT NOT NULL, at REAL NOT NULL,
+        PRIMARY KEY (scope, key)
+    ) STRICT""",
+    """CREATE TABLE budget_warned (
+        scope TEXT NOT NULL, key ANY NOT NULL, name TEXT NOT NULL, mark INTEGER NOT NULL, PRIMARY KEY (scope, key, name)
+    ) STRICT""",
+    """CREATE TABLE reservations (
+        reservation_id TEXT NOT NULL PRIMARY KEY, agent_id ANY NOT NULL, estimate TEXT NOT NULL, expires_boot REAL NOT NULL,
+        boot_id TEXT NOT NULL, tool ANY NOT NULL
+    ) STRICT""",
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "agents, sessions, spend, egress, allowlist", _FIRST),
     Migration(2, "isolation by an operator", _ISOLATION),
     Migration(3, "workspaces of sessions", _CONTEXTS),
     Migration(4, "history of network modes", _NETWORK_HISTORY),
+    Migration(5, "budgets: limits, changes, usage, what is set aside", _BUDGETS),
 )
 
 VERSION_TABLE = (

@@ -97,6 +97,8 @@ AGENTS = Table(
     Column("cut_off", Integer),
     Column("network_why", HostileText),
     Column("network_since", Float),
+    Column("project", HostileText),
+    Column("halt", String),
 )
 
 
@@ -192,6 +194,59 @@ SPEND = Table(
     Column("at", Float),
     Column("cost_usd", Float),
     Column("tokens", Integer),
+)
+
+BUDGET_LIMITS = Table(
+    "budget_limits",
+    METADATA,
+    Column("scope", String, primary_key=True),
+    Column("key", HostileText, primary_key=True),
+    Column("limits", String),
+)
+
+BUDGET_CHANGES = Table(
+    "budget_changes",
+    METADATA,
+    Column("seq", Integer, primary_key=True),
+    Column("at", Float),
+    Column("scope", String),
+    Column("key", HostileText),
+    Column("name", String),
+    Column("old", Float),
+    Column("new", Float),
+    Column("changed_by", HostileText),
+    Column("reason", HostileText),
+)
+
+BUDGET_USAGE = Table(
+    "budget_usage",
+    METADATA,
+    Column("scope", String, primary_key=True),
+    Column("key", HostileText, primary_key=True),
+    Column("usage", String),
+    Column("boot_s", Float),
+    Column("boot_id", String),
+    Column("at", Float),
+)
+
+BUDGET_WARNED = Table(
+    "budget_warned",
+    METADATA,
+    Column("scope", String, primary_key=True),
+    Column("key", HostileText, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("mark", Integer),
+)
+
+RESERVATIONS = Table(
+    "reservations",
+    METADATA,
+    Column("reservation_id", String, primary_key=True),
+    Column("agent_id", HostileText),
+    Column("estimate", String),
+    Column("expires_boot", Float),
+    Column("boot_id", String),
+    Column("tool", HostileText),
 )
 
 EGRESS = Table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from console.api import messages as m
 from console.domain.agent import AgentId, ContextId, LaunchRequest, SandboxKind
-from console.domain.budget import LIMIT_WORDS, Limits, parse_limit, with_limit
+from console.domain.budget import LIMIT_LABELS, LIMIT_WORDS, Limits, parse_limit, with_limit
 from console.domain.errors import UsageProblem
 from console.domain.network import NetworkMode, Sensitivity
 
@@ -14,7 +14,7 @@ def limits_from(given: dict[str, float]) -> Limits:
     limits = Limits()
     for name, value in given.items():
         if name not in LIMIT_WORDS:
-            raise UsageProblem(f"There is no limit {name[:60]!r}.", "Names: iterations, tokens, wall_s, tool_calls, cost_usd, cpu_s.")
+            raise UsageProblem(f"There is no limit {name[:60]!r}.", f"Names: {LIMIT_LABELS}.")
         limits = with_limit(limits, *parse_limit(f"{name}={value!r}"))
     return limits
 

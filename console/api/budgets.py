@@ -1,0 +1,248 @@
+"""What the Budgets page and ``watchfloor budget`` ask and are answered. Text fields are hostile: names, folders, reasons."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from console.api.bodies import SCHEMA_VERSION, Reason, Request, View
+
+BudgetScope = Literal["agent", "tree", "session", "project", "day", "type"]
+ROWS = 500
+"""Trees in one answer; the counts are always whole."""
+
+
+class GaugeView(View):
+    """One limit of one node. A limit that is not set has no cap: what was used is shown all the same."""
+
+    limit: str
+    """``cost_usd tokens wall_s step_s tool_calls iterations cpu_s consecutive_errors``."""
+    used: float = 0.0
+    held: float = 0.0
+    """Set aside by calls that are under way."""
+    cap: float | None = None
+    share: float | None = None
+    """Used and held of the cap; 1.0 is at it; None: not capped."""
+    ends_in_s: float | None = None
+    """At the present rate; 0: used up; None: not capped, or ``why`` it is not known."""
+    rate_per_h: float | None = None
+    why: str = ""
+    """``unknown: nothing was used in the last hour`` and the like, or empty."""
+    inherited: str = ""
+    """Where the cap comes from when nobody set it here: ``settings``, ``type claude-code``, ``session``, ...; or empty."""
+
+
+class BudgetRow(View):
+    """One node: an agent, a tree, a session, a project or the day."""
+
+    scope: BudgetScope
+    key: str
+    """Agent id, session id, project, ``YYYY-MM-DD``."""
+    name: str = ""
+    agents: int = 0
+    """Live ones in it."""
+    agents_ever: int = 0
+    state: str = ""
+    """Of an agent or of a tree's root; for the others ``open``, or ``used_up`` while nothing may start in it."""
+    control_level: str = ""
+    done: bool = False
+    """Nothing of it lives."""
+    ended_at: float | None = None
+    ends_in_s: float | None = None
+    """Until its first limit is reached, by the present rate; None: unknown or without an end, see ``why``."""
+    first_limit: str = ""
+    why: str = ""
+    share: float = 0.0
+    """Largest share of any cap; 1.0 is at the cap."""
+    level: Literal["within", "above_75", "above_90", "over"] = "within"
+    spent_usd: float = 0.0
+    cap_usd: float | None = None
+    tokens: int = 0
+    unpriced: bool = False
+    """Some of what it used has no price: the money is too little."""
+    burn_usd_per_h: float | None = None
+    """None: not known."""
+    burn_60: list[float] = []
+    """USD in each of the last 60 minutes, oldest first; empty: nothing."""
+    metered: str = ""
+    """``after the fact``: from its transcripts, so it may pass a cap by the answers in flight; ``reported``: by itself; empty: nothing yet."""
+    overshoot: float | None = None
+    """By how much it had passed the cap of ``overshoot_limit`` when its end was proven; None: it was not halted."""
+    overshoot_limit: str = ""
+    note: str = ""
+    """What a person must know: ``observed: cannot be stopped; adopt it``, why it was halted."""
+
+
+class TreeBudget(View):
+    """A tree, and those of its agents that end before it does, soonest first."""
+
+    tree: BudgetRow
+    first: list[BudgetRow] = []
+    more: int = 0
+    """Agents that end before the tree and are not listed."""
+
+
+class BudgetTotals(View):
+    """The page's header."""
+
+    over: int = 0
+    above_75: int = 0
+    within: int = 0
+    """Agents: of each, or of its tree, the nearest cap. Live ones; those that were halted by a budget today count as over."""
+    trees: int = 0
+    spend_today_usd: float = 0.0
+    day: str = ""
+    day_cap_usd: float | None = None
+    day_note: str = ""
+    """The clock and the day disagree, and what holds."""
+    forecast_usd: float | None = None
+    """At 24:00; None: not known."""
+    forecast_low_usd: float | None = None
+    forecast_high_usd: float | None = None
+    passes_cap_at: float | None = None
+    """When the day's cap is reached at this rate; None: not today, or unknown."""
+    burn_usd_per_h: float | None = None
+    burn_60: list[float] = []
+
+
+class DayBurn(View):
+    """The chart of today: USD per hour in slices from local midnight, and what is expected of the rest."""
+
+    since: float = 0.0
+    slice_s: float = 900.0
+    usd_per_h: list[float] = []
+    """Up to now."""
+    projected_usd_per_h: float | None = None
+    low_usd_per_h: float | None = None
+    high_usd_per_h: float | None = None
+    note: str = ""
+
+
+class ModelDay(View):
+    """What one model cost on one day. ``unpriced`` answers are in no sum of money."""
+
+    day: str
+    model: str
+    cost_usd: float = 0.0
+    tokens: int = 0
+    unpriced: int = 0
+    unpriced_tokens: int = 0
+
+
+class WindowView(View):
+    """A subscription's window: what a source says of it, or why nothing is known."""
+
+    program: str
+    window: str
+    """``5 h``, ``week``."""
+    share: float | None = None
+    renews_at: float | None = None
+    seen_at: float | None = None
+    why_not: str = ""
+    """``not available, because ...``."""
+
+
+class BudgetsView(View):
+    """GET /api/budgets?order=time|spend: everything the page shows at once."""
+
+    schema_version: int = SCHEMA_VERSION
+    at: float = 0.0
+    totals: BudgetTotals = BudgetTotals()
+    trees: list[TreeBudget] = []
+    more_trees: int = 0
+    projects: list[BudgetRow] = []
+    sessions: list[BudgetRow] = []
+    """With a limit of their own, or with live agents; the nearest to their end first; at most 500, as projects."""
+    days: list[BudgetRow] = []
+    """Today first."""
+    limits_words: str = ""
+    """What happens at 100 %."""
+
+
+class BudgetPictures(View):
+    """GET /api/budgets/pictures: the charts, which change slowly."""
+
+    schema_version: int = SCHEMA_VERSION
+    at: float = 0.0
+    burn: DayBurn = DayBurn()
+    models: list[ModelDay] = []
+    """The last 7 days, oldest first."""
+    prices: str = ""
+    """Which table of prices."""
+    models_note: str = ""
+    windows: list[WindowView] = []
+
+
+class SpenderView(View):
+    """One who spends from a node."""
+
+    agent_id: str
+    name: str = ""
+    spent_usd: float = 0.0
+    tokens: int = 0
+    level: str = "within"
+    state: str = ""
+
+
+class BudgetChange(View):
+    """One limit, changed."""
+
+    at: float
+    scope: BudgetScope
+    key: str
+    limit: str
+    old: float | None = None
+    new: float | None = None
+    by: str = ""
+    reason: str = ""
+
+
+class BudgetNodeView(View):
+    """GET /api/budgets/node?scope=&key=: the detail pane."""
+
+    schema_version: int = SCHEMA_VERSION
+    row: BudgetRow
+    gauges: list[GaugeView] = []
+    spenders: list[SpenderView] = []
+    """The dearest first, at most 20."""
+    others: int = 0
+    others_usd: float = 0.0
+    changes: list[BudgetChange] = []
+    """Newest first, at most 20."""
+    changes_total: int = 0
+    at_full: list[str] = []
+    """What happens at 100 %, line by line."""
+
+
+class BudgetBody(Request):
+    """POST /api/budgets: sets and clears limits of one node; it may exist later only (session, project, day, type)."""
+
+    scope: BudgetScope
+    key: Annotated[str, Field(max_length=400)] = ""
+    """Empty for ``day``: every day."""
+    limits: Annotated[dict[str, float], Field(max_length=20)] = {}
+    clear: Annotated[list[str], Field(max_length=20)] = []
+    reason: Reason
+
+
+class BudgetSetView(View):
+    """Answer: what holds now, and what came of it."""
+
+    schema_version: int = SCHEMA_VERSION
+    scope: BudgetScope
+    key: str
+    limits: dict[str, float | None] = {}
+    changes: list[BudgetChange] = []
+    words: str = ""
+    """One sentence for the person."""
+    halted: list[str] = []
+    """Agents that are being halted because they have used more than it allows now."""
+
+
+class BudgetHistoryView(View):
+    """GET /api/budgets/history?scope=&key=&limit=, newest first."""
+
+    schema_version: int = SCHEMA_VERSION
+    changes: list[BudgetChange] = []
+    total: int = 0

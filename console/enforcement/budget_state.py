@@ -1,0 +1,58 @@
+"""What the engine knows of budgets beyond an agent's own: nodes that are charged, what is set aside, which day it is, who was warned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from console.domain.agent import AgentId
+from console.domain.budget import UNCAPPED, Limits, Usage
+from console.domain.budget_day import Day
+
+Node = tuple[str, str]
+"""(scope, key): ``("tree", agent id)``, ``("session", context id)``, ``("project", folder)``, ``("day", YYYY-MM-DD)``."""
+EVERY_DAY: Node = ("day", "")
+"""Limits of a day hold for each one; usage is kept by date."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What one gated call set aside before it was made."""
+
+    reservation_id: str
+    agent_id: AgentId
+    estimate: Usage
+    expires_boot: float
+    """CLOCK_BOOTTIME in seconds: from then on it is counted in full."""
+    tool: str = ""
+    """In the agent's words; hostile."""
+
+
+@dataclass(slots=True)
+class BudgetState:
+    """Mutable; part of the engine's state. Usage of trees is in ``EngineState.tree_usage``, at every node of a tree."""
+
+    limits: dict[Node, Limits] = field(default_factory=dict)
+    """Set by an operator: sessions, projects, ``EVERY_DAY``, agent types."""
+    defaults: dict[str, Limits] = field(default_factory=dict)
+    """By scope, from the settings; ``type:NAME`` for an agent type."""
+    spent: dict[Node, Usage] = field(default_factory=dict)
+    """Sessions, projects and days."""
+    held: dict[Node, Usage] = field(default_factory=dict)
+    """Set aside, at every node that will be charged, ``("agent", id)`` included."""
+    reservations: dict[str, Reservation] = field(default_factory=dict)
+    warned: dict[Node, dict[str, int]] = field(default_factory=dict)
+    """The highest mark (75, 90, 100) that was said of each limit."""
+    denied: set[tuple[AgentId, str]] = field(default_factory=set)
+    """Reservations refused for want of room are recorded once for each agent and limit."""
+    worked: dict[AgentId, float] = field(default_factory=dict)
+    """CLOCK_BOOTTIME of an agent's last sign of work."""
+    metered: set[AgentId] = field(default_factory=set)
+    """Metered from transcripts, after the fact."""
+    day: Day = field(default_factory=Day)
+    ticked: float = 0.0
+    """CLOCK_BOOTTIME of the last tick."""
+
+    def of(self, scope: str, key: str) -> Limits:
+        """The limits of a session, a project or the day: as set, else as the settings say."""
+        default = self.defaults.get(scope, UNCAPPED)
+        return self.limits.get((scope, "" if scope == "day" else key), default)

@@ -1,0 +1,101 @@
+"""Gauges and rows of the Budgets page: how much of each limit is used, and which ends first. Pure, from values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from console.api.budgets import GaugeView
+from console.domain.budget import GAUGES, LIMIT_NAMES, RESERVABLE, Limits, Usage
+from console.domain.burn import ends_in_s, rate_per_h
+
+Level = Literal["within", "above_75", "above_90", "over"]
+SHOWN = ("cost_usd", "tokens", "wall_s", "tool_calls", "iterations", "step_s", "consecutive_errors", "cpu_s")
+"""In the order of the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of one node."""
+
+    usage: Usage
+    limits: Limits
+    held: Usage = field(default_factory=Usage)
+    live: bool = True
+    minutes: Callable[[str], list[float]] = lambda _name: []
+    """Use in each of the last minutes, by limit."""
+    known_min: float = 0.0
+    inherited: str = ""
+
+
+def level_of(share: float) -> Level:
+    """By the marks of the page."""
+    if share >= 1.0:
+        return "over"
+    return "above_90" if share >= 0.9 else "above_75" if share >= 0.75 else "within"
+
+
+def gauge(facts: Facts, name: str) -> GaugeView:
+    """One limit of one node."""
+    used, held, cap = float(getattr(facts.usage, name)), float(getattr(facts.held, name)), getattr(facts.limits, name)
+    rate, why = _rate(facts, name)
+    view = GaugeView(limit=name, used=round(used, 9), held=round(held, 9), rate_per_h=rate)
+    if cap is None:
+        return view
+    view.cap = float(cap)
+    view.share = (used + held) / cap if cap > 0 else 1.0
+    view.inherited = facts.inherited
+    if name in GAUGES:
+        view.why = "of one step: it begins anew with each"
+    elif not facts.live:
+        view.why = "nothing of it runs"
+    else:
+        view.ends_in_s = ends_in_s(float(cap), used, rate)
+        if view.ends_in_s is None:
+            view.why = why or "not within ten years at this rate"
+    return view
+
+
+def _rate(facts: Facts, name: str) -> tuple[float | None, str]:
+    """Use per hour, or why it is not known."""
+    if not facts.live or name in GAUGES:
+        return None, ""
+    if name == "wall_s":
+        return 3600.0, ""
+    if name == "cpu_s":
+        wall = facts.usage.wall_s
+        return (facts.usage.cpu_s / wall * 3600 if wall >= 15 else None), "unknown: it has not run for long enough"
+    minutes = facts.minutes(name)
+    if not minutes:
+        return None, "unknown: nothing was used in the last hour"
+    rate = rate_per_h(minutes, facts.known_min)
+    return rate, "unknown: it has not been looked at for long enough" if rate is None else ""
+
+
+def gauges(facts: Facts) -> list[GaugeView]:
+    """Every limit, capped or not, in the order of the page."""
+    return [gauge(facts, name) for name in SHOWN if name in LIMIT_NAMES]
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """Which limit ends first, and how much of any is used."""
+
+    ends_in_s: float | None
+    limit: str
+    why: str
+    share: float
+
+
+def nearest(all_facts: Iterable[Facts]) -> Nearest:
+    """Over every node that bounds one thing (an agent's own limits and those of its tree)."""
+    capped = [g for facts in all_facts for n in LIMIT_NAMES if getattr(facts.limits, n) is not None for g in (gauge(facts, n),)]
+    share = max((g.share or 0.0 for g in capped), default=0.0)
+    ending = sorted((g for g in capped if g.ends_in_s is not None), key=lambda g: g.ends_in_s or 0.0)
+    if ending:
+        return Nearest(ending[0].ends_in_s, ending[0].limit, "", share)
+    if not capped:
+        return Nearest(None, "", "no limit is set", share)
+    first = max(capped, key=lambda g: g.share or 0.0)
+    return Nearest(None, first.limit, next((g.why for g in capped if g.limit in RESERVABLE and g.why), first.why), share)

@@ -1,0 +1,63 @@
+"""How fast each node of a budget uses things up: minutes of the last hour, on a clock that cannot be set."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from console.domain.budget import RESERVABLE, Usage
+from console.domain.burn import MINUTES
+
+Node = tuple[str, str]
+NODES = 60_000
+"""Nodes kept at once; the one that was used longest ago goes first."""
+
+
+@dataclass(slots=True)
+class _Series:
+    since: float
+    minutes: deque[tuple[int, dict[str, float]]] = field(default_factory=lambda: deque(maxlen=MINUTES))
+
+
+class BurnBook:
+    """Use by node and minute of CLOCK_BOOTTIME; on the event loop's thread, read from others."""
+
+    def __init__(self, since: float = 0.0) -> None:
+        self.since = since
+        """From when on it was looked (CLOCK_BOOTTIME): before, nothing is known."""
+        self._nodes: dict[Node, _Series] = {}
+
+    def add(self, nodes: Iterable[Node], spent: Usage, boot_s: float) -> None:
+        """Counts one increment at every node that is charged."""
+        minute = int(boot_s // 60)
+        amounts = {name: float(value) for name in RESERVABLE if (value := getattr(spent, name))}
+        if not amounts:
+            return
+        for node in nodes:
+            series = self._nodes.pop(node, None) or _Series(boot_s)
+            self._nodes[node] = series  # last in the order: the least recently used are first
+            if series.minutes and series.minutes[-1][0] == minute:
+                kept = series.minutes[-1][1]
+                for name, value in amounts.items():
+                    kept[name] = kept.get(name, 0.0) + value
+            else:
+                series.minutes.append((minute, dict(amounts)))
+        while len(self._nodes) > NODES:
+            del self._nodes[next(iter(self._nodes))]
+
+    def minutes(self, node: Node, name: str, boot_s: float) -> list[float]:
+        """Use in each of the last 60 minutes, oldest first; empty: none in them."""
+        series = self._nodes.get(node)
+        if series is None:
+            return []
+        now = int(boot_s // 60)
+        found = {minute: amounts.get(name, 0.0) for minute, amounts in list(series.minutes) if now - MINUTES < minute <= now}
+        return [found.get(n, 0.0) for n in range(now - MINUTES + 1, now + 1)] if any(found.values()) else []
+
+    def known_min(self, born_boot: float | None, boot_s: float) -> float:
+        """For how many minutes this node has been looked at; the running minute counts as far as it has come."""
+        since = max(self.since, born_boot or 0.0)
+        whole = (boot_s - since) / 60
+        # The buckets are minutes of the clock: what is known ends with the part of the running one that has passed.
+        return max(0.0, min(whole, MINUTES - 1 + (boot_s / 60) % 1.0))
