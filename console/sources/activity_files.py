@@ -1,0 +1,216 @@
+"""Which files say what an agent did, and what is new in them. Blocks; for a thread of its own. Only files of agents it is told of."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from console.domain.activity import Entry, FilePlace, Kind, source_id
+from console.domain.spend import Answer
+from console.sources import claude_activity, codex_activity
+from console.sources.activity_tail import Signature, signature, tail
+from console.sources.claude_activity import ClaudeLines
+from console.sources.codex_activity import CodexLines
+from console.sources.homes import homes, read_foreign
+
+SEEK_S = 2.0
+"""Between two searches for a file that is not there (yet)."""
+WIDE_S = 30.0
+"""Between two searches everywhere."""
+_SLUG = re.compile(r"[^A-Za-z0-9]")
+_SUBS_MAX = 1000
+_SUB = re.compile(r"^agent-([0-9A-Za-z_-]{1,64})\.jsonl\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """By what the files of one agent are found. Kept, so that they are found again once it ended."""
+
+    source: str
+    uid: int
+    """Whose its files must be."""
+    session: str
+    cwd: str
+    sub: str = ""
+    """A sub-agent's id within its session."""
+
+    def as_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def whereabouts(text: str) -> Whereabouts | None:
+    """From ``as_json``; None: not known."""
+    try:
+        return Whereabouts(**json.loads(text))
+    except (ValueError, TypeError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What is new in one file, and how far it is read with it."""
+
+    entries: tuple[Entry, ...]
+    place: FilePlace
+    again: bool
+
+
+@dataclass(slots=True)
+class _Open:
+    path: str
+    place: FilePlace | None
+    lines: ClaudeLines | CodexLines
+    seen: Signature | None = None
+    """As it was when it was read last."""
+    more: bool = True
+    label: str = ""
+    """Which sub-agent, where the file is not the agent's own."""
+
+
+@dataclass(slots=True)
+class AgentFiles:
+    """The files of one agent."""
+
+    where: Whereabouts
+    root: Path | None
+    price: Callable[[Answer], int | None]
+    kept: dict[str, FilePlace]
+    """How far each was read before, by path."""
+    has_row: Callable[[str], bool] = lambda _sub: False
+    """Whether a sub-agent of this session is an agent of its own: then its file is read for that one."""
+    problem: str = ""
+    """Why something of it cannot be read, or empty."""
+    gone: bool = False
+    """It was read, and the program's own file is not there any more."""
+    backlog: bool = False
+    """There is more of its history than was read so far."""
+    read_at: float = 0.0
+    """Monotonic moment of the last read."""
+    _open: dict[str, _Open] = field(default_factory=dict)
+    _seek_at: float = 0.0
+    _wide_at: float = 0.0
+
+    def has_news(self) -> bool:
+        """Whether ``read`` would find anything: a stat for each file, now and then a search."""
+        if time.monotonic() >= self._seek_at:
+            self._seek_at = time.monotonic() + SEEK_S
+            self._seek()
+        return any(one.more or signature(one.path) != one.seen for one in self._open.values())
+
+    def read(self) -> Iterator[Batch]:
+        """A bounded part of what is new in each file."""
+        self.backlog, problems, there, self.read_at = False, [], 0, time.monotonic()
+        for one in list(self._open.values()):
+            seen = signature(one.path)
+            there += seen is not None
+            if not one.more and seen == one.seen:
+                continue
+            found = tail(one.path, one.place, self.where.uid)
+            one.seen, one.more = seen, found.more
+            if found.is_gone or found.problem:
+                problems += [found.problem] if found.problem else []
+                continue
+            if found.again or one.place is None or not one.place.offset:
+                one.lines = self._lines()
+            entries = [*_said(found.left_out, found.too_long, found.place), *self._entries(one, found.lines)]
+            one.place = replace(found.place, state=one.lines.state())
+            self.backlog = self.backlog or found.more
+            yield Batch(tuple(entries), one.place, found.again)
+        self.problem = "; ".join(problems)
+        self.gone = bool(self._open) and not there
+
+    def _entries(self, one: _Open, lines: list[bytes]) -> Iterator[Entry]:
+        for line in lines:
+            for entry in one.lines.take(line):
+                yield entry if not one.label else _labelled(entry, one.label)
+
+    def _lines(self) -> ClaudeLines | CodexLines:
+        return CodexLines(self.price) if self.where.source == codex_activity.SOURCE else ClaudeLines(self.price)
+
+    def _seek(self) -> None:
+        for path in self.kept:  # also those that are gone: that is said
+            self._know(path)
+        main = self._main()
+        if main is not None:
+            self._know(str(main))
+            if self.where.source == claude_activity.SOURCE and not self.where.sub:
+                self._seek_subs(main)
+
+    def _main(self) -> Path | None:
+        where, folders, tick = self.where, list(self._folders()), time.monotonic()
+        known = next((path for path, one in self._open.items() if not one.label), None)
+        if known is not None and (where.source == codex_activity.SOURCE or Path(known).is_file()):
+            return Path(known)
+        wide = tick >= self._wide_at
+        self._wide_at = tick + WIDE_S if wide else self._wide_at
+        if where.source == codex_activity.SOURCE:
+            return codex_activity.rollout(folders, where.session) if wide else None
+        return claude_activity.transcript(folders, _SLUG.sub("-", where.cwd), where.session, where.sub, wide=wide)
+
+    def _seek_subs(self, main: Path) -> None:
+        """Sub-agents that ended before they had a row: what they did is shown with their session."""
+        folder = main.with_suffix("") / "subagents"
+        try:
+            with os.scandir(folder) as entries:
+                names = sorted(e.name for _, e in zip(range(_SUBS_MAX), entries, strict=False) if _SUB.match(e.name))
+        except OSError:
+            return
+        for name in names:
+            path, found = folder / name, _SUB.match(name)
+            if found and str(path) not in self._open and not self.has_row(found[1]) and _finished(path):
+                self._know(str(path), found[1])
+
+    def _know(self, path: str, label: str = "") -> None:
+        if path in self._open:
+            return
+        place, lines = self.kept.get(path), self._lines()
+        if place is not None:
+            lines.resume(place.state)
+        found = _SUB.match(Path(path).name)
+        if found and not self.where.sub and not label:
+            label = found[1]
+        self._open[path] = _Open(path, place, lines, label=label)
+
+    def _folders(self) -> Iterator[Path]:
+        variable, folder, below = (
+            ("CODEX_HOME", ".codex", "sessions")
+            if self.where.source == codex_activity.SOURCE
+            else ("CLAUDE_CONFIG_DIR", ".claude", "projects")
+        )
+        named = os.environ.get(variable, "") if self.root is None else ""
+        if named.startswith("/"):
+            yield Path(named) / below
+        for home in homes(self.root):
+            yield home / folder / below
+
+
+def _finished(path: Path) -> bool:
+    """Its note says so; one whose note cannot be read waits for its row."""
+    try:
+        note = json.loads(read_foreign(path.with_suffix("").with_suffix(".meta.json"), 65_536).data)
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(note, dict) and note.get("finished") is True
+
+
+def _labelled(entry: Entry, label: str) -> Entry:
+    return replace(entry, who=f"{entry.who or 'sub-agent'} · {label}", turn=0)
+
+
+def _with_state(place: FilePlace, state: str) -> FilePlace:
+    return replace(place, state=state)
+
+
+def _said(left_out: int, too_long: int, place: FilePlace) -> Iterator[Entry]:
+    """What was not read is said where it would stand."""
+    if left_out:
+        text = f"{left_out:,} bytes of its history from before are not shown: it was too long to be read whole."
+        yield Entry(Kind.NOTE, source_id(f"{place.path}:{place.inode}", "history"), who="watchfloor", text=text)
+    if too_long:
+        text = f"{too_long:,} lines were too long to be read."
+        yield Entry(Kind.ERROR, source_id(f"{place.path}:{place.inode}:{place.offset}", "long"), who="watchfloor", text=text, failed=True)

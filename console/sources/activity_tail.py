@@ -1,0 +1,111 @@
+"""Follows one file as it grows: by the file itself and not its name, complete lines only, a bounded part at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from console.domain.activity import FilePlace
+
+LINE_MAX = 4 << 20
+"""Bytes; a longer line is passed over, and said. Programs write a hundredth of it, and taking it apart needs ten times its size."""
+STEP_MAX = 1 << 20
+"""Bytes read of one file at once: nobody's long history delays those who live."""
+FIRST_MAX = 64 << 20
+"""Bytes of a history that was never read; what lies before is left out, and said."""
+_MARK = 64
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW
+
+
+@dataclass(slots=True)
+class Tailed:
+    """What is new in a file."""
+
+    place: FilePlace
+    lines: list[bytes] = field(default_factory=list)
+    again: bool = False
+    """It was truncated, rewritten or replaced: this is its beginning."""
+    left_out: int = 0
+    """Bytes of a long history before the first line."""
+    too_long: int = 0
+    """Lines that were passed over."""
+    more: bool = False
+    """There is more of it already."""
+    problem: str = ""
+    """Why it cannot be read, or empty."""
+    is_gone: bool = False
+
+
+def tail(path: str, before: FilePlace | None, uid: int, *, first_max: int = FIRST_MAX) -> Tailed:
+    """The lines since ``before``; ``uid``: whose file it must be, whatever it says of itself. Never raises."""
+    place = before or FilePlace(path)
+    try:
+        fd = os.open(path, _FLAGS)
+    except FileNotFoundError:
+        return Tailed(place, is_gone=True)
+    except (OSError, ValueError) as error:
+        return Tailed(place, problem=getattr(error, "strerror", None) or "its name is no name of a file")
+    try:
+        return _read(fd, path, before, uid, first_max)
+    except OSError as error:
+        return Tailed(place, problem=error.strerror or "it cannot be read")
+    finally:
+        os.close(fd)
+
+
+Signature = tuple[int, int, int, int]
+
+
+def signature(path: str) -> Signature | None:
+    """By what it is seen that a file changed: one stat. None: it is not there."""
+    try:
+        seen = Path(path).stat(follow_symlinks=False)
+    except (OSError, ValueError):
+        return None
+    return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns
+
+
+def _read(fd: int, path: str, before: FilePlace | None, uid: int, first_max: int) -> Tailed:
+    seen = os.fstat(fd)
+    if not stat.S_ISREG(seen.st_mode):
+        return Tailed(before or FilePlace(path), problem="it is no regular file")
+    if seen.st_uid != uid:
+        return Tailed(before or FilePlace(path), problem=f"it belongs to uid {seen.st_uid}, the agent to uid {uid}")
+    same = before is not None and (before.dev, before.inode) == (seen.st_dev, _number(seen)) and seen.st_size >= before.offset
+    goes_on = same and before is not None and before.mark == _mark(fd, before.offset)
+    place = before if goes_on and before is not None else FilePlace(path, seen.st_dev, _number(seen))
+    found = Tailed(place, again=before is not None and not goes_on and before.offset > 0)
+    offset, skipping = place.offset, place.skipping
+    if not offset and seen.st_size > first_max:
+        found.left_out, offset, skipping = seen.st_size - first_max, seen.st_size - first_max, True
+    data = os.pread(fd, STEP_MAX, offset)
+    end = data.rfind(b"\n") + 1
+    if not end and len(data) == STEP_MAX:
+        data = os.pread(fd, LINE_MAX + 1, offset)
+        end = data.rfind(b"\n") + 1
+    if not end and (skipping or len(data) > LINE_MAX):
+        # No end of the line in sight: what comes of it is passed over.
+        found.too_long += 0 if skipping else 1
+        end, skipping = len(data), True
+    elif end:
+        lines = data[: end - 1].split(b"\n")
+        kept = [line for line in lines[1 if skipping else 0 :] if len(line) <= LINE_MAX]
+        found.too_long += len(lines) - (1 if skipping else 0) - len(kept)
+        found.lines, skipping = [line for line in kept if line.strip()], False
+    found.more = bool(end) and offset + len(data) < seen.st_size
+    found.place = replace(place, offset=offset + end, mark=_mark(fd, offset + end), skipping=skipping)
+    return found
+
+
+def _number(seen: os.stat_result) -> int:
+    """The inode, as SQLite can hold it."""
+    return seen.st_ino & ((1 << 63) - 1)
+
+
+def _mark(fd: int, offset: int) -> str:
+    """By what the bytes before ``offset`` are known again: a file rewritten in place is read anew."""
+    start = max(0, offset - _MARK)
+    return hashlib.sha256(os.pread(fd, offset - start, start)).hexdigest()[:24] if offset else ""
