@@ -22,6 +22,14 @@ class PermissionRequest:
     """``read_file``, ``write_file``, ``delete_file``, ``http_request`` or any other name."""
     argument: str
     """Path relative to the workspace, URL, or command."""
+    cwd: str = ""
+    """Where a command would run and a relative path starts; empty: the workspace."""
+    detail: str = ""
+    """The whole input of the tool as canonical JSON, where the asker has more to say than one argument."""
+    says: str = ""
+    """The agent's own words on why: shown in quotes, never part of the decision nor of what it is bound to."""
+    call_id: str = ""
+    """The asker's name for this very call: a second request under it with another content makes the first one void."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,12 +138,30 @@ _BUDGETS = (
     ) STRICT""",
 )
 
+_APPROVALS = (
+    """CREATE TABLE approvals (
+        approval_id TEXT NOT NULL PRIMARY KEY, agent_id ANY NOT NULL, root_id ANY NOT NULL, context_id ANY NOT NULL, tool ANY NOT NULL,
+        argument ANY NOT NULL, cwd ANY NOT NULL, detail ANY NOT NULL, says ANY NOT NULL, call_id ANY NOT NULL, digest TEXT NOT NULL,
+        shape ANY NOT NULL, rule ANY NOT NULL, reason ANY NOT NULL, parts TEXT NOT NULL, asked_at REAL NOT NULL,
+        expires_boot REAL NOT NULL, boot_id TEXT NOT NULL, state TEXT NOT NULL, scope TEXT NOT NULL, decided_by ANY NOT NULL,
+        decided_at REAL, words ANY NOT NULL
+    ) STRICT""",
+    "CREATE INDEX approvals_by_state ON approvals (state, asked_at)",
+    "CREATE INDEX approvals_by_shape ON approvals (shape, asked_at)",
+    "CREATE INDEX approvals_by_time ON approvals (asked_at)",
+    """CREATE TABLE approval_grants (
+        context_id ANY NOT NULL, digest TEXT NOT NULL, approval_id TEXT NOT NULL, granted_by ANY NOT NULL, at REAL NOT NULL,
+        PRIMARY KEY (context_id, digest)
+    ) STRICT""",
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "agents, sessions, spend, egress, allowlist", _FIRST),
     Migration(2, "isolation by an operator", _ISOLATION),
     Migration(3, "workspaces of sessions", _CONTEXTS),
     Migration(4, "history of network modes", _NETWORK_HISTORY),
     Migration(5, "budgets: limits, changes, usage, what is set aside", _BUDGETS),
+    Migration(6, "approvals: what waits for a human, and what was decided", _APPROVALS),
 )
 
 VERSION_TABLE = (

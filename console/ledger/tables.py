@@ -249,6 +249,44 @@ RESERVATIONS = Table(
     Column("tool", HostileText),
 )
 
+APPROVALS = Table(
+    "approvals",
+    METADATA,
+    Column("approval_id", String, primary_key=True),
+    Column("agent_id", HostileText),
+    Column("root_id", HostileText),
+    Column("context_id", HostileText),
+    Column("tool", HostileText),
+    Column("argument", HostileText),
+    Column("cwd", HostileText),
+    Column("detail", HostileText),
+    Column("says", HostileText),
+    Column("call_id", HostileText),
+    Column("digest", String),
+    Column("shape", HostileText),
+    Column("rule", HostileText),
+    Column("reason", HostileText),
+    Column("parts", String),
+    Column("asked_at", Float),
+    Column("expires_boot", Float),
+    Column("boot_id", String),
+    Column("state", String),
+    Column("scope", String),
+    Column("decided_by", HostileText),
+    Column("decided_at", Float),
+    Column("words", HostileText),
+)
+
+APPROVAL_GRANTS = Table(
+    "approval_grants",
+    METADATA,
+    Column("context_id", HostileText, primary_key=True),
+    Column("digest", String, primary_key=True),
+    Column("approval_id", String),
+    Column("granted_by", HostileText),
+    Column("at", Float),
+)
+
 EGRESS = Table(
     "egress",
     METADATA,

@@ -1,0 +1,137 @@
+"""Approvals: an ``ask`` that waits for a human, bound to the SHA-256 of the exact request, used once, and over after a time.
+
+Everything an agent wrote is carried unchanged: it is bound, stored and shown, never read as anything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+
+from console.domain.agent import AgentId, ContextId
+from console.domain.permission import PermissionRequest
+
+WAITING_MAX = 100
+"""Requests of one agent tree that wait at once: what comes beyond is denied, so that nobody can bury what matters (A2)."""
+TTL_S = 600.0
+"""How long a human has, unless the options say otherwise."""
+REASON_MAX = 1000
+
+
+class ApprovalState(StrEnum):
+    """``waiting`` may become any other once; ``approved`` becomes ``used`` once. All else stays."""
+
+    WAITING = "waiting"
+    APPROVED = "approved"
+    USED = "used"
+    DENIED = "denied"
+    EXPIRED = "expired"
+    VOID = "void"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may still let a call through."""
+        return self in (ApprovalState.WAITING, ApprovalState.APPROVED)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What was approved for a whole session: the same request, by whoever works in it. A kill ends all of them."""
+
+    context_id: ContextId
+    digest: str
+    """``session_digest`` of the request."""
+    approval_id: str
+    by: str
+    at: float
+
+
+class ApprovalScope(StrEnum):
+    """``once``: this request, one time. ``session``: the same request, by whoever works in that session, until it is taken back."""
+
+    ONCE = "once"
+    SESSION = "session"
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPart:
+    """One part of what was judged, as the policy said it."""
+
+    text: str
+    verdict: str
+    rule: str
+    step: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """One request that a human decides, or decided."""
+
+    approval_id: str
+    agent_id: AgentId
+    root_id: AgentId
+    context_id: ContextId
+    request: PermissionRequest
+    digest: str
+    """SHA-256 (hex) of ``canonical(request, agent, session)``: what the decision is bound to."""
+    rule: str
+    reason: str
+    """Why it asked."""
+    asked_at: float
+    """Seconds since the epoch, for people."""
+    expires_boot: float
+    """CLOCK_BOOTTIME seconds: neither suspend nor a changed clock gives anybody more time."""
+    parts: tuple[AskedPart, ...] = ()
+    state: ApprovalState = ApprovalState.WAITING
+    scope: ApprovalScope = ApprovalScope.ONCE
+    decided_by: str = ""
+    decided_at: float | None = None
+    words: str = ""
+    """Why it was denied, or what made it void."""
+
+    @property
+    def took_s(self) -> float | None:
+        """Time to decide; None while nobody has."""
+        return None if self.decided_at is None else max(0.0, self.decided_at - self.asked_at)
+
+    @property
+    def group(self) -> str:
+        """Requests with the same group are shown as one item: same tree, same tool, same shape."""
+        return hashlib.sha256(f"{self.root_id}\0{shape(self.request)}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def canonical(request: PermissionRequest, agent_id: str, context_id: str) -> bytes:
+    """The exact request as bytes, for the hash: keys sorted, nothing left out, who asks and in which session included."""
+    body = {
+        "agent": agent_id,
+        "session": context_id,
+        "tool": request.tool,
+        "argument": request.argument,
+        "cwd": request.cwd,
+        "detail": request.detail,
+    }
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+
+
+def digest_of(request: PermissionRequest, agent_id: str, context_id: str) -> str:
+    """SHA-256 (hex) of the canonical request."""
+    return hashlib.sha256(canonical(request, agent_id, context_id)).hexdigest()
+
+
+def session_digest(request: PermissionRequest, context_id: str) -> str:
+    """What an approval for a session is bound to: the same request, whoever of the session makes it."""
+    return digest_of(request, "", context_id)
+
+
+def shape(request: PermissionRequest) -> str:
+    """The kind of a request, coarse enough to find similar ones: the tool, and the first two plain words or the folder."""
+    argument = request.argument.strip()
+    if argument.startswith(("/", "./", "../")) and " " not in argument:
+        return f"{request.tool} {argument.rpartition('/')[0][:200]}/"
+    if "://" in argument[:12]:
+        return f"{request.tool} {argument.split('/', 3)[2][:200]}"
+    words = [word for word in argument[:400].split() if not word.startswith("-")]
+    return f"{request.tool} {' '.join(words[:2])}"[:300]
