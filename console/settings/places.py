@@ -63,6 +63,10 @@ class Places:
         return self.state_dir / "ledger.db"
 
     @property
+    def activity_db(self) -> Path:
+        return self.state_dir / "activity.db"
+
+    @property
     def audit_db(self) -> Path:
         return self.state_dir / "audit.db"
 

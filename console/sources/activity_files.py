@@ -16,7 +16,7 @@ from console.sources import claude_activity, codex_activity
 from console.sources.activity_tail import Signature, signature, tail
 from console.sources.claude_activity import ClaudeLines
 from console.sources.codex_activity import CodexLines
-from console.sources.homes import homes, read_foreign
+from console.sources.homes import homes, is_below, read_foreign
 
 SEEK_S = 2.0
 """Between two searches for a file that is not there (yet)."""
@@ -38,6 +38,8 @@ class Whereabouts:
     cwd: str
     sub: str = ""
     """A sub-agent's id within its session."""
+    home: str = ""
+    """The home of an agent of ours: its files are below it, no link on the way, and belong to whom it belongs; empty: any home."""
 
     def as_json(self) -> str:
         return json.dumps(asdict(self))
@@ -110,7 +112,11 @@ class AgentFiles:
             there += seen is not None
             if not one.more and seen == one.seen:
                 continue
-            found = tail(one.path, one.place, self.where.uid)
+            owner = self._owner(one.path)
+            if owner is None:
+                problems.append("a link leads out of its home")
+                continue
+            found = tail(one.path, one.place, owner)
             one.seen, one.more = seen, found.more
             if found.is_gone or found.problem:
                 problems += [found.problem] if found.problem else []
@@ -124,6 +130,13 @@ class AgentFiles:
         self.problem = "; ".join(problems)
         self.gone = bool(self._open) and not there
 
+    def _owner(self, path: str) -> int | None:
+        """Whose the file must be; None: it is not to be read."""
+        if not self.where.home:
+            return self.where.uid
+        home = Path(self.where.home)
+        return home.stat(follow_symlinks=False).st_uid if is_below(home, Path(path).parent) else None
+
     def _entries(self, one: _Open, lines: list[bytes]) -> Iterator[Entry]:
         for line in lines:
             for entry in one.lines.take(line):
@@ -134,7 +147,8 @@ class AgentFiles:
 
     def _seek(self) -> None:
         for path in self.kept:  # also those that are gone: that is said
-            self._know(path)
+            if self.where.session in path and (not self.where.sub or path.endswith(f"/agent-{self.where.sub}.jsonl")):
+                self._know(path)
         main = self._main()
         if main is not None:
             self._know(str(main))
@@ -182,6 +196,9 @@ class AgentFiles:
             if self.where.source == codex_activity.SOURCE
             else ("CLAUDE_CONFIG_DIR", ".claude", "projects")
         )
+        if self.where.home:
+            yield Path(self.where.home) / folder / below
+            return
         named = os.environ.get(variable, "") if self.root is None else ""
         if named.startswith("/"):
             yield Path(named) / below

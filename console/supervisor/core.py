@@ -36,6 +36,8 @@ class Core:
     shape: Callable[[LaunchRequest], LaunchRequest] = lambda request: request
     """Makes a launch as strict as its agent's type; raises ConsoleError."""
     """May refuse a launch before the engine hears of it (a full disk); attached by compose."""
+    heard: Callable[[e.Event | c.Command], None] = lambda _step: None
+    """Told of every event and every command, once it was carried out; never blocks; attached by compose."""
     dirty: set[AgentId] = field(default_factory=set)
     launches: dict[AgentId, asyncio.Future[None]] = field(default_factory=dict)
     switching: dict[AgentId, asyncio.Task[None]] = field(default_factory=dict)
@@ -59,6 +61,8 @@ class Core:
             self.asked[event.request_id] = event
         for command in self.engine.step(event):
             self.run(command)
+            self.heard(command)
+        self.heard(event)
 
     def post_from_thread(self, event: e.Event) -> None:
         """The same from any thread."""

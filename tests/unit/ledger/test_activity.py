@@ -55,7 +55,8 @@ def test_pages_lead_through_all_of_it_both_ways(store: ActivityStore) -> None:
         page = store.window("a", before=page.rows[0].seq, limit=200)
         assert not page.at_end
     assert seen == [f"entry {n}" for n in range(1205)]
-    up, at = [], 0
+    up: list[str] = []
+    at = 0
     while not (found := store.window("a", after=at, limit=500)).at_end:
         up, at = up + texts(found.rows), found.rows[-1].seq
     assert up + texts(found.rows) == seen
