@@ -23,6 +23,9 @@ from console.killswitch.launches import Launches
 from console.killswitch.peers import inside_an_agent
 
 ALREADY_RUNNING = 75
+NICE = -10
+SWITCH_S = 0.0005
+"""How long a thread that computes (a receipt, the registry's text) may keep the loop waiting; Python's own 5 ms is a press's whole time."""
 DRAIN_S = 5.0
 """An orderly end waits that long for the disk: what was answered is on it."""
 
@@ -124,6 +127,7 @@ def _run(config: Config, told: int | None, socket_mode: int) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     guard.finish_kills()
+    guard.clerk.do(desk.adoption.resume)
     config.run_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
     doors.listen(config.run_dir / "guard.sock", "operator", socket_mode)
     doors.listen(config.run_dir / "guard-supervisor.sock", "supervisor", 0o600, config.supervisor_uid)
@@ -155,8 +159,11 @@ def _ask_end(desk: Desk, doors: Doors) -> None:
 def _harden() -> None:
     """As many descriptors as allowed; the last to be taken when memory runs out; nothing of it in a core file."""
     processes.raise_descriptors()
+    sys.setswitchinterval(SWITCH_S)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("-900")
+    with contextlib.suppress(OSError):  # ahead of what it is to stop, however busy that keeps the processors; only root may
+        os.setpriority(os.PRIO_PROCESS, 0, NICE)
     # core(5): no memory of ours is dumped, whatever the machine does with cores; a passphrase passes through here.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError):

@@ -17,6 +17,8 @@ from console.killswitch.cgroups import Leaf, Mount, Refused, container_folder
 from console.killswitch.engine_socket import Engine, EngineSilent, Running
 from console.killswitch.registry import Entry, Held
 
+Sending = Callable[[Callable[[], bool]], None]
+"""Told that SIGKILL is about to go out, and how to see whether there is anybody it could reach."""
 CAN_LEAVE_NOTE = "It may leave its cgroup and has no PID namespace: what it started elsewhere can only be looked for."
 BEST_EFFORT_NOTE = "It shares this PID namespace and has no cgroup: what it started can only be looked for."
 
@@ -56,7 +58,7 @@ class Aim:
     def is_best_effort(self) -> bool:
         """No PID namespace of its own, and no cgroup or one that it may leave: no kernel proof exists."""
         held = self.held
-        if held is not None and held.entry.can_leave:
+        if held is not None and (held.entry.can_leave or held.entry.loose):
             return True
         if held is None or held.leaf is not None or held.container is not None or held.entry.leaf or held.entry.container_leaf:
             return False
@@ -73,11 +75,16 @@ class Aim:
         return self.held is None or bool(self.held.doubt)
 
     def strike(
-        self, mount: Mount | None, below: Path | None, spare_leaf: bool = False, spared: Callable[[], frozenset[int]] = frozenset
+        self,
+        mount: Mount | None,
+        below: Path | None,
+        spare_leaf: bool = False,
+        spared: Callable[[], frozenset[int]] = frozenset,
+        sending: Sending = lambda is_there: None,
     ) -> None:
         """SIGKILL by every way there is. ``spare_leaf``: the one recursive write on ``agents`` has covered the leaf.
 
-        ``spared``: pids that no pidfd is ever used on.
+        ``spared``: pids that no pidfd is ever used on. ``sending`` is told just before each write, its checks behind it.
         """
         held = self.held
         if held is None:
@@ -85,13 +92,14 @@ class Aim:
         if held.unopened:
             held.open()
         if held.leaf is not None and not spare_leaf:
-            self.writes["cgroup.kill"] = _checked_kill(held.leaf, mount, below)
+            self.writes["cgroup.kill"] = _checked_kill(held.leaf, mount, below, sending)
         if held.container is not None:
-            self.writes["container cgroup.kill"] = _checked_kill(held.container, mount, None)
+            self.writes["container cgroup.kill"] = _checked_kill(held.container, mount, None, sending)
         closure = held.follow()
         if held.init is not None and (closure is None or held.leaf is not None):
-            self.writes["pidfd SIGKILL"] = _checked_signal(held, spared)
+            self.writes["pidfd SIGKILL"] = _checked_signal(held, spared, sending)
         if closure is not None:  # nothing in the kernel holds them together: each by a pidfd, the keeper last
+            sending(lambda: True)
             self.writes["descendants" if held.leaf else "pidfd SIGKILL"] = closure.strike(spared())
 
     def is_zero(self) -> bool:
@@ -151,6 +159,8 @@ class Aim:
             return "Its container was never confirmed and the engine does not say that it is gone."
         if self.held.doubt:
             return self.held.doubt
+        if self.held.entry.adopting:
+            return "It was still being moved into its cgroup."
         if self.held.unopened:
             return f"Its cgroup or its process could not be opened: {self.held.unopened}."
         return f"Still there after SIGKILL. {self._note()}".strip()
@@ -191,6 +201,8 @@ class Aim:
     def _note(self) -> str:
         if not self.is_best_effort:
             return ""
+        if self.held is not None and self.held.entry.loose:
+            return f"{self.held.entry.loose}.".capitalize()
         return CAN_LEAVE_NOTE if self.held is not None and self.held.entry.can_leave else BEST_EFFORT_NOTE
 
     def _method(self) -> str:
@@ -210,22 +222,24 @@ class Aim:
         return "SIGKILL through a pidfd"
 
 
-def _checked_kill(leaf: Leaf, mount: Mount | None, below: Path | None) -> str:
+def _checked_kill(leaf: Leaf, mount: Mount | None, below: Path | None, sending: Sending) -> str:
     try:
         leaf.check(mount, below)
     except Refused as refusal:
         return f"refused: {refusal.what}"
     except OSError as error:
         return f"refused: {error.strerror}"
+    sending(leaf.is_populated)
     return leaf.kill()
 
 
-def _checked_signal(held: Held, spared: Callable[[], frozenset[int]]) -> str:
+def _checked_signal(held: Held, spared: Callable[[], frozenset[int]], sending: Sending) -> str:
     """SIGKILL to its init: never to this process, its parent or PID 1; nor, without a cgroup that says whose it is, to one spared."""
     assert held.init is not None
     pid = held.init.pid
     if pid in (1, os.getpid(), os.getppid()) or (held.leaf is None and held.container is None and pid in spared()):
         return f"refused: process {pid} is the guard, the one who pressed, or an ancestor of theirs"
+    sending(held.init.is_alive)
     return held.init.send(signal.SIGKILL)
 
 

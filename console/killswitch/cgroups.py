@@ -139,6 +139,18 @@ class Leaf:
         """ "sent", "gone", or why not; never raises."""
         return self._write("cgroup.freeze", b"1" if on else b"0")
 
+    def take(self, pid: int) -> str:
+        """Moves a process into it: "sent", "gone" (it has ended), or why not; never raises."""
+        try:
+            fd = self._open("cgroup.procs", os.O_WRONLY)
+            try:
+                os.write(fd, str(pid).encode())
+            finally:
+                os.close(fd)
+        except OSError as error:
+            return "gone" if error.errno in (*_GONE, errno.ESRCH) else f"failed: {error.strerror}"
+        return "sent"
+
     def is_held_frozen(self) -> bool:
         """Whether somebody asked for it to be frozen (whatever its state is by now). Unreadable reads as not."""
         try:

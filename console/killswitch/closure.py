@@ -6,6 +6,7 @@ is concluded from one look that finds nobody (measured: a scan that races with f
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -124,6 +125,9 @@ class Closure:
             return f"refused: process {self._init.pid} is the guard, the one who pressed, or an ancestor of theirs"
         self._strikes += 1
         signalled = 0
+        if not self._looked_at:  # whom it has below it is seen while it is there to be below of
+            with contextlib.suppress(OSError):
+                self.look()
         self._init.send(signal.SIGTERM)
         for _ in range(ROUNDS):
             try:

@@ -11,6 +11,8 @@ from typing import Any
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, NotRecorded, UsageProblem
 from console.domain.guard import CAUSES, LINE_LIMIT
 from console.domain.kill import Outcome, StepName
+from console.killswitch.adoption import Adoption, Asked
+from console.killswitch.fields import number, scope_of, text, whole, whole_list
 from console.killswitch.freezing import Freezing, check_cause
 from console.killswitch.guard import Guard, monotonic
 from console.killswitch.launches import Launches
@@ -40,37 +42,6 @@ class Op:
     """Refused on any doubt about the peer."""
 
 
-def text(message: dict[str, Any], key: str, default: str | None = None, limit: int = 500) -> str:
-    """A string field. UsageProblem when missing or of another type."""
-    value = message.get(key, default)
-    if not isinstance(value, str) or len(value) > limit:
-        raise UsageProblem(f"Field {key!r} must be a text of at most {limit} characters.", "See INTERFACES of the guard's sockets.")
-    return value
-
-
-def number(message: dict[str, Any], key: str, default: float | None = None) -> float:
-    """A finite number. UsageProblem otherwise."""
-    value = message.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) > 1e15:
-        raise UsageProblem(f"Field {key!r} must be a number.", "See the guard's operations.")
-    return value
-
-
-def whole(message: dict[str, Any], key: str, default: int | None = None) -> int:
-    """A whole number."""
-    return int(number(message, key, default))
-
-
-def scope_of(message: dict[str, Any]) -> str | list[str]:
-    """ "all", or a list of agent ids."""
-    scope = message.get("scope")
-    if scope == "all":
-        return "all"
-    if isinstance(scope, list) and scope and all(isinstance(i, str) and 0 < len(i) <= 63 for i in scope):
-        return scope
-    raise UsageProblem("Field 'scope' must be \"all\" or a list of agent ids.", "Name at least one agent.")
-
-
 class Desk:
     """Turns a message into an answer."""
 
@@ -79,6 +50,7 @@ class Desk:
         self._freezing = freezing
         self._launches = launches
         self.unlatching = Unlatching(guard, guard.passphrase)
+        self.adoption = Adoption(guard, freezing, launches)
         self._reading: dict[tuple[str, int], str] = {}
         """Receipts as they were when somebody (by pid) asked for their first piece."""
         both, own = ("operator", "supervisor"), ("supervisor",)
@@ -111,6 +83,8 @@ class Desk:
             "prove": Op(self._prove, own, slow=True),
             "unlatch": Op(self._unlatch, own, slow=True),
             "passphrase": Op(self._passphrase, own, slow=True),
+            "adoptable": Op(self._adoptable, own, slow=True),
+            "adopt": Op(self._adopt, own, slow=True),
             "quit": Op(self._quit, own, slow=True),
         }
         self.wants_to_end = False
@@ -332,6 +306,21 @@ class Desk:
         if message.get("reset") is True:
             return self.unlatching.reset(text(message, "kill_id", "", 64), by)
         return self.unlatching.change(text(message, "new", limit=256), text(message, "old", "", 256), by)
+
+    def _adoptable(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        """One process, as a candidate for adoption."""
+        found = self.adoption.examine(whole(message, "pid"), whole(message, "start_ticks"), (peer.pid, *whole_list(message, "spare")))
+        return found | {k: brief(str(found[k]), 500) for k in ("exe", "cmdline", "cgroup", "why_not")}
+
+    def _adopt(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        """Moves a process that somebody else started into a leaf of ours; see adoption.py."""
+        pid, ticks, uid = (whole(message, k) for k in ("pid", "start_ticks", "uid"))
+        also = whole_list(message, "also")
+        asked = Asked(
+            text(message, "agent_id", limit=63), pid, ticks, text(message, "exe"), uid, tuple(zip(also[::2], also[1::2], strict=True))
+        )
+        done = self.adoption.adopt(asked, (peer.pid, *whole_list(message, "spare")), text(message, "by", "", 200))
+        return done | {"left": {str(p): brief(w, 120) for p, w in list(done["left"].items())[:5]}, "left_n": len(done["left"])}
 
     def _quit(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         """The embedded pair ends. Refused while anything needs the guard."""

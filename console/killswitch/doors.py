@@ -72,6 +72,7 @@ class Doors:
             end.setblocking(False)
         self._selector.register(self._waker, selectors.EVENT_READ, "wake")
         self._spare = [os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC) for _ in range(SPARE_FILES)]
+        guard.connected = lambda: frozenset(c.peer.pid for c in list(self._connections) if c.standing is Standing.OPERATOR)
         self.presses_asked = 0
         self._ticked = 0.0
         self._noticed = 0.0

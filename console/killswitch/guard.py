@@ -106,6 +106,8 @@ class Guard:
         self.notices: dict[str, str] = {}
         self.afterwards = Afterwards(self._amended)
         self.supervisor_pid = 0
+        self.connected: Callable[[], frozenset[int]] = frozenset
+        """Processes that have a line to the guard open (consoles, panic buttons); the doors say."""
         self.owed: list[tuple[str, Callable[[], object]]] = []
         """What the disk refused so far: tried again every second."""
 
@@ -183,9 +185,11 @@ class Guard:
             )
             if is_all and kill_id not in self.latch.state.kills:
                 self.registry.generation = self.latch.press(kill_id, reason).generation
-            self.registry.mark_killed(ids, kill_id)
+            if not is_all:  # before the first write; of everything the latch says it already, and thousands of marks would delay that write
+                self.registry.mark_killed(ids, kill_id)
             kill.strike()
             if is_all:
+                self.registry.mark_killed(ids, kill_id)
                 self.latch.mark(kill_id)
             self.kills[kill_id] = kill
             over = [i for i, old in self.kills.items() if old.finished.is_set()][: max(0, len(self.kills) - KILLS_KEPT)]
@@ -306,11 +310,11 @@ class Guard:
     def agent_places(self) -> AgentPlaces:
         """Where a peer must not come from."""
         with self.lock:
-            folders = [Path(f) for h in self.registry.held.values() for f in (h.entry.leaf, h.entry.container_leaf) if f]
-            namespaces = frozenset(h.entry.pid_namespace for h in self.registry.held.values() if h.entry.pid_namespace)
+            entries = [h.entry for h in self.registry.held.values()]
+        folders = {f for entry in entries for f in (entry.leaf, entry.container_leaf) if f}
         if self.tree is not None:
-            folders.append(self.tree.agents.path)
-        return AgentPlaces(self.mounts.v2, tuple(folders), namespaces)
+            folders.add(str(self.tree.agents.path))
+        return AgentPlaces(self.mounts.v2, frozenset(folders), frozenset(e.pid_namespace for e in entries if e.pid_namespace))
 
     def is_killing(self) -> bool:
         return any(not kill.finished.is_set() for kill in list(self.kills.values()))

@@ -36,9 +36,10 @@ class Launches:
     def __init__(self, guard: Guard, freezing: Freezing) -> None:
         self._guard = guard
         self._freezing = freezing
-        self._tell_best_effort()  # of those that a former guard left
+        self.tell_best_effort()  # of those that a former guard left
 
-    def _refuse_if_stopped(self) -> None:
+    def refuse_if_stopped(self) -> None:
+        """Killed or Denied while anything is stopped."""
         self._guard.latch.obey_disk()
         if self._guard.latch.state.latched:
             raise Killed("The kill switch is latched: nothing starts.", "Rearm first (watchfloor rearm).")
@@ -64,7 +65,7 @@ class Launches:
         if not is_valid or kind not in ("process", "container") or control_level not in set(ControlLevel):
             raise UsageProblem("The ticket's agent id, kind or control level is not valid.", "Use a-z, 0-9 and -, process or container.")
         guard = self._guard
-        self._refuse_if_stopped()
+        self.refuse_if_stopped()
         if agent_id in guard.registry.held:
             raise Conflict(f"Agent {agent_id} is registered already.", "Use a new id, or forget the old one first.")
         if spare_descriptors() < SPARE_DESCRIPTORS:
@@ -107,10 +108,11 @@ class Launches:
             raise NotRecorded(
                 f"The guard's registry cannot be written: {error.strerror}.", "Make room on the disk; nothing starts until then."
             ) from error
-        self._refuse_if_changed(generation)
+        self.refuse_if_changed(generation)
 
-    def _refuse_if_changed(self, generation: int) -> None:
-        self._refuse_if_stopped()
+    def refuse_if_changed(self, generation: int) -> None:
+        """The same, and Killed when a press came since that generation."""
+        self.refuse_if_stopped()
         if generation != self._guard.latch.state.generation:
             raise Killed("A press came in between: this launch is refused.", "Launch again once the switch is rearmed.")
 
@@ -136,7 +138,7 @@ class Launches:
             if (held.entry.pid, held.entry.start_ticks, held.entry.container_id) != (pid, start_ticks, container_id):
                 raise Conflict(f"Agent {agent_id} is confirmed already, with another process.", "Abort this launch.")
         held.look()
-        self._tell_best_effort()
+        self.tell_best_effort()
         try:
             guard.registry.save()
         except OSError as error:
@@ -166,7 +168,7 @@ class Launches:
     def _refuse_if_killed(self, held: Held, generation: int) -> None:
         if held.entry.killed:
             raise Killed("A press came in between: this launch is refused.", "Abort it.")
-        self._refuse_if_changed(generation)
+        self.refuse_if_changed(generation)
 
     def _identify(self, held: Held, init: Handle, container_id: str) -> tuple[Entry, Leaf | None]:
         """Where the process lives, checked against the ticket."""
@@ -180,7 +182,7 @@ class Launches:
         where = mount.locate(line) if mount and line is not None else None
         if held.leaf is not None and not is_among(where, (held.leaf.path,)):
             raise Denied(f"Process {init.pid} is not in the leaf of its ticket.", "Enter the leaf before confirming; abort this launch.")
-        return replace(entry, can_leave=held.leaf is not None and not namespace and _can_leave(init.pid, held.leaf)), None
+        return replace(entry, can_leave=held.leaf is not None and not namespace and can_leave(init.pid, held.leaf)), None
 
     def _identify_container(self, entry: Entry, pid: int, container_id: str) -> tuple[Entry, Leaf | None]:
         if not CONTAINER_ID.match(container_id):
@@ -209,13 +211,13 @@ class Launches:
                 raise Conflict(f"Agent {agent_id} still has processes.", "Kill it first, or wait until it has ended.")
             guard.registry.retire(agent_id)
             guard.causes.forget(agent_id)
-        self._tell_best_effort()
+        self.tell_best_effort()
         guard.record("registry", guard.registry.save, guard.causes.save)
         if not guard.is_killing():
             guard.registry.sweep(guard.afterwards.holds)
         return {"known": True}
 
-    def _tell_best_effort(self) -> None:
+    def tell_best_effort(self) -> None:
         """Said before any press: what of these agents no kill can prove."""
         guard = self._guard
         with guard.lock:
@@ -234,7 +236,7 @@ class Launches:
         return {"count": len(pids), "pids": pids[:100], "best_effort": held.entry.why_best_effort}
 
 
-def _can_leave(pid: int, leaf: Leaf) -> bool:
+def can_leave(pid: int, leaf: Leaf) -> bool:
     """Whether the process may write the cgroup.procs of our tree: it is root, or owns the leaf. Unknown reads as yes."""
     uids = processes.uids(pid)
     try:

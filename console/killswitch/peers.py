@@ -38,7 +38,8 @@ class AgentPlaces:
     """Where agents live: their cgroup folders (everything below counts) and their PID namespaces."""
 
     mount: Mount | None
-    folders: tuple[Path, ...]
+    folders: frozenset[str]
+    """As text, to be looked up: comparing a peer's folder with each of a hundred agents' took longer than a whole press."""
     namespaces: frozenset[int]
 
 
@@ -55,13 +56,18 @@ def judge(peer: Peer, places: AgentPlaces) -> Standing:
         return Standing.UNCLEAR
     line, namespace = processes.cgroup_line(peer.pid), processes.pid_namespace(peer.pid)
     where = places.mount.locate(line) if places.mount and line is not None else None
-    if is_among(where, places.folders) or (namespace is not None and namespace in places.namespaces and namespace != _OWN_NAMESPACE):
+    if is_below(where, places.folders) or (namespace is not None and namespace in places.namespaces and namespace != _OWN_NAMESPACE):
         return Standing.AGENT
     if namespace is None or namespace != _OWN_NAMESPACE or (places.mount is not None and line is None):
         return Standing.UNCLEAR
     if peer.start_ticks is None or processes.start_ticks(peer.pid) != peer.start_ticks:
         return Standing.UNCLEAR
     return Standing.OPERATOR
+
+
+def is_below(folder: Path | None, folders: frozenset[str]) -> bool:
+    """As ``is_among``, at a price that does not grow with the number of folders."""
+    return folder is not None and (str(folder) in folders or any(str(above) in folders for above in folder.parents))
 
 
 def is_among(folder: Path | None, folders: Iterable[Path]) -> bool:

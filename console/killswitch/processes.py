@@ -272,6 +272,13 @@ def find_marked(instance_id: str, run_dir: Path) -> Iterator[Marked]:
         raise closed
 
 
+def instance_mark(pid: int) -> str:
+    """The instance that its environment names, or empty: evidence, which anybody can write. OSError when we cannot look."""
+    mark = f"{INSTANCE_VARIABLE}=".encode()
+    named = next((v[len(mark) :] for v in _environment(pid).split(b"\0") if v.startswith(mark)), b"")
+    return named.decode(errors="replace")[:63]
+
+
 def _environment(pid: int) -> bytes:
     """Empty when it is gone or hidden from us; OSError when we cannot look."""
     try:

@@ -46,7 +46,7 @@ class Kill:
     heard_at: float = 0.0
     """CLOCK_MONOTONIC: when the press reached the guard; 0: with ``t0``."""
     first_ms: float | None = None
-    """From ``heard_at`` until the first SIGKILL was being sent."""
+    """From ``heard_at`` until the first SIGKILL was being sent to somebody who was there."""
     steps: dict[StepName, Step] = field(default_factory=dict)
     phase: str = "killing"
     amended: list[str] = field(default_factory=list)
@@ -83,24 +83,26 @@ class Kill:
         failpoint(f"kill.{name}")
 
     def strike(self) -> None:
-        """One recursive write kills every leaf of ours when everything is meant; then each container and pidfd."""
+        """One recursive write kills every leaf of ours when everything is meant; then each container and pidfd.
+
+        Each target is checked just before it is written to: the first write waits for no check but its own.
+        """
         tree, covered = self.field_.tree, False
         mount, below = (tree.mount, tree.agents.path) if tree else (None, None)
         if tree is not None and self.order.is_all:
             try:
                 tree.agents.check(tree.mount, tree.root)
-                self._goes_out()
+                self._goes_out(tree.agents.is_populated)
                 covered = tree.agents.kill() == "sent"
             except (Refused, OSError) as error:
                 self.excluded.append(f"The agents' cgroup was not struck as a whole: {error}")
         for aim in self.aims:
-            self._goes_out()
-            aim.strike(mount, below, spare_leaf=covered, spared=self.field_.spared)
+            aim.strike(mount, below, spare_leaf=covered, spared=self.field_.spared, sending=self._goes_out)
             if covered and aim.held is not None and aim.held.leaf is not None:
                 aim.writes["cgroup.kill on agents"] = "sent"
 
-    def _goes_out(self) -> None:
-        if self.first_ms is None:
+    def _goes_out(self, is_there: Callable[[], bool]) -> None:
+        if self.first_ms is None and is_there():
             self.first_ms = round((time.monotonic() - (self.heard_at or self.t0)) * 1000, 3)
 
     def run(self) -> None:

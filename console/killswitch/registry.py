@@ -46,10 +46,16 @@ class Entry:
     container_inode: int = 0
     killed: str = ""
     """Id of the kill it was part of: nothing of it may run again."""
+    adopting: bool = False
+    """It is being moved into its leaf: what is not there yet would not be proven by it."""
+    loose: str = ""
+    """Why its leaf may not hold all of it: it was adopted, and not all could be moved."""
 
     @property
     def why_best_effort(self) -> str:
         """Why no kill of it can be proven; empty when the kernel can prove it."""
+        if self.loose:
+            return self.loose
         if self.can_leave:
             return "it may move itself out of its cgroup and has no PID namespace"
         if self.kind == "process" and self.confirmed and not (self.leaf or self.container_leaf or self.pid_namespace):
@@ -97,6 +103,7 @@ class Held:
             self.open()
         return (
             bool(self.unopened)
+            or self.entry.adopting
             or (self.closure is not None and self.closure.has_known())
             or any(leaf is not None and leaf.is_populated() for leaf in (self.leaf, self.container))
             or (self.init is not None and self.init.is_alive())

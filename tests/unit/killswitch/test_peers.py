@@ -10,9 +10,9 @@ import pytest
 
 from console.killswitch import peers, processes
 from console.killswitch.cgroups import Mount
-from console.killswitch.peers import AgentPlaces, Peer, Standing, find_peer, inside_an_agent, is_among, judge, may_command
+from console.killswitch.peers import AgentPlaces, Peer, Standing, find_peer, inside_an_agent, is_among, is_below, judge, may_command
 
-NOBODY = AgentPlaces(Mount(Path("/m"), "/"), (Path("/m/watchfloor-0/agents"),), frozenset())
+NOBODY = AgentPlaces(Mount(Path("/m"), "/"), frozenset({"/m/watchfloor-0/agents"}), frozenset())
 
 
 def test_a_peer_is_who_connected() -> None:
@@ -31,8 +31,8 @@ def test_whoever_is_among_the_agents_is_one(monkeypatch: pytest.MonkeyPatch, lin
 
 def test_an_agents_pid_namespace_makes_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "pid_namespace", lambda pid: 77)
-    assert judge(Peer(os.getpid(), 0, 1), AgentPlaces(None, (), frozenset({77}))) is Standing.AGENT
-    assert judge(Peer(os.getpid(), 0, 1), AgentPlaces(None, (), frozenset({78}))) is Standing.UNCLEAR
+    assert judge(Peer(os.getpid(), 0, 1), AgentPlaces(None, frozenset(), frozenset({77}))) is Standing.AGENT
+    assert judge(Peer(os.getpid(), 0, 1), AgentPlaces(None, frozenset(), frozenset({78}))) is Standing.UNCLEAR
 
 
 def test_whoever_cannot_be_looked_at_is_unclear() -> None:
@@ -43,6 +43,23 @@ def test_whoever_cannot_be_looked_at_is_unclear() -> None:
 
 def test_neighbouring_names_are_not_below() -> None:
     assert not is_among(Path("/m/agents-2/x"), [Path("/m/agents")]) and not is_among(None, [Path("/")])
+    places = frozenset({"/m/agents"})
+    assert not is_below(Path("/m/agents-2/x"), places) and not is_below(None, frozenset({"/"})) and not is_below(Path("/m"), places)
+    assert is_below(Path("/m/agents"), places) and is_below(Path("/m/agents/a/b"), places)
+
+
+def test_who_a_peer_is_takes_no_longer_with_many_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A press waits for this: no agent's folder is compared with the peer's one by one."""
+    compared: list[object] = []
+
+    def equal(self: Path, other: object) -> bool:
+        compared.append(other)
+        return False
+
+    monkeypatch.setattr(Path, "__eq__", equal)
+    places = AgentPlaces(Mount(Path("/m"), "/"), frozenset(f"/m/docker/{n}" for n in range(1000)), frozenset())
+    monkeypatch.setattr(processes, "cgroup_line", lambda pid: "/docker/1000/below")
+    assert judge(Peer(os.getpid(), 0, processes.start_ticks(os.getpid())), places) is Standing.OPERATOR and len(compared) < 20
 
 
 @pytest.mark.parametrize(

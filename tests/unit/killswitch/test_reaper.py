@@ -102,6 +102,48 @@ def test_the_receipt_says_when_the_first_sigkill_went_out_since_the_press_was_he
     assert "the first" not in next(s for s in kill_of().receipt().steps if s.name == "signal").detail, "nobody was there"
 
 
+def test_the_first_write_waits_for_no_check_but_its_own(kill_of: Any) -> None:
+    """Check one, write to it, go on: with a hundred targets the first is not struck after a hundred checks."""
+    did: list[str] = []
+
+    class Noted(StandInLeaf):
+        def check(self, *_: object) -> None:
+            did.append(f"check {id(self)}")
+            super().check()
+
+        def kill(self) -> str:
+            did.append(f"write {id(self)}")
+            return super().kill()
+
+    leaves = [Noted(), Noted(refuses=True), Noted(), Noted()]
+    kill_of(*leaves)
+    one, refused, two, three = (id(leaf) for leaf in leaves)
+    assert did[:7] == [
+        f"check {one}",
+        f"write {one}",
+        f"check {refused}",
+        f"check {two}",
+        f"write {two}",
+        f"check {three}",
+        f"write {three}",
+    ]
+    assert f"write {refused}" not in did
+
+
+def test_what_is_empty_is_no_first_sigkill(kill_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that reaches nobody is not what the time of the first SIGKILL is about; nor is a check that refuses."""
+    seen: list[int] = []
+
+    def looked(self: StandInLeaf) -> bool:
+        seen.append(id(self))
+        return self.left > 0
+
+    monkeypatch.setattr(StandInLeaf, "is_populated", looked)
+    empty, refused, there = StandInLeaf(kills=0), StandInLeaf(refuses=True), StandInLeaf()
+    assert kill_of(empty, refused, there).first_ms is not None and seen[:2] == [id(empty), id(there)]
+    assert kill_of(StandInLeaf(kills=0)).first_ms is None
+
+
 def test_a_kill_is_repeated_until_it_is_zero(kill_of: Any) -> None:
     leaf = StandInLeaf(kills=4)
     assert kill_of(leaf).receipt().verified_zero and leaf.struck == 4

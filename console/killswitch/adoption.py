@@ -1,0 +1,300 @@
+"""Adoption: a process that somebody else started is moved, with all that descends from it, into a leaf of its own.
+
+What a file, a label or a name says decides nothing here: pid and start time name the process, its program and account must be those
+that the operator confirmed. The leaf is in the registry, on disk, before the first process is moved, and what is moved stands frozen
+until two looks in a row find nobody outside (findings, kill: a tree that forks is moved whole only into a frozen cgroup).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+from console.domain.agent import AGENT_ID, ControlLevel
+from console.domain.errors import Conflict, ConsoleError, Denied, NotRecorded, Unavailable, UsageProblem
+from console.domain.failpoints import failpoint
+from console.killswitch import processes
+from console.killswitch.closure import APART_S, Closure, read_table
+from console.killswitch.freezing import Freezing
+from console.killswitch.guard import Guard
+from console.killswitch.launches import SPARE_DESCRIPTORS, Launches, can_leave, spare_descriptors
+from console.killswitch.movable import ENDED, MOVED, in_an_instance, move, why_not_movable
+from console.killswitch.processes import Handle
+from console.killswitch.registry import Entry, Held
+
+MOVE_S = 5.0
+"""A tree that is not whole in its leaf after so long stays adopted, and best effort."""
+QUIET_LOOKS = 2
+MOST_ALSO = 16
+LISTED = 40
+CAUSE = "adoption"
+CUT_SHORT = "the guard ended while it was being adopted: what had left it by then is not known"
+CONSOLE = "it has a line to the guard open, as consoles and panic buttons do"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the operator confirmed: the process as it was shown."""
+
+    agent_id: str
+    pid: int
+    start_ticks: int
+    exe: str
+    uid: int
+    also: tuple[tuple[int, int], ...] = ()
+    """Orphans (pid, start time) that the operator takes for its."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a process was before it was moved."""
+
+    uids: frozenset[int]
+    cgroup: str
+
+
+class Adoption:
+    """On the clerk's thread. ``spare``: processes that are never moved, nor any ancestor of theirs."""
+
+    def __init__(self, guard: Guard, freezing: Freezing, launches: Launches) -> None:
+        self._guard, self._freezing, self._launches = guard, freezing, launches
+
+    # --- looking
+
+    def examine(self, pid: int, ticks: int, spare: Iterable[int]) -> dict[str, Any]:
+        """One process as a candidate, why it may not be adopted (empty: it may), and who would come along or may be its."""
+        why = self._why_not(pid, ticks, self._spared(spare))
+        seen = processes.describe(pid)
+        uids = sorted(processes.uids(pid))
+        found: dict[str, Any] = {"pid": pid, "start_ticks": ticks, "uid": uids[0] if uids else None, "why_not": why}
+        found |= {"exe": seen["exe"], "cmdline": seen["cmdline"], "cgroup": processes.cgroup_line(pid) or ""}
+        found |= {"descendants": [], "orphans": []}
+        if not why:
+            with_it, maybe = self._around(pid, ticks)
+            found |= {"descendants": with_it[:LISTED], "orphans": maybe[:LISTED], "descendants_n": len(with_it)}
+        return found
+
+    def _around(self, pid: int, ticks: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """(what descends from it by parent or session, orphans that may be its)."""
+        try:
+            handle = Handle(pid, ticks)
+        except OSError:
+            return [], []
+        try:
+            below = Closure(handle).look()
+            origin = Origin(frozenset(processes.uids(pid)), processes.cgroup_line(pid) or "")
+            return below, _orphans(pid, ticks, origin, {pid, *(p for p, _ in below)})
+        except OSError:
+            return [], []
+        finally:
+            handle.close()
+
+    def _spared(self, more: Iterable[int]) -> frozenset[int]:
+        pids = {os.getpid(), self._guard.supervisor_pid, *more}
+        return frozenset().union(*(processes.ancestors(pid) for pid in pids if pid > 1))
+
+    def _why_not(self, pid: int, ticks: int, spared: frozenset[int]) -> str:
+        """Why this process is not adopted; the most lasting reason first."""
+        if pid <= 1:
+            return "process 1 is never adopted"
+        if processes.start_ticks(pid) != ticks or not processes.is_alive(pid):
+            return "it is not there any more (its number may be another process's)"
+        if pid in spared:
+            return "it is the guard, the supervisor or whoever asks, or an ancestor of theirs"
+        if pid in self._guard.connected():
+            return CONSOLE
+        if any(held.entry.pid == pid and held.entry.start_ticks == ticks for held in list(self._guard.registry.held.values())):
+            return "it is held already"
+        if not processes.describe(pid)["exe"]:
+            return "its program cannot be read: it is the kernel's, or hidden from this account"
+        tree = self._guard.tree
+        if tree is None:
+            return f"not available, because there is no writable cgroup here: {self._guard.tree_why}"
+        return in_an_instance(pid, self._guard.config.instance_id) or why_not_movable(pid, tree)
+
+    # --- moving
+
+    def adopt(self, asked: Asked, spare: Iterable[int], by: str) -> dict[str, Any]:
+        """Moves it; gives what came of it. Killed or Denied while stopped, Conflict when it is not what was confirmed, Denied when it
+        may not be adopted, Unavailable or NotRecorded when it cannot be held; then it was not touched."""
+        spared = self._spared(spare)
+        self._launches.refuse_if_stopped()
+        self._check(asked, spared)
+        origin = Origin(frozenset(processes.uids(asked.pid)), processes.cgroup_line(asked.pid) or "")
+        with ExitStack() as opened:
+            also = [_open(pid, ticks) for pid, ticks in asked.also]
+            for handle in also:
+                opened.callback(handle.close)
+            held = self._register(asked, _open(asked.pid, asked.start_ticks))
+            failpoint("adoption.registered")
+            answer = self._bring(held, also, spared)
+        if not answer["moved"]:
+            self._undo(held)
+            raise Unavailable(
+                f"It could not be moved: {answer['left'].get(asked.pid, 'it ended meanwhile')}.", "It is as it was: only seen."
+            )
+        self._end(held, answer, origin)
+        self._guard.record_line(
+            "adopt", agents=[asked.agent_id], pid=asked.pid, exe=asked.exe[:200], uid=asked.uid, by=by[:100], n=answer["moved"]
+        )
+        return answer | {"best_effort": held.entry.why_best_effort, "frozen": self._thaw(held)}
+
+    def _check(self, asked: Asked, spared: frozenset[int]) -> None:
+        if not AGENT_ID.match(asked.agent_id) or asked.agent_id == "all" or len(asked.also) > MOST_ALSO:
+            raise UsageProblem("The agent's id is not valid, or too many orphans are named.", "Adopt one agent at a time.")
+        if asked.agent_id in self._guard.registry.held:
+            raise Conflict(f"Agent {asked.agent_id} is held already.", "watchfloor fleet shows it.")
+        if processes.start_ticks(asked.pid) != asked.start_ticks:
+            raise Conflict("The process that was shown has ended; its number may be another's by now.", "Look at the candidates again.")
+        if (processes.describe(asked.pid)["exe"], processes.uids(asked.pid)) != (asked.exe, {asked.uid}):
+            raise Conflict("It runs another program, or under another account, than was shown.", "Look at the candidates again.")
+        for pid, ticks in ((asked.pid, asked.start_ticks), *asked.also):
+            if why := self._why_not(pid, ticks, spared):
+                raise Denied(f"Process {pid} is not adopted: {why}.", "Look at the candidates again; nothing was moved.")
+        if spare_descriptors() < SPARE_DESCRIPTORS:
+            raise Unavailable("The guard has too few spare file descriptors.", "Raise its LimitNOFILE, or end agents.")
+
+    def _register(self, asked: Asked, init: Handle) -> Held:
+        """In memory and on disk, frozen, before anything is moved: from here on a press finds it."""
+        guard = self._guard
+        assert guard.tree is not None
+        try:
+            leaf, limits = guard.tree.make_leaf(asked.agent_id, None)
+        except OSError as error:
+            init.close()
+            raise Unavailable(
+                f"No cgroup could be made for it: {error.strerror}.", "watchfloor status says where the guard works."
+            ) from error
+        with guard.lock:
+            entry = Entry(asked.agent_id, "process", ControlLevel.ADOPTED.value, guard.latch.state.generation, str(leaf.path), leaf.inode)
+            entry = replace(entry, limit_leaves=limits, confirmed=True, pid=init.pid, start_ticks=init.start_ticks, adopting=True)
+            held = guard.registry.held[asked.agent_id] = Held(replace(entry, can_leave=can_leave(init.pid, leaf)), leaf, init=init)
+            guard.causes.add(asked.agent_id, CAUSE)
+            leaf.freeze(True)
+        try:
+            guard.registry.save()
+            guard.causes.save()
+            self._launches.refuse_if_changed(entry.generation)
+        except (OSError, ConsoleError) as error:
+            self._undo(held)
+            if isinstance(error, ConsoleError):
+                raise
+            raise NotRecorded(
+                f"The guard's registry cannot be written: {error.strerror}.", "Make room on the disk; nothing was moved."
+            ) from error
+        return held
+
+    def _bring(self, held: Held, also: list[Handle], spared: frozenset[int]) -> dict[str, Any]:
+        """Moves whoever is outside until nobody is, ``QUIET_LOOKS`` times in a row: {moved, left: {pid: why}, whole}."""
+        tree, leaf, init = self._guard.tree, held.leaf, held.init
+        if tree is None or leaf is None or init is None:
+            return {"moved": 0, "left": {}, "whole": False}
+        roots, left, moved, quiet = [init, *also], dict[int, str](), 0, 0
+        closures = [Closure(root) for root in roots]
+        deadline = time.monotonic() + MOVE_S
+        while quiet < QUIET_LOOKS and time.monotonic() < deadline and init.pid not in left:
+            try:
+                failpoint("adoption.moving")
+                outside = [one for one in _look(roots, closures) if one[0] not in left and not _is_held(one[0])]
+            except OSError:  # who there is cannot be seen: no quiet look
+                outside, quiet = [], -1
+            for pid, ticks in outside:
+                what = CONSOLE if pid in spared | self._guard.connected() else move(pid, ticks, tree, leaf)
+                moved += what == MOVED
+                if what not in (MOVED, ENDED):
+                    left[pid] = what
+            quiet = 0 if outside else quiet + 1
+            time.sleep(APART_S)
+        return {"moved": moved, "left": {p: w for p, w in left.items() if processes.is_alive(p)}, "whole": quiet >= QUIET_LOOKS}
+
+    def _end(self, held: Held, answer: dict[str, Any], origin: Origin | None) -> None:
+        """What can be promised of it from now on, on disk."""
+        guard, entry = self._guard, held.entry
+        maybe = _orphans(entry.pid, entry.start_ticks, origin, {entry.pid, *held.pids()}) if origin is not None else []
+        answer["orphans"] = maybe[:LISTED]
+        loose = _loose(answer, len(maybe)) if origin is not None else CUT_SHORT
+        with guard.lock:
+            held.entry = replace(held.entry, adopting=False, loose=loose)
+        guard.record("registry", guard.registry.save)
+        self._launches.tell_best_effort()
+        held.look()
+
+    def _thaw(self, held: Held) -> str:
+        """Lets it go on; why not, or empty."""
+        try:
+            self._freezing.thaw([held.entry.agent_id], CAUSE, "guard")
+        except ConsoleError as error:
+            return str(error)
+        return ""
+
+    def _undo(self, held: Held) -> None:
+        guard = self._guard
+        with guard.lock:
+            if held.leaf is not None:
+                held.leaf.freeze(False)
+            guard.registry.retire(held.entry.agent_id)
+            guard.causes.forget(held.entry.agent_id)
+        guard.record("registry", guard.registry.save, guard.causes.save)
+        if not guard.is_killing():
+            guard.registry.sweep(guard.afterwards.holds)
+
+    def resume(self) -> None:
+        """A guard that ended in the middle left it frozen, and on disk as being adopted: it is finished by the next one."""
+        for held in [h for h in list(self._guard.registry.held.values()) if h.entry.adopting]:
+            self._end(held, self._bring(held, [], self._spared(())), None)
+            self._thaw(held)
+
+
+def _look(roots: list[Handle], closures: list[Closure]) -> list[tuple[int, int]]:
+    """Those that were named first, and all that is found below them. OSError when it cannot be seen who there is."""
+    found = dict.fromkeys((root.pid, root.start_ticks) for root in roots if root.is_alive())
+    for closure in closures:
+        found |= dict.fromkeys(closure.look())
+    return list(found)
+
+
+def _is_held(pid: int) -> bool:
+    """In this leaf by now, or in another one of an instance's."""
+    return bool(in_an_instance(pid, "")) and processes.cgroup_line(pid) is not None
+
+
+def _open(pid: int, ticks: int) -> Handle:
+    try:
+        return Handle(pid, ticks)
+    except OSError as error:
+        raise Conflict(f"Process {pid} is not there as it was shown.", "Look at the candidates again.") from error
+
+
+def _loose(answer: dict[str, Any], maybe: int) -> str:
+    """Why no kill of it can be proven, as far as its adoption goes; empty: the leaf holds all that was found of it."""
+    if answer["left"]:
+        return f"{len(answer['left'])} of its processes could not be moved into its cgroup"
+    if not answer["whole"]:
+        return "it started processes faster than they could be moved: some may be outside its cgroup"
+    if maybe:
+        return f"{maybe} orphans that may be its were left outside its cgroup"
+    return ""
+
+
+def _orphans(pid: int, ticks: int, origin: Origin, known: set[int]) -> list[tuple[int, int]]:
+    """Processes that may be its though nothing links them: of its account and cgroup, started after it, and handed to the process that
+    takes in orphans. A guess, shown as such (findings, kill: in one run of thirty it named bystanders)."""
+    try:
+        table = read_table()
+    except OSError:
+        return []
+    above, top = pid, pid
+    while (above := table[above].parent if above in table else 0) > 1:
+        top = above
+    parents = {1} if top == pid else {1, top}
+    found = []
+    for other, row in table.items():
+        if other in known or other == top or row.parent not in parents or row.ticks < ticks or not row.is_alive:
+            continue
+        if processes.uids(other) == origin.uids and processes.cgroup_line(other) == origin.cgroup:
+            found.append((other, row.ticks))
+    return found
