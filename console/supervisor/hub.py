@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
 
+from pydantic import PrivateAttr
+
 from console.api.messages import Delta
+
+
+class Sent(Delta):
+    """A delta with its line of the stream, made once however many consoles listen."""
+
+    _line: bytes = PrivateAttr(default=b"")
+
+    def line(self) -> bytes:
+        """``id``, ``event`` and ``data`` as a message of server-sent events."""
+        if not self._line:
+            self._line = f"id: {self.seq}\nevent: {self.kind}\ndata: {json.dumps(self.data)}\n\n".encode()
+        return self._line
+
 
 KEEP = 4000
 QUEUE = 2000
@@ -19,8 +35,8 @@ class Hub:
 
     def __init__(self) -> None:
         self.seq = 0
-        self._kept: deque[Delta] = deque(maxlen=KEEP)
-        self._queues: set[asyncio.Queue[Delta | None]] = set()
+        self._kept: deque[Sent] = deque(maxlen=KEEP)
+        self._queues: set[asyncio.Queue[Sent | None]] = set()
 
     @property
     def listeners(self) -> int:
@@ -30,7 +46,7 @@ class Hub:
     def publish(self, kind: str, data: dict[str, Any]) -> None:
         """Numbers a delta and hands it to every listener; one that lags too far is cut off and resyncs."""
         self.seq += 1
-        delta = Delta(seq=self.seq, kind=kind, data=data)
+        delta = Sent(seq=self.seq, kind=kind, data=data)
         self._kept.append(delta)
         for queue in list(self._queues):
             if queue.qsize() >= QUEUE:
@@ -39,15 +55,15 @@ class Hub:
             else:
                 queue.put_nowait(delta)
 
-    async def listen(self, after: int | None) -> AsyncIterator[Delta | None]:
+    async def listen(self, after: int | None) -> AsyncIterator[Sent | None]:
         """Deltas after ``after``; a first ``resync`` when those are gone; None every 15 s as a sign of life."""
-        queue: asyncio.Queue[Delta | None] = asyncio.Queue()
+        queue: asyncio.Queue[Sent | None] = asyncio.Queue()
         missed = [d for d in self._kept if after is not None and d.seq > after]
         gap = after is not None and after != self.seq and (not self._kept or self._kept[0].seq > after + 1 or after > self.seq)
         self._queues.add(queue)
         try:
             if gap:
-                yield Delta(seq=self.seq, kind="resync", data={})
+                yield Sent(seq=self.seq, kind="resync", data={})
             else:
                 for delta in missed:
                     yield delta

@@ -38,7 +38,12 @@ class Meter:
 
     def rate(self, at: float) -> float:
         """USD per hour over the last 5 minutes."""
-        return sum(self.burn(at)) * 3600 / (SLICE_S * SLICES)
+        return rate_of(self.burn(at))
+
+
+def rate_of(burn: list[float]) -> float:
+    """USD per hour of what ``Meter.burn`` gives."""
+    return sum(burn) * 3600 / (SLICE_S * SLICES)
 
 
 def _spread(series: deque[tuple[int, float]], now: int, count: int) -> list[float]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 
+from console.api.environment import EnvironmentView, VariableView
 from console.api.messages import (
     AgentDetailView,
     AgentEventView,
     AgentView,
     EgressView,
     FleetView,
+    HardeningView,
     HostView,
     KillSwitchView,
     PathView,
@@ -17,6 +19,7 @@ from console.api.messages import (
     SourceView,
     StatusView,
 )
+from console.api.sources import SourcesFileView, SourcesView
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target
 
 NOW = 1_795_269_731.0
@@ -248,7 +251,52 @@ def detail(agent: AgentView, now: float = NOW) -> AgentDetailView:
         egress=egress,
         cost_per_minute=[round(0.03 + (at / 60) ** 2 * 0.12 + chance.uniform(-0.01, 0.01), 4) for at in range(60)],
         can={"freeze": "", "thaw": "", "isolate": "", "kill": ""},
+        environment=environment(agent),
+        hardening=hardening(agent),
     )
+
+
+_MEASURES = (
+    ("not root", "uid 65534"), ("no other groups", "1 groups"), ("no capabilities", "effective 0"),
+    ("no new privileges", "no_new_privs 1"), ("system call filter", "seccomp mode 2"), ("read-only root", "ro,relatime"),
+    ("/tmp of its own, 100 MiB", "tmpfs of 100 MiB"), ("/tmp without programs", "rw,nosuid,nodev,noexec"),
+    ("no engine socket", "none"), ("no devices", "none"), ("loopback only", "lo"), ("no core files", "0 bytes"),
+    ("open files bounded", "1024"), ("processes bounded", "256 processes"), ("memory bounded", "2048 MiB"),
+)  # fmt: skip
+
+
+def hardening(agent: AgentView) -> list[HardeningView]:
+    """A whole sandbox; with two measures this host cannot give where it is not a container."""
+    out = []
+    for name, words in _MEASURES:
+        lacking = agent.sandbox != "docker" and name in ("/tmp without programs", "processes bounded")
+        state, words = ("not_available", "bubblewrap mounts nothing noexec for an ordinary user") if lacking else ("given", words)
+        line = f"{name}: not available, because {words}" if lacking else f"{name}: {words}"
+        out.append(HardeningView.model_validate({"name": name, "state": state, "words": words, "line": line}))
+    return out
+
+
+def environment(agent: AgentView) -> EnvironmentView:
+    """Names of a type that has a secret, and one that was left out."""
+    names = [("PATH", "default"), ("HOME", "default"), ("LANG", "default"), ("AGENT_AUTH_TOKEN", "watchfloor"), ("CRM_TOKEN", "type"),
+             ("WATCHFLOOR_SOCKET", "watchfloor"), ("PIP_INDEX_URL", "type"), ("REGION", "launch")]  # fmt: skip
+    variables = [VariableView.model_validate({"name": n, "origin": o, "secret": n.endswith("TOKEN")}) for n, o in names]
+    return EnvironmentView(agent_type="researcher", variables=variables, left_out=["AWS_SECRET_ACCESS_KEY: it is not marked as a secret"])
+
+
+def type_sources() -> SourcesView:
+    """One type that holds, one file that is broken."""
+    good = SourcesFileView(
+        agent_type="researcher",
+        ok=True,
+        enforced=["network: PROXIED, of the allowlist only pypi.org, files.pythonhosted.org", "PIP_INDEX_URL=https://pypi.org/simple",
+                  "blocked packages at plain http registries: evil", "wall time 3600 s", "memory 2048 MiB"],
+        not_enforced=["languages: python only: nothing here can see what an interpreter runs"],
+    )  # fmt: skip
+    bad = SourcesFileView(
+        agent_type="writer", ok=False, error="sources/writer.json, runtime.max_memory_mb: -1 is less than 1.", remedy="Mend it."
+    )
+    return SourcesView(folder="/var/lib/watchfloor/sources", types=[good, bad])
 
 
 def status(now: float = NOW) -> StatusView:

@@ -123,11 +123,15 @@ class FakeSupervisor:
             ("GET", "/api/receipts", self._receipts),
             ("GET", "/api/receipts/{id}", self._receipt),
             ("GET", "/api/events", self._events),
+            ("GET", "/api/sources", self._sources),
         ]
         return [*self.extra_routes, *(Route(path, answer, methods=[verb]) for verb, path, answer in routes)]
 
     async def _status(self, request: Request) -> Response:
         return say(self.status)
+
+    async def _sources(self, request: Request) -> Response:
+        return say(fixture.type_sources())
 
     async def _fleet(self, request: Request) -> Response:
         agents = list(self.agents.values())

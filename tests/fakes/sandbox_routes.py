@@ -52,6 +52,7 @@ class FakeSandboxes:
     def __init__(self, desk: FakeSupervisor) -> None:
         self._desk = desk
         self.asked: list[s.StricterBody] = []
+        self.registered: list[s.RegisterDataBody] = []
         self.refuse: tuple[int, str] | None = None
         self.refuse_history: tuple[int, str] | None = None
         self.why_not = ""
@@ -62,6 +63,7 @@ class FakeSandboxes:
     def routes(self) -> list[Route]:
         return [
             Route("/api/network/stricter", self._stricter, methods=["POST"]),
+            Route("/api/network/private-data", self._register, methods=["POST"]),
             Route("/api/contexts/{id}/modes", self._modes, methods=["GET"]),
         ]
 
@@ -94,6 +96,25 @@ class FakeSandboxes:
                 why_not=self.why_not if body.dry_run else "",
             )
         )
+
+    async def _register(self, request: Request) -> Response:
+        body = s.RegisterDataBody.model_validate_json(await request.body())
+        self.registered.append(body)
+        if self.refuse is not None:
+            return _say(m.ErrorView(error=self.refuse[1], remedy="Look at it again."), self.refuse[0])
+        named = self._desk.agents[body.scope.target]
+        mode = {"CONFIDENTIAL": "PROXIED", "SECRET": "NONE"}.get(body.sensitivity, named.network_mode)
+        stricter = s.StricterBody.model_validate({"scope": body.scope.model_dump(), "mode": mode, "reason": body.reason})
+        switched = [self._switched(named, stricter)] if SEVERITY[mode] > SEVERITY[named.network_mode] else []
+        if not body.dry_run and switched:
+            self._desk.upsert(self._tightened(named, stricter))
+        return _say(
+            s.StricterView(
+                dry_run=body.dry_run, mode=mode, sensitivity=body.sensitivity, session=named.session, sessions_total=1, agents=switched,
+                switched=len(switched), not_enforceable=sum(not a.verified for a in switched), ms=3.0,
+                words=f"Session {named.session} is in {mode}, in 3 ms.", why_not=self.why_not if body.dry_run else "",
+            )
+        )  # fmt: skip
 
     def _switched(self, agent: m.AgentView, body: s.StricterBody) -> s.SwitchedAgent:
         note = self.open_ends.get(agent.id, "")

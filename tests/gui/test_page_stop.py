@@ -244,6 +244,7 @@ def test_a_workspace_is_shown_held_released_and_deleted_with_a_reason(make_house
     window = open_window("fleet")
     page = window.pages["fleet"]
     assert isinstance(page, FleetPage)
+    page.view.choose("release-captain")
     card = page.pane.workspace
     assert "no workspace" in card.none.text() and not card.buttons["hold"].isVisible()
     page.view.choose("support-triage")

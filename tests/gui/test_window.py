@@ -52,6 +52,14 @@ def keys(widget: QWidget, *pressed: Qt.Key) -> None:
         QTest.keyClick(widget, key)
 
 
+def as_they_came(window: Window) -> FleetPage:
+    """The mock-up's order, its first row selected."""
+    page = fleet_page(window)
+    page.do("fleet.urgent")
+    page.view.choose("release-captain")
+    return page
+
+
 def acts(house: FakeHouse) -> list[tuple[str, str]]:
     return [(verb, agent) for verb, agent, _ in house.supervisor.log]
 
@@ -59,7 +67,7 @@ def acts(house: FakeHouse) -> list[tuple[str, str]]:
 def test_arrows_fold_move_and_enter_leads_to_the_detail(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
     make_house()
     window = open_window("fleet")
-    page = fleet_page(window)
+    page = as_they_came(window)
     view = page.view
     window.activateWindow()
     qtbot.waitUntil(view.hasFocus)
@@ -83,7 +91,7 @@ def test_letters_act_only_outside_fields(make_house: Make, open_window: Open, qt
     house = make_house()
     window = open_window("fleet")
     window.activateWindow()
-    page = fleet_page(window)
+    page = as_they_came(window)
     keys(page.view, Qt.Key.Key_Slash)
     qtbot.waitUntil(page.table.bar.search.hasFocus)
     QTest.keyClicks(page.table.bar.search, "xpi")
@@ -113,7 +121,7 @@ def test_stopping_a_tree_asks_first_and_counts_by_control_level(make_house: Make
     house = make_house()
     window = open_window("fleet")
     window.activateWindow()
-    keys(fleet_page(window).view, Qt.Key.Key_X)
+    keys(as_they_came(window).view, Qt.Key.Key_X)
     asked = rung_dialog(window, qtbot)
     assert asked.title.text() == "Kill release-captain and 9 agents below it?"
     words = " ".join(w.accessibleName() for w in asked.findChildren(QWidget))

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtNetwork import QNetworkReply
 
-from console.api.messages import Delta
+from console.api.fleet_changes import FleetChanges
+from console.gui.link.decode import Decoder, Read
 from console.gui.link.http import Link
 
 FIRST_WAIT_MS = 250
 LONGEST_WAIT_MS = 5_000
-LONGEST_MESSAGE = 32 * 1024 * 1024
 
 
 class Events(QObject):
     """Emits each delta once. After a gap the stream says ``resync``; a new connection asks for what follows the last one seen."""
 
     delta = Signal(object)
-    """A Delta."""
+    """A Delta of any kind but ``agents``."""
+    changes = Signal(object)
+    """FleetChanges: an ``agents`` delta, checked."""
     resync = Signal()
     """Everything may have changed: read it again."""
     connected = Signal(bool)
@@ -29,7 +28,9 @@ class Events(QObject):
         super().__init__(parent)
         self._link = link
         self._reply: QNetworkReply | None = None
-        self._buffer = b""
+        self._decoder = Decoder(self)
+        self._decoder.read.connect(self._take, Qt.ConnectionType.QueuedConnection)
+        self._connection = 0
         self._last_id = ""
         self._wait = FIRST_WAIT_MS
         self._up = False
@@ -41,6 +42,7 @@ class Events(QObject):
     def start(self) -> None:
         """Connects, and again after each loss, until ``stop``."""
         self._running = True
+        self._decoder.start()
         if self._link.exists:
             self._open()
 
@@ -50,6 +52,7 @@ class Events(QObject):
         self._timer.stop()
         if self._reply is not None:
             self._reply.abort()
+        self._decoder.stop()
 
     def seen(self, seq: int) -> None:
         """A snapshot is whole up to ``seq``: deltas up to it are not wanted again."""
@@ -64,7 +67,7 @@ class Events(QObject):
         request.setRawHeader(b"Cache-Control", b"no-cache")
         if self._last_id:
             request.setRawHeader(b"Last-Event-ID", self._last_id.encode())
-        self._buffer = b""
+        self._connection += 1
         self._reply = self._link.manager.get(request)
         self._reply.readyRead.connect(self._read)
         self._reply.finished.connect(self._ended)
@@ -76,34 +79,24 @@ class Events(QObject):
             self._up = True
             self._wait = FIRST_WAIT_MS
             self.connected.emit(True)
-        self._buffer += bytes(self._reply.readAll().data())
-        if len(self._buffer) > LONGEST_MESSAGE:
-            self._reply.abort()
-            return
-        *blocks, self._buffer = self._buffer.replace(b"\r\n", b"\n").split(b"\n\n")
-        for block in blocks:
-            self._take(block)
+        self._decoder.feed(self._connection, bytes(self._reply.readAll().data()))
 
-    def _take(self, block: bytes) -> None:
-        fields: dict[str, str] = {}
-        for line in block.decode("utf-8", "replace").split("\n"):
-            name, _, value = line.partition(":")
-            if name:
-                value = value.removeprefix(" ")
-                fields[name] = f"{fields[name]}\n{value}" if name == "data" and "data" in fields else value
-        kind = fields.get("event", "")
-        if not kind and "data" not in fields:
-            return  # a comment that keeps the connection alive
-        if fields.get("id", "").isdigit():
-            self._last_id = fields["id"]
-        if kind == "resync":
-            self.resync.emit()
+    def _take(self, read: Read) -> None:
+        if not self._running or read.connection != self._connection:
             return
-        read = _delta(kind, fields.get("data", ""), self._last_id)
-        if read is None:
-            self.resync.emit()
+        if read.ended:
+            self._reopen()
+        elif read.too_long:
+            if self._reply is not None:
+                self._reply.abort()
         else:
-            self.delta.emit(read)
+            self._last_id = read.last_id or self._last_id
+            if read.value is None:
+                self.resync.emit()
+            elif isinstance(read.value, FleetChanges):
+                self.changes.emit(read.value)
+            else:
+                self.delta.emit(read.value)
 
     def _ended(self) -> None:
         reply, self._reply = self._reply, None
@@ -115,19 +108,8 @@ class Events(QObject):
         if self._up:
             self._up = False
             self.connected.emit(False)
-        if self._running:
-            self._timer.start(self._wait)
-            self._wait = min(LONGEST_WAIT_MS, self._wait * 2)
+        self._decoder.end(self._connection)  # what came before is read first, so that nothing is asked for twice
 
-
-def _delta(kind: str, text: str, seq: str) -> Delta | None:
-    try:
-        data: Any = json.loads(text)
-    except ValueError:
-        return None
-    if not isinstance(data, dict):
-        return None
-    # Both shapes are read: the bare data, and a whole Delta as data.
-    if set(data) >= {"seq", "kind", "data"} and isinstance(data["data"], dict):
-        return Delta(seq=int(data["seq"]), kind=str(data["kind"]), data=data["data"])
-    return Delta(seq=int(seq) if seq.isdigit() else 0, kind=kind, data=data)
+    def _reopen(self) -> None:
+        self._timer.start(self._wait)
+        self._wait = min(LONGEST_WAIT_MS, self._wait * 2)

@@ -10,6 +10,7 @@ from console.api import rearm_messages as rm
 from console.api import review_messages as rv
 from console.api import rotation_messages as ro
 from console.api import sandbox_messages as sb
+from console.api import sources as so
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, receipt_from_json
 from console.gui.link.http import Link, segment
@@ -56,6 +57,10 @@ class FleetRequests:
     def kill(self, body: la.LadderBody) -> Pending[Receipt]:
         """The receipt once zero is proven or not."""
         return _receipt(self._link.send("POST", "/api/ladder", m.RawView, body, timeout_s=LADDER_S))
+
+    def type_sources(self) -> Pending[so.SourcesView]:
+        """What each agent type may use: its sources.json."""
+        return self._link.get("/api/sources", so.SourcesView)
 
     def contexts(self) -> Pending[w.ContextsView]:
         """Every session's workspace."""
@@ -149,6 +154,10 @@ class NetworkRequests:
     def stricter(self, body: sb.StricterBody) -> Pending[sb.StricterView]:
         """Switches sessions to a stricter mode, for good, or says what that would do."""
         return self._link.send("POST", "/api/network/stricter", sb.StricterView, body, timeout_s=CHANGE_S)
+
+    def register(self, body: sb.RegisterDataBody) -> Pending[sb.StricterView]:
+        """Private data on an operator's word, or what that would do; answered once it holds."""
+        return self._link.send("POST", "/api/network/private-data", sb.StricterView, body, timeout_s=CHANGE_S)
 
     def modes(self, session: str, agent_id: str = "") -> Pending[sb.ModeHistoryView]:
         """How a session came to its mode, newest first."""

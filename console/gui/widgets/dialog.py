@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shiboken6
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
@@ -57,6 +58,11 @@ class Dialog(QDialog):
         if column is not None:
             column.activate()
             self.resize(self.width(), column.totalHeightForWidth(self.width()))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody still looks at it: an answer may come after it was closed, and Qt deletes it then."""
+        return shiboken6.isValid(self) and self.isVisible()
 
     def refused(self, error: ConsoleError) -> None:
         """Shows why it was refused, in the refuser's words, and lets the person try again."""

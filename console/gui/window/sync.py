@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from console.api.messages import AgentView, Delta, FleetView, StatusView
+from console.api.fleet_changes import FleetChanges
+from console.api.messages import Delta, FleetView, StatusView
 from console.domain.errors import ConsoleError, Unreachable
 from console.gui.link.events import Events
 from console.gui.link.guard import GuardLink
@@ -45,11 +45,12 @@ class Sync(QObject):
         self._fleet, self._switch, self._notices, self._clock = fleet, switch, notices, clock
         self.follower = KillFollower(requests, guard, fleet, switch, notices, clock, self)
         self.follower.changed.connect(self._touch)
-        self._held_back: list[Delta] | None = None
-        """Deltas that came while a snapshot was on its way."""
+        self._held_back: list[FleetChanges] | None = None
+        """Changes that came while a snapshot was on its way."""
         self._dirty = False
         self._timers = [self._timer(STATUS_MS, self._read_status), self._timer(TICK_MS, self._tick)]
         events.delta.connect(self._take)
+        events.changes.connect(self._changes_came)
         events.resync.connect(self.read_all)
         events.connected.connect(lambda up: self.read_all() if up else self._touch())
 
@@ -97,9 +98,9 @@ class Sync(QObject):
         fleet.killed, fleet.kill_reason = view.killed, view.kill_reason
         fleet.spend_today_usd, fleet.burn_usd_per_h = view.spend_today_usd, view.burn_usd_per_h
         held, self._held_back = self._held_back or [], None
-        for delta in held:
-            if delta.seq > view.seq:
-                self._take(delta)
+        for changes in held:
+            if changes.seq > view.seq:
+                self._fleet.apply(changes)
         self._heard()
 
     def _read_status(self) -> None:
@@ -116,10 +117,14 @@ class Sync(QObject):
     def _touch(self) -> None:
         self._dirty = True
 
+    def _changes_came(self, changes: FleetChanges) -> None:
+        if self._held_back is not None:
+            self._held_back.append(changes)
+        elif not self._fleet.apply(changes):
+            self.read_all()  # it speaks of an agent this console was never told of
+        self._heard()
+
     def _take(self, delta: Delta) -> None:
-        if delta.kind == "agents" and self._held_back is not None:
-            self._held_back.append(delta)
-            return
         try:
             self._apply(delta)
         except (ValidationError, KeyError, TypeError, ValueError):
@@ -130,22 +135,12 @@ class Sync(QObject):
         self.delta.emit(delta)
 
     def _apply(self, delta: Delta) -> None:
-        if delta.kind == "agents":
-            self._take_agents(delta.data)
-        elif delta.kind == "kill":
+        if delta.kind == "kill":
             self.follower.take(delta.data)
         elif delta.kind == "status":
             self._switch.status = StatusView.model_validate(delta.data)
         elif delta.kind == "notice":
             self._notices.say(_LEVELS.get(str(delta.data.get("level")), "info"), str(delta.data.get("text", "")))
-
-    def _take_agents(self, data: dict[str, Any]) -> None:
-        for raw in data.get("upsert", ()):
-            self._fleet.upsert(AgentView.model_validate(raw))
-        for agent_id in data.get("remove", ()):
-            self._fleet.remove(str(agent_id))
-        self._fleet.spend_today_usd = float(data.get("spend_today_usd", self._fleet.spend_today_usd))
-        self._fleet.burn_usd_per_h = float(data.get("burn_usd_per_h", self._fleet.burn_usd_per_h))
 
     def _tick(self) -> None:
         if self._dirty:

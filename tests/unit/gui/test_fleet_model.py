@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from console.api.fleet_changes import changes_of
 from console.api.messages import AgentView
 from console.gui.models.fleet import FILTERS, Fleet, is_full, needs_attention, view_mode
 from tests.fakes.gui_fixture import many_agents, mockup_agents
@@ -55,6 +56,41 @@ def test_siblings_are_sorted_under_their_parent() -> None:
     fleet = fleet_of(agent("a", cost_usd=1), agent("a1", "a", cost_usd=5), agent("a2", "a", cost_usd=9), agent("b", cost_usd=7))
     fleet.sort = ("cost", True)
     assert ids(fleet) == ["b", "a", "a2", "a1"]
+
+
+def test_trees_that_need_a_person_stand_first_and_the_others_stay_as_they_came() -> None:
+    fleet = fleet_of(
+        agent("calm"), agent("b"), agent("b1", "b"), agent("b2", "b", state="over_budget"), agent("f", state="frozen"),
+        agent("q", state="failed"), agent("w"), agent("w1", "w", state="needs_ok"), agent("s", state="alive_after_kill"),
+        agent("m", control_level="managed", best_effort="no cgroup"), agent("seen", control_level="observed", best_effort="only seen"),
+        agent("late"),
+    )  # fmt: skip
+    assert ids(fleet) == ["s", "b", "b2", "b1", "w", "w1", "m", "f", "q", "calm", "seen", "late"]
+    fleet.apply(changes_of(2, {"patch": [("late", {"cost_usd": 3.0, "burn": [1.0]}), ("calm", {"last_action": "x"})]}))
+    moved = [fleet.structure_changed]
+    fleet.apply(changes_of(3, {"patch": [("late", {"state": "frozen"})]}))
+    moved.append(fleet.structure_changed)
+    assert moved == [False, True], "numbers move nobody"
+    assert ids(fleet)[7:9] == ["f", "late"]
+    fleet.urgent_first = False
+    assert ids(fleet)[0] == "calm"
+    fleet.urgent_first, fleet.sort = True, ("agent", True)
+    assert ids(fleet)[0] == "w", "a column that was asked for goes first"
+
+
+def test_a_patch_changes_what_is_shown_counted_and_found() -> None:
+    fleet = fleet_of(agent("a", budget_share=0.8), agent("b"))
+    fleet.arrange()
+    assert fleet.count("attention") == 1
+    changes = changes_of(2, {"patch": [("a", {"budget_share": 0.5}), ("b", {"last_action": "Sells\u202ethings"})], "burn_usd_per_h": 7})
+    known = fleet.apply(changes)
+    assert known and fleet.count("attention") == 0 and not fleet.structure_changed
+    assert fleet.rows["b"].action == "Sells\\u202ethings" and fleet.burn_usd_per_h == 7.0
+    fleet.text = "sells"
+    assert ids(fleet) == ["b"]
+    fleet.apply(changes_of(3, {"patch": [("b", {"state": "ended", "name": "<b>x</b>"})], "remove": ["a"]}))
+    assert (fleet.live(), fleet.states(), fleet.rows["b"].name) == (0, {"ended": 1}, "<b>x</b>")
+    assert not fleet.apply(changes_of(4, {"patch": [("nobody", {"cost_usd": 1})]})), "the fleet must be read anew"
 
 
 def test_counts_of_the_mock_up() -> None:

@@ -10,6 +10,7 @@ from console.api.messages import AgentDetailView, AgentView, EgressView
 from console.gui.models.fleet import Fleet, Row, view_mode
 from console.gui.models.modes import asked_mode, is_open, network_chip
 from console.gui.pages.fleet.egress_lines import RequestLines
+from console.gui.pages.fleet.held import HeldCard
 from console.gui.pages.fleet.modes import ModeCard
 from console.gui.pages.fleet.words import gauges, state_words
 from console.gui.pages.fleet.workspace import WorkspaceCard
@@ -37,6 +38,7 @@ class DetailPane(QWidget):
         self.workspace = WorkspaceCard(desk, self)
         self.modes = ModeCard(desk, self)
         self.requests = RequestLines(self)
+        self.held = HeldCard(desk, self)
         self.agent_id = ""
         self._gauges: list[GaugeLine] = []
         column = QVBoxLayout(self)
@@ -94,6 +96,7 @@ class DetailPane(QWidget):
         self._column.addWidget(self.modes)
         self._section("Workspace")
         self._column.addWidget(self.workspace)
+        self._column.addWidget(self.held)
         self._section("Recent")
         self._events = Facts(22, split=74)
         self._column.addWidget(self._events)
@@ -126,6 +129,7 @@ class DetailPane(QWidget):
             self._chart.say([])
             self._hosts.say([])
             self.requests.clear()
+            self.held.clear(view.id)
             self._events.say([])
             self._no_hosts.show()
         self._crumb.setText(_crumbs(row, fleet))
@@ -161,6 +165,7 @@ class DetailPane(QWidget):
         self._hosts.say(hosts[:_SHOWN_HOSTS])
         self._no_hosts.setVisible(not hosts)
         self.requests.say(detail.egress)
+        self.held.show_detail(detail)
         latest = sorted(detail.events, key=lambda event: -event.at)[:_SHOWN_EVENTS]
         self._events.say([Fact(clock(e.at), e.text, mono=True, left_role="text3", right_role="text") for e in latest])
 

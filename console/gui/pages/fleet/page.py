@@ -17,6 +17,8 @@ from console.gui.pages.fleet.first_run import FirstRun
 from console.gui.pages.fleet.rows import Mood
 from console.gui.pages.fleet.table import FleetTable
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.pages.network.register import RegisterDialog
+from console.gui.pages.network.sandboxes import why_not_data
 
 _DETAIL_EVERY_MS = 2000
 _LADDER = frozenset(verb.id for verb in LADDER_VERBS)
@@ -38,6 +40,8 @@ class FleetPage(Page):
         ActionSpec("fleet.isolate", "Isolate or reconnect this agent and all below it…", "I", "isolate…", Risk.REVERSIBLE),
         ActionSpec("fleet.ladder", "Freeze, isolate, kill: choose over whom…", "M", "ladder…", Risk.DESTRUCTIVE),
         ActionSpec("fleet.run", "Run an agent…", "N", "run an agent"),
+        ActionSpec("fleet.urgent", "Attention first, or as they came", "T", ""),
+        ActionSpec("fleet.data", "Register private data in this agent's session…", "D", "", Risk.DESTRUCTIVE, "It only ever tightens."),
         ActionSpec("fleet.filter", "Filter this list", "/", ""),
         *LADDER_VERBS,
     )
@@ -129,6 +133,9 @@ class FleetPage(Page):
             if row is None:
                 return "No agent is selected."
             return self.acts.why_not(row, action_id, self._detail)
+        if action_id == "fleet.data":
+            killed = self.desk.switch.is_killed
+            return "No agent is selected." if row is None else "Killed: nothing changes until rearm." if killed else why_not_data(row)
         if action_id == "fleet.run" and self.desk.switch.is_killed:
             return "Killed: nothing starts until rearm."
         return ""
@@ -137,6 +144,8 @@ class FleetPage(Page):
         row = self.view.current()
         if action_id == "fleet.filter":
             self.table.bar.search.setFocus()
+        elif action_id == "fleet.urgent":
+            self.table.bar.urgent.toggle()
         elif action_id == "fleet.run":
             self.acts.ask_launch()
         elif action_id == "fleet.detail":
@@ -146,6 +155,8 @@ class FleetPage(Page):
             if action_id == "fleet.ladder":
                 at = self.view.visualRect(self.view.currentIndex())
                 self.acts.show_menu(row, self._detail, self.view.viewport().mapToGlobal(at.bottomLeft() + QPoint(60, 0)))
+            elif action_id == "fleet.data":
+                RegisterDialog(self.desk, row.view, self.window()).open()
             else:
                 self.acts.act(row, action_id)
 

@@ -14,8 +14,9 @@ from console.gui.pages.fleet.header import HISTORY, FleetHeader
 from console.gui.pages.fleet.rows import COLUMNS, Mood, cell_words, chevron_box, paint_row
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ink
-from console.gui.widgets.buttons import Pills, SearchField
+from console.gui.widgets.buttons import Pill, Pills, SearchField
 from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.safe_text import tooltip
 from console.gui.widgets.text import Text
 
 _SUMMED = 2000
@@ -34,9 +35,13 @@ class FilterBar(QWidget):
         self.search = SearchField("Filter this list", "/", parent=self)
         self.search.setMaximumWidth(191)
         self.pills = Pills({"all": "All", "attention": "Attention", "full": "Full network", "deep": "Deep ≥ 3"}, self)
+        self.urgent = Pill("Attention first", self)
+        self.urgent.setAutoExclusive(False)
+        self.urgent.setToolTip(tooltip("Trees with an agent that is over budget, waiting, not proven, frozen or failing stand first (T)"))
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
         row.addWidget(self.search, 2)
         row.addWidget(self.pills)
+        row.addWidget(self.urgent)
         row.addStretch(1)
         row.addWidget(self.shown)
 
@@ -71,6 +76,8 @@ class FleetTable(QWidget):
         self.bar.search.textChanged.connect(self._filter)
         self.bar.search.left.connect(self.view.setFocus)
         self.bar.pills.changed.connect(lambda _key: self._filter())
+        self.bar.urgent.setChecked(fleet.urgent_first)
+        self.bar.urgent.toggled.connect(self._order)
 
     def refresh(self) -> None:
         """Reads the fleet again: arranged when its structure changed (coalesced), repainted in any case."""
@@ -78,7 +85,7 @@ class FleetTable(QWidget):
         if fleet.structure_changed and monotonic() >= self._arrange_after:
             began = monotonic()
             self.view.show_rows(fleet.arrange())
-            self._arrange_after = monotonic() + min(1.0, 20 * (monotonic() - began))
+            self._arrange_after = monotonic() + 20 * (monotonic() - began)
         self.header.take(fleet)
         self._sample()
         for key, words in (("attention", "Attention"), ("full", "Full network")):
@@ -102,6 +109,10 @@ class FleetTable(QWidget):
             at = fleet.rows.get(at.view.parent_id)
         self._arrange()
         self.view.choose(agent_id)
+
+    def _order(self, urgent_first: bool) -> None:
+        self._fleet.urgent_first = urgent_first
+        self._arrange()
 
     def _sample(self) -> None:
         rows = self._fleet.rows.values()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF
 
-from console.api.messages import HostView, ReceiptRow
-from console.gui.pages.kill_switch.words import result_words
+from console.api.messages import HostView, KillSwitchView, ReceiptRow
+from console.gui.pages.kill_switch.words import PATH_STATES, result_words
 from console.gui.theme import fonts
 from console.gui.widgets.marks import draw_mark, draw_text
 from console.gui.widgets.rows import Canvas, Column
@@ -77,6 +77,17 @@ def _host_result(row: HostView) -> tuple[str, str, str]:
     if row.verified_zero is None:
         return "unknown", "triangle", "warn"
     return f"{row.survivors if row.survivors is not None else '?'} not proven", "triangle", "warn"
+
+
+def hosts_note(view: KillSwitchView) -> tuple[str, str, str]:
+    """(words, colour, shape) in place of an empty list: hosts only answer an order, so none is listed before one was given."""
+    path = next((path for path in view.paths if path.name == "remote"), None)
+    if path is None or path.state == "not_configured":
+        return "No remote kill is configured: this console speaks for this host alone.", "text2", ""
+    word = PATH_STATES[path.state][0].lower()
+    why = f" ({path.detail})" if path.detail else ""
+    words = f"No host has an order to answer. This host's own remote path: {word}{why}. After an order every host answers here."
+    return (words, "text2", "") if path.state == "proven" else (words, "warn", "triangle")
 
 
 def paint_host(canvas: Canvas, row: HostView) -> None:

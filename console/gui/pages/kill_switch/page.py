@@ -12,7 +12,7 @@ from console.gui.models.switch import Switch
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.kill_switch.cards import PathCard, PressTable, SwitchHead
 from console.gui.pages.kill_switch.ladder import Ladder, titled
-from console.gui.pages.kill_switch.lists import HOSTS, RECEIPTS, host_words, paint_host, paint_receipt, receipt_words
+from console.gui.pages.kill_switch.lists import HOSTS, RECEIPTS, host_words, hosts_note, paint_host, paint_receipt, receipt_words
 from console.gui.pages.kill_switch.passphrase import PassphraseDialog
 from console.gui.pages.kill_switch.rearm import RearmDialog
 from console.gui.pages.kill_switch.rotation import RotationDialog, card_fact
@@ -122,7 +122,7 @@ class KillSwitchPage(Page):
 
     def _hosts_card(self) -> Card:
         card = self._list_card("Hosts", self.host_view)
-        self._no_hosts = Text("No remote kill is configured: this console speaks for this host alone.", 12, fonts.REGULAR, "text2")
+        self._no_hosts = Text("Not read yet.", 12, fonts.REGULAR, "text2", wrap=True)
         line = QHBoxLayout()
         line.setContentsMargins(14, 0, 14, 0)
         line.addWidget(self._no_hosts)
@@ -179,6 +179,7 @@ class KillSwitchPage(Page):
             self.receipt_view.show_rows(list(view.receipts))
         doubtful = sorted(view.hosts, key=lambda host: bool(host.acknowledged and host.verified_zero))
         self.host_view.show_rows(list(doubtful))
+        self._no_hosts.say(*hosts_note(view))
         self._no_hosts.setVisible(not view.hosts)
         self.host_view.setVisible(bool(view.hosts))
 

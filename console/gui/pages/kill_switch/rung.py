@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shiboken6
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QLineEdit, QWidget
 
@@ -123,13 +122,9 @@ class RungDialog(Dialog):
         else:
             fleet.ladder(body).then(self._acted).failed(self._failed)
 
-    @property
-    def _is_open(self) -> bool:
-        return shiboken6.isValid(self) and self.isVisible()
-
     def _failed(self, error: ConsoleError) -> None:
         self._desk.ask_sync()
-        if not self._is_open:
+        if not self.is_open:
             self._desk.notices.fail(error)
             return
         self._sent = False
@@ -143,7 +138,7 @@ class RungDialog(Dialog):
         self._desk.notices.say(level, words)
         for note in done.notes[:3]:
             self._desk.notices.say("amber", note)
-        if not self._is_open:
+        if not self.is_open:
             return
         if not done.failed:
             self.accept()
@@ -159,7 +154,7 @@ class RungDialog(Dialog):
 
     def _killed(self, receipt: Receipt) -> None:
         tell_killed(self._desk, self._words, receipt)
-        if self._is_open:
+        if self.is_open:
             self.accept()
 
 

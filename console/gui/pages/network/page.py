@@ -18,6 +18,7 @@ from console.gui.pages.network.egress import EgressLog
 from console.gui.pages.network.entries import COLUMNS, EntryRow, cell_words, matches, paint_entry
 from console.gui.pages.network.header import Blocked, NetworkHeader, head_facts
 from console.gui.pages.network.history import HistoryView
+from console.gui.pages.network.register import RegisterDialog
 from console.gui.pages.network.remove import RemoveDialog
 from console.gui.pages.network.sandboxes import SandboxList
 from console.gui.pages.network.stricter import StricterDialog
@@ -161,7 +162,7 @@ class NetworkPage(Page):
     def why_not(self, action_id: str) -> str:
         if action_id == "network.save":
             return self.drawer.why_not_save()
-        if action_id in ("network.back", "network.stricter"):
+        if action_id in ("network.back", "network.stricter", "network.data"):
             return self._why_not_in_tab(action_id)
         if action_id in ("network.edit", "network.remove") and self._entry_in_hand() is None:
             return "No entry is selected."
@@ -184,7 +185,10 @@ class NetworkPage(Page):
         tab = self.bar.tabs.chosen()
         if action_id == "network.back":
             return self.history.why_not() if tab == "history" else "The history is not shown (H)."
-        return self.sandboxes.why_not(self.desk.switch.is_killed) if tab == "sandboxes" else "The sandboxes are not shown (S)."
+        if tab != "sandboxes":
+            return "The sandboxes are not shown (S)."
+        killed = self.desk.switch.is_killed
+        return self.sandboxes.why_not_data(killed) if action_id == "network.data" else self.sandboxes.why_not(killed)
 
     def do(self, action_id: str) -> None:
         if self.why_not(action_id):
@@ -219,6 +223,8 @@ class NetworkPage(Page):
             self.history.ask_back()
         elif action_id == "network.stricter":
             StricterDialog(self.desk, self.sandboxes.view.current().view, self.window()).open()
+        elif action_id == "network.data":
+            RegisterDialog(self.desk, self.sandboxes.view.current().view, self.window()).open()
         elif action_id in ("network.config", "network.history", "network.sandboxes"):
             tab = action_id.removeprefix("network.")
             self._choose_tab("list" if self.bar.tabs.chosen() == tab else tab)

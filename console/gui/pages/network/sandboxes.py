@@ -92,6 +92,11 @@ def why_not_stricter(row: Row) -> str:
     return "It has no network: there is nothing stricter." if asked_mode(row.view) == "NONE" and row.view.network_enforced else ""
 
 
+def why_not_data(row: Row) -> str:
+    """Private data may also enter a session without network: its sensitivity rises all the same."""
+    return "It is only observed: nothing here can restrict it." if row.view.control_level == "observed" else ""
+
+
 def matches(row: Row, text: str) -> bool:
     """Whether all typed words occur in it."""
     words = text.lower().split()
@@ -171,6 +176,13 @@ class SandboxList(QWidget):
         if row is None:
             return "No sandbox is selected."
         return "Killed: nothing changes until rearm." if killed else why_not_stricter(row)
+
+    def why_not_data(self, killed: bool) -> str:
+        """The same for registering private data, which also holds for a session that has no network."""
+        row = self.view.current()
+        if row is None:
+            return "No sandbox is selected."
+        return "Killed: nothing changes until rearm." if killed else why_not_data(row)
 
     def _sort(self, key: str) -> None:
         if key in _SORTS:

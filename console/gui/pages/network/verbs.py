@@ -18,10 +18,21 @@ VERBS = (
     ActionSpec(
         "network.stricter", "Switch the selected sandbox to a stricter mode…", "R", "", Risk.DESTRUCTIVE, "It is never loosened again."
     ),
+    ActionSpec(
+        "network.data", "Register private data in the selected sandbox's session…", "D", "", Risk.DESTRUCTIVE, "It only ever tightens."
+    ),
     ActionSpec("network.history", "Show the versions of the allowlist", "H", "history"),
     ActionSpec("network.back", "Go back to the selected version…", "", "", Risk.REVERSIBLE),
     ActionSpec("network.config", "Show Envoy's configuration or the allowlist", "V", ""),
     ActionSpec("network.follow", "Follow the newest request", "L", ""),
 )
-SANDBOX_KEYS = (("↑ ↓", "move"), ("Enter", "switch stricter…"), ("/", "filter"), ("A", "allow this…"), ("S", "allowlist"), ("H", "history"))
+SANDBOX_KEYS = (
+    ("↑ ↓", "move"),
+    ("Enter", "switch stricter…"),
+    ("D", "private data…"),
+    ("/", "filter"),
+    ("A", "allow this…"),
+    ("S", "allowlist"),
+    ("H", "history"),
+)
 """What the status bar shows while the sandboxes are looked at."""

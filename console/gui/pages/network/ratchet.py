@@ -1,0 +1,159 @@
+"""The question before a session's ratchet is turned: whom it means, that there is no way back, and what it came to."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QLayout, QLineEdit, QWidget
+
+from console.api.sandbox_messages import StricterView, SwitchedAgent
+from console.domain.errors import ConsoleError
+from console.gui.link.pending import Pending
+from console.gui.pages.interface import Desk
+from console.gui.theme import fonts
+from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.facts import Fact, Facts
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import plural, took
+
+FOR_GOOD = (
+    "A mode is never loosened: it holds for the session's whole life, for whoever joins it and for all it spawns. "
+    "To cut and give back later, isolate instead."
+)
+_LISTED = 6
+_PREVIEW = "asked before"
+
+
+class RatchetDialog(Dialog):
+    """Nothing is sent before a reason is there; what only tightens does not wait for the supervisor's preview.
+
+    A subclass adds its fields, then calls ``ask_whom`` and ``place_question``; ``request`` is what it asks for.
+    """
+
+    def __init__(self, desk: Desk, title: str, main: str, parent: QWidget) -> None:
+        super().__init__(title, main, "danger", parent, width=560)
+        self.desk = desk
+        column = self.layout()
+        assert column is not None
+        column.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # Qt's least height is that of narrower paragraphs
+        self.preview: StricterView | None = None
+        self._asked = 0
+        self._sent = False
+        self.inputs: list[QWidget] = []
+        """What is put away once it is done."""
+        self.main.clicked.connect(self._send)
+
+    def place_question(self) -> None:
+        """Whom it means, and the field for the reason, below what the subclass added."""
+        self.sentence = self.paragraph("", "text2", "ring")
+        self.doubts = Facts(21)
+        self.body.addWidget(self.doubts)
+        label = Text("Reason, for the record", 11, fonts.MEDIUM, "text2")
+        self.reason = QLineEdit(self)
+        self.reason.setMaxLength(400)
+        self.reason.setAccessibleName("Reason")
+        self.body.addWidget(label)
+        self.body.addWidget(self.reason)
+        self.inputs += [label, self.reason]
+        self.reason.textChanged.connect(lambda _text: self.allow())
+
+    # --- what a subclass says -------------------------------------------------------------------------------------
+
+    def request(self, reason: str, *, dry_run: bool) -> Pending[StricterView]:
+        """What it asks of the supervisor."""
+        raise NotImplementedError
+
+    def would(self, view: StricterView) -> str:
+        """What a preview says, in one sentence."""
+        sessions = f" in {plural(view.sessions_total, 'session')}" if view.sessions_total != 1 else ""
+        return f"{plural(view.switched, 'agent')}{sessions} will be switched."
+
+    def missing(self) -> str:
+        """What has to be filled in first, or empty."""
+        return "" if self.reason.text().strip() else "Give a reason: it is recorded."
+
+    # --- before ------------------------------------------------------------------------------------------------------
+
+    def ask_whom(self) -> None:
+        """Asks the supervisor what this would do; the answer to an older question is not shown."""
+        self.preview = None
+        self._asked += 1
+        number = self._asked
+        self.sentence.say("The supervisor is asked whom this means…", "text2", "ring")
+        self.doubts.say([])
+        self.problem.hide()
+        self.allow()
+        asked = self.request(_PREVIEW, dry_run=True).while_alive(self)
+        asked.then(lambda view: self._previewed(view, number)).failed(lambda error: self._unknown(error, number))
+
+    def _previewed(self, view: StricterView, number: int) -> None:
+        if number != self._asked or self._sent:
+            return
+        self.preview = view
+        self.sentence.say(self.would(view), "text", "")
+        self.doubts.say(doubt_lines(view.agents))
+        self.problem.setText(view.why_not)
+        self.problem.setVisible(bool(view.why_not))
+        self.allow()
+        self.adjustSize()
+
+    def _unknown(self, error: ConsoleError, number: int) -> None:
+        if number == self._asked and not self._sent:
+            self.sentence.say(f"Whom this means is not known: {error}", "warn", "triangle")
+            self.allow()
+            self.adjustSize()
+
+    def allow(self) -> None:
+        """The main button, as far as the fields and the preview let it."""
+        self.main.allow((self.preview.why_not if self.preview is not None else "") or self.missing())
+
+    # --- the act -----------------------------------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        self._sent = True
+        self.problem.hide()
+        self.main.allow("It is being done.")
+        self._enable(on=False)
+        self.sentence.say("It is being done. Closing this window does not stop it.", "text2", "ring")
+        self.doubts.say([])
+        self.request(self.reason.text().strip(), dry_run=False).then(self._done).failed(self._failed)
+
+    def _enable(self, *, on: bool) -> None:
+        for part in self.inputs:
+            part.setEnabled(on)
+
+    def _failed(self, error: ConsoleError) -> None:
+        self.desk.ask_sync()
+        if not self.is_open:
+            self.desk.notices.fail(error)
+            return
+        self._sent = False
+        self._enable(on=True)
+        self.sentence.say("It was refused, or not finished.", "warn", "triangle")
+        self.refused(error)
+
+    def _done(self, view: StricterView) -> None:
+        self.desk.ask_sync()
+        words = f"{view.words.rstrip('.')} ({took(view.ms)})." if "ms" not in view.words else view.words
+        self.desk.notices.say("amber" if view.not_enforceable else "info", words)
+        if not self.is_open:
+            return
+        if not view.not_enforceable:
+            self.accept()
+            return
+        self.sentence.say(words, "warn", "triangle")
+        self.doubts.say(doubt_lines(view.agents))
+        self.cancel.setText("Close")
+        for part in (self.main, *self.inputs):
+            part.hide()
+        self.adjustSize()
+
+
+def doubt_lines(agents: list[SwitchedAgent]) -> list[Fact]:
+    """Whom nothing would hold, or holds, and why; amber."""
+    open_ends = [agent for agent in agents if agent.switched and not agent.verified]
+    lines = [
+        Fact(f"{agent.name or agent.id}: {agent.note or 'not enforceable here'}", "", "triangle", "warn", left_role="warn")
+        for agent in open_ends[:_LISTED]
+    ]
+    if len(open_ends) > _LISTED:
+        lines.append(Fact(f"and {plural(len(open_ends) - _LISTED, 'more agent')}", "", left_role="text2", indent=True))
+    return lines
