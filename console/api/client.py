@@ -20,6 +20,10 @@ from console.api import rearm_messages as rm
 from console.api import review_messages as r
 from console.api import rotation_messages as s
 from console.api import sandbox_messages as sb
+from console.api.activity_client import ActivityRoutes
+from console.api.adopt_client import AdoptRoutes
+from console.api.budget_client import BudgetRoutes
+from console.api.program_client import ProgramRoutes
 from console.api.sources import SourcesView
 from console.api.wire import V, Wire, segment
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
@@ -292,7 +296,9 @@ class _SecretRoutes:
         return self._wire.ask(s.RevokedView, "POST", f"/api/agents/{segment(agent_id)}/revoke-token")
 
 
-class ApiClient(_FleetRoutes, _SwitchRoutes, _NetworkRoutes, _RecordRoutes, _SecretRoutes):
+class ApiClient(
+    _FleetRoutes, _SwitchRoutes, _NetworkRoutes, _RecordRoutes, _SecretRoutes, ProgramRoutes, ActivityRoutes, AdoptRoutes, BudgetRoutes
+):
     """A supervisor, seen through operator.sock."""
 
     def __init__(self, places: Places, timeout_s: float = 10) -> None:

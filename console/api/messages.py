@@ -86,7 +86,14 @@ class AgentView(View):
     """Answers of its own whose cost is not known: with 0 USD its cost reads "unpriced", never $0.00."""
     tree_unpriced: int = 0
     unlinked: str = ""
-    """Why it stands without a parent though it says that it has one, or empty."""
+    """Why it is not shown below the parent that it says it has, or empty."""
+    project: str = ""
+    """What it is charged to besides its session: a folder or an operator's word (hostile)."""
+    metered: str = ""
+    """``after the fact``: its use is read from transcripts, so it may pass a cap by the answers in flight; empty: it reports itself."""
+    overshoot: float | None = None
+    """By how much it had passed the cap of ``overshoot_limit`` when its end was proven; None: no budget halted it, or not proven yet."""
+    overshoot_limit: str = ""
 
 
 class FleetView(View):
@@ -167,6 +174,8 @@ class LaunchBody(Request):
     tree_limits: dict[str, float] = {}
     env: dict[str, str] = {}
     agent_type: Annotated[str, Field(max_length=63)] = ""
+    project: Annotated[str, Field(max_length=400)] = ""
+    """What it is charged to besides its session; empty: its session. Children have their parent's."""
     wait_output: bool = False
 
 
@@ -494,6 +503,10 @@ class UsageBody(Request):
     tokens: Any = 0
     tool_calls: Any = 0
     cost_usd: Any = 0.0
+    errors: Any = 0
+    """Steps that failed; a report without any ends a row of errors."""
+    totals: bool = False
+    """The numbers are totals since the agent began; one that is lower than before is refused and recorded."""
     action: Annotated[str, Field(max_length=500)] = ""
 
 
@@ -501,7 +514,12 @@ class PermissionBody(Request):
     """POST /v1/permission."""
 
     tool: Annotated[str, Field(max_length=100)]
-    argument: Annotated[str, Field(max_length=8192)] = ""
+    argument: Annotated[str, Field(max_length=65536)] = ""
+    cwd: Annotated[str, Field(max_length=4096)] = ""
+    detail: Annotated[str, Field(max_length=262144)] = ""
+    """The whole input as canonical JSON; an approval is bound to it too."""
+    says: Annotated[str, Field(max_length=2000)] = ""
+    call_id: Annotated[str, Field(max_length=200)] = ""
 
 
 class PermissionView(View):

@@ -113,6 +113,8 @@ class LaunchRequest:
         if len(self.name) > 200:
             raise UsageProblem("The name is longer than 200 characters.", "Shorten it.")
         check_agent_type(self.agent_type)
+        if len(self.project) > 400 or not all(x.isprintable() for x in self.project):
+            raise UsageProblem("A project is a folder or a name, at most 400 printable characters.", "Name another with --project.")
         if self.context_id is not None and not CONTEXT_ID.match(self.context_id):
             raise UsageProblem(f"Context id {self.context_id[:80]!r} is not valid.", "Use a-z, 0-9 and -, 1 to 63 characters.")
         if self.parent_id is not None and not AGENT_ID.match(self.parent_id):
@@ -169,6 +171,11 @@ class Agent:
     """What it is charged to besides its session: a word of the operator's, or the folder it works in; hostile. Empty: its session."""
     halt: Halt | None = None
     """The budget that halted it, and how far it had come by then; None: none did."""
+
+    @property
+    def charged_project(self) -> str:
+        """The project it is charged to: its session, unless another is named."""
+        return self.project or str(self.context_id)
 
     @property
     def effective_mode(self) -> NetworkMode:

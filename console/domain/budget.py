@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from console.domain.budget_day import Day
 from console.domain.errors import UsageProblem
 
 MAX_COUNT = 10**15
@@ -122,6 +123,38 @@ class Halt:
     def overshoot(self) -> float | None:
         """By how much the cap was passed; None: its end is not proven."""
         return None if self.used_at_end is None else max(0.0, self.used_at_end - self.cap)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What one gated call set aside before it was made."""
+
+    reservation_id: str
+    agent_id: str
+    estimate: Usage
+    expires_boot: float
+    """CLOCK_BOOTTIME in seconds: from then on it is counted in full."""
+    tool: str = ""
+    """In the agent's words; hostile."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBudget:
+    """What was kept of budgets over a restart. Nodes are (scope, key)."""
+
+    boot_id: str = ""
+    """Of the boot that is now."""
+    day: Day = field(default_factory=Day)
+    limits: dict[tuple[str, str], Limits] = field(default_factory=dict)
+    defaults: dict[str, Limits] = field(default_factory=dict)
+    """From the settings: by scope, ``type:NAME`` for an agent type."""
+    usage: dict[tuple[str, str], tuple[Usage, float, str]] = field(default_factory=dict)
+    """(usage, CLOCK_BOOTTIME when it was kept, of which boot); trees are among them."""
+    reservations: tuple[tuple[Reservation, str], ...] = ()
+    """With the boot whose CLOCK_BOOTTIME they name."""
+    warned: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    today_usd: float = 0.0
+    """What agents reported since local midnight: the day is charged no less."""
 
 
 def _shown(key: str) -> str:

@@ -26,7 +26,7 @@ class Day:
     boot_id: str = ""
     """Of which boot ``ends_boot`` is."""
     metered_usd: float = 0.0
-    """Of what it was charged: money that transcripts said."""
+    """Of what it was charged: money that transcripts of agents which were not started here said."""
 
 
 def turned(day: Day, at: float, boot_s: float, boot_id: str) -> Day:

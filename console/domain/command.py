@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from console.domain.agent import Agent, AgentId, LaunchRequest
+from console.domain.approval import Approval, ApprovalState
+from console.domain.budget import Reservation, Usage
+from console.domain.budget_day import Day
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode
-from console.domain.permission import Decision
+from console.domain.permission import Decision, PermissionRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,57 @@ class HaltAgents(Command):
     """Kill these through the guard, verified (budget)."""
 
     agent_ids: tuple[AgentId, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepBooks(Command):
+    """What was charged and what is set aside, in one transaction: a crash parts no charge from the reservation that it settles."""
+
+    boot_s: float
+    boot_id: str
+    agents: tuple[Agent, ...] = ()
+    usage: dict[tuple[str, str], Usage] = field(default_factory=dict)
+    """By (scope, key)."""
+    held: dict[str, Reservation | None] = field(default_factory=dict)
+    """By id; None: settled, or counted in full."""
+    warned: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    """(scope, key, limit) -> the mark that was said; 0 takes it back."""
+    day: Day | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Charged(Command):
+    """Somebody used something: the meters of every node that was charged."""
+
+    boot_s: float
+    nodes: tuple[tuple[str, str], ...]
+    spent: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReservation(Command):
+    """What was asked for is set aside (``error`` None), or there is no room for it."""
+
+    reservation_id: str
+    error: ConsoleError | None
+
+
+@dataclass(frozen=True, slots=True)
+class Announce(Command):
+    """A notice on every console."""
+
+    text: str
+    level: str = "amber"
+    """``info``, ``amber`` or ``red``."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteHaltNote(Command):
+    """A file that the owner of halted agents can read: which, why, when, what to do."""
+
+    agent_ids: tuple[AgentId, ...]
+    at: float
     reason: str
 
 
@@ -127,6 +181,43 @@ class AnswerPermission(Command):
     agent_id: AgentId
     request_id: str
     decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCall(Command):
+    """Judge a call by the rules in force; the verdict comes back as CallJudged."""
+
+    agent_id: AgentId
+    request_id: str
+    request: PermissionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class KeepApproval(Command):
+    """Write it down: a new request (``was`` None), or what became of one without a human."""
+
+    approval: Approval
+    was: ApprovalState | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowApproval(Command):
+    """Send what became of it to every view; the ledger has it already."""
+
+    approval: Approval
+
+
+@dataclass(frozen=True, slots=True)
+class EndGrants(Command):
+    """Take back what was approved for sessions: a kill ends all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class UseApproval(Command):
+    """Audit and ledger first, then ApprovalUsed: only that lets the call through."""
+
+    approval: Approval
+    request_id: str
 
 
 @dataclass(frozen=True, slots=True)

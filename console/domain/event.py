@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest, ProcessIdentity, SourceReport
+from console.domain.approval import Approval, ApprovalScope, AskedPart, Grant
+from console.domain.budget import KeptBudget, Limits, Reservation, Usage
 from console.domain.kill import Receipt
 from console.domain.ladder import Scope
 from console.domain.network import NetworkMode, Sensitivity
-from console.domain.permission import PermissionRequest
+from console.domain.permission import Decision, PermissionRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,43 @@ class UsageReported(Event):
     tool_calls: int = 0
     cost_usd: float = 0.0
     action: str = ""
+    errors: int = 0
+    """Steps of it that failed; a report without any ends a row of errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationAsked(Event):
+    """An agent is about to make a gated call: what it may use is set aside, or it is told that there is no room."""
+
+    reservation: Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationSettled(Event):
+    """The call is over; what it really used takes the place of what was set aside."""
+
+    reservation_id: str
+    used: Usage
+    errors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsChanged(Event):
+    """An operator set the limits of a node; recorded and kept by whoever posts this, before or after as it loosens or tightens."""
+
+    scope: str
+    """``agent tree session project day type``."""
+    key: str
+    limits: Limits
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptsSummed(Event):
+    """What everything on this host spent since local midnight, by transcripts: no less is charged to the day."""
+
+    cost_usd: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +174,63 @@ class PermissionAsked(Event):
     agent_id: AgentId
     request_id: str
     request: PermissionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class CallJudged(Event):
+    """The policy's verdict on a call that an agent asked about."""
+
+    agent_id: AgentId
+    request_id: str
+    request: PermissionRequest
+    decision: Decision
+    parts: tuple[AskedPart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDecided(Event):
+    """A human decided; the ledger has it."""
+
+    approval_id: str
+    digest: str
+    approved: bool
+    scope: ApprovalScope
+    by: str
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalUsed(Event):
+    """The ledger's word on a use of an approval: good and over now, or not good."""
+
+    agent_id: AgentId
+    approval_id: str
+    request_id: str
+    ok: bool
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalBroke(Event):
+    """A request that should wait could not be written down."""
+
+    approval_id: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalsRestored(Event):
+    """At start-up, after the agents: what was open in the ledger."""
+
+    open: tuple[Approval, ...]
+    grants: tuple[Grant, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AskerLeft(Event):
+    """Whoever asked hung up before there was an answer."""
+
+    request_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +328,18 @@ class SoftStopChanged(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Adopted(Event):
+    """The guard moved an observed agent's process, and what descends from it, into a leaf of its own."""
+
+    agent_id: AgentId
+    process: ProcessIdentity
+    moved: int
+    best_effort: str
+    """Why a kill of it cannot be proven; empty: it can."""
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Sighted(Event):
     """One round of all sources."""
 
@@ -251,3 +359,4 @@ class Restored(Event):
     """Whose end a receipt proves."""
     isolated: dict[str, str] = field(default_factory=dict)
     """Sessions that an operator isolated, and the words."""
+    budget: KeptBudget = field(default_factory=KeptBudget)

@@ -5,26 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from console.domain.agent import AgentId
-from console.domain.budget import UNCAPPED, Limits, Usage
+from console.domain.budget import UNCAPPED, Limits, Reservation, Usage
 from console.domain.budget_day import Day
 
 Node = tuple[str, str]
 """(scope, key): ``("tree", agent id)``, ``("session", context id)``, ``("project", folder)``, ``("day", YYYY-MM-DD)``."""
 EVERY_DAY: Node = ("day", "")
 """Limits of a day hold for each one; usage is kept by date."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """What one gated call set aside before it was made."""
-
-    reservation_id: str
-    agent_id: AgentId
-    estimate: Usage
-    expires_boot: float
-    """CLOCK_BOOTTIME in seconds: from then on it is counted in full."""
-    tool: str = ""
-    """In the agent's words; hostile."""
 
 
 @dataclass(slots=True)
@@ -40,6 +27,8 @@ class BudgetState:
     held: dict[Node, Usage] = field(default_factory=dict)
     """Set aside, at every node that will be charged, ``("agent", id)`` included."""
     reservations: dict[str, Reservation] = field(default_factory=dict)
+    held_at: dict[str, tuple[Node, ...]] = field(default_factory=dict)
+    """By reservation: where it is set aside, so that exactly that is given back."""
     warned: dict[Node, dict[str, int]] = field(default_factory=dict)
     """The highest mark (75, 90, 100) that was said of each limit."""
     denied: set[tuple[AgentId, str]] = field(default_factory=set)
@@ -49,8 +38,14 @@ class BudgetState:
     metered: set[AgentId] = field(default_factory=set)
     """Metered from transcripts, after the fact."""
     day: Day = field(default_factory=Day)
+    boot_id: str = ""
+    """Of which boot of the machine CLOCK_BOOTTIME is."""
     ticked: float = 0.0
     """CLOCK_BOOTTIME of the last tick."""
+    kept_boot: float = 0.0
+    """When wall time of sessions, projects and days was last kept."""
+    observed_said: set[AgentId] = field(default_factory=set)
+    """Observed agents beyond a limit: said once."""
 
     def of(self, scope: str, key: str) -> Limits:
         """The limits of a session, a project or the day: as set, else as the settings say."""

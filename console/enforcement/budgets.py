@@ -1,4 +1,4 @@
-"""Budgets: usage only grows, is charged to the agent and its tree, and a cap that is hit halts in the middle of a run."""
+"""Budgets: usage only grows, is charged to all who pay for it, and a cap that is hit halts in the middle of a run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from dataclasses import replace
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
-from console.domain.budget import Breach, Usage, first_breach
+from console.domain.budget import Usage, shortfall
+from console.enforcement import charging, limiting
+from console.enforcement.reserving import overdue
 from console.enforcement.state import EngineState
+
+KEEP_S = 30.0
+"""Wall time of sessions and days is written so often when nothing else changes; a restart adds what passed since."""
 
 
 def reported(state: EngineState, event: e.UsageReported) -> Iterator[c.Command]:
@@ -18,13 +23,63 @@ def reported(state: EngineState, event: e.UsageReported) -> Iterator[c.Command]:
     if agent is None or not agent.state.is_live:
         return
     spent = Usage(iterations=event.iterations, tokens=event.tokens, tool_calls=event.tool_calls, cost_usd=event.cost_usd)
-    agent = replace(agent, usage=agent.usage.plus(spent))
+    agent = charging.charge(state, worked(state, agent, event, event.errors), spent, event)
     if event.action:
-        agent = replace(agent, last_action=event.action, last_action_at=event.at)
+        agent = state.put(replace(agent, last_action=event.action, last_action_at=event.at))
         yield c.NoteEvent(agent.agent_id, "action", event.action)
-    state.tree_usage[agent.root_id] = state.tree_usage.get(agent.root_id, Usage()).plus(spent)
-    yield c.ShowAgent(state.put(agent))
-    yield from _look(state, agent, event)
+    yield from charging.said(state, event, agent, spent)
+    yield from limiting.look(state, agent, event)
+
+
+def worked(state: EngineState, agent: Agent, event: e.Event, errors: int = 0) -> Agent:
+    """A sign of work: the step's clock begins anew; errors follow one another until a step goes well."""
+    state.budget.worked[agent.agent_id] = event.boot_s
+    row = agent.usage.consecutive_errors + errors if errors else 0
+    return state.put(replace(agent, usage=replace(agent.usage, step_s=0.0, consecutive_errors=row)))
+
+
+def asked(state: EngineState, event: e.PermissionAsked) -> None:
+    """Asking is a sign of work as well."""
+    if (agent := state.agents.get(event.agent_id)) is not None and agent.state.is_live:
+        state.budget.worked[agent.agent_id] = event.boot_s
+
+
+def metered(state: EngineState, agent_id: AgentId, total: Usage, event: e.Event, *, history: bool = False) -> Iterator[c.Command]:
+    """What an agent's own transcripts say it has used so far: by how much that is above what was counted is charged to all who pay.
+
+    The larger of what it reports and what its transcripts say holds, so nothing counts twice, and no transcript that shrinks lowers
+    anything. It may come after the agent's end: then it tells by how much the cap was passed. ``history``: it was spent before it was
+    seen, so it is not today's.
+    """
+    agent = state.agents.get(agent_id)
+    if agent is None:
+        return
+    state.budget.metered.add(agent_id)
+    grown = shortfall(total, agent.usage)
+    if grown == Usage():
+        return
+    if agent.state.is_live:
+        agent = worked(state, agent, event)
+    agent = charging.charge(state, agent, grown, event, metered=True, history=history)
+    if agent.halt is not None and agent.halt.used_at_end is not None and not agent.state.is_live:
+        late = agent.halt.used_at_end + float(getattr(grown, agent.halt.limit))
+        agent = state.put(replace(agent, halt=replace(agent.halt, used_at_end=late)))
+    yield from charging.said(state, event, agent, grown)
+    yield from limiting.look(state, agent, event)
+
+
+def summed(state: EngineState, event: e.TranscriptsSummed) -> Iterator[c.Command]:
+    """The day is charged no less than what transcripts of the whole host say of it."""
+    charging.turn_day(state, event)
+    budget, node = state.budget, ("day", state.budget.day.date)
+    missing = event.cost_usd - budget.day.metered_usd
+    if missing <= 1e-9 or not node[1]:
+        return
+    spent = Usage(cost_usd=missing)
+    budget.day = replace(budget.day, metered_usd=event.cost_usd)
+    budget.spent[node] = budget.spent.get(node, Usage()).plus(spent)
+    yield c.KeepBooks(event.boot_s, budget.boot_id, usage={node: budget.spent[node]}, day=budget.day)
+    yield from limiting.look_wide(state, node, event)
 
 
 def processor(state: EngineState, event: e.ProcessorUsed) -> Iterator[c.Command]:
@@ -32,51 +87,55 @@ def processor(state: EngineState, event: e.ProcessorUsed) -> Iterator[c.Command]
     agent = state.agents.get(event.agent_id)
     if agent is None or not agent.state.is_live or event.cpu_s <= agent.usage.cpu_s:
         return
-    tree = state.tree_usage.get(agent.root_id, Usage())
-    state.tree_usage[agent.root_id] = replace(tree, cpu_s=tree.cpu_s + event.cpu_s - agent.usage.cpu_s)
+    agent = charging.charge(state, agent, Usage(cpu_s=event.cpu_s - agent.usage.cpu_s), event)
     agent = state.put(replace(agent, usage=replace(agent.usage, cpu_s=event.cpu_s)))
-    yield from _look(state, agent, event)
+    yield from limiting.look(state, agent, event)
 
 
 def ticked(state: EngineState, event: e.ClockTicked) -> Iterator[c.Command]:
-    """Wall time on CLOCK_BOOTTIME: neither suspend nor a changed wall clock stretches a budget."""
-    for agent_id in sorted(state.live):
-        born = state.born_boot.get(agent_id)
-        agent = state.agents[agent_id]
-        if born is None or agent.control_level is ControlLevel.OBSERVED:
-            continue
-        wall = max(agent.usage.wall_s, event.boot_s - born)
-        agent = state.put(replace(agent, usage=replace(agent.usage, wall_s=wall)))
-        tree = state.tree_usage.get(agent.root_id, Usage())
-        if agent_id == agent.root_id or wall > tree.wall_s:
-            state.tree_usage[agent.root_id] = replace(tree, wall_s=max(tree.wall_s, wall))
-        yield from _look(state, agent, event)
+    """Wall time on CLOCK_BOOTTIME: neither suspend nor a changed wall clock stretches a budget. Time spent frozen counts."""
+    budget = state.budget
+    charging.turn_day(state, event)
+    passed = max(0.0, event.boot_s - budget.ticked) if budget.ticked else 0.0
+    budget.ticked = event.boot_s
+    ours = [i for i in sorted(state.live) if state.agents[i].control_level is not ControlLevel.OBSERVED]
+    yield from overdue(state, event)
+    open_nodes = {node for i in ours for node in charging.wide_nodes(state, state.agents[i])}
+    for node in open_nodes:
+        # Of a session, a project or a day: how long anything of it was running.
+        used = budget.spent.get(node, Usage())
+        budget.spent[node] = replace(used, wall_s=used.wall_s + passed)
+    for agent_id in ours:
+        if agent_id in state.live:
+            yield from _aged(state, agent_id, event, passed)
+    if event.boot_s - budget.kept_boot >= KEEP_S and open_nodes:
+        budget.kept_boot = event.boot_s
+        yield c.KeepBooks(event.boot_s, budget.boot_id, usage={n: budget.spent[n] for n in open_nodes}, day=budget.day)
 
 
-def _look(state: EngineState, agent: Agent, event: e.Event) -> Iterator[c.Command]:
-    if agent.agent_id in state.halting or not agent.state.is_live or agent.state is AgentState.STARTING:
+def _aged(state: EngineState, agent_id: AgentId, event: e.ClockTicked, passed: float) -> Iterator[c.Command]:
+    born, agent, budget = state.born_boot.get(agent_id), state.agents[agent_id], state.budget
+    if born is None:
         return
-    if breach := first_breach(agent.usage, agent.limits, "agent"):
-        yield from _halt(state, state.subtree(agent.agent_id), breach, event)
-    root = state.agents.get(agent.root_id)
-    if root is not None and (breach := first_breach(state.tree_usage.get(agent.root_id, Usage()), root.tree_limits, "tree")):
-        yield from _halt(state, state.subtree(agent.root_id), breach, event)
+    wall = max(agent.usage.wall_s, event.boot_s - born)
+    if agent.state is AgentState.FROZEN or agent.state is AgentState.STARTING:
+        # What cannot run cannot work: its step stands still. Its wall time does not.
+        budget.worked[agent_id] = budget.worked.get(agent_id, event.boot_s - passed) + passed
+    step = max(0.0, event.boot_s - budget.worked.setdefault(agent_id, event.boot_s))
+    agent = state.put(replace(agent, usage=replace(agent.usage, wall_s=wall, step_s=step)))
+    for above in charging.ancestry(state, agent):
+        tree = state.tree_usage.get(above, Usage())
+        if wall > tree.wall_s:
+            state.tree_usage[above] = replace(tree, wall_s=wall)
+    yield from limiting.look(state, agent, event)
 
 
-def _halt(state: EngineState, agent_ids: list[AgentId], breach: Breach, event: e.Event) -> Iterator[c.Command]:
-    # One that is still starting has no ticket yet, so the guard could not prove its end: it is halted at the next tick.
-    ready = [i for i in agent_ids if i in state.live and i not in state.halting and state.agents[i].state is not AgentState.STARTING]
-    halted = [i for i in ready if state.agents[i].control_level is not ControlLevel.OBSERVED]
-    if not halted:
-        return
-    reason = breach.words()
-    state.halting.update(halted)
-    # Acts first, records after: what only stops is exempt from "record first" (promise 5).
-    yield c.HaltAgents(tuple(halted), reason)
-    for agent_id in halted:
-        agent = replace(
-            state.agents[agent_id], state=AgentState.OVER_BUDGET, state_reason=reason, last_action=reason, last_action_at=event.at
-        )
-        yield c.ShowAgent(state.put(agent))
-        yield c.NoteEvent(agent_id, "budget", reason)
-    yield c.Record("supervisor", "budget.halt", reason, verdict="halt", agent_id=halted[0], data={"agents": halted}, must=True)
+def measured(state: EngineState, agent: Agent) -> Agent:
+    """A halted agent whose end is proven: by how much its cap was passed by then."""
+    if agent.halt is None or agent.halt.used_at_end is not None:
+        return agent
+    node = (agent.halt.scope, agent.halt.key or str(agent.root_id if agent.halt.scope == "tree" else agent.agent_id))
+    used = float(getattr(charging.usage_at(state, node), agent.halt.limit))
+    if agent.halt.limit in ("step_s", "consecutive_errors"):
+        used = float(getattr(agent.usage, agent.halt.limit))
+    return replace(agent, halt=replace(agent.halt, used_at_end=max(used, agent.halt.used)))

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.agent import Agent, AgentId, AgentState
+from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.kill import Outcome, worst_outcomes
 from console.domain.network import NetworkMode, higher, stricter_mode
-from console.enforcement import budgets, ladder, launching, permissions, sightings, tighten
+from console.enforcement import (
+    adoption,
+    approvals,
+    budget_restore,
+    budgets,
+    ladder,
+    launching,
+    limiting,
+    permissions,
+    reserving,
+    sightings,
+    tighten,
+)
 from console.enforcement.state import NOT_CONFIRMED, EngineState
 
 Commands = Iterator[c.Command]
@@ -30,12 +43,22 @@ class Engine:
             e.AgentExited: self._exited,
             e.UsageReported: lambda event: budgets.reported(self.state, event),
             e.UsageRefused: self._usage_refused,
+            e.ReservationAsked: lambda event: reserving.asked(self.state, event),
+            e.ReservationSettled: lambda event: reserving.settled(self.state, event),
+            e.LimitsChanged: lambda event: limiting.changed(self.state, event),
+            e.TranscriptsSummed: lambda event: budgets.summed(self.state, event),
             e.ProcessorUsed: lambda event: budgets.processor(self.state, event),
-            e.ClockTicked: lambda event: budgets.ticked(self.state, event),
+            e.ClockTicked: lambda event: chain(budgets.ticked(self.state, event), approvals.expired(self.state, event)),
             e.PrivateDataRegistered: lambda event: tighten.private_data(self.state, event),
             e.Tightened: lambda event: tighten.tightened(self.state, event),
             e.NetworkSwitched: lambda event: tighten.switched(self.state, event),
-            e.PermissionAsked: lambda event: permissions.asked(self.state, event),
+            e.PermissionAsked: self._permission,
+            e.CallJudged: lambda event: permissions.judged(self.state, event),
+            e.ApprovalsRestored: lambda event: approvals.restored(self.state, event),
+            e.ApprovalDecided: lambda event: approvals.decided(self.state, event),
+            e.ApprovalUsed: lambda event: approvals.used(self.state, event),
+            e.ApprovalBroke: lambda event: approvals.broke(self.state, event),
+            e.AskerLeft: lambda event: approvals.left(self.state, event),
             e.FrozenSetChanged: self._frozen,
             e.StopAsked: self._stop_asked,
             e.StopOver: self._stop_over,
@@ -46,6 +69,7 @@ class Engine:
             e.KillJudged: self._kill_judged,
             e.Rearmed: self._rearmed,
             e.SoftStopChanged: self._soft_stop,
+            e.Adopted: lambda event: adoption.adopted(self.state, event),
             e.Sighted: lambda event: sightings.sighted(self.state, event),
         }
 
@@ -63,8 +87,6 @@ class Engine:
         state.contexts.update(event.contexts)
         state.isolated.update(event.isolated)
         for agent in event.agents:
-            usage = state.tree_usage.get(agent.root_id)
-            state.tree_usage[agent.root_id] = agent.usage if usage is None else usage.plus(agent.usage)
             if agent.state.is_live and agent.agent_id not in event.alive:
                 agent = self._gone(agent, event)
                 yield c.Record("supervisor", "agent.lost", f"{agent.agent_id} was gone at start-up: {agent.state}", agent_id=agent.agent_id)
@@ -87,9 +109,12 @@ class Engine:
                 yield c.SwitchNetwork(agent.agent_id, agent.network_mode, "as its session asks, after a restart")
             if agent.isolated and agent.agent_id in event.alive:
                 yield c.CutEgress(agent.agent_id)  # the supervisor before may have died between the record and the cut
+        budget_restore.restored(state, event)
 
     def _gone(self, agent: Agent, event: e.Restored) -> Agent:
         """What may be said of an agent nobody followed: killed only where a receipt proves it (promise 1)."""
+        if agent.control_level is ControlLevel.OBSERVED:
+            return replace(agent, state=AgentState.ENDED, state_reason="not seen yet after a restart", ended_at=event.at)
         if not event.killed:
             return replace(agent, state=AgentState.LOST, state_reason="gone while no supervisor ran", ended_at=event.at)
         if agent.agent_id in event.proven:
@@ -112,6 +137,11 @@ class Engine:
         yield c.Record("supervisor", "agent.ended", f"{agent.agent_id} ended: {reason}", agent_id=agent.agent_id)
         yield c.NoteEvent(agent.agent_id, "ended", reason)
         yield c.LeaveAgent(agent.agent_id)
+        yield from approvals.voided(self.state, (agent.agent_id,), "its agent has ended")
+
+    def _permission(self, event: e.PermissionAsked) -> Commands:
+        budgets.asked(self.state, event)
+        yield from permissions.asked(self.state, event)
 
     def _usage_refused(self, event: e.UsageRefused) -> Commands:
         yield c.Record(f"agent:{event.agent_id}", "usage.refused", event.why, verdict="deny", agent_id=event.agent_id)
@@ -161,6 +191,7 @@ class Engine:
             data={"kill_id": event.kill_id},
             must=True,
         )
+        yield from approvals.voided(state, event.agent_ids, "killed")
 
     def _kill_judged(self, event: e.KillJudged) -> Commands:
         receipt, state = event.receipt, self.state
@@ -178,6 +209,7 @@ class Engine:
                 halted = agent.agent_id in state.halting
                 end = AgentState.HALTED if halted else AgentState.KILLED
                 reason = agent.state_reason if halted and agent.state is not AgentState.ALIVE_AFTER_KILL else receipt.reason
+                agent = budgets.measured(state, agent) if halted else agent
                 state.halting.discard(agent.agent_id)
                 state.proven[agent.agent_id] = place
             else:

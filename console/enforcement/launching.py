@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, LaunchRequest, SandboxKind
-from console.domain.budget import Limits, Usage, first_breach
+from console.domain.agent import Agent, AgentState, ContextId, ControlLevel, LaunchRequest, SandboxKind
+from console.domain.budget import UNCAPPED, Limits, Usage, filled, tightest
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound
 from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
+from console.enforcement import charging, limiting
 from console.enforcement.state import EngineState
 from console.enforcement.tighten import joined
 
@@ -21,13 +22,14 @@ def asked(state: EngineState, event: e.LaunchAsked) -> Iterator[c.Command]:
         parent = _parent(state, event.request)
         _check(state, event.request, parent)
         _check_context(state, event, parent)
+        _check_budgets(state, event, parent)
     except ConsoleError as error:
         yield c.Record(event.by, "launch.refused", str(error), verdict="deny", data={"argv0": event.request.argv[0]})
         yield c.RefuseLaunch(event.agent_id, error, event.by)
         return
     agent = state.put(_born(state, event, parent))
     state.born_boot[agent.agent_id] = event.boot_s
-    state.tree_usage.setdefault(agent.root_id, Usage())
+    state.tree_usage.setdefault(agent.agent_id, Usage())
     state.raise_context(agent.context_id, agent.sensitivity, agent.network_mode)
     # Its session shares a workspace: what comes with it is there for those who live in it already.
     yield from joined(state, agent, event.at)
@@ -66,7 +68,7 @@ def _check_scopes(state: EngineState, context_id: ContextId | None) -> None:
 def _check_parent(state: EngineState, parent: Agent) -> None:
     if parent.state not in (AgentState.RUNNING, AgentState.WAITING, AgentState.NEEDS_OK, AgentState.STARTING):
         raise Denied(f"Agent {parent.agent_id} is {parent.state}: it cannot spawn.", "Thaw it, or launch without a parent.")
-    if any(i in state.killing or i in state.halting or state.agents[i].causes for i in _ancestry(state, parent)):
+    if any(i in state.killing or i in state.halting or state.agents[i].causes for i in charging.ancestry(state, parent)):
         raise Killed("An agent above is being stopped: nothing starts below it.", "Wait for the receipt.")
     if parent.control_level is ControlLevel.OBSERVED:
         raise Denied("An observed agent cannot be a parent.", "Only agents that Watchfloor started can spawn through it.")
@@ -75,19 +77,26 @@ def _check_parent(state: EngineState, parent: Agent) -> None:
             f"Depth {parent.depth + 1} is over the limit of {state.spawn.max_depth}.",
             "The depth of an agent is fixed at birth; work at a higher level.",
         )
-    if state.live_children(parent.agent_id) >= state.spawn.max_children:
+    if state.started_children(parent.agent_id) >= state.spawn.max_children:
         raise Denied(f"Agent {parent.agent_id} has {state.spawn.max_children} children already.", "Wait until one has ended.")
-    root = state.agents[parent.root_id]
-    if breach := first_breach(state.tree_usage.get(parent.root_id, Usage()), root.tree_limits, "tree"):
-        raise Denied(f"The tree's budget is used up: {breach.words()}.", "Raise the limit, or start a new tree.")
 
 
-def _ancestry(state: EngineState, agent: Agent) -> list[AgentId]:
-    """The agent and all above it."""
-    found = [agent.agent_id]
-    while (above := state.agents[found[-1]].parent_id) is not None and above in state.agents:
-        found.append(above)
-    return found
+def _check_budgets(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> None:
+    """Nothing starts where a budget is used up, under whatever name, until its limit is raised with a reason."""
+    charging.turn_day(state, event)
+    context_id = event.request.context_id or (parent.context_id if parent else None)
+    project = parent.charged_project if parent else event.request.project or context_id
+    trees = charging.ancestry(state, parent) if parent is not None else []
+    nodes = [("tree", str(i)) for i in trees]
+    nodes += [("session", str(context_id))] if context_id else []
+    nodes += [("project", str(project))] if project else []
+    nodes += [("day", state.budget.day.date)]
+    if breach := limiting.spent_out(state, nodes):
+        where = "--day" if breach.scope == "day" else f"--{breach.scope} {breach.key or (trees[-1] if trees else '')}"
+        raise Denied(
+            f"The {breach.scope}'s budget is used up: {breach.words()}.",
+            f"Raise it, with a reason: watchfloor budget set {where} {breach.limit}=... --reason ...; or work in another.",
+        )
 
 
 def _check_context(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> None:
@@ -118,6 +127,7 @@ def _born(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> Age
     mode = stricter_mode(mode, state.modes.of(level))
     why = _why(state, request, parent, context_id, level, mode)
     isolated = (parent.isolated if parent else "") or state.isolated.get(context_id, "")
+    limits, tree_limits = _caps(state, event)
     return Agent(
         agent_id=event.agent_id,
         name=request.name or request.argv[0].rsplit("/", 1)[-1],
@@ -129,9 +139,9 @@ def _born(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> Age
         sandbox=sandbox,
         started_at=event.at,
         argv=request.argv,
-        limits=request.limits,
-        # What caps a root caps all it spawns, unless its tree was given caps of its own.
-        tree_limits=Limits() if parent else (request.tree_limits if request.tree_limits != Limits() else request.limits),
+        limits=limits,
+        tree_limits=tree_limits,
+        project=parent.charged_project if parent else request.project or str(context_id),
         sensitivity=level,
         network_mode=mode,
         isolated=isolated,
@@ -142,6 +152,22 @@ def _born(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> Age
         network_why=why,
         network_since=event.at,
     )
+
+
+def _caps(state: EngineState, event: e.LaunchAsked) -> tuple[Limits, Limits]:
+    """(its own, those of all it spawns): as asked, and for what was not asked for as its type or the settings say.
+
+    An operator may ask for more than the defaults allow; an agent that spawns may not. Caps of the trees above hold in any case.
+    """
+    request, budget = event.request, state.budget
+    by_type = f"type:{request.agent_type}"
+    of_type = budget.limits.get(("type", request.agent_type), budget.defaults.get(by_type, UNCAPPED)) if request.agent_type else UNCAPPED
+    own = filled(of_type, budget.defaults.get("agent", UNCAPPED))
+    tree = budget.defaults.get("tree", UNCAPPED)
+    join = tightest if event.by.startswith("agent:") else filled
+    limits = join(request.limits, own)
+    # What caps an agent caps all it spawns, unless its tree was given caps of its own.
+    return limits, join(request.tree_limits if request.tree_limits != UNCAPPED else limits, tree)
 
 
 def _why(state: EngineState, request: LaunchRequest, parent: Agent | None, context_id: str, level: Sensitivity, mode: NetworkMode) -> str:

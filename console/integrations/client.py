@@ -48,8 +48,16 @@ class Agent:
         return self.call("POST", "/v1/spawn", {"argv": argv, **options})
 
     def usage(self, **increments: Any) -> dict[str, Any]:
-        """Adds to what was used: iterations, tokens, tool_calls, cost_usd since the last report, and ``action`` in words."""
+        """Adds to what was used: iterations, tokens, tool_calls, cost_usd, errors since the last report, and ``action`` in words."""
         return self.call("POST", "/v1/usage", increments)
+
+    def reserve(self, **estimate: Any) -> dict[str, Any]:
+        """Sets aside what a call may use: iterations, tokens, tool_calls, cost_usd; tool, key, ttl_s. Refused: do not make the call."""
+        return self.call("POST", "/v1/reserve", estimate)
+
+    def settle(self, reservation_id: str, **used: Any) -> dict[str, Any]:
+        """What the call really used, and ``errors``; the answer of ``reserve`` has the id. What is not settled is counted in full."""
+        return self.call("POST", "/v1/settle", {"id": reservation_id, **used})
 
     def permission(self, tool: str, argument: str = "") -> dict[str, Any]:
         """Asks before acting. Go ahead only when the answer's ``verdict`` is ``allow``."""

@@ -13,9 +13,11 @@ from console.domain.agent import Agent
 from console.domain.budget import Limits, Usage
 from console.ledger.agents import limits_of, put_agents, usage_of
 from console.ledger.database import Database
-from console.ledger.tables import BUDGET_CHANGES, BUDGET_LIMITS, BUDGET_USAGE, BUDGET_WARNED, RESERVATIONS
+from console.ledger.tables import BUDGET_CHANGES, BUDGET_LIMITS, BUDGET_USAGE, BUDGET_WARNED, KV, RESERVATIONS
 
 Node = tuple[str, str]
+DAY = "budget.day"
+"""Under which key the open day is kept."""
 _AT_ONCE = 300
 """Keys named in one statement: SQLite bounds how many values it takes."""
 
@@ -66,13 +68,17 @@ class Books:
     """By id; None: settled, or counted in full."""
     warned: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """(scope, key, limit) -> mark; 0 takes it back."""
+    day: str | None = None
+    """The day that is open, JSON."""
 
     def __bool__(self) -> bool:
-        return bool(self.agents or self.usage or self.held or self.warned)
+        return bool(self.agents or self.usage or self.held or self.warned or self.day)
 
     def over(self, older: Books) -> Books:
         """Both; where both name the same, this one's word holds."""
-        return Books(older.agents | self.agents, older.usage | self.usage, older.held | self.held, older.warned | self.warned)
+        return Books(
+            older.agents | self.agents, older.usage | self.usage, older.held | self.held, older.warned | self.warned, self.day or older.day
+        )
 
 
 class BudgetTables(Database):
@@ -88,6 +94,10 @@ class BudgetTables(Database):
             _put_usage(connection, books.usage, at)
             _put_held(connection, books.held)
             _put_warned(connection, books.warned)
+            if books.day:
+                statement = upsert(KV)
+                changed = statement.on_conflict_do_update(index_elements=["key"], set_={"value": statement.excluded.value})
+                connection.execute(changed, {"key": DAY, "value": books.day})
 
     def change_limits(self, scope: str, key: str, limits: Limits, changes: Iterable[LimitChange]) -> None:
         """What holds from now on, and its history. For agents and trees the limits stand in their own rows."""

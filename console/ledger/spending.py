@@ -71,6 +71,18 @@ class SpendTables(Database):
         midnight = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)
         return self.spend_since(midnight.timestamp())
 
+    def spend_between(self, since: float, until: float) -> list[tuple[float, float, int]]:
+        """(start of the quarter of an hour, USD, tokens) of everything, oldest first."""
+        start = cast(SPEND.c.at / 900.0, Integer)
+        query = (
+            select(start, func.total(SPEND.c.cost_usd), func.total(SPEND.c.tokens))
+            .where(SPEND.c.at >= since, SPEND.c.at < until)
+            .group_by(start)
+            .order_by(start)
+        )
+        with self.reading() as connection:
+            return [(index * 900.0, float(cost), int(tokens)) for index, cost, tokens in connection.execute(query)]
+
     def spend_by_minute(self, agent_id: str, minutes: int, now: float) -> list[float]:
         """USD in each of the last ``minutes`` minutes up to ``now``, oldest first."""
         ago = cast((now - SPEND.c.at) / 60.0, Integer)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from console.domain.budget import parse_limit
 from console.domain.environment import check_agent_type, checked_name, looks_secret
 from console.domain.errors import ConsoleError
 from console.settings.durable import sync_folder
@@ -35,6 +36,18 @@ class AgentOptions(_Section):
     pids_max: int = Field(default=512, ge=4, description="Most processes of one agent.")
     memory_max_mib: int = Field(default=2048, ge=16, description="Most memory of one agent, in MiB.")
     cpus: float = Field(default=2.0, ge=0.05, le=1024, description="Most processors' worth of time of one agent.")
+
+
+class ProgramOptions(_Section):
+    """Programs that ``run --agent`` starts."""
+
+    claude_code: str = Field(default="", description="Path of Claude Code's program; empty: looked for in fixed places.")
+    codex: str = Field(default="", description="Path of Codex's program; empty: looked for in fixed places.")
+    memory_free_min_mib: int = Field(default=512, ge=0, description="None is started while less memory than this is free, in MiB.")
+    output_max_mib: int = Field(
+        default=256, ge=1, le=65536, description="What is kept of one's output, in MiB; one that writes more is frozen."
+    )
+    models: dict[str, str] = Field(default={}, description="Model to use where none is named: {'claude-code': 'claude-sonnet-4-5'}.")
 
 
 class EnvironmentOptions(_Section):
@@ -111,6 +124,43 @@ class NetworkOptions(_Section):
     )
 
 
+Caps = dict[str, float]
+
+
+class BudgetOptions(_Section):
+    """Limits that hold unless others are set; by name: iterations, tokens, wall, step, tool_calls, cost, cpu, errors."""
+
+    agent: Caps = Field(default={}, max_length=20, description="Of each agent, where its launch names none: {'wall': 3600, 'errors': 10}.")
+    tree: Caps = Field(default={}, max_length=20, description="Of each agent with all it spawns, where its launch names none.")
+    session: Caps = Field(default={}, max_length=20, description="Of each session.")
+    project: Caps = Field(default={}, max_length=20, description="Of each project (the folder agents work in, or run --project).")
+    day: Caps = Field(default={}, max_length=20, description="Of everything here in one calendar day, local time: {'cost': 600}.")
+    types: dict[str, Caps] = Field(
+        default={}, max_length=200, description="Agent type to limits of an agent: {'claude-code': {'cost': 5}}."
+    )
+
+    @field_validator("agent", "tree", "session", "project", "day")
+    @classmethod
+    def _are_limits(cls, caps: Caps) -> Caps:
+        for name, value in caps.items():
+            try:
+                parse_limit(f"{name}={value!r}")
+            except ConsoleError as error:
+                raise ValueError(error.what) from error
+        return caps
+
+    @field_validator("types")
+    @classmethod
+    def _types(cls, types: dict[str, Caps]) -> dict[str, Caps]:
+        for name, caps in types.items():
+            try:
+                check_agent_type(name)
+            except ConsoleError as error:
+                raise ValueError(error.what) from error
+            cls._are_limits(caps)
+        return types
+
+
 class WorkspaceOptions(_Section):
     """Sessions' workspaces."""
 
@@ -131,17 +181,28 @@ class WorkspaceOptions(_Section):
     metrics_port: int = Field(default=0, ge=0, le=65535, description="Loopback port for Prometheus; 0: none.")
 
 
+class ActivityOptions(_Section):
+    """What agents did, kept for people to read."""
+
+    per_agent: int = Field(default=100_000, ge=100, le=1_000_000, description="Entries kept of one agent; the oldest go first.")
+    total: int = Field(default=1_000_000, ge=1000, le=20_000_000, description="Entries kept of all agents; the oldest go first.")
+    max_mib: int = Field(default=2048, ge=16, le=1_000_000, description="Most the entries of all agents may take on disk, in MiB.")
+
+
 class Options(_Section):
     """All options of an instance."""
 
     spawn: SpawnOptions = SpawnOptions()
     agents: AgentOptions = AgentOptions()
+    programs: ProgramOptions = ProgramOptions()
     remote: RemoteOptions = RemoteOptions()
     egress: EgressOptions = EgressOptions()
     evidence: EvidenceOptions = EvidenceOptions()
     workspaces: WorkspaceOptions = WorkspaceOptions()
+    budgets: BudgetOptions = BudgetOptions()
     network: NetworkOptions = NetworkOptions()
     persistence: PersistenceOptions = PersistenceOptions()
+    activity: ActivityOptions = ActivityOptions()
     environment: dict[str, EnvironmentOptions] = Field(
         default={}, description="Agent type to names of variables: {'claude-code': {'names': ['ANTHROPIC_BASE_URL']}}."
     )

@@ -22,12 +22,12 @@ from console.api.rotation_messages import TokenView
 from console.credentials.tokens import Tokens
 from console.domain import event as e
 from console.domain.agent import AgentId
-from console.domain.budget import checked_increment
 from console.domain.errors import Denied, Killed, NotFound, TokenRefused, TooMany, UsageProblem
 from console.domain.network import read_sensitivity
-from console.domain.permission import Decision, PermissionRequest
+from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.ledger.sessions import Tightening
 from console.settings.places import Places
+from console.supervisor.agent_spending import AgentSpending
 from console.supervisor.answers import answer, body_of, refusal, refusals
 from console.supervisor.asgi import Door
 from console.supervisor.core import Core, now
@@ -43,6 +43,8 @@ from console.supervisor.views import agent_view
 SWITCH_S = 30.0
 TOKEN_S = 900
 """Life of an agent's token, in seconds."""
+HUNG_UP_S = 1.0
+"""Between two looks at whether somebody who waits for an answer is still there."""
 RATE = 100
 CONNECTIONS = 16
 """Of one agent at once."""
@@ -119,6 +121,7 @@ class AgentRoutes:
         """A person revoked this agent's tokens: for as long as it lives."""
         self._id, self._core, self._scribe, self._trespasses = agent_id, core, scribe, trespasses
         self._recent: deque[float] = deque()
+        self._spending = AgentSpending(agent_id, core, scribe)
 
     def app(self) -> Starlette:
         """The routes as an ASGI app."""
@@ -126,7 +129,7 @@ class AgentRoutes:
             self._route("GET", "/v1/self", self._self),
             self._route("GET", "/v1/notices", self._notices),
             self._route("POST", "/v1/spawn", self._spawn),
-            self._route("POST", "/v1/usage", self._usage),
+            *(self._route("POST", path, handler) for path, handler in self._spending.handlers()),
             self._route("POST", "/v1/permission", self._permission),
             self._route("POST", "/v1/private-data", self._private_data),
             self._route("POST", "/v1/token", self._token),
@@ -150,7 +153,10 @@ class AgentRoutes:
         self._turn()
         self._trespasses.note(f"agent:{self._id}", f"{request.method} {request.url.path}")
         return refusal(
-            NotFound("There is no such route.", "An agent's socket has spawn, usage, permission, private-data, notices and self.")
+            NotFound(
+                "There is no such route.",
+                "An agent's socket has spawn, usage, reserve, settle, permission, private-data, notices and self.",
+            )
         )
 
     def _turn(self) -> None:
@@ -211,6 +217,8 @@ class AgentRoutes:
             raise UsageProblem("An agent can only spawn its own children.", "Leave parent_id out.")
         if body.agent_type:
             raise Denied("An agent does not choose a type: its children have its own.", "Leave agent_type out.")
+        if body.project:
+            raise Denied("An agent does not choose who pays: its children are charged to its project.", "Leave project out.")
         launch = request_from(body.model_copy(update={"parent_id": self._id}))
         agent_id = await self._core.ask_launch(launch, f"agent:{self._id}")
         agent = self._core.state.agents[agent_id]
@@ -219,34 +227,26 @@ class AgentRoutes:
         )
         return answer(view)
 
-    async def _usage(self, request: Request) -> Response:
-        body = await body_of(request, m.UsageBody)
-        try:
-            numbers = {n: checked_increment(n, getattr(body, n)) for n in ("iterations", "tokens", "tool_calls", "cost_usd")}
-        except UsageProblem as error:
-            self._core.post(e.UsageRefused(*now(), self._id, str(error)))
-            raise
-        at, boot = now()
-        whole = {n: int(v) for n, v in numbers.items() if n != "cost_usd"}
-        cost = float(numbers["cost_usd"])
-        if cost:
-            self._core.meters.add(self._id, at, cost)
-            self._scribe.spend(self._id, self._core.state.agents[self._id].root_id, at, cost, whole["tokens"])
-        self._core.post(e.UsageReported(at, boot, self._id, action=body.action, cost_usd=cost, **whole))
-        await self._core.saved()  # what was acknowledged survives a crash
-        return answer(agent_view(self._core.state.agents[self._id], self._core.state, self._core.meters, at))
-
     async def _permission(self, request: Request) -> Response:
         body = await body_of(request, m.PermissionBody)
         request_id = secrets.token_hex(8)
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._core.answers[request_id] = future
-        self._core.post(e.PermissionAsked(*now(), self._id, request_id, PermissionRequest(body.tool, body.argument)))
-        decision = await future
+        asked = PermissionRequest(body.tool, body.argument, body.cwd, body.detail, body.says, body.call_id)
+        self._core.post(e.PermissionAsked(*now(), self._id, request_id, asked))
+        decision = await self._answered(request, request_id, future)
         assert isinstance(decision, Decision)
         return answer(
             m.PermissionView(verdict=decision.verdict.value, rule=decision.rule, reason=decision.reason, rollback_id=decision.rollback_id)
         )
+
+    async def _answered(self, request: Request, request_id: str, future: asyncio.Future[object]) -> object:
+        """Its answer, however long a human thinks. Whoever hung up is not waited for: an equal request takes its place up."""
+        while not (await asyncio.wait([future], timeout=HUNG_UP_S))[0]:
+            if await request.is_disconnected():
+                self._core.post(e.AskerLeft(*now(), request_id))
+                self._core.settle_answer(request_id, Decision(Verdict.DENY, "asker", "whoever asked has hung up"))
+        return future.result()
 
     async def _private_data(self, request: Request) -> Response:
         body = await body_of(request, m.PrivateDataBody)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,8 +24,8 @@ class _Series:
 class BurnBook:
     """Use by node and minute of CLOCK_BOOTTIME; on the event loop's thread, read from others."""
 
-    def __init__(self, since: float = 0.0) -> None:
-        self.since = since
+    def __init__(self, since: float | None = None) -> None:
+        self.since = time.clock_gettime(time.CLOCK_BOOTTIME) if since is None else since
         """From when on it was looked (CLOCK_BOOTTIME): before, nothing is known."""
         self._nodes: dict[Node, _Series] = {}
 

@@ -33,4 +33,5 @@ def request_from(body: m.LaunchBody) -> LaunchRequest:
         tree_limits=limits_from(body.tree_limits),
         env=tuple(body.env.items()),
         agent_type=body.agent_type,
+        project=body.project,
     )

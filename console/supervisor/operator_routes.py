@@ -17,8 +17,12 @@ from console.api.rearm_messages import RearmProof
 from console.domain.command import Record
 from console.domain.errors import Denied, NotFound
 from console.domain.ladder import Reach, Scope
+from console.supervisor.activity_routes import activity_routes
+from console.supervisor.adopt_routes import adopt_routes
+from console.supervisor.adoption import AdoptDesk
 from console.supervisor.allowlist_routes import AllowlistRoutes
 from console.supervisor.answers import answer, asked_by, body_of, number_in, refusals
+from console.supervisor.budget_routes import budget_routes
 from console.supervisor.callers import caller_of
 from console.supervisor.context_routes import context_routes
 from console.supervisor.core import now
@@ -72,11 +76,13 @@ class OperatorRoutes:
         ]
         ladder = LadderRoutes(self._desk.ladder)
         routes = [*rearm_routes(self._desk), *hunt_routes(self._parts)]
-        routes += self._more
+        routes += [*activity_routes(self._parts), *self._more]
         routes += [Route(path, handler, methods=["GET"]) for path, handler in (*get, *ladder.get())]
         routes += [Route(path, handler, methods=["POST"]) for path, handler in (*post, *ladder.post())]
         routes += AllowlistRoutes(self._desk.network, self._desk.review, self._by).routes()
         routes += tighten_routes(TightenDesk(self._parts), self._by)
+        routes += adopt_routes(AdoptDesk(self._parts), self._by)
+        routes += budget_routes(self._parts, self._by)
         if self._parts.contexts is not None:
             routes += context_routes(self._parts.contexts, self._by)
         # What is up while killed is decided there, for every route: none is added past it.
@@ -180,7 +186,7 @@ class OperatorRoutes:
                 if delta is None:
                     yield b": alive\n\n"
                 else:
-                    yield f"id: {delta.seq}\nevent: {delta.kind}\ndata: {json.dumps(delta.data)}\n\n".encode()
+                    yield delta.line()
 
         return StreamingResponse(lines(), media_type="text/event-stream", headers={"cache-control": "no-store"})
 

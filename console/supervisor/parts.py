@@ -16,10 +16,13 @@ from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.interface import Source
 from console.sources.session_spend import SessionSpend
+from console.supervisor.activity import ActivityDesk
+from console.supervisor.burn_book import BurnBook
 from console.supervisor.contexts import Contexts
 from console.supervisor.core import Core
 from console.supervisor.gates import Trespasses
 from console.supervisor.hunt import Hunt
+from console.supervisor.own_agents import OwnAgents
 from console.supervisor.rotator import Rotator
 from console.supervisor.scribe import Scribe
 
@@ -45,14 +48,19 @@ class Parts:
     rotator: Rotator
     sources: tuple[Source, ...]
     spend: SessionSpend | None
-    """What agents that are only seen spent; None where nobody looks for them."""
+    """What transcripts say was spent."""
+    own_agents: OwnAgents
     remote: RemoteDesk | None
     trespasses: Trespasses
     hunt: Hunt | None = None
     """Baselines and looks for what could bring an agent back."""
     contexts: Contexts | None = None
     """Sessions' workspaces over their life."""
+    activity: ActivityDesk | None = None
+    """What agents did, kept."""
     witness: Witness = field(default_factory=Witness)
+    burn: BurnBook = field(default_factory=BurnBook)
+    """How fast every node of a budget uses things up."""
     notices: list[str] = field(default_factory=list)
 
     def notice(self, text: str, level: str = "amber") -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from console.domain import event as e
-from console.domain.agent import CONTEXT_ID, Agent, AgentId
+from console.domain.agent import CONTEXT_ID, Agent, AgentId, ControlLevel
 from console.domain.errors import ConsoleError, NotFound
 from console.domain.kill import Outcome, Receipt, worst_outcomes
 from console.domain.network import NetworkMode, Sensitivity, stricter_mode
@@ -18,7 +18,10 @@ from console.killswitch.registry import Registry
 from console.ledger.store import Ledger
 from console.settings.options import Options
 from console.settings.places import Places
+from console.supervisor.adoption import lives
 from console.supervisor.agent_door import AgentDoors
+from console.supervisor.approving import open_approvals
+from console.supervisor.budget_kept import kept_budget
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.core import Core, now
 from console.supervisor.launch import Launcher
@@ -50,7 +53,8 @@ class Starting(Protocol):
 
 
 async def restore(it: Starting) -> None:
-    """1. receipts, 2. the guard's word on the latch, 3. agents that live, 4. agents nobody knows, 5. what was left half done."""
+    """1. receipts, and requests not sealed, 2. the guard's latch, 3. agents that live, 4. agents nobody knows, 5. what was half done."""
+    it.parts.scribe.complete_egress()
     unwritten = it.stop.load()
     status: dict[str, Any] = it.guard_status
     killed = bool(status.get("latched"))
@@ -58,9 +62,13 @@ async def restore(it: Starting) -> None:
     alive = {a.agent_id for a in agents if not killed and a.state.is_live and a.process is not None and _reattach(it, a)}
     proven = proven_dead(it.stop.receipts())
     why = str(status.get("reason", ""))
-    it.core.post(e.Restored(*now(), agents, frozenset(alive), _contexts(it), killed, why, proven, it.ledger.isolated_sessions()))
+    isolated, budget = it.ledger.isolated_sessions(), kept_budget(it.ledger, it.options, now()[0])
+    it.core.post(e.Restored(*now(), agents, frozenset(alive), _contexts(it), killed, why, proven, isolated, budget))
+    it.core.post(e.ApprovalsRestored(*now(), *open_approvals(it.ledger)))
     it.core.meters.today_usd = it.ledger.spend_today(now()[0]).cost_usd
     for agent_id in alive:
+        if it.core.state.agents[agent_id].control_level is ControlLevel.ADOPTED:
+            continue  # it has no socket of ours, and no process that is our child
         await _reopen(it, it.core.state.agents[agent_id])
     await asyncio.to_thread(sweep_offers, it.places, {str(i) for i in alive})
     if it.parts.contexts is not None:
@@ -82,6 +90,10 @@ def proven_dead(receipts: Iterable[Receipt]) -> frozenset[AgentId]:
 
 
 def _reattach(it: Starting, agent: Agent) -> bool:
+    if agent.control_level is ControlLevel.OBSERVED:
+        return False  # its source sees it again, or does not: nothing of it is held here
+    if agent.control_level is ControlLevel.ADOPTED:
+        return lives(it.parts, agent)
     try:
         it.launcher.reattach(agent)
     except (ConsoleError, OSError):
@@ -92,7 +104,8 @@ def _reattach(it: Starting, agent: Agent) -> bool:
 async def _reopen(it: Starting, agent: Agent) -> None:
     """Its socket again, in the folder it was given; its portal comes with Envoy."""
     uid = it.options.agents.uid if os.geteuid() == 0 else None
-    await it.doors.open(agent.agent_id, uid)
+    sock = await it.doors.open(agent.agent_id, uid)
+    it.launcher.talk.again(agent, sock.parent)
     it.doors.confirm(agent.agent_id, agent.container_id)
     it.launcher.watch(agent.agent_id)
 

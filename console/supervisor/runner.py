@@ -17,6 +17,9 @@ from console.domain.permission import Decision, Verdict
 from console.domain.rollback import RollbackKind
 from console.egress.url_test import judge_url
 from console.ledger.network_history import NetworkChange
+from console.supervisor.approving import Approving
+from console.supervisor.halt_notes import leave_notes
+from console.supervisor.judging import BuiltInRules
 from console.supervisor.launch import Launcher
 from console.supervisor.network import NetworkDesk
 from console.supervisor.parts import Parts
@@ -31,6 +34,7 @@ class Runner:
 
     def __init__(self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk) -> None:
         self._parts, self._launcher, self._stop, self._network = parts, launcher, stop, network
+        self.approving = Approving(parts, BuiltInRules())
         self.tasks: set[asyncio.Task[None]] = set()
         self.unseen_after: dict[str, float] = {}
         """Rollback records whose action was allowed but not seen on disk yet, with the moment of the allow."""
@@ -53,10 +57,29 @@ class Runner:
                 self._parts.scribe.network(context_id, change)
             case c.RefuseLaunch(agent_id, error, _by):
                 self._parts.core.settle_launch(agent_id, error)
+            case c.KeepBooks() | c.Charged() | c.Announce() | c.AnswerReservation() | c.WriteHaltNote():
+                self._of_budgets(command)
             case c.AnswerPermission(agent_id, request_id, decision):
                 self._answer(agent_id, request_id, decision)
+            case c.ShowApproval(approval):
+                self.approving.show(approval)
             case _:
                 self._later(command)
+
+    def _of_budgets(self, command: c.KeepBooks | c.Charged | c.Announce | c.AnswerReservation | c.WriteHaltNote) -> None:
+        match command:
+            case c.KeepBooks():
+                self._parts.scribe.books(command)
+            case c.Charged(boot_s, nodes, spent):
+                self._parts.burn.add(nodes, spent, boot_s)
+            case c.Announce(text, level):
+                self._parts.notice(text, level)
+            case c.AnswerReservation(reservation_id, refused):
+                self._parts.core.settle_answer(reservation_id, refused)
+            case c.WriteHaltNote():
+                self.task(self._halt_note(command))
+            case _:
+                assert_never(command)
 
     def _later(self, command: c.Command) -> None:
         match command:
@@ -70,12 +93,26 @@ class Runner:
                 self._parts.core.switching[agent_id] = self.task(self._launcher.cutter.cut(agent_id))
             case c.GiveEgress(agent_id):
                 self._parts.core.switching[agent_id] = self.task(self._launcher.cutter.give(agent_id))
+            case c.LeaveAgent(agent_id):
+                self.task(self._launcher.leave(agent_id))
+            case _:
+                self._asked(command)
+
+    def _asked(self, command: c.Command) -> None:
+        """What an agent's question leads to."""
+        match command:
+            case c.JudgeCall():
+                self.task(self.approving.judged(command))
+            case c.KeepApproval():
+                self.task(self.approving.keep(command))
+            case c.UseApproval():
+                self.task(self.approving.use(command))
+            case c.EndGrants():
+                self.task(self.approving.end_grants())
             case c.SnapshotThenAnswer():
                 self.task(self._snapshot(command))
             case c.JudgeUrl():
                 self._judge_url(command)
-            case c.LeaveAgent(agent_id):
-                self.task(self._launcher.leave(agent_id))
             case _:
                 assert_never(command)  # type: ignore[arg-type]
 
@@ -95,7 +132,14 @@ class Runner:
     def _answer(self, agent_id: str, request_id: str, decision: Decision) -> None:
         self._parts.core.settle_answer(request_id, decision)
         record = c.Record(f"agent:{agent_id}", "permission", decision.rule, verdict=decision.verdict, agent_id=agent_id)
-        self._parts.scribe.record(replace(record, what=f"{decision.rule}: {decision.reason}"))
+        self._parts.scribe.record(replace(record, what=f"{decision.rule}: {decision.reason}", data={"request_id": request_id}))
+
+    async def _halt_note(self, command: c.WriteHaltNote) -> None:
+        agents = [a for i in command.agent_ids if (a := self._parts.core.state.agents.get(i)) is not None]
+        places = self._parts.places
+        failed = await asyncio.to_thread(leave_notes, places.output_dir, places.workspaces_dir, agents, command.at, command.reason)
+        if failed:
+            self._parts.notice(f"why it was halted could not be left beside its work: {failed}")
 
     async def _snapshot(self, command: c.SnapshotThenAnswer) -> None:
         """Record and snapshot on disk, then the audit entry, then the allow: nothing acts unrecorded (promise 5)."""
@@ -112,7 +156,7 @@ class Runner:
                 what,
                 verdict="allow",
                 agent_id=command.agent_id,
-                data={"rollback_id": record.record_id},
+                data={"rollback_id": record.record_id, "request_id": command.request_id},
             )
             await asyncio.to_thread(parts.scribe.record_first, entry)
             failpoint("snapshot.audited")

@@ -6,27 +6,30 @@ after it acted (promise 5).
 
 from __future__ import annotations
 
+import json
 import logging
 import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from console.audit.log import AuditLog
+from console.audit.record import Record as AuditRecord
 from console.domain.agent import Agent
-from console.domain.command import Record
+from console.domain.command import KeepBooks, Record
 from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.failpoints import failpoint
 from console.domain.network import EgressRecord
+from console.ledger.budgets import Books, KeptReservation, KeptUsage
 from console.ledger.network_history import NetworkChange
 from console.ledger.spending import SpendSample
 from console.ledger.store import Ledger
-from console.supervisor.egress_seal import EgressSeal
+from console.supervisor.egress_seal import EgressSeal, left_over
 
 log = logging.getLogger(__name__)
 Job = Callable[[], object]
@@ -44,6 +47,8 @@ class Scribe:
     ) -> None:
         """``redact`` takes known secrets out of plain data before it is kept."""
         self.ledger, self.audit = ledger, audit
+        self.recorded: Callable[[AuditRecord], None] = lambda _record: None
+        """Told of every entry that is on disk, from any thread; never blocks; attached by compose."""
         self._redact = redact
         self._on_trouble = on_trouble
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -51,6 +56,7 @@ class Scribe:
         self._events: list[tuple[str, float, str, str]] = []
         self._egress: list[EgressRecord] = []
         self._spend: list[SpendSample] = []
+        self._books = Books()
         self._network: list[tuple[str, NetworkChange]] = []
         self._seal = EgressSeal()
         self._owed: deque[Record] = deque(maxlen=KEEP_LINES)
@@ -63,11 +69,14 @@ class Scribe:
         """Blocks until the entry is on disk; NotRecorded: the action must not be taken. Call from a thread."""
         actor, what, data = self._redact([record.actor, record.what, record.data])
         try:
-            self.audit.append(actor, record.kind, what, verdict=record.verdict, agent_id=record.agent_id, data=data, must=record.must)
+            kept = self.audit.append(
+                actor, record.kind, what, verdict=record.verdict, agent_id=record.agent_id, data=data, must=record.must
+            )
         except NotRecorded as error:  # whoever asked is told; so is everybody else, for the next action fails as well
             self._on_trouble(f"actions are refused: {error.what}")
             raise
         failpoint("act.recorded")
+        self.recorded(kept)
 
     def record(self, record: Record) -> None:
         """Queues an entry; trouble is shown, never hidden, and the entry stays owed until the log takes it, in order."""
@@ -94,6 +103,21 @@ class Scribe:
         """Saves the newest state of an agent soon; many changes become one write."""
         with self._lock:
             self._dirty[agent.agent_id] = agent
+
+    def books(self, command: KeepBooks) -> None:
+        """What was charged and set aside; agents of it are saved in the same transaction."""
+        boot_s, boot_id = command.boot_s, command.boot_id
+        usage = {node: KeptUsage(used, boot_s, boot_id) for node, used in command.usage.items()}
+        held = {
+            i: None
+            if r is None
+            else KeptReservation(r.reservation_id, r.agent_id, r.estimate, r.expires_boot, boot_id, self._redact(r.tool))
+            for i, r in command.held.items()
+        }
+        day = None if command.day is None else json.dumps(asdict(command.day))
+        with self._lock:
+            self._dirty.update({agent.agent_id: agent for agent in command.agents})
+            self._books = Books({}, usage, held, dict(command.warned), day).over(self._books)
 
     def event(self, agent_id: str, at: float, kind: str, text: str) -> None:
         """One line of an agent's events."""
@@ -151,10 +175,11 @@ class Scribe:
             egress, self._egress = self._egress, []
             spend, self._spend = self._spend, []
             network, self._network = self._network, []
+            books, self._books = self._books, Books()
+        books.agents = agents
         try:
-            if agents:
-                self.ledger.save_agents(list(agents.values()))
-                agents = {}
+            self.ledger.keep_books(books, time.time())
+            agents, books = {}, Books()
             if spend:
                 self.ledger.add_spends(spend)
                 spend = []
@@ -165,14 +190,15 @@ class Scribe:
                 self.ledger.add_events(events)
                 events = []
             if egress:
-                self.ledger.add_egress(egress)
-                self._seal.add(egress)
+                self._seal.add(egress, self.ledger.add_egress(egress))
                 egress = []
             if (entry := self._seal.due()) is not None:
                 self._owed.append(entry)  # paid with the next flush: an audit that refuses holds up no ledger
         finally:
             with self._lock:
                 self._dirty = agents | self._dirty
+                books.agents = {}
+                self._books = self._books.over(books)
                 self._spend = spend + self._spend
                 self._network = (network + self._network)[-KEEP_LINES:]
                 self._events = (events + self._events)[-KEEP_LINES:]
@@ -185,6 +211,14 @@ class Scribe:
         self._jobs.put(self._seal_rest)
         self._jobs.put(None)
         self._thread.join(20)
+
+    def complete_egress(self) -> None:
+        """Queued before anything else of a start: requests that the supervisor before kept and had not sealed into the audit."""
+        self._jobs.put(self._seal_left_over)
+
+    def _seal_left_over(self) -> None:
+        if (entry := left_over(self.ledger, self.audit)) is not None:
+            self._owe(entry)
 
     def _last_try(self) -> None:
         self._pay_at = 0.0

@@ -80,9 +80,11 @@ def test_a_tree_without_budget_left_spawns_nothing() -> None:
     assert isinstance(refused.error, Denied)
 
 
-def test_a_child_cannot_bring_tree_limits_of_its_own() -> None:
-    book = Playbook().run("p").run("c", parent_id=AgentId("p"), tree_limits=Limits(cost_usd=99.0))
-    assert book.agent("c").tree_limits == Limits()
+def test_a_childs_tree_limits_hold_beside_those_above_and_never_instead_of_them() -> None:
+    book = Playbook().run("p", limits=Limits(cost_usd=2.0)).run("c", parent_id=AgentId("p"), tree_limits=Limits(cost_usd=99.0))
+    assert book.agent("c").tree_limits == Limits(cost_usd=99.0)
+    book.spend("c", cost_usd=2.0)
+    assert set((book << c.HaltAgents).agent_ids) == {"p", "c"}
 
 
 def test_refusals_are_recorded_with_who_asked() -> None:

@@ -22,6 +22,7 @@ from console.supervisor.secret_routes import SecretRoutes
 UP = {
     # reads
     "GET /api/status", "GET /api/fleet", "GET /api/agents/{id}", "GET /api/agents/{id}/output", "GET /api/kill-switch",
+    "GET /api/agents/{id}/activity", "GET /api/agents/{id}/activity/{seq}",
     "GET /api/receipts", "GET /api/receipts/{id}", "GET /api/allowlist", "GET /api/allowlist/history", "GET /api/allowlist/file",
     "GET /api/envoy/config", "GET /api/egress", "GET /api/rollback", "GET /api/rollback/{id}", "GET /api/audit", "GET /api/events",
     "GET /api/token-check", "GET /api/ladder/preview", "POST /api/ladder/preview", "POST /api/allowlist/test",
@@ -31,13 +32,15 @@ UP = {
     "GET /api/kill-switch/rearm", "GET /api/passphrase", "POST /api/passphrase", "GET /api/persistence", "GET /api/contexts",
     "GET /api/rotation", "POST /api/rotation", "POST /api/rotation/value", "POST /api/agents/{id}/revoke-token",
     "GET /api/contexts/{id}/modes", "GET /api/sources",
+    "GET /api/budgets", "GET /api/budgets/node", "GET /api/budgets/history", "GET /api/budgets/pictures",
+    "GET /api/adopt/candidates",
 }  # fmt: skip
 """Stays up while killed. A new route belongs here or below, by decision."""
 REFUSED = {
     "POST /api/agents", "POST /api/agents/{id}/{verb:str}", "POST /api/allowlist", "PUT /api/allowlist/{id}", "DELETE /api/allowlist/{id}",
     "POST /api/allowlist/revert", "POST /api/allowlist/import", "POST /api/rollback/{id}/restore", "POST /api/agents/{id}/again",
     "POST /api/contexts/{id}/{verb:str}", "POST /api/api-key", "POST /api/tokens", "POST /api/network/stricter",
-    "POST /api/network/private-data",
+    "POST /api/network/private-data", "POST /api/budgets", "POST /api/adopt",
 }  # fmt: skip
 """503 while killed."""
 
@@ -172,6 +175,8 @@ AGENT = {
     "GET /v1/notices",
     "POST /v1/spawn",
     "POST /v1/usage",
+    "POST /v1/reserve",
+    "POST /v1/settle",
     "POST /v1/permission",
     "POST /v1/private-data",
     "POST /v1/token",

@@ -1,0 +1,212 @@
+"""Caps: warned of at 75 and 90 %, acted on at 100 %, changed while agents run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from console.domain import command as c
+from console.domain import event as e
+from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
+from console.domain.budget import GAUGES, LIMIT_NAMES, SUMMED, UNCAPPED, Breach, Halt, Limits, Usage, first_breach
+from console.enforcement import charging
+from console.enforcement.budget_state import Node
+from console.enforcement.state import EngineState
+
+MARKS = (90, 75)
+FULL = 100
+OBSERVED = "observed: cannot be stopped; adopt it"
+TOLD = 50
+"""Agents of a session or a project that are told of a warning themselves."""
+
+
+def look(state: EngineState, agent: Agent, event: e.Event) -> Iterator[c.Command]:
+    """Every cap that this agent's use counts toward."""
+    if agent.state is AgentState.STARTING:
+        return
+    for node in charging.nodes_of(state, agent):
+        limits = charging.limits_at(state, node)
+        if limits == UNCAPPED:
+            continue
+        yield from _look_at(state, node, limits, agent, event)
+
+
+def look_wide(state: EngineState, node: Node, event: e.Event) -> Iterator[c.Command]:
+    """A node as such, whoever used it up."""
+    limits = charging.limits_at(state, node)
+    if limits != UNCAPPED:
+        yield from _warned(state, node, limits, None, event)
+        if breach := _summed_breach(state, node, limits):
+            yield from halt(state, members(state, node), breach, event, node)
+
+
+def _look_at(state: EngineState, node: Node, limits: Limits, agent: Agent, event: e.Event) -> Iterator[c.Command]:
+    yield from _warned(state, node, limits, agent, event)
+    if node[0] == "agent":
+        breach = first_breach(agent.usage, limits, "agent")
+    else:
+        breach = _summed_breach(state, node, limits)
+    if breach:
+        yield from halt(state, members(state, node), breach, event, node)
+    elif node[0] != "agent" and (breach := first_breach(agent.usage, limits, node[0], _key(state, node), GAUGES)):
+        # A step that takes too long, or fails again and again, is one agent's: it and what it spawned are halted, nobody else.
+        yield from halt(state, state.subtree(agent.agent_id), breach, event, node)
+
+
+def _summed_breach(state: EngineState, node: Node, limits: Limits) -> Breach | None:
+    return first_breach(charging.usage_at(state, node), limits, node[0], _key(state, node), SUMMED)
+
+
+def _key(state: EngineState, node: Node) -> str:
+    """What the words name: of a whole tree its root is known anyway."""
+    if node[0] == "agent":
+        return ""
+    if node[0] == "tree":
+        agent = state.agents.get(AgentId(node[1]))
+        return "" if agent is None or agent.root_id == agent.agent_id else node[1]
+    return node[1]
+
+
+def members(state: EngineState, node: Node) -> list[AgentId]:
+    """Whom a breach of it halts, with all that they spawned."""
+    scope, key = node
+    if scope in ("agent", "tree"):
+        return state.subtree(AgentId(key))
+    if scope == "day":
+        return sorted(state.live)
+    inside = [
+        i for i in sorted(state.live) if (str(state.agents[i].context_id) if scope == "session" else state.agents[i].charged_project) == key
+    ]
+    return list(dict.fromkeys(below for i in inside for below in state.subtree(i)))
+
+
+def spent_out(state: EngineState, nodes: list[Node]) -> Breach | None:
+    """The first of these nodes that is used up: nothing starts in it."""
+    for node in nodes:
+        limits = charging.limits_at(state, node)
+        if limits != UNCAPPED and (breach := _summed_breach(state, node, limits)):
+            return breach
+    return None
+
+
+def halt(state: EngineState, agent_ids: list[AgentId], breach: Breach, event: e.Event, node: Node) -> Iterator[c.Command]:
+    """Through the guard, verified. What is only observed cannot be stopped, and that is said."""
+    # One that is still starting has no ticket yet, so the guard could not prove its end: it is halted at the next tick.
+    ready = [i for i in agent_ids if i in state.live and i not in state.halting and state.agents[i].state is not AgentState.STARTING]
+    halted = [i for i in ready if state.agents[i].control_level is not ControlLevel.OBSERVED]
+    reason = breach.words()
+    state.budget.warned.setdefault(node, {})[breach.limit] = FULL
+    if halted:
+        state.halting.update(halted)
+        # Acts first, records after: what only stops is exempt from "record first" (promise 5).
+        yield c.HaltAgents(tuple(halted), reason)
+        measure = Halt(breach.scope, node[1] if node[0] != "agent" else "", breach.limit, breach.cap, breach.used)
+        for agent_id in halted:
+            agent = state.agents[agent_id]
+            agent = replace(
+                agent, state=AgentState.OVER_BUDGET, state_reason=reason, last_action=reason, last_action_at=event.at, halt=measure
+            )
+            yield c.ShowAgent(state.put(agent))
+            yield c.NoteEvent(agent_id, "budget", reason)
+        data = {"agents": halted[:500], "agents_n": len(halted), "scope": breach.scope, "key": node[1], "limit": breach.limit}
+        yield c.Record("supervisor", "budget.halt", reason, verdict="halt", agent_id=halted[0], data=data, must=True)
+        who = halted[0] if len(halted) == 1 else f"{len(halted)} agents"
+        yield c.Announce(f"{who} halted, {reason}", "red")
+        yield c.WriteHaltNote(tuple(halted), event.at, reason)
+        yield _mark(state, node, breach.limit, FULL, event)
+    yield from _only_seen(state, [i for i in ready if i not in halted], reason)
+
+
+def _only_seen(state: EngineState, agent_ids: list[AgentId], reason: str) -> Iterator[c.Command]:
+    for agent_id in agent_ids:
+        if agent_id in state.budget.observed_said:
+            continue
+        state.budget.observed_said.add(agent_id)
+        words = f"{reason}; {OBSERVED}"
+        yield c.NoteEvent(agent_id, "budget", words)
+        yield c.Record("supervisor", "budget.over", f"{agent_id}: {words}", verdict="not_stopped", agent_id=agent_id, must=True)
+        yield c.Announce(f"{agent_id} is over its budget and goes on: {words}", "red")
+
+
+def _mark(state: EngineState, node: Node, name: str, mark: int, event: e.Event) -> c.KeepBooks:
+    return c.KeepBooks(event.boot_s, state.budget.boot_id, warned={(*node, name): mark})
+
+
+def _warned(state: EngineState, node: Node, limits: Limits, agent: Agent | None, event: e.Event) -> Iterator[c.Command]:
+    """Each mark once; one that is taken back by a higher limit is said again when it is passed again."""
+    said = state.budget.warned.get(node, {})
+    for name in LIMIT_NAMES:
+        cap = getattr(limits, name)
+        if cap is None or (name in GAUGES and (node[0] != "agent" or agent is None)):
+            continue
+        used = float(getattr(charging.usage_at(state, node), name))
+        mark, had = _mark_of(used, float(cap)), said.get(name, 0)
+        if mark in (had, FULL) or (name in GAUGES and mark < had):
+            continue
+        said = state.budget.warned.setdefault(node, said)
+        said[name] = mark
+        if mark > had:
+            yield from _say(state, node, name, mark, used, float(cap), agent, event)
+        yield _mark(state, node, name, mark, event)
+
+
+def _mark_of(used: float, cap: float) -> int:
+    if round(used, 9) >= cap:
+        return FULL
+    return next((mark for mark in MARKS if used * 100 >= cap * mark), 0)
+
+
+def _say(
+    state: EngineState, node: Node, name: str, mark: int, used: float, cap: float, agent: Agent | None, event: e.Event
+) -> Iterator[c.Command]:
+    """On record before it is marked as said: a crash may say it twice, never not at all."""
+    scope, key = node
+    where = "" if scope == "agent" else f" ({Breach(name, used, cap, scope, key).words().rpartition(' (')[2]}" if key else ""
+    words = f"{mark} % of the {scope} limit {name}: {used:g} of {cap:g}{where}"
+    agent_id = agent.agent_id if agent is not None else AgentId("")
+    yield c.Record("supervisor", "budget.warned", words, verdict="warn", agent_id=agent_id, data={"scope": scope, "key": key, "mark": mark})
+    if agent is not None:
+        yield c.NoteEvent(agent.agent_id, "budget", words)
+    yield c.Announce(f"{agent.agent_id}: {words}" if agent is not None else words)
+    inside = [i for i in members(state, node) if i in state.live and state.agents[i].control_level is not ControlLevel.OBSERVED]
+    for told in inside[:TOLD]:
+        yield c.TellAgent(told, "budget", f"{words}. At 100 % you are halted.")
+
+
+def changed(state: EngineState, event: e.LimitsChanged) -> Iterator[c.Command]:
+    """New limits hold at once: who has used more than they allow is halted now."""
+    node = (event.scope, event.key)
+    if event.scope in ("agent", "tree"):
+        agent = state.agents.get(AgentId(event.key))
+        if agent is None:
+            return
+        fields = {"limits": event.limits} if event.scope == "agent" else {"tree_limits": event.limits}
+        agent = state.put(replace(agent, **fields))  # type: ignore[arg-type]
+        yield charging.kept(state, event, (agent,))
+        yield c.ShowAgent(agent)
+        yield c.NoteEvent(agent.agent_id, "budget", f"{event.scope} limits set by {event.by}: {event.reason}")
+        yield c.TellAgent(agent.agent_id, "budget", f"Your {event.scope} limits were changed by an operator.")
+    else:
+        state.budget.limits[node] = event.limits
+        if event.scope == "type":
+            return
+    charging.turn_day(state, event)
+    node = node if event.scope != "day" else ("day", state.budget.day.date)
+    state.budget.denied.clear()
+    inside = members(state, node)
+    state.budget.observed_said.difference_update(inside)
+    for name, mark in list(state.budget.warned.get(node, {}).items()):
+        cap = getattr(event.limits, name)
+        now = 0 if cap is None else _mark_of(float(getattr(charging.usage_at(state, node), name)), float(cap))
+        if now < mark:
+            state.budget.warned[node][name] = now
+            yield _mark(state, node, name, now, event)
+    for agent_id in inside:
+        if (below := state.agents.get(agent_id)) is not None and below.state.is_live:
+            yield from look(state, below, event)
+    yield from look_wide(state, node, event) if event.scope not in ("agent", "tree") else ()
+
+
+def held_at(state: EngineState, node: Node) -> Usage:
+    """What calls that are under way have set aside there."""
+    return state.budget.held.get(node, Usage())

@@ -1,0 +1,174 @@
+"""Sums over what was spent, and the file they are kept in: ``cost.db`` of the state directory (SQLite)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from console.domain.errors import ConsoleError
+from console.domain.spend import NANO
+
+VERSION = 3
+_WAIT_S = 20.0
+_SCHEMA = """
+create table files(path text primary key, dev integer, inode integer, size integer, mtime_ns integer, offset integer, mark text, state text)
+  without rowid, strict;
+create table answers(
+  uid integer not null, source text not null, answer_id text not null,
+  at real not null, day text not null, model text not null, tier text not null,
+  session text not null, agent text not null, project text not null, plain integer not null, cache_read integer not null,
+  cache_write_5m integer not null, cache_write_1h integer not null, output integer not null, searches integer not null,
+  nano integer, reported integer not null, prices text not null, ours integer not null default 0,
+  primary key(uid, source, answer_id)) without rowid, strict;
+"""
+_ADDED = """
+create table if not exists folded(
+  uid integer not null, source text not null, day text not null, at real not null, model text not null, session text not null,
+  agent text not null, project text not null, prices text not null, ours integer not null,
+  tokens integer not null, cost integer not null, answers integer not null, unpriced integer not null,
+  primary key(uid, source, day, model, session, agent, project, prices, ours)) without rowid, strict;
+create table if not exists meta(name text primary key, value text not null) without rowid, strict;
+create index if not exists by_session on answers(session, source, uid);
+create index if not exists by_at on answers(at);
+create index if not exists folded_by_session on folded(session, source, uid);
+create view if not exists spent as
+  select uid, source, day, at, model, session, agent, project, prices, ours,
+    plain + cache_read + cache_write_5m + cache_write_1h + output as tokens,
+    case when reported >= 0 then reported else nano end as cost, 1 as answers, (nano is null and reported < 0) as unpriced
+  from answers
+  union all select uid, source, day, at, model, session, agent, project, prices, ours, tokens, cost, answers, unpriced from folded;
+"""
+By = Literal["day", "model", "session", "project", "source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Answers that have something in common."""
+
+    key: str
+    cost_usd: float
+    """Of those that could be priced."""
+    tokens: int
+    answers: int
+    unpriced: int
+    """Answers whose model has no price: what they cost is not known."""
+    last_at: float
+    sessions: int = 0
+    project: str = ""
+
+
+class SpendSums:
+    """Opened by one thread at a time. Raises ConsoleError when the disk refuses."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.lost = ""
+        """Why the store began anew, or empty."""
+        self.closed = ""
+        """The first day whose answers are kept one by one; empty: all. What is read of an earlier one is not added: it is in the sums."""
+        self.late = 0
+        """Answers that were not added because of that."""
+        try:
+            self._db = self._opened()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise self._refused(error) from error
+            aside = file.with_name(f"{file.name}.broken-{int(time.time())}")
+            for suffix in ("", "-wal", "-shm"):  # a log of the old one must not be played into the new one
+                with contextlib.suppress(FileNotFoundError):
+                    file.with_name(file.name + suffix).replace(aside.with_name(aside.name + suffix))
+            self.lost = f"{file.name} was damaged ({error}) and lies aside as {aside.name}: history whose transcripts are gone is missing"
+            self._db = self._opened()
+
+    def _opened(self) -> sqlite3.Connection:
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        db = sqlite3.connect(self.file, timeout=_WAIT_S, isolation_level=None)
+        try:
+            db.execute("pragma journal_mode = wal")
+            db.execute("pragma synchronous = normal")
+            version = db.execute("pragma user_version").fetchone()[0]
+            if version > VERSION:
+                raise ConsoleError(f"{self.file.name} is of version {version}.", "It was written by a later Watchfloor: use that one.")
+            if version == 2:
+                ours = "alter table answers add column ours integer not null default 0;"
+                db.executescript(f"begin immediate; {ours} {_ADDED} pragma user_version = {VERSION}; commit;")
+            elif version < 2:  # no released version wrote it: what it held is read anew
+                dropped = "drop table if exists files; drop table if exists answers;"
+                db.executescript(f"begin immediate; {dropped} {_SCHEMA} {_ADDED} pragma user_version = {VERSION}; commit;")
+            db.execute("select path from files limit 1").fetchone()
+            self.closed = next((row[0] for row in db.execute("select value from meta where name = 'closed'")), "")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _asked(self, query: str, values: tuple[object, ...] = ()) -> list[Any]:
+        try:
+            return self._db.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: sqlite3.Error) -> ConsoleError:
+        return ConsoleError(f"{self.file} cannot be used: {error}.", "Look at the disk and at who may write the state directory.")
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """One transaction: all of it or nothing."""
+        try:
+            self._db.execute("begin immediate")
+            try:
+                yield
+                self._db.execute("commit")
+            except BaseException:
+                self._db.execute("rollback")
+                raise
+        except sqlite3.Error as error:
+            raise self._refused(error) from error
+
+    def prices(self) -> list[str]:
+        """Versions of the price table that prices were taken from."""
+        return [row[0] for row in self._asked("select distinct prices from spent where prices <> '' order by 1")]
+
+    def close(self) -> None:
+        """Twice is once."""
+        self._db.close()
+
+    def sums(self, by: By, since: float = 0.0, until: float = 9e18, *, ours: bool | None = None) -> list[Sum]:
+        """By day, model, session or project; the dearest first, days in order. ``ours``: of agents started here alone, or of others."""
+        column = {"day": "day", "model": "model", "session": "session", "project": "project", "source": "source"}[by]
+        whose = "" if ours is None else f"and ours = {int(ours)}"
+        # total() and not sum(): no overflow, whatever transcripts claim.
+        query = f"""
+          select {column}, total(cost) / {NANO}.0, total(tokens), sum(answers), sum(unpriced), max(at),
+            count(distinct session), max(project)
+          from spent where at >= ? and at < ? {whose} group by 1 order by {"1" if by == "day" else "2 desc, 1"}"""
+        rows = self._asked(query, (since, until))
+        return [Sum(key, cost, int(tokens), *rest) for key, cost, tokens, *rest in rows]
+
+    def by_slice(self, since: float, slice_s: float) -> list[tuple[float, str, str, float, int, int, int]]:
+        """(start of the slice, day, model, USD, tokens, unpriced answers, tokens of rows with such) from ``since`` on, oldest first."""
+        query = f"""
+          select cast(at / ? as integer) * ?, day, model, total(cost) / {NANO}.0, total(tokens), sum(unpriced),
+            total(case when unpriced > 0 then tokens else 0 end)
+          from spent where at >= ? group by 1, 2, 3 order by 1, 3"""
+        rows = self._asked(query, (slice_s, slice_s, since))
+        return [(start, day, model, cost, int(tokens), odd, int(odd_tokens)) for start, day, model, cost, tokens, odd, odd_tokens in rows]
+
+    def by_agent(self, uid: int, source: str, session: str) -> list[tuple[str, float, int, int, int, str, float]]:
+        """(agent, USD, tokens, answers, unpriced answers, model of the last answer, when) of one session of this user."""
+        query = f"""
+          select agent, total(cost) / {NANO}.0, total(tokens), sum(answers), sum(unpriced), model, max(at)
+          from spent where uid = ? and source = ? and session = ? group by agent"""
+        rows = self._asked(query, (uid, source, session))
+        return [(agent, cost, int(tokens), count, unpriced, model, at) for agent, cost, tokens, count, unpriced, model, at in rows]
+
+    def unpriced(self, since: float = 0.0, until: float = 9e18) -> list[Sum]:
+        """What could not be priced, by model."""
+        return [one for one in self.sums("model", since, until) if one.unpriced]

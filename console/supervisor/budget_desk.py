@@ -1,0 +1,241 @@
+"""What an operator asks of budgets: the page, one node, the history; and changes of limits, with a reason, on record."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from console.api import budgets as b
+from console.domain import event as e
+from console.domain.agent import CONTEXT_ID, AgentId, AgentState
+from console.domain.budget import LIMIT_LABELS, LIMIT_NAMES, LIMIT_WORDS, UNCAPPED, Limits, parse_limit, share_used, with_limit
+from console.domain.command import Record
+from console.domain.environment import check_agent_type
+from console.domain.errors import UsageProblem
+from console.ledger.budgets import LimitChange
+from console.supervisor.budget_gauges import gauges
+from console.supervisor.budget_views import AT_FULL, Snapshot
+from console.supervisor.core import now
+from console.supervisor.parts import Parts
+
+MOST = 10_000
+"""Sessions, projects and types that can have limits of their own."""
+KEY_MAX = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A change of limits, checked."""
+
+    scope: b.BudgetScope
+    key: str
+    old: Limits
+    new: Limits
+    changes: tuple[LimitChange, ...]
+
+    @property
+    def only_tightens(self) -> bool:
+        """Every limit that changes becomes smaller, or is new."""
+        return all(x.new is not None and (x.old is None or x.new <= x.old) for x in self.changes)
+
+
+class BudgetDesk:
+    """On the event loop's thread; what blocks or takes long runs beside it."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._turn = asyncio.Lock()
+
+    def snapshot(self) -> Snapshot:
+        """The engine's values now."""
+        core = self._parts.core
+        at, boot = now()
+        unpriced = [i for i, seen in core.state.seen.items() if seen.unpriced]
+        return Snapshot.of(core.state, self._parts.burn, at, boot, core.meters.spent_today(at), unpriced)
+
+    async def page(self, order: str) -> b.BudgetsView:
+        """GET /api/budgets."""
+        state = self._parts.core.state
+        shares = {
+            i: max(share_used(a.usage, a.limits), share_used(state.tree_usage.get(a.root_id, a.usage), state.agents[a.root_id].tree_limits))
+            for i in state.live
+            if (a := state.agents[i]).root_id in state.agents
+        }
+        return await asyncio.to_thread(_page, self.snapshot(), dict(shares), order)
+
+    async def node(self, scope: b.BudgetScope, key: str) -> b.BudgetNodeView:
+        """GET /api/budgets/node. Raises NotFound for an agent nobody knows."""
+        if scope in ("agent", "tree"):
+            self._parts.core.agent_or_404(key)
+        if scope == "day" and not key:
+            key = self._parts.core.state.budget.day.date
+        view = await asyncio.to_thread(_node, self.snapshot(), scope, key)
+        rows, total = await asyncio.to_thread(self._parts.scribe.ledger.budget_changes, scope, "" if scope == "day" else key, 20)
+        view.changes, view.changes_total = [change_view(x) for x in rows], total
+        return view
+
+    async def history(self, scope: str, key: str, limit: int) -> b.BudgetHistoryView:
+        """GET /api/budgets/history."""
+        rows, total = await asyncio.to_thread(self._parts.scribe.ledger.budget_changes, scope, key, limit)
+        return b.BudgetHistoryView(changes=[change_view(x) for x in rows], total=total)
+
+    async def change(self, body: b.BudgetBody, by: str) -> b.BudgetSetView:
+        """POST /api/budgets. What raises or clears a limit is on record first, or refused; what only tightens acts first."""
+        async with self._turn:
+            asked = self._checked(body, by)
+            if not asked.changes:
+                return self._said(asked, "Nothing changed: these limits held already.", [])
+            words = f"{_where(asked)}: {_listed(asked.changes)}: {body.reason}"
+            changed = [[x.name, x.old, x.new] for x in asked.changes]
+            data = {"scope": asked.scope, "key": asked.key, "changes": changed, "tightens": asked.only_tightens}
+            agent_id = asked.key if asked.scope in ("agent", "tree") else ""
+            record = Record(by, "budget.changed", words, verdict="allow", agent_id=agent_id, data=data, must=asked.only_tightens)
+            halted: list[AgentId] = []
+            if asked.only_tightens:
+                halted = self._post(asked, by, body.reason)
+            await asyncio.to_thread(self._keep, asked, record)
+            if not asked.only_tightens:
+                halted = self._post(asked, by, body.reason)
+            if agent_id:
+                await self._parts.core.saved()
+            return self._said(asked, words if not halted else f"{words}. {len(halted)} agents are halted now.", halted)
+
+    def _keep(self, asked: Asked, record: Record) -> None:
+        self._parts.scribe.record_first(record)
+        self._parts.scribe.ledger.change_limits(asked.scope, asked.key, asked.new, asked.changes)
+
+    def _post(self, asked: Asked, by: str, reason: str) -> list[AgentId]:
+        """Whom it halts."""
+        before = set(self._parts.core.state.halting)
+        self._parts.core.post(e.LimitsChanged(*now(), asked.scope, asked.key, asked.new, by, reason))
+        return sorted(self._parts.core.state.halting - before)
+
+    def _checked(self, body: b.BudgetBody, by: str) -> Asked:
+        state = self._parts.core.state
+        key = self._key(body.scope, body.key)
+        old = self._held(body.scope, key)
+        changed = _changed(old, body)
+        if (body.scope, key) not in state.budget.limits and body.scope not in ("agent", "tree") and len(state.budget.limits) >= MOST:
+            raise UsageProblem(
+                f"{MOST:,} sessions and projects have limits of their own already.", "Clear some, or set one in settings.json."
+            )
+        at = now()[0]
+        changes = tuple(
+            LimitChange(at, body.scope, key, n, getattr(old, n), getattr(changed, n), by, body.reason)
+            for n in LIMIT_NAMES
+            if getattr(old, n) != getattr(changed, n)
+        )
+        return Asked(body.scope, key, old, changed, changes)
+
+    def _key(self, scope: b.BudgetScope, key: str) -> str:
+        """The key as it is kept. Raises NotFound, UsageProblem."""
+        if scope in ("agent", "tree"):
+            agent = self._parts.core.state.agents[self._parts.core.agent_or_404(key)]
+            if agent.state in (AgentState.ENDED, AgentState.FAILED, AgentState.LOST, AgentState.KILLED, AgentState.HALTED):
+                members = self._parts.core.state.subtree(agent.agent_id)
+                if scope == "agent" or not any(i in self._parts.core.state.live for i in members):
+                    raise UsageProblem(
+                        f"Agent {agent.agent_id} has ended: its limits can change nothing.", "Set its session's or its project's."
+                    )
+            return agent.agent_id
+        if scope == "day":
+            if key:
+                raise UsageProblem("The limits of a day hold for every day.", "Leave the key out.")
+            return ""
+        if scope == "session" and not CONTEXT_ID.match(key):
+            raise UsageProblem(f"Session id {key[:80]!r} is not valid.", "Use a-z, 0-9 and -, 1 to 63 characters.")
+        if scope == "type":
+            check_agent_type(key)
+        if not key or len(key) > KEY_MAX or not key.isprintable():
+            raise UsageProblem("A project is a folder or a name, 1 to 400 printable characters.", "watchfloor budget list shows them.")
+        return key
+
+    def _held(self, scope: str, key: str) -> Limits:
+        state = self._parts.core.state
+        if scope == "agent":
+            return state.agents[AgentId(key)].limits
+        if scope == "tree":
+            return state.agents[AgentId(key)].tree_limits
+        default = state.budget.defaults.get(f"type:{key}" if scope == "type" else scope, UNCAPPED)
+        return state.budget.limits.get((scope, key), default)
+
+    def _said(self, asked: Asked, words: str, halted: list[AgentId]) -> b.BudgetSetView:
+        return b.BudgetSetView(
+            scope=asked.scope,
+            key=asked.key,
+            limits={n: getattr(asked.new, n) for n in LIMIT_NAMES},
+            changes=[change_view(x) for x in asked.changes],
+            words=words,
+            halted=[str(i) for i in halted],
+        )
+
+
+def _changed(old: Limits, body: b.BudgetBody) -> Limits:
+    """Raises UsageProblem on an unknown name and on what is no limit."""
+    if not body.limits and not body.clear:
+        raise UsageProblem("No limit is named.", f"Names: {LIMIT_LABELS}; for example cost=2.50.")
+    limits = old
+    for name in body.clear:
+        if name not in LIMIT_WORDS:
+            raise UsageProblem(f"There is no limit {name[:60]!r}.", f"Names: {LIMIT_LABELS}.")
+        limits = Limits(**{n: None if n == LIMIT_WORDS[name] else getattr(limits, n) for n in LIMIT_NAMES})
+    for name, value in body.limits.items():
+        if name not in LIMIT_WORDS:
+            raise UsageProblem(f"There is no limit {name[:60]!r}.", f"Names: {LIMIT_LABELS}.")
+        limits = with_limit(limits, *parse_limit(f"{name}={value!r}"))
+    return limits
+
+
+def change_view(change: LimitChange) -> b.BudgetChange:
+    """One line of the history."""
+    return b.BudgetChange.model_validate(
+        {
+            "at": change.at,
+            "scope": change.scope,
+            "key": change.key,
+            "limit": change.name,
+            "old": change.old,
+            "new": change.new,
+            "by": change.by,
+            "reason": change.reason,
+        }
+    )
+
+
+def _where(asked: Asked) -> str:
+    return "every day" if asked.scope == "day" else f"{asked.scope} {asked.key[:120]}"
+
+
+def _listed(changes: tuple[LimitChange, ...]) -> str:
+    return ", ".join(f"{x.name} {_number(x.old)} -> {_number(x.new)}" for x in changes)
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:g}"
+
+
+def _page(seen: Snapshot, shares: dict[AgentId, float], order: str) -> b.BudgetsView:
+    trees = seen.trees(order)
+    return b.BudgetsView(
+        at=seen.at,
+        totals=seen.totals({str(i): x for i, x in shares.items()}),
+        trees=trees[: b.ROWS],
+        more_trees=max(0, len(trees) - b.ROWS),
+        projects=seen.wide_rows("project")[: b.ROWS],
+        sessions=seen.wide_rows("session")[: b.ROWS],
+        days=seen.day_rows(),
+        limits_words=AT_FULL[0],
+    )
+
+
+def _node(seen: Snapshot, scope: b.BudgetScope, key: str) -> b.BudgetNodeView:
+    spenders, others, others_usd = seen.spenders(scope, key)
+    if scope in ("agent", "tree"):
+        agent = seen.agents[AgentId(key)]
+        facts = seen.agent_facts(agent) if scope == "agent" else seen.tree_facts(agent)
+        row = seen.agent_row(agent) if scope == "agent" else seen.tree_row(agent)
+    else:
+        live = sum(a.state.is_live for a in seen.members(scope, key))
+        facts = seen.wide_facts(scope, key, live > 0 or scope == "day")
+        row = seen.wide_row(scope, key, live, len(seen.members(scope, key)))
+    return b.BudgetNodeView(row=row, gauges=gauges(facts), spenders=spenders, others=others, others_usd=others_usd, at_full=AT_FULL)

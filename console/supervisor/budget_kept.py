@@ -1,0 +1,51 @@
+"""What was kept of budgets, read at start-up. What cannot be read is never taken for a fresh budget."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from console.domain.budget import UNCAPPED, KeptBudget, Reservation
+from console.domain.budget_day import Day
+from console.ledger.budgets import DAY
+from console.ledger.store import Ledger
+from console.settings.options import Options
+from console.supervisor.launching_body import limits_from
+
+
+def kept_budget(ledger: Ledger, options: Options, at: float) -> KeptBudget:
+    """For ``Restored``. Raises ConsoleError when the ledger cannot be read."""
+    given = options.budgets
+    defaults = {scope: limits_from(getattr(given, scope)) for scope in ("agent", "tree", "session", "project", "day")}
+    defaults |= {f"type:{name}": limits_from(limits) for name, limits in given.types.items()}
+    return KeptBudget(
+        boot_id=boot_id(),
+        day=_day(ledger.kv_get(DAY)),
+        limits=ledger.budget_limits(),
+        defaults={name: limits for name, limits in defaults.items() if limits != UNCAPPED},
+        usage={node: (kept.usage, kept.boot_s, kept.boot_id) for node, kept in ledger.budget_usage().items()},
+        reservations=tuple(
+            (Reservation(r.reservation_id, r.agent_id, r.estimate, r.expires_boot, r.tool), r.boot_id) for r in ledger.reservations()
+        ),
+        warned=ledger.budget_warned(),
+        today_usd=ledger.spend_today(at).cost_usd,
+    )
+
+
+def boot_id() -> str:
+    """Which boot of the machine this is (random(4)); empty where the kernel does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:64]
+    except OSError:
+        return ""
+
+
+def _day(text: str | None) -> Day:
+    """The day that was open; one that cannot be read is today, with what was kept of it."""
+    try:
+        found = json.loads(text or "")
+        time.strptime(str(found["date"]), "%Y-%m-%d")
+        return Day(str(found["date"]), float(found["ends_boot"]), str(found["boot_id"]), float(found["metered_usd"]))
+    except (ValueError, KeyError, TypeError):
+        return Day()

@@ -1,0 +1,107 @@
+"""The charts of the Budgets page: today's burn, cost by model and day, windows of subscriptions. Read beside the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from pathlib import Path
+
+from console.api import budgets as b
+from console.domain.burn import forecast, rate_per_h
+from console.domain.errors import ConsoleError
+from console.sources.spend_store import SpendStore
+from console.supervisor.core import now
+from console.supervisor.parts import Parts
+
+SLICE_S = 900.0
+DAYS = 7
+REPORTED = "reported by agents themselves"
+"""Spend that came over agents' sockets names no model."""
+
+
+async def pictures(parts: Parts) -> b.BudgetPictures:
+    """GET /api/budgets/pictures."""
+    at, boot = now()
+    day = ("day", parts.core.state.budget.day.date)
+    minutes, known = parts.burn.minutes(day, "cost_usd", boot), parts.burn.known_min(None, boot)
+    await asyncio.to_thread(parts.scribe.settle, 2.0)
+    view = await asyncio.to_thread(_read, parts, at)
+    if minutes:
+        view.burn.projected_usd_per_h = rate_per_h(minutes, known)
+        seen = forecast(0.0, minutes, known, 3600.0)
+        if seen is not None:
+            view.burn.low_usd_per_h, view.burn.high_usd_per_h = seen.low, seen.high
+    else:
+        view.burn.note = "no projection: nothing was spent in the last hour"
+    return view
+
+
+def _read(parts: Parts, at: float) -> b.BudgetPictures:
+    midnight = _midnight(at)
+    slices: dict[int, float] = defaultdict(float)
+    models: dict[tuple[str, str], b.ModelDay] = {}
+    since = _midnight(midnight - (DAYS - 1) * 86400 + 7200)  # a day may have 23 hours, or 25
+    for sample_at, cost, tokens in parts.scribe.ledger.spend_between(since, at + 86400):
+        if sample_at >= midnight:
+            slices[int((sample_at - midnight) // SLICE_S)] += cost
+        one = _model(models, time.strftime("%Y-%m-%d", time.localtime(sample_at)), REPORTED)
+        one.cost_usd += cost
+        one.tokens += tokens
+    note, prices = _transcripts(parts.places.state_dir / "cost.db", since, midnight, slices, models)
+    count = max(1, int((at - midnight) // SLICE_S) + 1)
+    per_h = [round(slices.get(n, 0.0) * 3600 / SLICE_S, 6) for n in range(count)]
+    if (passed := (at - midnight) % SLICE_S) >= 60:  # the last slice is not over
+        per_h[-1] = round(slices.get(count - 1, 0.0) * 3600 / passed, 6)
+    return b.BudgetPictures(
+        at=at,
+        burn=b.DayBurn(since=midnight, slice_s=SLICE_S, usd_per_h=per_h),
+        models=sorted(models.values(), key=lambda m: (m.day, -m.cost_usd, m.model)),
+        models_note=note,
+        prices=prices,
+        windows=_windows(),
+    )
+
+
+def _model(models: dict[tuple[str, str], b.ModelDay], day: str, model: str) -> b.ModelDay:
+    return models.setdefault((day, model), b.ModelDay(day=day, model=model))
+
+
+def _transcripts(
+    file: Path, since: float, midnight: float, slices: dict[int, float], models: dict[tuple[str, str], b.ModelDay]
+) -> tuple[str, str]:
+    """What programs wrote down themselves; (what is missing and why, the versions of the price tables)."""
+    if not file.exists():
+        return "transcripts were not read: nobody looks for Claude Code or Codex here", ""
+    try:
+        store = SpendStore(file)
+        try:
+            for at, day, model, cost, tokens, unpriced, unpriced_tokens in store.by_slice(since, SLICE_S):
+                if at >= midnight:
+                    slices[int((at - midnight) // SLICE_S)] += cost
+                one = _model(models, day, model or "(not named)")
+                one.cost_usd += cost
+                one.tokens += tokens
+                one.unpriced += unpriced
+                one.unpriced_tokens += unpriced_tokens
+            return "", ", ".join(store.prices())[:200]
+        finally:
+            store.close()
+    except ConsoleError as error:
+        return f"transcripts could not be read: {error}", ""
+
+
+def _midnight(at: float) -> float:
+    there = time.localtime(at)
+    return time.mktime((there.tm_year, there.tm_mon, there.tm_mday, 0, 0, 0, 0, 0, -1))
+
+
+def _windows() -> list[b.WindowView]:
+    why = "not available, because {} not say how much of its subscription's window is used"
+    claude, codex = why.format("Claude Code's own files do"), why.format("no rollout of Codex that was read does")
+    return [
+        b.WindowView(program="Claude", window="5 h", why_not=claude),
+        b.WindowView(program="Claude", window="week", why_not=claude),
+        b.WindowView(program="Codex", window="5 h", why_not=codex),
+        b.WindowView(program="Codex", window="week", why_not=codex),
+    ]

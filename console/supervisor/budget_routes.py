@@ -1,0 +1,61 @@
+"""Routes of budgets on operator.sock. Agents have none of these: no agent sets, raises or clears a limit (promise 6)."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from console.api import budgets as b
+from console.domain.errors import UsageProblem
+from console.supervisor.answers import answer, body_of, number_in
+from console.supervisor.budget_desk import KEY_MAX, BudgetDesk
+from console.supervisor.budget_pictures import pictures
+from console.supervisor.parts import Parts
+
+SCOPES: tuple[b.BudgetScope, ...] = typing.get_args(b.BudgetScope)
+
+
+def budget_routes(parts: Parts, by: Callable[[Request], str]) -> list[Route]:
+    """GET /api/budgets, GET /api/budgets/node, GET /api/budgets/history, GET /api/budgets/pictures, POST /api/budgets."""
+    desk = BudgetDesk(parts)
+
+    async def page(request: Request) -> Response:
+        return answer(await desk.page(request.query_params.get("order", "time")[:20]))
+
+    async def node(request: Request) -> Response:
+        scope = _scope(request)
+        if not scope:
+            raise UsageProblem("No scope is named.", f"Scopes: {', '.join(SCOPES)}.")
+        return answer(await desk.node(scope, _key(request)))
+
+    async def history(request: Request) -> Response:
+        return answer(await desk.history(_scope(request), _key(request), number_in(request, "limit", 50, 1000)))
+
+    async def drawn(_request: Request) -> Response:
+        return answer(await pictures(parts))
+
+    async def change(request: Request) -> Response:
+        return answer(await desk.change(await body_of(request, b.BudgetBody), by(request)))
+
+    return [
+        Route("/api/budgets", page, methods=["GET"]),
+        Route("/api/budgets/node", node, methods=["GET"]),
+        Route("/api/budgets/history", history, methods=["GET"]),
+        Route("/api/budgets/pictures", drawn, methods=["GET"]),
+        Route("/api/budgets", change, methods=["POST"]),
+    ]
+
+
+def _scope(request: Request) -> typing.Any:
+    text = request.query_params.get("scope", "")
+    if text and text not in SCOPES:
+        raise UsageProblem(f"There is no scope {text[:40]!r}.", f"Scopes: {', '.join(SCOPES)}.")
+    return text
+
+
+def _key(request: Request) -> str:
+    return request.query_params.get("key", "")[:KEY_MAX]
