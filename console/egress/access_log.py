@@ -159,6 +159,13 @@ class AccessLog:
         self._thread: threading.Thread | None = None
         self._file: IO[bytes] | None = None
         self._rest = b""
+        self._ours: set[str] = set()
+
+    def overlook(self, host: str) -> None:
+        """The one request for this host, a name nobody could guess, is our own and no agent's."""
+        if len(self._ours) >= _PENDING_MAX:
+            self._ours.clear()
+        self._ours.add(host)
 
     @property
     def following(self) -> bool:
@@ -213,7 +220,11 @@ class AccessLog:
 
     def _tell(self, pairs: list[Any]) -> None:
         for line, gate in pairs:
-            self._on_record(record_of(line, gate, self._allowlist()))
+            record = record_of(line, gate, self._allowlist())
+            if record.host in self._ours and not record.allowed:
+                self._ours.discard(record.host)
+            else:
+                self._on_record(record)
 
     def _rotate(self) -> None:
         if self._file is None or self._file.tell() < _ROTATE:

@@ -25,6 +25,7 @@ from docker.types import LogConfig
 from requests import RequestException
 
 from console.egress.children import Identity
+from console.egress.envoy_record import noted
 
 LABEL = "io.watchfloor.envoy"
 """On the image: the SHA-256 of its Envoy. On a container: which folder it serves."""
@@ -37,20 +38,27 @@ _LOG_MAX = 1_000_000
 Failure = (DockerException, RequestException, OSError)
 
 
-def find_image(engine_socket: str) -> tuple[str, str]:
-    """(id of the newest Envoy image of a local engine, where it comes from) or ("", why there is none)."""
+def find_image(engine_socket: str, state_dir: Path | None) -> tuple[str, str]:
+    """(id of the Envoy image that was built for this instance, where it comes from) or ("", why there is none)."""
     if not engine_socket.startswith("/"):
         return "", "no local container engine is named"
+    if state_dir is None:
+        return "", "this instance has no state directory in which an image could have been noted"
+    built, why = noted(state_dir)
+    if built is None:
+        return "", why
     try:
         with _engine(engine_socket) as engine:
-            images = engine.images(filters={"label": LABEL})
+            found = engine.inspect_image(built.image)  # type: ignore[no-untyped-call]
+    except NotFound:
+        return "", f"the engine on {engine_socket} does not have the image {built.image[:19]} any more that was built for this instance"
     except Failure as error:
         return "", f"the engine on {engine_socket} does not answer: {_words(error)}"
-    if not images:
-        return "", f"the engine on {engine_socket} has no image with the label {LABEL}"
-    newest = max(images, key=lambda image: int(image["Created"]))
-    names = newest.get("RepoTags") or [newest["Id"]]
-    return str(newest["Id"]), f"image {names[0]}"
+    labels = (found.get("Config") or {}).get("Labels") or {}
+    if tuple((found.get("RootFS") or {}).get("Layers") or ()) != built.layers or labels.get(LABEL) != built.envoy:
+        return "", f"the image {built.image[:19]} is not the one that was built for this instance"
+    names = found.get("RepoTags") or [built.image[:19]]
+    return built.image, f"image {names[0]}, built for this instance"
 
 
 def _connect(engine_socket: str) -> socket.socket:

@@ -50,15 +50,16 @@ def find_envoy() -> tuple[Path | None, str]:
 class EnvoyProcess:
     """Runs one Envoy for the instance, unprivileged, in its own folder (which is its working directory).
 
-    ``engine``: socket of a local container engine, which is asked for an image only where no Envoy is installed; empty: none.
+    ``engine``: socket of a local container engine, which is asked for the image that ``state_dir`` says was built for this instance, only
+    where no Envoy is installed; empty: none.
     """
 
-    def __init__(self, files: Files, who: Identity, netns: Path | None, engine: str = "") -> None:
-        self._files, self._who, self._netns = files, who, netns
+    def __init__(self, files: Files, who: Identity, netns: Path | None, engine: str = "", state_dir: Path | None = None) -> None:
+        self._files, self._who, self._netns, self._state_dir = files, who, netns, state_dir
         self.binary, self._origin = find_envoy()
         self._containers: Containers | None = None
         if self.binary is None and engine:
-            image, origin = find_image(engine)
+            image, origin = find_image(engine, state_dir)
             self._origin = origin if image else f"{self._origin}, and {origin}"
             self._containers = Containers(engine, image, files.root.absolute(), who, netns) if image else None
         self.admin = Admin(files.root)
@@ -68,7 +69,8 @@ class EnvoyProcess:
     def available(self) -> Availability:
         """Whether there is an Envoy to run."""
         if self.binary is None and self._containers is None:
-            remedy = "Install watchfloor[envoy], put envoy into /usr/local/bin, or build its image: python envoy/build_image.py."
+            build = f"python envoy/build_image.py --state-dir {self._state_dir or 'DIR'}"
+            remedy = f"Install watchfloor[envoy], put envoy into /usr/local/bin, or build its image: {build}."
             return Availability(False, f"not available, because {self._origin}", remedy)
         return Availability(True, self._origin)
 

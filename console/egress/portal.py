@@ -1,11 +1,13 @@
 """The relay: one loopback port of one sandbox, carried to the sandbox's own unix socket of Envoy. Standard library only.
 
-Run by ``launch.py`` without any privilege, one process per sandbox. Standard input is the control socket: one request a line,
-``revoke`` | ``detach`` | ``list``; its end is a detach too. It looks at no byte it carries. Dead relay: no network.
+Run by ``launch.py`` without any privilege, one process per sandbox. Standard input is the control socket: first its one order with the
+listening socket and a pidfd of the sandbox (SCM_RIGHTS), then one request a line, ``revoke`` | ``detach`` | ``list``; its end is a detach
+too. Besides answers it says there, as ``words``, what people should know. It looks at no byte it carries. Dead relay: no network.
 
 A plain epoll loop: every request of every agent passes here twice, and asyncio took three times as long for it (tests/bench/egress.py).
 """
 
+import errno
 import json
 import os
 import select
@@ -21,6 +23,12 @@ IDLE_S = 900.0
 SWEEP_S = 2.0
 RETRY_S = 0.01
 PIECE = 65536
+EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+PAUSE_S = 0.5
+"""How long the port is left alone when this machine has no descriptor or memory for one more connection."""
+SHED = 64
+SAY_S = 60.0
+"""Between two times of saying so."""
 EXIT_DETACHED, EXIT_SANDBOX_GONE = 0, 3
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: close sends RST, the client learns at once (socket(7))
 
@@ -179,6 +187,7 @@ class Relay:
         self.retry: list[Connection] = []
         self.listening = False
         self.most = 0
+        self.paused_until, self.said = 0.0, -SAY_S
         self.code: int | None = None
         self.partial = b""
         for sock in (listener, control):
@@ -190,22 +199,49 @@ class Relay:
         self.listen()
 
     def listen(self) -> None:
-        if not self.listening and self.code is None and len(self.connections) < CONNECTIONS_MAX:
+        full = len(self.connections) >= CONNECTIONS_MAX or self.paused_until > 0.0
+        if not self.listening and self.code is None and not full:
             self.listening = True
             self.poll.register(self.listener.fileno(), select.EPOLLIN)
+
+    def wait(self) -> None:
+        """Further connections stay in the sandbox's own backlog."""
+        if self.listening:
+            self.listening = False
+            self.poll.unregister(self.listener.fileno())
 
     def accept(self) -> None:
         try:
             sock, _ = self.listener.accept()
-        except OSError:
+        except OSError as error:
+            if error.errno in EXHAUSTED:  # the port would be readable, and accept refused, for ever
+                self.pause(error)
             return
-        connection = Connection(self, sock)
+        try:
+            connection = Connection(self, sock)
+        except OSError as error:
+            sock.close()
+            self.pause(error)
+            return
         self.connections.add(connection)
         if not connection.connect():
             self.retry.append(connection)
-        if len(self.connections) >= CONNECTIONS_MAX and self.listening:  # further ones wait in the sandbox's own backlog
-            self.listening = False
-            self.poll.unregister(self.listener.fileno())
+        if len(self.connections) >= CONNECTIONS_MAX:
+            self.wait()
+
+    def pause(self, error: OSError) -> None:
+        """There is room for no more: the port is left alone for a while, and who has been silent longest makes room."""
+        now = time.monotonic()
+        self.paused_until = now + PAUSE_S
+        self.wait()
+        silent = sorted((c for c in self.connections if not c.spoke), key=lambda c: c.last)[:SHED]
+        for connection in silent:
+            connection.close(reset=True)
+        if now - self.said >= SAY_S:
+            self.said = now
+            words = f"its proxy takes no more connections for now ({error.strerror}); {len(silent)} silent ones were cut"
+            with suppress(OSError):
+                self.control.send(json.dumps({"words": words}).encode() + b"\n")
 
     def forget(self, connection: Connection) -> None:
         self.connections.discard(connection)
@@ -261,7 +297,7 @@ class Relay:
         """Carries until it is told to end; the exit status."""
         swept = time.monotonic()
         while self.code is None:
-            for fd, mask in self.poll.poll(RETRY_S if self.retry else SWEEP_S):
+            for fd, mask in self.poll.poll(RETRY_S if self.retry else PAUSE_S if self.paused_until else SWEEP_S):
                 end = self.ends.get(fd)
                 if end is not None:
                     end.ready(mask)
@@ -269,6 +305,9 @@ class Relay:
                     handler()
             if self.retry:
                 self.retry = [connection for connection in self.retry if not connection.connect()]
+            if 0.0 < self.paused_until <= time.monotonic():
+                self.paused_until = 0.0
+                self.listen()
             if (now := time.monotonic()) - swept >= SWEEP_S:
                 swept = now
                 self.sweep(now)
@@ -282,11 +321,15 @@ def capabilities() -> str:
         return next(line.split()[1] for line in status if line.startswith("CapEff"))
 
 
-def main(listener_fd: int, pidfd: int, upstream: str, most: int = 0) -> None:
-    """Relays until detached, or until the sandbox or the supervisor ends."""
+def main() -> None:
+    """Waits for its one order, then relays until detached, or until the sandbox or the supervisor ends."""
     control = socket.socket(fileno=os.dup(0))
-    relay = Relay(socket.socket(fileno=listener_fd), pidfd, control, upstream)
-    relay.most = most
     ready = {"ok": True, "ready": os.getpid(), "uid": os.geteuid(), "capabilities": capabilities()}
     control.send(json.dumps(ready).encode() + b"\n")
+    message, fds, _, _ = socket.recv_fds(control, 4096, 2)
+    if len(fds) != 2:  # nobody needs it any more
+        sys.exit(EXIT_DETACHED)
+    order = json.loads(message)
+    relay = Relay(socket.socket(fileno=fds[0]), fds[1], control, order["upstream"])
+    relay.most = order["most"]
     sys.exit(relay.run())

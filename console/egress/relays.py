@@ -1,128 +1,100 @@
-"""The relays: opens a port inside each sandbox's network namespace, hands it to an unprivileged process, cuts it for certain."""
+"""The relays: each carries one sandbox's port as an unprivileged process, and is cut for certain."""
 
 from __future__ import annotations
 
 import json
 import os
+import queue
 import socket
 import subprocess
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from console.domain.errors import Conflict, ConsoleError, TimedOut
-from console.egress.children import Identity, end, launch, python
+from console.domain.errors import ConsoleError
+from console.egress.children import Identity, end, launch
 from console.egress.portal import EXIT_DETACHED, EXIT_SANDBOX_GONE
+from console.egress.ports import Helper, Port, open_door
+from console.egress.warm import Warm
 
-PORT = 3128
-_HELPER_S, _READY_S, _REQUEST_S = 10.0, 10.0, 1.0
-
-
-def open_port(pid: int, start_ticks: int, userns: bool) -> tuple[int, int]:
-    """(listening socket, pidfd) from ``nsbind.py``. Raises Conflict when the sandbox is not fit, TimedOut."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, theirs:
-        # Root enters any network namespace; an ordinary user only together with the user namespace it made.
-        enter_user = int(userns and os.geteuid() != 0)
-        helper = python("nsbind.py", theirs.fileno(), pid, start_ticks, PORT, enter_user, pass_fds=[theirs.fileno()])
-        theirs.close()
-        ours.settimeout(_HELPER_S)
-        try:
-            message, fds, _, _ = socket.recv_fds(ours, 4096, 2)
-        except TimeoutError as error:
-            raise TimedOut(
-                "The sandbox's network namespace could not be entered in time.", "The agent was not started; try again."
-            ) from error
-        finally:
-            end(helper)
-    why = json.loads(message)["error"] if message else "the helper ended without an answer"
-    if why or len(fds) != 2:
-        for fd in fds:
-            os.close(fd)
-        raise Conflict(f"No proxy port could be opened in the sandbox: {why}.", "The agent was not started; start it again.")
-    return fds[0], fds[1]
+_READY_S, _REQUEST_S = 10.0, 1.0
+_WORDS = 300
 
 
-def open_door(door: Path, pid: int, start_ticks: int) -> tuple[int, int]:
-    """(listening unix socket at ``door``, pidfd): for a sandbox whose own network nobody can enter (gVisor). Raises Conflict, OSError."""
-    try:
-        pidfd = os.pidfd_open(pid)
-        same = int(Path(f"/proc/{pid}/stat").read_bytes().rsplit(b")", 1)[1].split()[19]) == start_ticks
-    except OSError as error:
-        raise Conflict(f"The sandbox is gone: {error.strerror}.", "The agent was not started; start it again.") from error
-    if not same:
-        os.close(pidfd)
-        raise Conflict("The process is not the one that was started.", "The agent was not started; start it again.")
-    folder = os.open(door.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        door.unlink(missing_ok=True)
-        listener.bind(f"/proc/self/fd/{folder}/{door.name}")  # however long the path is
-        door.chmod(0o666)  # whoever is in the sandbox; nobody else passes the folders above it
-        listener.listen(128)
-    except OSError:
-        listener.close()
-        os.close(pidfd)
-        raise
-    finally:
-        os.close(folder)
-    return listener.detach(), pidfd
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Who hears of a relay, in a thread of its own."""
+
+    on_end: Callable[[str, int], None]
+    on_words: Callable[[str, str], None]
+    """What people should know of it."""
 
 
 class Relay:
-    """The process that carries one sandbox's connections. It ends with us, with the sandbox, or when told."""
+    """The process that carries one sandbox's connections: started ahead, given its port once. It ends with us, its sandbox, or when told.
 
-    def __init__(self, agent_id: str, on_end: Callable[[str, int], None]) -> None:
-        self.agent_id = agent_id
-        self._on_end = on_end
-        self._lock = threading.Lock()
+    Raises ConsoleError when it does not start, or not without privileges; then nothing is left.
+    """
+
+    def __init__(self, who: Identity, folder: Path) -> None:
+        self.agent_id = ""
         self._told = False
-        self._process: subprocess.Popen[bytes] | None = None
-        self._control: socket.socket | None = None
+        self._lock = threading.Lock()
+        self._answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._watcher: threading.Thread | None = None
         self._leaf: Path | None = None
-
-    @property
-    def pid(self) -> int | None:
-        """Its pid while it runs."""
-        return self._process.pid if self._process is not None and self._process.poll() is None else None
-
-    def start(self, port: tuple[int, int], folder: Path, upstream: str, who: Identity, cgroup: Path | None, most: int = 0) -> None:
-        """Starts it on ``port`` (closed here in every case); ``most`` bytes go one way on one connection (0: no bound).
-
-        Raises ConsoleError; then nothing is left.
-        """
-        ours, theirs = socket.socketpair()
-        ours.settimeout(_READY_S)
-        self._control = ours
+        self._control, theirs = socket.socketpair()
+        self._control.settimeout(_READY_S)
+        self._lines = self._control.makefile("rb")
+        with theirs:
+            self._process: subprocess.Popen[bytes] = launch(who, folder, [], program="portal.py", stdin=theirs.fileno())
         try:
-            with theirs:
-                self._process = launch(who, folder, [*port, upstream, most], program="portal.py", stdin=theirs.fileno(), pass_fds=port)
-        finally:
-            for fd in port:
-                os.close(fd)
-        try:
-            if cgroup is not None:
-                # A leaf of its own: whoever isolates this sandbox kills just this relay, through the kernel.
-                self._leaf = cgroup / self.agent_id
-                self._leaf.mkdir(exist_ok=True)
-                (self._leaf / "cgroup.procs").write_text(str(self._process.pid))
-            with ours.makefile("rb") as lines:
-                ready = json.loads(lines.readline() or b"{}")
+            ready = json.loads(self._lines.readline() or b"{}")
             if not ready.get("ok") or (os.geteuid() == 0 and (ready["uid"] != who.uid or int(ready["capabilities"], 16) != 0)):
                 raise ConsoleError(
                     "The relay of the sandbox did not start without privileges.", "watchfloor doctor looks at what is missing."
                 )
         except (OSError, ValueError) as error:
-            self._discard()
-            raise ConsoleError(
-                f"The relay of the sandbox did not start: {error}.", "watchfloor doctor looks at what is missing."
-            ) from error
+            self.discard()
+            raise _broken(error) from error
         except ConsoleError:
-            self._discard()
+            self.discard()
             raise
-        self._watcher = threading.Thread(target=self._watch, name=f"relay-{self.agent_id}", daemon=True)
+        self._control.settimeout(None)  # it answers; a thread of its own reads
+
+    @property
+    def pid(self) -> int | None:
+        """Its pid while it runs."""
+        return self._process.pid if self._process.poll() is None else None
+
+    def waits(self) -> bool:
+        """Whether it lives."""
+        return self._process.poll() is None
+
+    def carry(self, agent_id: str, port: Port, upstream: str, cgroup: Path | None, most: int, told: Told) -> None:
+        """Gives it the port, whose listener and pidfd are closed here; ``most`` bytes go one way on one connection (0: no bound).
+
+        Raises ConsoleError; then it has ended.
+        """
+        self.agent_id = agent_id
+        try:
+            if cgroup is not None:
+                # A leaf of its own: whoever isolates this sandbox kills just this relay, through the kernel.
+                self._leaf = cgroup / agent_id
+                self._leaf.mkdir(exist_ok=True)
+                (self._leaf / "cgroup.procs").write_text(str(self._process.pid))
+            order = {"upstream": upstream, "most": most}
+            socket.send_fds(self._control, [json.dumps(order).encode()], [port.listener, port.pidfd])
+        except OSError as error:
+            self.discard()
+            raise _broken(error) from error
+        finally:
+            for fd in (port.listener, port.pidfd):
+                os.close(fd)
+        self._watcher = threading.Thread(target=self._watch, args=(told,), name=f"relay-{agent_id}", daemon=True)
         self._watcher.start()
 
     def cut(self) -> int:
@@ -130,55 +102,71 @@ class Relay:
         return self._request("revoke")
 
     def close(self) -> int:
-        """Closes the port and resets every connection, then ends the process; how many were cut."""
+        """Closes the port and resets every connection; the process has ended when this returns. How many were cut."""
         self._told = True
         count = self._request("detach")
-        self._discard()
-        if self._watcher is not None and self._watcher is not threading.current_thread():
-            self._watcher.join()
+        self._process.kill()
+        self._process.wait()
         return count
 
-    def _request(self, op: str) -> int:
-        with self._lock:
-            if self._control is None or self._process is None:
-                return 0
-            try:
-                self._control.settimeout(_REQUEST_S)
-                self._control.sendall(op.encode() + b"\n")
-                answer = json.loads(self._control.recv(4096) or b"{}")
-                return int(answer.get("cut", 0))
-            except (OSError, ValueError):
-                self._process.kill()  # hung or gone: the kernel closes every socket it had
-                return 0
-
-    def _discard(self) -> None:
-        if self._process is not None:
-            end(self._process)
+    def discard(self) -> None:
+        """Ends it, and takes away what is left of one that is closed."""
+        self._told = True
+        end(self._process)
         if self._leaf is not None:
             with suppress(OSError):  # removed already, or the next relay of this sandbox lives in it
                 self._leaf.rmdir()
-        with self._lock:
-            if self._control is not None:
-                self._control.close()
-                self._control = None
+        if self._watcher is not None and self._watcher is not threading.current_thread():
+            self._watcher.join()
+        self._lines.close()
+        self._control.close()
 
-    def _watch(self) -> None:
-        assert self._process is not None
+    def _request(self, op: str) -> int:
+        with self._lock:
+            try:
+                self._control.sendall(op.encode() + b"\n")
+                return int(self._answers.get(timeout=_REQUEST_S).get("cut", 0))
+            except (OSError, ValueError, queue.Empty):
+                self._process.kill()  # hung or gone: the kernel closes every socket it had
+                return 0
+
+    def _watch(self, told: Told) -> None:
+        with suppress(OSError, ValueError):
+            for line in self._lines:
+                said = json.loads(line)
+                if "words" in said:
+                    told.on_words(self.agent_id, str(said["words"])[:_WORDS])
+                else:
+                    self._answers.put(said)
+        self._answers.put({})  # whoever waits for an answer gets none
         code = self._process.wait()
         if not self._told:
-            self._on_end(self.agent_id, code)
+            told.on_end(self.agent_id, code)
+
+
+def _broken(error: Exception) -> ConsoleError:
+    return ConsoleError(f"The relay of the sandbox did not start: {error}.", "watchfloor doctor looks at what is missing.")
 
 
 class Relays:
     """The relays of all attached sandboxes. Cutting never waits for anything but the relay itself."""
 
     def __init__(
-        self, who: Identity, folder: Path, cgroup: Path | None, on_gone: Callable[[str], None], on_death: Callable[[str], None]
+        self,
+        who: Identity,
+        folder: Path,
+        cgroup: Path | None,
+        on_gone: Callable[[str], None],
+        on_death: Callable[[str], None],
+        on_words: Callable[[str, str], None],
     ) -> None:
-        self._who, self._folder, self._cgroup = who, folder, cgroup
+        self._folder, self._cgroup = folder, cgroup
         self._on_gone, self._on_death = on_gone, on_death
+        self._told = Told(self._ended, on_words)
         self._lock = threading.Lock()
         self._relays: dict[str, Relay] = {}
+        self._helpers = Warm("helper", Helper)
+        self._spares = Warm("relay", lambda: Relay(who, folder))
         for leaf in cgroup.iterdir() if cgroup is not None and cgroup.is_dir() else ():
             with suppress(OSError):  # empty ones that a crash left behind
                 leaf.rmdir()
@@ -197,18 +185,31 @@ class Relays:
         with self._lock:
             return {agent_id: relay.pid for agent_id, relay in self._relays.items() if relay.pid is not None}
 
-    def open(self, agent_id: str, upstream: str, pid: int, start_ticks: int, userns: bool, door: Path | None = None, most: int = 0) -> None:
-        """Opens the sandbox's port and relays it to ``upstream``. Raises ConsoleError, OSError; then nothing is left."""
-        port = open_door(door, pid, start_ticks) if door is not None else open_port(pid, start_ticks, userns)
-        relay = Relay(agent_id, self._ended)
+    def start(self) -> None:
+        """From now on a helper and a relay are kept started ahead."""
+        self._helpers.open()
+        self._spares.open()
+
+    def open(self, agent_id: str, upstream: str, pid: int, start_ticks: int, userns: bool, door: Path | None, most: int) -> socket.socket:
+        """Opens the sandbox's port and relays it to ``upstream``; a connection to it from inside. Raises ConsoleError, OSError; then
+        nothing is left."""
+        port = open_door(door, pid, start_ticks) if door is not None else self._helpers.take().bind(pid, start_ticks, userns)
+        try:
+            relay = self._spares.take()
+        except (ConsoleError, OSError):
+            port.close()
+            raise
+        inside = socket.socket(fileno=port.inside)
         with self._lock:
             self._relays[agent_id] = relay
         try:
-            relay.start(port, self._folder, upstream, self._who, self._cgroup, most)
-        except (ConsoleError, OSError):
+            relay.carry(agent_id, port, upstream, self._cgroup, most, self._told)
+        except ConsoleError:
             with self._lock:
                 self._relays.pop(agent_id, None)
+            inside.close()
             raise
+        return inside
 
     def cut(self, agent_id: str) -> int:
         """Resets the connections of one sandbox, which keeps its port."""
@@ -220,19 +221,26 @@ class Relays:
         """Resets the connections of every sandbox."""
         return sum(self.cut(agent_id) for agent_id in self.names())
 
-    def close(self, agent_id: str) -> int:
-        """Takes one sandbox's port and connections away."""
+    def close(self, agent_id: str) -> tuple[int, Callable[[], None]]:
+        """Takes one sandbox's port and connections away: how many, and what there is to clear away after it, when there is time."""
         with self._lock:
             relay = self._relays.pop(agent_id, None)
-        return relay.close() if relay is not None else 0
+        return (relay.close(), relay.discard) if relay is not None else (0, _nothing)
 
     def close_all(self) -> None:
+        """All of them, and what was started ahead."""
         for agent_id in self.names():
-            self.close(agent_id)
+            self.close(agent_id)[1]()
+        self._helpers.close()
+        self._spares.close()
 
     def _ended(self, agent_id: str, code: int) -> None:
-        self.close(agent_id)
+        self.close(agent_id)[1]()
         if code in (EXIT_DETACHED, EXIT_SANDBOX_GONE):
             self._on_gone(agent_id)
         else:
             self._on_death(agent_id)
+
+
+def _nothing() -> None:
+    """There is nothing to clear away."""

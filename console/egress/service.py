@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from console.domain.agent import AGENT_ID
-from console.domain.errors import Conflict, ConsoleError, Unavailable, UsageProblem
-from console.domain.narrowing import Narrowing
+from console.domain.errors import ConsoleError, Unavailable, UsageProblem
 from console.domain.network import Allowlist, EgressRecord
 from console.egress.access_log import AccessLog
 from console.egress.addresses import host_addresses
@@ -21,6 +18,7 @@ from console.egress.envoy_process import EnvoyProcess
 from console.egress.files import Files
 from console.egress.live import LiveConfig, shrank
 from console.egress.parts import Slot, Surroundings
+from console.egress.portals import Portals
 from console.egress.relays import Relays
 from console.egress.resolver_process import ResolverProcess, system_servers
 
@@ -29,16 +27,22 @@ def _nobody_asked(agent_id: str) -> None:
     """A relay's death nobody wants to hear of."""
 
 
+def _nobody_listens(agent_id: str, words: str) -> None:
+    """What a relay says to nobody."""
+
+
 def _surroundings(resolver: ResolverProcess) -> Surroundings:
     return Surroundings(host_addresses(), resolver.address)
 
 
-class Egress:
+class Egress(Portals):
     """Runs Envoy, its name server and one relay per sandbox. Every method may be called from any thread and blocks.
 
     ``hosts`` answers names without asking anyone; ``resolver`` is the name server to ask instead of the system's; ``netns`` is the
-    network namespace Envoy lives in (None: ours); ``engine`` is the socket of a container engine, for where no Envoy is installed.
-    ``on_relay_death(agent_id)``: a relay died, so its sandbox has no network until ``attach`` is called again.
+    network namespace Envoy lives in (None: ours); ``engine`` is the socket of a container engine, for where no Envoy is installed, and
+    ``state_dir`` says which image of it is ours.
+    ``on_relay_death(agent_id)``: a relay died, so its sandbox has no network until ``attach`` is called again. ``on_words(agent_id,
+    words)``: what people should know of one.
     """
 
     def __init__(
@@ -48,23 +52,24 @@ class Egress:
         on_record: Callable[[EgressRecord], None],
         *,
         on_relay_death: Callable[[str], None] = _nobody_asked,
+        on_words: Callable[[str, str], None] = _nobody_listens,
         hosts: Mapping[str, Sequence[str]] | None = None,
         resolver: tuple[str, int] | None = None,
         netns: Path | None = None,
         relay_cgroup: Path | None = None,
         engine: str = "",
+        state_dir: Path | None = None,
     ) -> None:
+        super().__init__()
         del run_dir  # the sockets lie in the egress folder, reached by relative paths: no length limit, one folder to guard
         envoy, relay = identities()
         self._files = Files(dir, envoy)
-        self._envoy = EnvoyProcess(self._files, envoy, netns, engine)
+        self._envoy = EnvoyProcess(self._files, envoy, netns, engine, state_dir)
         servers = [resolver] if resolver else ([] if netns else system_servers())
         self._resolver = ResolverProcess(relay, netns, dict(hosts or {}), servers)
         self._live = LiveConfig(self._files, self._envoy.admin)
         self._log = AccessLog(self._files.access_log, on_record, lambda: self._live.allowlist, self._envoy.admin.reopen_logs)
-        self._relays = Relays(relay, dir, relay_cgroup, self._forget, on_relay_death)
-        self._config_lock = threading.RLock()
-        self._started = False
+        self._relays = Relays(relay, dir, relay_cgroup, self._forget, on_relay_death, on_words)
 
     def available(self) -> Availability:
         """Whether PROXIED can be enforced here, and by which Envoy."""
@@ -84,6 +89,7 @@ class Egress:
                 self._resolver.start()
                 self._live.around = _surroundings(self._resolver)
                 self._log.start()
+                self._relays.start()
                 if not self._envoy.start():
                     raise Unavailable(f"Envoy does not start: {self._envoy.health()[1]}", "watchfloor doctor looks at what is missing.")
             except (OSError, ConsoleError) as error:
@@ -94,13 +100,12 @@ class Egress:
 
     def stop(self) -> None:
         """Cuts every sandbox and ends every process of this room."""
-        self._relays.close_all()
+        self._end_portals()
         with self._config_lock:
             self._envoy.stop()
             self._resolver.stop()
             self._log.stop()
             self._live.restart()
-            self._started = False
 
     def validate(self, allowlist: Allowlist) -> Validation:
         """Asks the real Envoy (``--mode validate``). Nothing changes."""
@@ -151,53 +156,6 @@ class Egress:
             self._resolver.allow(live.entries)
         return ""
 
-    def attach(
-        self, agent_id: str, pid: int, start_ticks: int, userns: bool, door: Path | None = None, narrowing: Narrowing | None = None
-    ) -> None:
-        """Gives a loopback-only sandbox its proxy on 127.0.0.1:3128, or at ``door`` (a unix socket's path) where a forwarder inside has
-        that port. Call it before the agent runs. ``narrowing``: what is taken away from the list for this one.
-
-        Raises Conflict (attached already, not loopback-only, port taken, another process), Unavailable, Refused; then it has no network.
-        """
-        if not AGENT_ID.match(agent_id):
-            raise UsageProblem(f"{agent_id[:80]!r} is not an agent id.", "watchfloor fleet lists the ids.")
-        with self._config_lock:
-            if agent_id in self._relays:
-                raise Conflict(f"{agent_id} is attached already.", "Detach it first.")
-            if not self._started:
-                raise Unavailable("Envoy was not started.", "Start the proxy first.")
-            try:
-                slot = self._live.slots.get(agent_id) or self._live.add(agent_id, narrowing)
-                self._relays.open(
-                    agent_id, f"sock/{slot.name}.sock", pid, start_ticks, userns, door, narrowing.most_bytes if narrowing else 0
-                )
-            except OSError as error:
-                self._live.remove(agent_id)
-                raise Unavailable(
-                    f"{agent_id} got no proxy: {error}.", "The agent was not started; mend the cause and try again."
-                ) from error
-            except ConsoleError:
-                self._live.remove(agent_id)
-                raise
-
-    def revoke(self, agent_id: str) -> int:
-        """Cuts every connection of one sandbox, which stays attached; how many."""
-        return self._relays.cut(agent_id)
-
-    def detach(self, agent_id: str) -> int:
-        """Takes the network away: port closed, every connection reset before this returns; how many. Not attached: nothing to do."""
-        cut = self._relays.close(agent_id)
-        self._forget(agent_id)
-        return cut
-
-    def attached(self) -> list[str]:
-        """The agents that have a proxy now."""
-        return self._relays.names()
-
-    def relay_pids(self) -> dict[str, int]:
-        """The relay process of each attached agent."""
-        return self._relays.pids()
-
     def config_text(self) -> str:
         """The generated configuration as Envoy would read it in one file; with no sandbox, as it would be for one."""
         with self._config_lock:
@@ -217,7 +175,3 @@ class Egress:
             return "failed", "the access log is not being read"
         unreadable = f"; {self._log.unreadable} unreadable log lines" if self._log.unreadable else ""
         return state, detail + unreadable
-
-    def _forget(self, agent_id: str) -> None:
-        with self._config_lock:
-            self._live.remove(agent_id)

@@ -43,12 +43,22 @@ class AllowlistVersion:
 class NetworkTables(Database):
     """The egress log, and the allowlist with its history (append-only)."""
 
-    def add_egress(self, records: Iterable[EgressRecord]) -> None:
-        """Appends all of them in one transaction, durable on return. Raises NotRecorded."""
+    def add_egress(self, records: Iterable[EgressRecord]) -> int:
+        """Appends all of them in one transaction, durable on return; the id of the newest there is. Raises NotRecorded."""
         rows = [_egress_row(record) for record in records]
-        if rows:
-            with self.writing() as connection:
+        newest = select(func.coalesce(func.max(EGRESS.c.egress_id), 0))
+        with self.writing() as connection:
+            if rows:
                 connection.execute(insert(EGRESS), rows)
+            return int(connection.execute(newest).scalar_one())
+
+    def egress_after(self, egress_id: int, limit: int) -> list[EgressRow]:
+        """The oldest ``limit`` records above ``egress_id``, in the order they were taken."""
+        names = [f.name for f in fields(EgressRecord)]
+        query = select(EGRESS).where(EGRESS.c.egress_id > int64(egress_id)).order_by(EGRESS.c.egress_id).limit(limit)
+        with self.reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [EgressRow(row["egress_id"], EgressRecord(**{n: row[n] for n in names} | {"allowed": row["allowed"] == 1})) for row in rows]
 
     def egress(self, limit: int = 200, agent_id: str | None = None, before_id: int | None = None) -> list[EgressRow]:
         """The newest ``limit`` records, newest first; of one agent; below ``before_id`` for the next page."""

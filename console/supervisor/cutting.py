@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,6 +23,10 @@ from console.supervisor.parts import Parts
 
 PORTAL = "http://127.0.0.1:3128"
 SHARED = "it shares the host's network: restarting it in a sandbox would be needed"
+
+
+async def _nothing() -> None:
+    """There is nothing to do meanwhile."""
 
 
 @dataclass(slots=True)
@@ -105,18 +111,41 @@ class Cutter:
         if not running.prepared.netns:
             if not running.prepared.container_id:
                 return False, SHARED
-            enforced, note = await self._disconnect(agent.agent_id, running)
-            if not enforced or mode is not NetworkMode.PROXIED:
-                return enforced, note
-            running.prepared = replace(running.prepared, netns=True)
-            try:
-                return True, await self._open(agent.agent_id, running.prepared) or f"its way out is {PORTAL} now, as HTTP proxy"
-            except (ConsoleError, OSError) as error:
-                return True, f"it is cut, and got no portal: {error}"
+            if mode is NetworkMode.PROXIED:
+                return await self._to_portal(agent.agent_id, running)
+            return await self._disconnect(agent.agent_id, running)
         if mode is NetworkMode.NONE:
             await self._close_portal(agent.agent_id)
         left = await self._ways_out(agent.agent_id, running.prepared.pid, portal=mode is NetworkMode.PROXIED)
         return not left, left
+
+    async def _to_portal(self, agent_id: AgentId, running: Running) -> tuple[bool, str]:
+        """Freeze, disconnect, attach, thaw. Envoy learns of it meanwhile: that takes as long as the engine takes to disconnect."""
+        ahead = asyncio.create_task(self._ready(agent_id))
+        note = ""
+
+        async def attach() -> None:
+            nonlocal note
+            running.prepared = replace(running.prepared, netns=True)
+            await ahead
+            try:
+                note = await self._open(agent_id, running.prepared) or f"its way out is {PORTAL} now, as HTTP proxy"
+            except (ConsoleError, OSError) as error:
+                note = f"it is cut, and got no portal: {error}"
+
+        try:
+            enforced, why = await self._disconnect(agent_id, running, attach)
+        finally:
+            await ahead
+        if not enforced:
+            await asyncio.to_thread(self._parts.egress.detach, agent_id)
+            return enforced, why
+        left = await self._ways_out(agent_id, running.prepared.pid, portal=True)
+        return not left, left or note
+
+    async def _ready(self, agent_id: AgentId) -> None:
+        with suppress(ConsoleError, OSError):  # whoever opens the portal is told
+            await asyncio.to_thread(self._parts.egress.ready, agent_id, self.narrowings.get(agent_id))
 
     async def _ways_out(self, agent_id: AgentId, pid: int, *, portal: bool) -> str:
         """What is left beside what its mode allows, seen from outside; empty: nothing. With ``lo`` alone there is no route to any host."""
@@ -130,14 +159,17 @@ class Cutter:
         if agent_id in self._parts.egress.attached():
             await asyncio.to_thread(self._parts.egress.detach, agent_id)
 
-    async def _disconnect(self, agent_id: AgentId, running: Running) -> tuple[bool, str]:
-        """Freeze (cause: switch), disconnect, verify from outside, thaw of that cause (findings, network: decided)."""
+    async def _disconnect(
+        self, agent_id: AgentId, running: Running, meanwhile: Callable[[], Awaitable[None]] = _nothing
+    ) -> tuple[bool, str]:
+        """Freeze (cause: switch), disconnect, seen from outside, ``meanwhile``, thaw of that cause (findings, network: decided)."""
         guard, prepared = self._parts.guard, running.prepared
         await asyncio.to_thread(guard.freeze, [str(agent_id)], "switch", "supervisor")
         try:
             await asyncio.to_thread(cut_container, self._parts.options.engine(), prepared.container_id, prepared.pid)
         except ConsoleError as error:
             return False, str(error)  # it stays frozen: what could not be cut must not go on
+        await meanwhile()
         await asyncio.to_thread(guard.thaw, [str(agent_id)], "switch", "supervisor")
         return True, ""
 

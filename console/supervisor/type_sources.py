@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 from console.api.sources import SourcesFileView, SourcesView
 from console.domain.agent import AgentId, LaunchRequest
-from console.domain.errors import ConsoleError
+from console.domain.errors import ConsoleError, Unavailable
 from console.domain.narrowing import Narrowing
 from console.domain.network import NetworkMode, stricter_mode
 from console.settings.options import Options
@@ -34,8 +35,22 @@ class TypeSources:
 
     def of(self, request: LaunchRequest) -> AgentSources | None:
         """For a launch; None: its type has no file, or it has no type. Raises ConsoleError that names file, place and remedy."""
-        kind = self._type_of(request.parent_id) if request.parent_id is not None else request.agent_type
-        return load_sources(self._folder, kind) if kind else None
+        parent = request.parent_id
+        kind = self._type_of(parent) if parent is not None else request.agent_type
+        found = load_sources(self._folder, kind) if kind else None
+        if parent is not None and found is None and self._kept(parent) is not None:
+            file = self._folder / f"{kind}.json"
+            raise Unavailable(f"{file} is gone, and {parent}, of that type, is narrowed by it: it starts nothing.", "Put the file back.")
+        return found
+
+    def keep(self, agent_id: AgentId, narrowing: Narrowing | None) -> None:
+        """On disk before it runs: what its type takes away from it holds for its whole life. Blocks. Raises NotRecorded."""
+        self._ledger.kv_set(_key(agent_id), json.dumps(asdict(narrowing) if narrowing is not None else None))
+
+    def _kept(self, agent_id: AgentId) -> Narrowing | None:
+        """As it was started; what cannot be read leaves it nothing. None: nothing narrows it, or nothing was kept."""
+        text = self._ledger.kv_get(_key(agent_id))
+        return _read(text) if text is not None else None
 
     def _type_of(self, agent_id: AgentId) -> str:
         """What an agent starts has its own type."""
@@ -57,13 +72,29 @@ class TypeSources:
         return replace(request, network_mode=stricter_mode(asked, mode), limits=replace(request.limits, wall_s=wall))
 
     def narrowing_of(self, agent_id: AgentId) -> Narrowing | None:
-        """For an agent of an earlier supervisor; a file that is broken by now leaves it nothing."""
-        try:
+        """For an agent of an earlier supervisor: as it was started, whatever became of the file. Unknown: it reaches nothing."""
+        text = self._ledger.kv_get(_key(agent_id))
+        if text is not None:
+            return _read(text)
+        try:  # started before that was kept
             kind = self._type_of(agent_id)
             sources = load_sources(self._folder, kind) if kind else None
         except ConsoleError:
             return Narrowing()
-        return sources.narrowing() if sources is not None else None
+        return sources.narrowing() if sources is not None else Narrowing() if kind else None
+
+    def doubts(self, agent_id: AgentId) -> str:
+        """What people should know of its narrowing when it is followed again; empty: nothing."""
+        try:
+            kind = self._type_of(agent_id)
+            gone = bool(kind) and load_sources(self._folder, kind) is None
+        except ConsoleError as error:
+            return f"{agent_id} keeps the destinations it was started with: {error.what}"
+        if not gone:
+            return ""
+        if self._ledger.kv_get(_key(agent_id)) is None:
+            return f"{agent_id} reaches nothing: what narrowed agents of type {kind} when it was started is not known"
+        return f"sources/{kind}.json is gone; {agent_id} keeps the destinations it was started with" if self._kept(agent_id) else ""
 
     def view(self) -> SourcesView:
         """Every file: what it gives, or what is wrong with it."""
@@ -81,6 +112,22 @@ class TypeSources:
         if found is None:
             return SourcesFileView(agent_type=name, ok=False, error="it is gone", remedy="")
         return SourcesFileView(agent_type=name, ok=True, enforced=_enforced(found), not_enforced=found.not_enforced())
+
+
+def _key(agent_id: str) -> str:
+    return f"narrowing.{agent_id}"
+
+
+def _read(text: str) -> Narrowing | None:
+    """What was kept; damaged: nothing can be reached."""
+    try:
+        data = json.loads(text)
+        if data is None:
+            return None
+        paths = tuple((str(host), str(path)) for host, path in data["blocked_paths"])
+        return Narrowing(tuple(map(str, data["only"])), tuple(map(str, data["never"])), paths, int(data["most_bytes"]))
+    except (ValueError, KeyError, TypeError):
+        return Narrowing()
 
 
 def _enforced(sources: AgentSources) -> list[str]:

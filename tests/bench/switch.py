@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +33,7 @@ sys.path.insert(0, str(ROOT))
 from docker import APIClient  # noqa: E402 - needs the line above to find the project
 
 from console.api.messages import AllowlistEntryBody  # noqa: E402
+from console.domain.errors import Conflict  # noqa: E402
 from console.domain.network import Allowlist  # noqa: E402
 from console.sandbox import image  # noqa: E402
 from tests.bench.egress import show  # noqa: E402
@@ -129,7 +130,8 @@ def switches(it: Instance, address: str, rounds: int) -> list[list[str]]:
                 ((after - before) / 1e6, sum(before < t <= after for t in asked), sum(t > after for t in asked if t < after + 10**9))
             )
             print(f"  {name}: {found[name][-1]}", file=sys.stderr, flush=True)
-            it.api.kill(agent)
+            with suppress(Conflict):  # it has ended by itself
+                it.api.kill(agent)
     return [_switch_row(name, seen) for name, seen in found.items()]
 
 

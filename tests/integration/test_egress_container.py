@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import secrets
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from console.domain.errors import ConsoleError, Unavailable
 from console.domain.network import Allowlist
 from console.egress import config, envoy_process, live
 from console.egress.envoy_container import LABEL, WHERE, find_image
+from console.egress.envoy_record import FILE, note, noted
 from console.egress.service import Egress
 from console.sandbox.image import ensure_image
 from tests.fakes.egress_box import Box
@@ -87,11 +90,9 @@ def engine_network(engine: APIClient) -> Path:
 
 @pytest.fixture(scope="module")
 def world(none_installed: None, engine_socket: Path) -> Iterator[World]:
-    if not find_image(str(engine_socket))[0]:
-        subprocess.run(
-            [sys.executable, str(ROOT / "envoy" / "build_image.py"), "--engine", f"unix://{engine_socket}"], check=True, capture_output=True
-        )
     folder = Path(tempfile.mkdtemp(prefix="pytest-of-envoy-"))
+    words = [str(ROOT / "envoy" / "build_image.py"), "--engine", f"unix://{engine_socket}", "--state-dir", str(folder)]
+    subprocess.run([sys.executable, *words], check=True, capture_output=True)
     engine = APIClient(base_url=f"unix://{engine_socket}", version="1.41", timeout=120)
     config: dict[str, Any] = {"labels": {LABEL + ".test": "site"}, "host_config": engine.create_host_config(network_mode="bridge")}
     web = engine.create_container(ensure_image(engine), ["python3", "-I", "-c", SITE], name=f"site-{secrets.token_hex(4)}", **config)["Id"]
@@ -99,7 +100,9 @@ def world(none_installed: None, engine_socket: Path) -> Iterator[World]:
     address = engine.inspect_container(web)["NetworkSettings"]["Networks"]["bridge"]["IPAddress"]
     hosts = {"site.test": [address], "own.test": ["127.0.0.1"]}
     netns = engine_network(engine)
-    egress = Egress(folder / "egress", folder / "run", lambda _: None, hosts=hosts, netns=netns, engine=str(engine_socket))
+    egress = Egress(
+        folder / "egress", folder / "run", lambda _: None, hosts=hosts, netns=netns, engine=str(engine_socket), state_dir=folder
+    )
     try:
         egress.start()
         listed = Allowlist(1, (entry("e1", "site.test", 80, networks=BRIDGE), entry("e2", "own.test", 80)))
@@ -143,6 +146,30 @@ def test_it_serves_and_holds_nothing_but_the_egress_folder(world: World, box: Bo
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     assert [fields[f] for f in ("CapEff", "CapBnd", "NoNewPrivs", "Seccomp")] == ["0" * 16, "0" * 16, "1", "2"]
     assert fields["Uid"].split() == ["65532"] * 4
+
+
+def test_no_image_counts_but_the_one_that_was_built_for_this_instance(world: World, state_dir: Path) -> None:
+    ours, words = find_image(world.socket, world.folder.parent)
+    assert ours == world.envoy()["Image"] and words.endswith("built for this instance")
+    assert find_image(world.socket, state_dir) == ("", f"no image was built for this instance (there is no {FILE} in {state_dir})")
+    assert find_image(world.socket, None)[0] == ""
+    built, _ = noted(world.folder.parent)
+    assert built is not None
+    with io.BytesIO() as empty:
+        tarfile.open(fileobj=empty, mode="w").close()
+        changes = [f"LABEL {LABEL}={built.envoy}"]
+        world.engine.import_image_from_data(empty.getvalue(), repository="watchfloor-envoy", tag="newest", changes=changes)
+    (fake,) = (image["Id"] for image in world.engine.images("watchfloor-envoy:newest"))
+    try:
+        assert find_image(world.socket, world.folder.parent)[0] == ours
+        note(state_dir, replace(built, image=fake))
+        assert "is not the one that was built" in find_image(world.socket, state_dir)[1]
+        note(state_dir, replace(built, recipe="0" * 64))
+        assert find_image(world.socket, state_dir) == ("", "its image was built by another recipe than the one that is here")
+        note(state_dir, replace(built, image="sha256:" + "0" * 64))
+        assert "does not have the image" in find_image(world.socket, state_dir)[1]
+    finally:
+        world.engine.remove_image(fake, force=True)
 
 
 def test_its_own_validation_has_the_last_word(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,10 +246,9 @@ def test_an_engine_in_another_network_serves_nothing_and_it_is_said(world: World
     assert world.egress._envoy.start()
 
 
-def test_without_an_image_it_is_said_what_is_missing(none_installed: None, state_dir: Path, engine_socket: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("console.egress.envoy_container.LABEL", "io.watchfloor.nosuch")
+def test_without_an_image_it_is_said_what_is_missing(none_installed: None, state_dir: Path, engine_socket: Path) -> None:
     for engine in (str(engine_socket), str(state_dir / "nosuch.sock"), "tcp://elsewhere:2375"):
-        egress = Egress(state_dir / "egress", state_dir / "run", lambda _: None, engine=engine)
+        egress = Egress(state_dir / "egress", state_dir / "run", lambda _: None, engine=engine, state_dir=state_dir)
         assert not egress.available().ok and "envoy/build_image.py" in egress.available().remedy
         assert not egress.validate(Allowlist()).ok
         with pytest.raises(Unavailable):

@@ -305,15 +305,15 @@ def test_the_helper_alone_needs_privileges_and_only_two() -> None:
         for caps, opened in (("sys_admin,+sys_ptrace", True), ("net_admin", False)):
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             keep = ["setpriv", "--bounding-set", f"-all,+{caps}", "--inh-caps", "-all", "--no-new-privs"]
-            words = [str(theirs.fileno()), str(box.pid), str(box.start_ticks), "3128", "0"]
-            command = [*keep, sys.executable, "-I", "-S", str(Path(nsbind.__file__)), *words]
+            command = [*keep, sys.executable, "-I", "-S", str(Path(nsbind.__file__)), str(theirs.fileno())]
+            ours.send(json.dumps([box.pid, box.start_ticks, 3128, False]).encode())
             subprocess.run(command, pass_fds=[theirs.fileno()], check=True, timeout=WAIT_S)
             ours.settimeout(WAIT_S)
-            message, fds, _, _ = socket.recv_fds(ours, 4096, 2)
+            message, fds, _, _ = socket.recv_fds(ours, 4096, 3)
             for fd in fds:
                 os.close(fd)
             ours.close()
             theirs.close()
-            assert (len(fds) == 2) is opened and bool(json.loads(message)["error"]) is not opened, message
+            assert (len(fds) == 3) is opened and bool(json.loads(message)["error"]) is not opened, message
     finally:
         box.stop()

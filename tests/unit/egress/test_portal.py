@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import socket
@@ -284,3 +285,44 @@ def test_a_door_of_unix_is_carried_too() -> None:
     for path in list(folder.iterdir()):
         path.unlink()
     folder.rmdir()
+
+
+async def test_without_descriptors_the_port_rests_silent_ones_are_cut_and_it_is_said(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent, silent_writer = await rig.client()
+    busy, busy_writer = await rig.client()
+    busy_writer.write(b"x")
+    assert await busy.read(1) == b"x"
+    monkeypatch.setattr(portal, "PAUSE_S", 0.2)
+    tried, real = [], rig.relay.listener
+
+    class Exhausted:
+        """accept(2) as it is without a free descriptor."""
+
+        def accept(self) -> object:
+            tried.append(time.monotonic())
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        def fileno(self) -> int:
+            return real.fileno()
+
+        def close(self) -> None:
+            real.close()
+
+    monkeypatch.setattr(rig.relay, "listener", Exhausted())
+    waiting, waiting_writer = await rig.client()
+    waiting_writer.write(b"y")
+    said = json.loads(await asyncio.get_running_loop().sock_recv(rig.control, 4096))
+    assert "no more connections for now (Too many open files)" in said["words"]
+    with contextlib.suppress(ConnectionResetError):
+        assert await silent.read(1) == b""
+    busy_writer.write(b"z")
+    assert await busy.read(1) == b"z"  # who has spoken is served on
+    until = time.monotonic() + 60
+    while len(tried) < 3:
+        assert time.monotonic() < until
+        await asyncio.sleep(0.02)
+    assert all(after - before >= 0.19 for before, after in zip(tried, tried[1:], strict=False))  # no busy loop
+    monkeypatch.setattr(rig.relay, "listener", real)
+    assert await waiting.read(1) == b"y"
+    for writer in (silent_writer, busy_writer, waiting_writer):
+        writer.close()

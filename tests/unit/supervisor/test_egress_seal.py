@@ -26,9 +26,9 @@ class Clock:
 def test_some_seconds_of_requests_become_one_entry() -> None:
     clock = Clock()
     seal = EgressSeal(clock)
-    seal.add([ONE, BLOCKED])
+    seal.add([ONE, BLOCKED], 2)
     assert seal.due() is None
-    seal.add([BLOCKED])
+    seal.add([BLOCKED], 3)
     clock.now = EVERY_S
     entry = seal.due()
     assert entry is not None and entry.kind == "egress.requests" and entry.what == "3 requests through the portals, 2 blocked"
@@ -51,7 +51,7 @@ def test_any_change_of_any_field_changes_the_digest() -> None:
 
 def test_an_agent_that_asks_for_everything_makes_no_longer_entry() -> None:
     seal = EgressSeal()
-    seal.add(replace(BLOCKED, host=f"h{n}" + "x" * 1000) for n in range(5000))
+    seal.add((replace(BLOCKED, host=f"h{n}" + "x" * 1000) for n in range(5000)), 5000)
     entry = seal.due(last=True)
     assert entry is not None and entry.data["blocked"] == 5000
     named = entry.data["blocked_most"]

@@ -1,0 +1,123 @@
+"""Who has a proxy: given, seen to refuse, cut, taken away. What is slow about it comes before, or after, never in between."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from console.domain.agent import AGENT_ID
+from console.domain.errors import Conflict, ConsoleError, Unavailable, UsageProblem
+from console.domain.narrowing import Narrowing
+from console.egress.access_log import AccessLog
+from console.egress.live import LiveConfig
+from console.egress.parts import Slot
+from console.egress.probe import forbidden_name, must_refuse
+from console.egress.relays import Relays
+
+
+class Portals:
+    """The sandboxes' half of egress; every method may be called from any thread and blocks."""
+
+    _live: LiveConfig
+    _log: AccessLog
+    _relays: Relays
+
+    def __init__(self) -> None:
+        self._config_lock = threading.RLock()
+        self._started = False
+        self._behind_lock = threading.Lock()
+        self._behind: set[threading.Thread] = set()
+
+    def ready(self, agent_id: str, narrowing: Narrowing | None = None) -> None:
+        """Makes everything of an ``attach`` that needs no port yet, so that it is quick. ``detach`` takes it back. Raises as ``attach``."""
+        with self._config_lock:
+            self._must_run(agent_id)
+            self._slot(agent_id, narrowing)
+
+    def attach(
+        self, agent_id: str, pid: int, start_ticks: int, userns: bool, door: Path | None = None, narrowing: Narrowing | None = None
+    ) -> None:
+        """Gives a loopback-only sandbox its proxy on 127.0.0.1:3128, or at ``door`` (a unix socket's path) where a forwarder inside has
+        that port. Call it before the agent runs. ``narrowing``: what is taken away from the list for this one.
+
+        Returns once a name that nothing allows was asked for through that very port, and refused. Raises Conflict (attached already, not
+        loopback-only, port taken, another process), Unavailable, Refused, ConsoleError (not seen to refuse); then it has no network.
+        """
+        with self._config_lock:
+            self._must_run(agent_id)
+            if agent_id in self._relays:
+                raise Conflict(f"{agent_id} is attached already.", "Detach it first.")
+            try:
+                slot = self._slot(agent_id, narrowing)
+                most = narrowing.most_bytes if narrowing else 0
+                with self._relays.open(agent_id, f"sock/{slot.name}.sock", pid, start_ticks, userns, door, most) as inside:
+                    name = forbidden_name()
+                    self._log.overlook(name)
+                    must_refuse(inside, name)
+            except (ConsoleError, OSError) as error:
+                self._relays.close(agent_id)[1]()
+                self._live.remove(agent_id)
+                if isinstance(error, ConsoleError):
+                    raise
+                raise Unavailable(
+                    f"{agent_id} got no proxy: {error}.", "The agent was not started; mend the cause and try again."
+                ) from error
+
+    def _must_run(self, agent_id: str) -> None:
+        if not AGENT_ID.match(agent_id):
+            raise UsageProblem(f"{agent_id[:80]!r} is not an agent id.", "watchfloor fleet lists the ids.")
+        if not self._started:
+            raise Unavailable("Envoy was not started.", "Start the proxy first.")
+
+    def _slot(self, agent_id: str, narrowing: Narrowing | None) -> Slot:
+        slot = self._live.slots.get(agent_id)
+        if slot is not None and slot.narrowing != narrowing:
+            self._live.remove(agent_id)
+            slot = None
+        return slot or self._live.add(agent_id, narrowing)
+
+    def revoke(self, agent_id: str) -> int:
+        """Cuts every connection of one sandbox, which stays attached; how many."""
+        return self._relays.cut(agent_id)
+
+    def detach(self, agent_id: str) -> int:
+        """Takes the network away: port closed, every connection reset, the relay gone before this returns; how many. Not attached:
+        nothing to do. What Envoy knew of it goes behind that."""
+        cut, clear = self._relays.close(agent_id)
+        self._later(lambda: self._forget(agent_id, clear))
+        return cut
+
+    def attached(self) -> list[str]:
+        """The agents that have a proxy now."""
+        return self._relays.names()
+
+    def relay_pids(self) -> dict[str, int]:
+        """The relay process of each attached agent."""
+        return self._relays.pids()
+
+    def _later(self, job: Callable[[], None]) -> None:
+        with self._behind_lock:
+            if self._started:
+                thread = threading.Thread(target=job, name="egress-behind", daemon=True)
+                self._behind = {t for t in self._behind if t.is_alive()} | {thread}
+                thread.start()
+                return
+        job()
+
+    def _forget(self, agent_id: str, clear: Callable[[], None] = lambda: None) -> None:
+        clear()
+        with self._config_lock:
+            if agent_id not in self._relays:  # it got a new one meanwhile
+                self._live.remove(agent_id)
+
+    def _end_portals(self) -> None:
+        """No port is left, nothing is to be cleared away any more, and no port is opened from here on."""
+        self._relays.close_all()
+        with self._behind_lock:
+            self._started = False
+            behind, self._behind = self._behind, set()
+        for thread in behind:
+            thread.join()
+        with self._config_lock:  # one that was being opened all this time
+            self._relays.close_all()
