@@ -191,6 +191,8 @@ def why_not(state: EngineState, rung: Rung, agent: Agent, scope: Scope | None = 
 
 
 def _why_not_isolate(agent: Agent) -> str:
+    if agent.control_level is ControlLevel.ADOPTED:
+        return "it was adopted: it stays on the network it was started with"
     if agent.isolated and agent.network_enforced:
         return f"it is isolated already ({agent.isolated})"
     if agent.effective_mode is NetworkMode.NONE and agent.network_enforced:

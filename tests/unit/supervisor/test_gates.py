@@ -33,14 +33,15 @@ UP = {
     "GET /api/rotation", "POST /api/rotation", "POST /api/rotation/value", "POST /api/agents/{id}/revoke-token",
     "GET /api/contexts/{id}/modes", "GET /api/sources",
     "GET /api/budgets", "GET /api/budgets/node", "GET /api/budgets/history", "GET /api/budgets/pictures",
-    "GET /api/adopt/candidates",
+    "GET /api/adopt/candidates", "GET /api/approvals", "GET /api/approvals/{id}", "GET /api/approvals/grants",
 }  # fmt: skip
 """Stays up while killed. A new route belongs here or below, by decision."""
 REFUSED = {
     "POST /api/agents", "POST /api/agents/{id}/{verb:str}", "POST /api/allowlist", "PUT /api/allowlist/{id}", "DELETE /api/allowlist/{id}",
     "POST /api/allowlist/revert", "POST /api/allowlist/import", "POST /api/rollback/{id}/restore", "POST /api/agents/{id}/again",
     "POST /api/contexts/{id}/{verb:str}", "POST /api/api-key", "POST /api/tokens", "POST /api/network/stricter",
-    "POST /api/network/private-data", "POST /api/budgets", "POST /api/adopt",
+    "POST /api/network/private-data", "POST /api/budgets", "POST /api/adopt", "POST /api/approvals",
+    "POST /api/approvals/grants/end",
 }  # fmt: skip
 """503 while killed."""
 

@@ -1,0 +1,89 @@
+"""What adoption asks and answers: which process a seen agent is, whether it may be adopted, and what became of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from console.api.messages import SCHEMA_VERSION, Request, View
+
+LACKS = (
+    "its network mode cannot be enforced: it stays on the network it was started with",
+    "its environment, files and account are those it was started with: nothing is taken from it",
+    "no PID, mount or network namespace, no system call filter, no memory or process limit",
+    "it has no socket of its own: it cannot spawn agents here, ask permission or report usage",
+    "what it had sent or started elsewhere before, or left to the system's own services, is not held",
+    "no baseline of its birth: what it may have left to come back by is not known, so a kill of it ends with exit code 7 at best",
+)
+"""What an adopted agent does not get."""
+
+
+class Candidate(View):
+    """One process. Text is hostile."""
+
+    pid: int
+    start_ticks: int
+    """Field 22 of proc(5): with the pid it names one process for good."""
+    kind: Literal["itself", "descendant", "orphan"]
+    """``descendant`` comes along; ``orphan`` may be its, and comes along when it is named."""
+    exe: str = ""
+    uid: int | None = None
+    command: str = ""
+    cgroup: str = ""
+    why_not: str = ""
+    """Why it is not adopted, or empty: it may be."""
+
+
+class CandidatesView(View):
+    """GET /api/adopt/candidates?agent=ID. Nothing is moved."""
+
+    schema_version: int = SCHEMA_VERSION
+    agent: str
+    name: str = ""
+    why_not: str = ""
+    """Why this agent cannot be adopted now, or empty."""
+    candidates: list[Candidate] = []
+    """Itself first; at most 20 are described."""
+    descendants: int = 0
+    """How many processes come along, as far as parent and session tell."""
+    orphans: int = 0
+    lacks: list[str] = list(LACKS)
+
+
+class OrphanBody(Request):
+    """An orphan that the operator takes for the agent's."""
+
+    pid: Annotated[int, Field(gt=1, lt=1 << 23)]
+    start_ticks: Annotated[int, Field(ge=0, lt=1 << 62)]
+
+
+class AdoptBody(Request):
+    """POST /api/adopt: the candidate exactly as it was shown; 409 when it is not that any more."""
+
+    agent: Annotated[str, Field(max_length=63)]
+    pid: Annotated[int, Field(gt=1, lt=1 << 23)]
+    start_ticks: Annotated[int, Field(ge=0, lt=1 << 62)]
+    exe: Annotated[str, Field(min_length=1, max_length=500)]
+    uid: Annotated[int, Field(ge=0, lt=1 << 32)]
+    also: Annotated[list[OrphanBody], Field(max_length=16)] = []
+    reason: Annotated[str, Field(max_length=500)] = ""
+
+
+class AdoptedView(View):
+    """What became of it."""
+
+    schema_version: int = SCHEMA_VERSION
+    agent: str
+    control_level: str = "adopted"
+    moved: int
+    left: dict[str, str] = {}
+    """Processes (pid) that were not moved, and why; at most five."""
+    left_n: int = 0
+    orphans: int = 0
+    """Processes that may be its and were left outside."""
+    best_effort: str = ""
+    """Why a kill of it cannot be proven; empty: it can."""
+    frozen: str = ""
+    """Why it is frozen still (its thaw could not be recorded); empty: it goes on."""
+    lacks: list[str] = list(LACKS)

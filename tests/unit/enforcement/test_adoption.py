@@ -1,0 +1,75 @@
+"""Who was only seen is held from now on: what changes in the row, and what does not."""
+
+from __future__ import annotations
+
+from console.domain import command as c
+from console.domain import event as e
+from console.domain.agent import AgentId, AgentState, ControlLevel, ProcessIdentity, Sighting, SourceReport
+from console.domain.ladder import Reach, Rung, Scope
+from console.enforcement.engine import Engine
+from console.enforcement.ladder import plan
+from console.enforcement.sightings import observed_id
+
+SEEN = Sighting("claude_code", "s-1", "one", ProcessIdentity(4242, 777), "s-1", "/work", 1.0)
+ME = observed_id(SEEN)
+
+
+def engine(*sightings: Sighting) -> Engine:
+    made = Engine()
+    look(made, *(sightings or (SEEN,)))
+    return made
+
+
+def look(made: Engine, *sightings: Sighting) -> list[c.Command]:
+    return made.step(e.Sighted(1.0, 1.0, (SourceReport("claude_code", True, "", sightings),)))
+
+
+def adopt(made: Engine, agent_id: AgentId = ME, best_effort: str = "") -> list[c.Command]:
+    return made.step(e.Adopted(2.0, 2.0, agent_id, ProcessIdentity(4242, 777), 3, best_effort, "me"))
+
+
+def test_it_is_the_same_row_and_is_held() -> None:
+    made = engine()
+    assert plan(made.state, Rung.KILL, Scope(Reach.AGENT, ME)).ids == []
+    out = adopt(made)
+    agent = made.state.agents[ME]
+    assert (agent.control_level, agent.state, agent.network_enforced) == (ControlLevel.ADOPTED, AgentState.RUNNING, False)
+    assert made.state.born_boot[ME] == 7.77 and made.state.pids[ME] == 3
+    [record] = [x for x in out if isinstance(x, c.Record)]
+    assert record.must and record.actor == "me" and record.kind == "adopt.done"
+    for rung in (Rung.KILL, Rung.FREEZE):
+        assert plan(made.state, rung, Scope(Reach.AGENT, ME)).ids == [ME]
+    assert "network it was started with" in plan(made.state, Rung.ISOLATE, Scope(Reach.AGENT, ME)).excluded[ME]
+
+
+def test_what_no_kill_can_prove_is_kept_with_why() -> None:
+    made = engine()
+    adopt(made, best_effort="it may leave")
+    assert made.state.best_effort[ME] == "it may leave"
+
+
+def test_nobody_who_is_gone_or_held_is_adopted() -> None:
+    made = engine()
+    assert adopt(made, AgentId("o-nobody")) == []
+    adopt(made)
+    assert adopt(made) == []
+
+
+def test_its_source_goes_on_to_tell_of_it_and_does_not_end_it() -> None:
+    made = engine()
+    adopt(made)
+    look(made, SEEN)
+    assert list(made.state.live) == [ME] and made.state.agents[ME].control_level is ControlLevel.ADOPTED
+    look(made)
+    assert made.state.agents[ME].state is AgentState.RUNNING, "only the guard says that nothing of it is left"
+
+
+def test_the_same_session_in_another_process_is_another_row() -> None:
+    """Somebody resumes the session elsewhere: that process is not held, and must not hide behind the one that is."""
+    made = engine()
+    adopt(made)
+    look(made, Sighting("claude_code", "s-1", "two", ProcessIdentity(5555, 888), "s-1", "/work", 2.0))
+    rows = {made.state.agents[i].control_level: made.state.agents[i].process for i in made.state.live}
+    assert rows == {ControlLevel.ADOPTED: ProcessIdentity(4242, 777), ControlLevel.OBSERVED: ProcessIdentity(5555, 888)}
+    look(made, Sighting("claude_code", "s-1", "two", ProcessIdentity(5555, 888), "s-1", "/work", 3.0))
+    assert len(made.state.live) == 2
