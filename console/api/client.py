@@ -22,6 +22,7 @@ from console.api import rotation_messages as s
 from console.api import sandbox_messages as sb
 from console.api.activity_client import ActivityRoutes
 from console.api.adopt_client import AdoptRoutes
+from console.api.approval_client import ApprovalRoutes
 from console.api.budget_client import BudgetRoutes
 from console.api.program_client import ProgramRoutes
 from console.api.sources import SourcesView
@@ -297,7 +298,16 @@ class _SecretRoutes:
 
 
 class ApiClient(
-    _FleetRoutes, _SwitchRoutes, _NetworkRoutes, _RecordRoutes, _SecretRoutes, ProgramRoutes, ActivityRoutes, AdoptRoutes, BudgetRoutes
+    _FleetRoutes,
+    _SwitchRoutes,
+    _NetworkRoutes,
+    _RecordRoutes,
+    _SecretRoutes,
+    ProgramRoutes,
+    ActivityRoutes,
+    AdoptRoutes,
+    BudgetRoutes,
+    ApprovalRoutes,
 ):
     """A supervisor, seen through operator.sock."""
 

@@ -14,7 +14,6 @@ _ANYTHING = {"ignore_unknown_options": True, "allow_extra_args": True, "help_opt
 
 VERBS = {
     "policy": "rules are built in and cannot be edited or tested from here yet",
-    "approvals": "an ask is answered with deny; nothing waits for a human yet",
     "drill": "rehearsals are not built yet; watchfloor demo kills a real fleet of its own",
     "hook": "decisions for Claude Code and Codex are not built yet",
     "install-hook": "decisions for Claude Code and Codex are not built yet",

@@ -64,6 +64,12 @@ def _fleet(_: str) -> typer.Typer:
     return fleet.app
 
 
+def _activity(_: str) -> typer.Typer:
+    from console.cli import activity
+
+    return activity.app
+
+
 def _run(_: str) -> typer.Typer:
     from console.cli import launch
 
@@ -94,10 +100,22 @@ def _network(_: str) -> typer.Typer:
     return network.app
 
 
+def _budget(_: str) -> typer.Typer:
+    from console.cli import budget
+
+    return budget.app
+
+
 def _allowlist(_: str) -> typer.Typer:
     from console.cli import allowlist
 
     return allowlist.app
+
+
+def _approvals(_: str) -> typer.Typer:
+    from console.cli import approvals
+
+    return approvals.app
 
 
 def _rollback(_: str) -> typer.Typer:
@@ -136,6 +154,12 @@ def _demo(_: str) -> typer.Typer:
     return try_out.app
 
 
+def _adopt(_: str) -> typer.Typer:
+    from console.cli import adopt
+
+    return adopt.app
+
+
 def _tools(_: str) -> typer.Typer:
     from console.cli import tools
 
@@ -148,16 +172,26 @@ def _cost(_: str) -> typer.Typer:
     return cost.app
 
 
+def _talk(name: str) -> typer.Typer:
+    from console.cli import talk
+
+    return talk.APPS[name]
+
+
 # Each verb's module is imported when the verb is asked for: panic must not wait for an HTTP library.
 VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "supervisor": _windows,
     "fleet": _fleet,
+    "activity": _activity,
     "run": _run,
+    "say": _talk,
+    "interrupt": _talk,
     "freeze": _act,
     "thaw": _act,
     "isolate": _act,
     "reconnect": _act,
     "kill": _act,
+    "adopt": _adopt,
     "panic": _panic,
     "panic-button": _windows,
     "rearm": _rearm,
@@ -167,6 +201,8 @@ VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "watch": _watch,
     "network": _network,
     "allowlist": _allowlist,
+    "budget": _budget,
+    "approvals": _approvals,
     "contexts": _contexts,
     "sources": _sources,
     "hardening": _sources,

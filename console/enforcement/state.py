@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from console.domain.agent import Agent, AgentId
+from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.budget import Usage
 from console.domain.ladder import Scope
 from console.domain.network import ModeMapping, NetworkMode, Sensitivity, stricter_mode
+from console.enforcement.approval_state import Approvals
 from console.enforcement.budget_state import BudgetState
 
 NOT_CONFIRMED = "freeze not confirmed"
@@ -54,6 +55,7 @@ class EngineState:
     tree_usage: dict[AgentId, Usage] = field(default_factory=dict)
     """By agent id, of it and all it spawned; ended members stay counted."""
     budget: BudgetState = field(default_factory=BudgetState)
+    approvals: Approvals = field(default_factory=Approvals)
     contexts: dict[str, tuple[Sensitivity, NetworkMode]] = field(default_factory=dict)
     known_contexts: set[str] = field(default_factory=set)
     """Sessions that any agent, dead or alive, has worked in."""
@@ -97,6 +99,10 @@ class EngineState:
     def live_children(self, agent_id: AgentId) -> int:
         """Children not ended."""
         return len(self.children.get(agent_id, set()) & self.live)
+
+    def started_children(self, agent_id: AgentId) -> int:
+        """Those among them that were started here: parts of a program that are only seen take nobody's place."""
+        return sum(self.agents[i].control_level is not ControlLevel.OBSERVED for i in self.children.get(agent_id, set()) & self.live)
 
     def context(self, context_id: str) -> tuple[Sensitivity, NetworkMode]:
         """Sensitivity and strictest mode of a context; a context nobody registered data for is PUBLIC."""

@@ -22,6 +22,8 @@ from console.supervisor.adopt_routes import adopt_routes
 from console.supervisor.adoption import AdoptDesk
 from console.supervisor.allowlist_routes import AllowlistRoutes
 from console.supervisor.answers import answer, asked_by, body_of, number_in, refusals
+from console.supervisor.approval_routes import approval_routes
+from console.supervisor.approvals import ApprovalDesk
 from console.supervisor.budget_routes import budget_routes
 from console.supervisor.callers import caller_of
 from console.supervisor.context_routes import context_routes
@@ -81,6 +83,7 @@ class OperatorRoutes:
         routes += [Route(path, handler, methods=["POST"]) for path, handler in (*post, *ladder.post())]
         routes += AllowlistRoutes(self._desk.network, self._desk.review, self._by).routes()
         routes += tighten_routes(TightenDesk(self._parts), self._by)
+        routes += approval_routes(ApprovalDesk(self._parts), self._by)
         routes += adopt_routes(AdoptDesk(self._parts), self._by)
         routes += budget_routes(self._parts, self._by)
         if self._parts.contexts is not None:

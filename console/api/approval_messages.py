@@ -1,0 +1,173 @@
+"""Approvals on the wire: what waits, everything a person needs to decide, and the decision bound to the exact request."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from console.api.bodies import SCHEMA_VERSION, Request, View
+
+AT_ONCE = 100
+"""Requests decided in one call."""
+
+
+class ApprovalRow(View):
+    """One request. Every text of it is hostile."""
+
+    id: str
+    agent_id: str
+    agent_name: str = ""
+    root_id: str = ""
+    root_name: str = ""
+    session: str = ""
+    depth: int = 0
+    sensitivity: str = ""
+    cost_usd: float = 0.0
+    tool: str
+    argument: str
+    cwd: str = ""
+    says: str = ""
+    """The agent's own words; never part of what is decided."""
+    rule: str
+    reason: str
+    digest: str
+    """SHA-256 of the canonical request: a decision names it."""
+    group: str
+    """Equal for requests that may be shown as one item."""
+    asked_at: float
+    left_s: float = 0.0
+    """Until it is denied by itself; 0 when it is over."""
+    ttl_s: float = 0.0
+    state: str
+    scope: str
+    decided_by: str = ""
+    decided_at: float | None = None
+    took_s: float | None = None
+    words: str = ""
+
+
+class ApprovalsView(View):
+    """GET /api/approvals: waiting ones, least time left first; decided ones, newest first."""
+
+    schema_version: int = SCHEMA_VERSION
+    waiting: list[ApprovalRow] = []
+    decided: list[ApprovalRow] = []
+    items: int = 0
+    """Waiting requests, with each group counted once."""
+    oldest_wait_s: float | None = None
+    median_decide_s: float | None = None
+    """Of what people decided last (50); None when nobody has."""
+
+
+class ApprovalPart(View):
+    """One part of what was judged."""
+
+    text: str
+    verdict: str
+    rule: str
+    step: str = ""
+    reason: str = ""
+
+
+class TreeCost(View):
+    """One agent of the tree."""
+
+    id: str
+    name: str
+    level: int
+    """0: the root."""
+    cost_usd: float
+    share: float | None = None
+    """Largest share of any of its limits; None when nothing is capped."""
+    asks: bool = False
+
+
+class BlastLine(View):
+    """What it could touch. ``level``: ``plain``, ``warn`` or ``danger``."""
+
+    kind: Literal["files", "hosts", "programs", "data", "undo"]
+    words: str
+    level: Literal["plain", "warn", "danger"] = "plain"
+
+
+class JustBefore(View):
+    """What the same agent did just before."""
+
+    at: float
+    kind: str
+    text: str
+
+
+class ApprovalDetailView(View):
+    """GET /api/approvals/{id}."""
+
+    schema_version: int = SCHEMA_VERSION
+    row: ApprovalRow
+    detail: str = ""
+    """The tool's whole input as canonical JSON."""
+    parts: list[ApprovalPart] = []
+    tree: list[TreeCost] = []
+    tree_left_out: int = 0
+    blast: list[BlastLine] = []
+    similar: list[ApprovalRow] = []
+    before: list[JustBefore] = []
+
+
+class Decided(Request):
+    """One request by its id and the digest the person saw."""
+
+    id: Annotated[str, Field(min_length=1, max_length=40)]
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class DecideBody(Request):
+    """POST /api/approvals: one decision on one or several requests."""
+
+    requests: Annotated[list[Decided], Field(min_length=1, max_length=AT_ONCE)]
+    verdict: Literal["approve", "deny"]
+    scope: Literal["once", "session"] = "once"
+    reason: Annotated[str, Field(max_length=1000)] = ""
+    """Needed for a denial; the agent is told."""
+
+
+class DecidedRow(View):
+    """What became of one."""
+
+    id: str
+    done: bool
+    words: str = ""
+    """Why not."""
+
+
+class DecideView(View):
+    """The answer."""
+
+    schema_version: int = SCHEMA_VERSION
+    results: list[DecidedRow]
+
+
+class GrantRow(View):
+    """What one session was given."""
+
+    session: str
+    digest: str
+    approval_id: str
+    by: str
+    at: float
+    tool: str = ""
+    argument: str = ""
+
+
+class GrantsView(View):
+    """GET /api/approvals/grants."""
+
+    schema_version: int = SCHEMA_VERSION
+    grants: list[GrantRow] = []
+
+
+class EndGrantBody(Request):
+    """POST /api/approvals/grants/end: take back what a session was given."""
+
+    session: Annotated[str, Field(min_length=1, max_length=63)]
+    reason: Annotated[str, Field(min_length=1, max_length=500)]

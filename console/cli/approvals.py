@@ -1,0 +1,199 @@
+"""``watchfloor approvals list | show | approve | deny | grants | end``: what waits for a human, over all agents."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from console.api.approval_messages import ApprovalDetailView, ApprovalRow, DecideBody, Decided, DecideView, EndGrantBody
+from console.api.client import ApiClient
+from console.cli import out
+from console.cli.link import build, connect
+from console.cli.options import Json, Reason, StateDir, new_app
+from console.cli.plain import moment, plain, plain_block
+from console.domain.errors import Conflict, NotFound
+
+app = new_app("What waits for a human: see it whole, approve it once or for its session, or deny it with a reason.", no_args_is_help=True)
+Which = Annotated[list[str], typer.Argument(metavar="APPROVAL...", help="Ids, as approvals list shows them.")]
+ARGUMENT_SHOWN = 90
+
+
+@app.command("list")
+def list_approvals(
+    decided: Annotated[bool, typer.Option("--decided", help="What was decided, instead of what waits.")] = False,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """What waits, least time left first."""
+    with connect(state_dir) as client:
+        view = client.approvals()
+    if as_json:
+        out.emit(view.model_dump(exclude={"schema_version"}))
+        return 0
+    rows = view.decided if decided else view.waiting
+    if not rows:
+        out.say("Nothing was decided yet." if decided else "Nothing waits for a human.")
+        return 0
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("ID", "STATE" if decided else "LEFT", "AGENT", "TOOL", "REQUEST", "WHY IT ASKED"):
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(
+            out.words(row.id, limit=40),
+            out.words(_end(row), limit=80) if decided else _left(row.left_s),
+            out.words(row.agent_name or row.agent_id, limit=40),
+            out.words(row.tool, limit=30),
+            out.words(row.argument, limit=ARGUMENT_SHOWN),
+            out.words(row.rule, limit=60),
+        )
+    out.show(table)
+    return 0
+
+
+@app.command("show")
+def show(
+    approval: Annotated[str, typer.Argument(metavar="APPROVAL", help="Its id.")], state_dir: StateDir = None, as_json: Json = False
+) -> int:
+    """One request: exactly what would be done, why it asked, whom it belongs to, what it could touch."""
+    with connect(state_dir) as client:
+        detail = client.approval(approval)
+    if as_json:
+        out.emit(detail.model_dump(exclude={"schema_version"}))
+    else:
+        _print(detail)
+    return 0
+
+
+@app.command("approve")
+def approve(
+    which: Which,
+    session: Annotated[
+        bool, typer.Option("--session", help="The same request, by anybody in its session, until it is taken back.")
+    ] = False,
+    digest: Annotated[str, typer.Option("--digest", metavar="SHA256", help="Refuse unless the request is this one.")] = "",
+    reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; recorded.")] = "",
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Let it happen: once, or for the session. What is approved is what is shown now, to the byte."""
+    with connect(state_dir) as client:
+        answer = client.decide(_body(client, which, digest, verdict="approve", scope="session" if session else "once", reason=reason))
+    return _told(answer, "approved for the session" if session else "approved once", as_json)
+
+
+@app.command("deny")
+def deny(which: Which, reason: Reason, state_dir: StateDir = None, as_json: Json = False) -> int:
+    """Refuse it; the agent is told why."""
+    with connect(state_dir) as client:
+        answer = client.decide(_body(client, which, "", verdict="deny", reason=reason))
+    return _told(answer, "denied", as_json)
+
+
+@app.command("grants")
+def grants(state_dir: StateDir = None, as_json: Json = False) -> int:
+    """What sessions were given, until it is taken back or a kill ends it."""
+    with connect(state_dir) as client:
+        view = client.grants()
+    if as_json:
+        out.emit(view.model_dump(exclude={"schema_version"}))
+        return 0
+    if not view.grants:
+        out.say("No session was given anything.")
+        return 0
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("SESSION", "TOOL", "REQUEST", "BY", "WHEN"):
+        table.add_column(name, overflow="fold")
+    for row in view.grants:
+        table.add_row(
+            out.words(row.session, limit=63),
+            out.words(row.tool, limit=30),
+            out.words(row.argument, limit=ARGUMENT_SHOWN),
+            out.words(row.by, limit=60),
+            moment(row.at),
+        )
+    out.show(table)
+    return 0
+
+
+@app.command("end")
+def end(
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="Its id.")],
+    reason: Reason,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Take back all that a session was given."""
+    with connect(state_dir) as client:
+        view = client.end_grants(build(EndGrantBody, session=session, reason=reason))
+    if as_json:
+        out.emit(view.model_dump(exclude={"schema_version"}))
+    else:
+        out.say(f"taken back from session {plain(session)}")
+    return 0
+
+
+def _body(client: ApiClient, which: list[str], digest: str, **fields: str) -> DecideBody:
+    """Bound to what the supervisor says these requests are now, or to the digest the caller names."""
+    waiting = {row.id: row for row in client.approvals().waiting}
+    for name in which:
+        if name not in waiting:
+            raise NotFound(f"No request {plain(name, 60)!r} waits.", "watchfloor approvals list shows what does; --decided what is over.")
+        if digest and waiting[name].digest != digest:
+            raise Conflict(f"Request {plain(name, 60)} is not the one with that digest.", f"Look again: watchfloor approvals show {name}")
+    requests = [Decided(id=name, digest=waiting[name].digest) for name in which]
+    return build(DecideBody, requests=requests, **fields)
+
+
+def _told(answer: DecideView, done: str, as_json: bool) -> int:
+    """0: all of them; 1: at least one was not decided."""
+    if as_json:
+        out.emit(answer.model_dump(exclude={"schema_version"}))
+    for row in answer.results:
+        if not row.done:
+            out.note(f"NOT decided: {plain(row.id, 60)}: {plain(row.words, 500)}")
+        elif not as_json:
+            out.say(f"{done}: {plain(row.id, 60)}")
+    return 0 if all(row.done for row in answer.results) else 1
+
+
+def _print(detail: ApprovalDetailView) -> None:
+    row = detail.row
+    state = f"denied by itself in {_left(row.left_s)}" if row.state == "waiting" else _end(row)
+    out.say(f"{plain(row.id, 60)}: {plain(row.tool, 100)}, asked {moment(row.asked_at, 'seconds')}; {plain(state, 300)}")
+    who = f"{plain(row.agent_name or row.agent_id, 100)} ({plain(row.agent_id, 70)})"
+    out.say(f"by {who}, session {plain(row.session, 70)}, {plain(row.sensitivity)}")
+    if row.says:
+        out.say(f'agent says: "{plain(row.says, 500)}"')
+    out.say(f"bound to sha256 {plain(row.digest, 64)}\n\nexact request:")
+    out.write("".join(f"  {number:>4}  {line}\n" for number, line in enumerate(plain_block(row.argument).split("\n"), 1)))
+    if detail.detail:
+        out.say(f"whole input: {plain(detail.detail, 4000)}")
+    out.say(f"\nwhy it asked: {plain(row.rule, 200)}: {plain(row.reason, 500)}")
+    for part in detail.parts:
+        words = ", ".join(x for x in (plain(part.rule, 100), plain(part.reason, 200)) if x)
+        out.say(f"  {part.verdict:<5} {plain(part.text, 120)}  ({words})")
+    out.say("\nwhat it could touch:")
+    for line in detail.blast:
+        out.say(f"  {line.kind:<8} {plain(line.words, 400)}" + {"warn": "  !", "danger": "  !!"}.get(line.level, ""))
+    out.say("\ntree and cost so far:")
+    for agent in detail.tree:
+        out.say(
+            f"  {'  ' * min(agent.level, 20)}{plain(agent.name or agent.id, 60)}  ${agent.cost_usd:.2f}"
+            + ("  <- asks" if agent.asks else "")
+        )
+    if detail.similar:
+        out.say("\nsimilar, decided before:")
+        for past in detail.similar[:5]:
+            out.say(f"  {moment(past.asked_at)}  {plain(past.argument, 60)}  {plain(_end(past), 120)}")
+
+
+def _left(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def _end(row: ApprovalRow) -> str:
+    who = f" by {row.decided_by}" if row.decided_by else ""
+    took = f" in {row.took_s:.0f} s" if row.took_s is not None else ""
+    return f"{row.state}{who}{took}" + (f": {row.words}" if row.words else "")

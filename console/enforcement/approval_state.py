@@ -1,0 +1,29 @@
+"""What the engine holds of approvals: those that are open, who waits for them, what was approved for whole sessions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from console.domain.agent import AgentId
+from console.domain.approval import TTL_S, WAITING_MAX, Approval, ApprovalState
+
+
+@dataclass(slots=True)
+class Approvals:
+    """What is open, who waits for it, and what was approved for whole sessions."""
+
+    ttl_s: float = TTL_S
+    waiting_max: int = WAITING_MAX
+    by_id: dict[str, Approval] = field(default_factory=dict)
+    waiters: dict[str, list[str]] = field(default_factory=dict)
+    """Requests that wait for an approval, oldest first; none when whoever asked is gone."""
+    grants: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(session, digest) -> approval."""
+
+    def of_agent(self, agent_id: AgentId) -> list[Approval]:
+        """Open ones of one agent, oldest first."""
+        return [a for a in self.by_id.values() if a.agent_id == agent_id]
+
+    def waiting_of_tree(self, root_id: AgentId) -> int:
+        """How many requests of one tree wait."""
+        return sum(a.root_id == root_id and a.state is ApprovalState.WAITING for a in self.by_id.values())

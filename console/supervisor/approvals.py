@@ -1,0 +1,194 @@
+"""Approvals for people: what waits, all that is needed to decide, and the decision: audit first, then the ledger, then the engine."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from statistics import median
+
+from console.api import approval_messages as a
+from console.domain import event as e
+from console.domain.agent import Agent, AgentId, ContextId
+from console.domain.approval import Approval, ApprovalScope, ApprovalState, Grant, session_digest
+from console.domain.budget import share_used
+from console.domain.command import Record
+from console.domain.errors import ConsoleError, NotFound, UsageProblem
+from console.supervisor.approving import record_of
+from console.supervisor.blast import blast_of
+from console.supervisor.core import now
+from console.supervisor.parts import Parts
+
+DECIDED_MAX = 100
+TREE_MAX = 30
+BEFORE_MAX = 10
+
+
+class ApprovalDesk:
+    """The operator's side. Nothing here can be reached from an agent's socket (promise 6)."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def inbox(self) -> a.ApprovalsView:
+        """What waits, least time left first, and what was decided last."""
+        state = self._parts.core.state
+        at, boot = now()
+        waiting = [self._row(x, boot) for x in state.approvals.by_id.values() if x.state is ApprovalState.WAITING]
+        decided = await asyncio.to_thread(self._parts.scribe.ledger.decided_approvals, DECIDED_MAX)
+        took = [x.took_s for x in decided if x.took_s is not None][:50]
+        return a.ApprovalsView(
+            waiting=sorted(waiting, key=lambda row: row.left_s),
+            decided=[self._row(x, boot) for x in decided],
+            items=len({row.group for row in waiting}),
+            oldest_wait_s=max((max(0.0, at - row.asked_at) for row in waiting), default=None),
+            median_decide_s=median(took) if took else None,
+        )
+
+    async def detail(self, approval_id: str) -> a.ApprovalDetailView:
+        """One request with all that is needed to decide. Raises NotFound."""
+        ledger = self._parts.scribe.ledger
+        approval = self._parts.core.state.approvals.by_id.get(approval_id) or await asyncio.to_thread(ledger.approval, approval_id[:40])
+        if approval is None:
+            raise _none(approval_id)
+        _, boot = now()
+        similar = await asyncio.to_thread(ledger.similar_approvals, approval)
+        events = await asyncio.to_thread(ledger.events, approval.agent_id, BEFORE_MAX)
+        agent = self._parts.core.state.agents.get(approval.agent_id)
+        tree, left_out = self._tree(approval)
+        return a.ApprovalDetailView(
+            row=self._row(approval, boot),
+            detail=approval.request.detail,
+            parts=[a.ApprovalPart(text=p.text, verdict=p.verdict, rule=p.rule, step=p.step, reason=p.reason) for p in approval.parts],
+            tree=tree,
+            tree_left_out=left_out,
+            blast=blast_of(approval, agent),
+            similar=[self._row(x, boot) for x in similar],
+            before=[a.JustBefore(at=x.at, kind=x.kind, text=x.text) for x in events],
+        )
+
+    async def decide(self, body: a.DecideBody, by: str) -> a.DecideView:
+        """One decision on each: the first that is written wins, a content that changed is not decided. Raises UsageProblem."""
+        if body.verdict == "deny" and not body.reason.strip():
+            raise UsageProblem("A denial needs a reason.", "The agent is told, and can do something else.")
+        results = [await self._decide(one, body, by) for one in body.requests]
+        return a.DecideView(results=results)
+
+    async def grants(self) -> a.GrantsView:
+        """What sessions were given."""
+        ledger = self._parts.scribe.ledger
+        found = await asyncio.to_thread(ledger.grants)
+        rows = []
+        for grant in found:
+            source = await asyncio.to_thread(ledger.approval, grant.approval_id)
+            row = a.GrantRow(session=grant.context_id, digest=grant.digest, approval_id=grant.approval_id, by=grant.by, at=grant.at)
+            if source is not None:
+                row.tool, row.argument = source.request.tool, source.request.argument
+            rows.append(row)
+        return a.GrantsView(grants=rows)
+
+    async def end_grants(self, body: a.EndGrantBody, by: str) -> a.GrantsView:
+        """Takes back all that a session was given: at once in memory, then on record. Raises NotFound."""
+        grants = self._parts.core.state.approvals.grants
+        mine = [key for key in grants if key[0] == body.session]
+        if not mine:
+            raise NotFound(f"Nothing was approved for session {body.session!r}.", "watchfloor approvals list shows what was.")
+        for key in mine:
+            del grants[key]
+        self._parts.scribe.record(Record(by, "approval.taken_back", body.reason, data={"session": body.session, "n": len(mine)}, must=True))
+        await asyncio.to_thread(self._parts.scribe.ledger.end_grants, body.session)
+        return await self.grants()
+
+    async def _decide(self, one: a.Decided, body: a.DecideBody, by: str) -> a.DecidedRow:
+        parts, state = self._parts, self._parts.core.state
+        approval = state.approvals.by_id.get(one.id)
+        if approval is None or approval.state is not ApprovalState.WAITING:
+            return a.DecidedRow(id=one.id, done=False, words=await self._gone(one.id, approval))
+        if approval.digest != one.digest:
+            return a.DecidedRow(id=one.id, done=False, words="the request is not the one that was shown; look again")
+        at, _ = now()
+        approved = body.verdict == "approve"
+        new = replace(
+            approval,
+            state=ApprovalState.APPROVED if approved else ApprovalState.DENIED,
+            scope=ApprovalScope(body.scope) if approved else ApprovalScope.ONCE,
+            decided_by=by,
+            decided_at=at,
+            words=body.reason.strip(),
+        )
+        try:
+            entry = record_of(new, by, f"approval.{new.state}", f"{new.rule}: {new.words or new.scope}", "allow" if approved else "deny")
+            await asyncio.to_thread(parts.scribe.record_first, entry)
+            grant = _grant(new, by, at) if new.scope is ApprovalScope.SESSION else None
+            first = await asyncio.to_thread(parts.scribe.ledger.change_approval, new, ApprovalState.WAITING, grant)
+        except ConsoleError as error:
+            return a.DecidedRow(id=one.id, done=False, words=f"not recorded, so not decided: {error}")
+        if not first:
+            return a.DecidedRow(id=one.id, done=False, words=await self._gone(one.id, state.approvals.by_id.get(one.id)))
+        parts.core.post(e.ApprovalDecided(*now(), one.id, one.digest, approved, new.scope, by, new.words))
+        return a.DecidedRow(id=one.id, done=True)
+
+    async def _gone(self, approval_id: str, approval: Approval | None) -> str:
+        found = approval or await asyncio.to_thread(self._parts.scribe.ledger.approval, approval_id[:40])
+        if found is None:
+            return "there is no such request"
+        who = f" by {found.decided_by}" if found.decided_by else ""
+        return f"it is {found.state} already{who}" + (f": {found.words}" if found.words else "")
+
+    def _row(self, x: Approval, boot: float) -> a.ApprovalRow:
+        state = self._parts.core.state
+        agent, root = state.agents.get(x.agent_id), state.agents.get(x.root_id)
+        return a.ApprovalRow(
+            id=x.approval_id,
+            agent_id=x.agent_id,
+            agent_name=agent.name if agent else "",
+            root_id=x.root_id,
+            root_name=root.name if root else "",
+            session=x.context_id,
+            depth=agent.depth if agent else 0,
+            sensitivity=agent.sensitivity.value if agent else "",
+            cost_usd=round(agent.usage.cost_usd, 6) if agent else 0.0,
+            tool=x.request.tool,
+            argument=x.request.argument,
+            cwd=x.request.cwd,
+            says=x.request.says,
+            rule=x.rule,
+            reason=x.reason,
+            digest=x.digest,
+            group=x.group,
+            asked_at=x.asked_at,
+            left_s=max(0.0, x.expires_boot - boot) if x.state is ApprovalState.WAITING else 0.0,
+            ttl_s=state.approvals.ttl_s,
+            state=x.state.value,
+            scope=x.scope.value,
+            decided_by=x.decided_by,
+            decided_at=x.decided_at,
+            took_s=x.took_s,
+            words=x.words,
+        )
+
+    def _tree(self, x: Approval) -> tuple[list[a.TreeCost], int]:
+        """The root, the way down to the asker, its children, then the others; bounded."""
+        state = self._parts.core.state
+        way: list[AgentId] = []
+        current: AgentId | None = x.agent_id
+        while current is not None and current in state.agents and current not in way:
+            way.insert(0, current)
+            current = state.agents[current].parent_id
+        below = [i for i in sorted(state.children.get(x.agent_id, ())) if i in state.agents]
+        rows = [self._cost(state.agents[i], level, x.agent_id) for level, i in enumerate(way)]
+        rows += [self._cost(state.agents[i], len(way), x.agent_id) for i in below]
+        return rows[:TREE_MAX], max(0, len(rows) - TREE_MAX)
+
+    def _cost(self, agent: Agent, level: int, asker: AgentId) -> a.TreeCost:
+        share = share_used(agent.usage, agent.limits) or None
+        cost = round(agent.usage.cost_usd, 6)
+        return a.TreeCost(id=agent.agent_id, name=agent.name, level=level, cost_usd=cost, share=share, asks=agent.agent_id == asker)
+
+
+def _grant(approval: Approval, by: str, at: float) -> Grant:
+    digest = session_digest(approval.request, approval.context_id)
+    return Grant(ContextId(approval.context_id), digest, approval.approval_id, by, at)
+
+
+def _none(approval_id: str) -> NotFound:
+    return NotFound(f"There is no approval {approval_id[:60]!r}.", "watchfloor approvals list shows them.")

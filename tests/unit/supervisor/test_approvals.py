@@ -1,0 +1,245 @@
+"""The inbox over a real ledger and the real engine: decided once, on record first, and the asker hears of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from console.api import approval_messages as a
+from console.domain import command as c
+from console.domain import event as e
+from console.domain.agent import AgentId, ContextId, ControlLevel, LaunchRequest, ProcessIdentity
+from console.domain.approval import AskedPart
+from console.domain.errors import NotFound, NotRecorded, UsageProblem
+from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.enforcement.engine import Engine
+from console.ledger.store import Ledger
+from console.supervisor import approvals as desk_module
+from console.supervisor.approvals import ApprovalDesk
+from console.supervisor.approving import Approving, open_approvals
+from console.supervisor.core import Core, now
+from console.supervisor.judging import Judged
+
+ASK = Judged(
+    Decision(Verdict.ASK, "shell(cargo publish:*)", "the ask list has it"),
+    (AskedPart("cargo publish", "ask", "shell(cargo publish:*)", "program"), AskedPart("write /w/x", "ask", "no rule", "file")),
+)
+
+
+class World:
+    """Core, engine and ledger with the effects of approvals alone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ledger = Ledger(folder / "ledger.db")
+        self.records: list[c.Record] = []
+        self.notices: list[str] = []
+        self.disk_is_full = False
+        self.verdicts: dict[str, Judged | Exception] = {}
+        self.core = Core(Engine())
+        self.core.run = self.run
+        scribe = SimpleNamespace(ledger=self.ledger, record=self.records.append, record_first=self.record_first)
+        parts: Any = SimpleNamespace(core=self.core, scribe=scribe, notice=lambda text, _level="amber": self.notices.append(text))
+        self.approving = Approving(parts, SimpleNamespace(judge=self.judge))
+        self.desk = ApprovalDesk(parts)
+        self.tasks: list[asyncio.Task[None]] = []
+        for name in ("a", "b"):
+            self.core.post(e.LaunchAsked(*now(), AgentId(name), LaunchRequest(argv=("x",), context_id=ContextId("c")), "operator:0"))
+            process = ProcessIdentity(abs(hash(name)) % 30000 + 2, 7)
+            self.core.post(e.LaunchConfirmed(*now(), AgentId(name), process, "", ControlLevel.MANAGED, True, ""))
+
+    def record_first(self, record: c.Record) -> None:
+        if self.disk_is_full:
+            raise NotRecorded("the disk is full", "")
+        self.records.append(record)
+
+    def judge(self, _agent: object, request: PermissionRequest) -> Judged:
+        found = self.verdicts.get(request.argument, ASK)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def run(self, command: c.Command) -> None:
+        effects = self.approving
+        match command:
+            case c.JudgeCall():
+                self.task(effects.judged(command))
+            case c.KeepApproval():
+                self.task(effects.keep(command))
+            case c.UseApproval():
+                self.task(effects.use(command))
+            case c.EndGrants():
+                self.task(effects.end_grants())
+            case c.ShowApproval(approval):
+                effects.show(approval)
+            case c.AnswerPermission(_agent, request_id, decision):
+                self.core.settle_answer(request_id, decision)
+
+    def task(self, coroutine: Any) -> None:
+        self.tasks.append(asyncio.get_running_loop().create_task(coroutine))
+
+    async def settle(self) -> None:
+        while waiting := [t for t in self.tasks if not t.done()]:
+            await asyncio.gather(*waiting)
+
+    async def ask(self, request_id: str, argument: str = "cargo publish", agent: str = "a", **fields: Any) -> asyncio.Future[object]:
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self.core.answers[request_id] = future
+        self.core.post(e.PermissionAsked(*now(), AgentId(agent), request_id, PermissionRequest("run", argument, **fields)))
+        await self.settle()
+        return future
+
+    async def decide(self, verdict: Any = "approve", scope: Any = "once", reason: str = "", index: int = 0) -> a.DecideView:
+        row = (await self.desk.inbox()).waiting[index]
+        body = a.DecideBody(requests=[a.Decided(id=row.id, digest=row.digest)], verdict=verdict, scope=scope, reason=reason)
+        view = await self.desk.decide(body, "operator:0")
+        await self.settle()
+        return view
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    made = World(tmp_path)
+    yield made
+    await made.settle()
+    made.ledger.close()
+
+
+def kinds(world: World) -> list[str]:
+    return [record.kind for record in world.records]
+
+
+async def test_what_asks_waits_in_the_inbox_with_all_that_is_needed_to_decide(world: World) -> None:
+    future = await world.ask("r1", says="publish it")
+    assert not future.done()
+    view = await world.desk.inbox()
+    (row,) = view.waiting
+    assert (row.tool, row.argument, row.agent_id, row.session, row.says, view.items) == ("run", "cargo publish", "a", "c", "publish it", 1)
+    assert 590 < row.left_s <= 600 and view.median_decide_s is None
+    detail = await world.desk.detail(row.id)
+    assert [p.rule for p in detail.parts] == ["shell(cargo publish:*)", "no rule"]
+    assert [(t.id, t.asks) for t in detail.tree] == [("a", True)]
+    assert {line.kind: line.level for line in detail.blast}["files"] == "warn"
+    assert kinds(world) == ["approval.asked"]
+
+
+async def test_an_approval_is_on_record_and_in_the_ledger_before_the_asker_hears_of_it(world: World) -> None:
+    future = await world.ask("r1")
+    assert (await world.decide()).results[0].done
+    decision = await future
+    assert isinstance(decision, Decision) and decision.verdict is Verdict.ALLOW
+    assert kinds(world) == ["approval.asked", "approval.approved", "approval.used"]
+    (row,) = (await world.desk.inbox()).decided
+    assert (row.state, row.decided_by, row.took_s is not None) == ("used", "operator:0", True)
+
+
+async def test_a_denial_needs_a_reason_and_hands_it_on(world: World) -> None:
+    future = await world.ask("r1")
+    with pytest.raises(UsageProblem):
+        await world.decide("deny", reason="  ")
+    await world.decide("deny", reason="not on a Friday")
+    decision = await future
+    assert isinstance(decision, Decision) and decision.reason == "denied by operator:0: not on a Friday"
+
+
+async def test_what_cannot_be_recorded_is_not_decided_and_waits_on(world: World) -> None:
+    future = await world.ask("r1")
+    world.disk_is_full = True
+    view = await world.decide()
+    assert not view.results[0].done and "not recorded" in view.results[0].words and not future.done()
+    world.disk_is_full = False
+    await world.decide()
+    assert future.done()
+
+
+async def test_a_use_that_cannot_be_recorded_is_a_denial(world: World) -> None:
+    future = await world.ask("r1")
+    (row,) = (await world.desk.inbox()).waiting
+    use = world.approving.use
+
+    async def when_full(command: c.UseApproval) -> None:
+        world.disk_is_full = True
+        await use(command)
+
+    world.approving.use = when_full  # type: ignore[method-assign]
+    await world.decide()
+    decision = await future
+    assert isinstance(decision, Decision) and decision.verdict is Verdict.DENY
+    approval = world.ledger.approval(row.id)
+    assert approval is not None and approval.state == "approved"  # not used: it may still be taken up
+
+
+async def test_another_digest_or_a_second_decision_changes_nothing(world: World) -> None:
+    await world.ask("r1")
+    (row,) = (await world.desk.inbox()).waiting
+    wrong = a.DecideBody(requests=[a.Decided(id=row.id, digest="0" * 64)], verdict="approve")
+    assert "not the one" in (await world.desk.decide(wrong, "operator:0")).results[0].words
+    right = a.DecideBody(requests=[a.Decided(id=row.id, digest=row.digest)], verdict="approve")
+    await world.desk.decide(right, "operator:0")
+    await world.settle()
+    late = (await world.desk.decide(right, "operator:1")).results[0]
+    assert not late.done and late.words.startswith("it is used already by operator:0")
+    missing = a.DecideBody(requests=[a.Decided(id="q-none", digest="0" * 64)], verdict="approve")
+    assert (await world.desk.decide(missing, "operator:0")).results[0].words == "there is no such request"
+
+
+async def test_two_consoles_at_once_one_decides(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    future = await world.ask("r1")
+    (row,) = (await world.desk.inbox()).waiting
+    one = [a.Decided(id=row.id, digest=row.digest)]
+    both = (a.DecideBody(requests=one, verdict="approve"), a.DecideBody(requests=one, verdict="deny", reason="no"))
+    views = await asyncio.gather(*(world.desk.decide(body, f"operator:{n}") for n, body in enumerate(both)))
+    await world.settle()
+    assert sorted(view.results[0].done for view in views) == [False, True] and future.done()
+
+
+async def test_what_a_session_was_given_can_be_taken_back(world: World) -> None:
+    await world.ask("r1")
+    await world.decide(scope="session")
+    assert (await world.ask("r2", agent="b")).done()
+    assert [(g.session, g.argument) for g in (await world.desk.grants()).grants] == [("c", "cargo publish")]
+    await world.desk.end_grants(a.EndGrantBody(session="c", reason="enough"), "operator:0")
+    assert not (await world.ask("r3", agent="b")).done()
+    assert open_approvals(world.ledger)[1] == ()
+    with pytest.raises(NotFound):
+        await world.desk.end_grants(a.EndGrantBody(session="c", reason="again"), "operator:0")
+
+
+async def test_what_cannot_be_judged_is_denied(world: World) -> None:
+    world.verdicts["x"] = ValueError("odd")
+    decision = await (await world.ask("r1", "x"))
+    assert isinstance(decision, Decision) and (decision.verdict, decision.rule) == (Verdict.DENY, "policy")
+
+
+async def test_what_cannot_be_kept_is_denied_and_said(world: World) -> None:
+    world.ledger.close()
+    world.ledger.path.unlink()
+    world.ledger.path.mkdir()
+    decision = await (await world.ask("r1"))
+    assert isinstance(decision, Decision) and decision.reason.startswith("not recorded") and world.notices
+
+
+async def test_after_a_restart_it_waits_on_and_its_asker_takes_it_up(world: World, tmp_path: Path) -> None:
+    await world.ask("r1")
+    waiting, _ = open_approvals(world.ledger)
+    again = World(tmp_path)
+    again.core.post(e.ApprovalsRestored(*now(), waiting))
+    await again.decide()
+    decision = await (await again.ask("r2"))
+    assert isinstance(decision, Decision) and decision.verdict is Verdict.ALLOW
+    await again.settle()
+    again.ledger.close()
+
+
+async def test_a_tree_of_thousands_is_cut_and_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk_module, "TREE_MAX", 0)
+    await world.ask("r1")
+    (row,) = (await world.desk.inbox()).waiting
+    detail = await world.desk.detail(row.id)
+    assert detail.tree == [] and detail.tree_left_out == 1
+    with pytest.raises(NotFound):
+        await world.desk.detail("q-none")

@@ -1,0 +1,56 @@
+"""What a call could touch is said from its judged parts; what is not known is amber, never green."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from console.domain.agent import Agent, AgentId, ContextId
+from console.domain.approval import Approval, AskedPart
+from console.domain.network import NetworkMode, Sensitivity
+from console.domain.permission import PermissionRequest
+from console.supervisor.blast import blast_of
+from tests.fakes.playbook import Playbook
+
+
+def approval(*parts: AskedPart, tool: str = "shell") -> Approval:
+    request = PermissionRequest(tool, "x")
+    return Approval("q-1", AgentId("a"), AgentId("a"), ContextId("c"), request, "d", "rule", "why", 1.0, 2.0, parts)
+
+
+def agent(level: Sensitivity = Sensitivity.PUBLIC, mode: NetworkMode = NetworkMode.PROXIED) -> Agent:
+    return replace(Playbook().run("a").agent("a"), sensitivity=level, network_mode=mode)
+
+
+def told(*parts: AskedPart, who: Agent | None = None, tool: str = "shell") -> dict[str, tuple[str, str]]:
+    return {line.kind: (line.words, line.level) for line in blast_of(approval(*parts, tool=tool), who or agent())}
+
+
+def test_a_call_judged_by_its_name_alone_is_never_said_to_touch_nothing() -> None:
+    lines = told()
+    assert lines["files"] == ("not known: the call was judged by its name alone", "warn") and lines["undo"][1] == "warn"
+
+
+@pytest.mark.parametrize(("verdicts", "level"), [(("allow",), "plain"), (("allow", "ask"), "warn"), (("ask", "deny"), "danger")])
+def test_the_worst_part_decides_the_colour(verdicts: tuple[str, ...], level: str) -> None:
+    parts = [AskedPart(f"write /w/{n}", verdict, "rule", "file") for n, verdict in enumerate(verdicts)]
+    assert told(*parts)["files"][1] == level
+
+
+def test_many_are_named_in_part_and_counted() -> None:
+    words, _ = told(*(AskedPart(f"read /w/{n}", "allow", "r", "file") for n in range(9)))["files"]
+    assert words == "read /w/0, read /w/1, read /w/2 and 6 more"
+
+
+def test_secret_data_that_may_leave_is_red() -> None:
+    out = AskedPart("evil.example", "ask", "no rule", "network")
+    assert told(out, who=agent(Sensitivity.SECRET))["data"][1] == "danger"
+    assert told(out, who=agent(Sensitivity.SECRET, NetworkMode.NONE))["data"] == ("Secret data stays: network NONE", "plain")
+    assert {line.kind: line.level for line in blast_of(approval(out), None)}["data"] == "warn"
+
+
+def test_undo_is_promised_only_where_a_record_is_written() -> None:
+    part = AskedPart("write /w/x", "ask", "r", "file")
+    assert told(part, tool="write_file")["undo"] == ("a rollback record is written first", "plain")
+    assert told(part)["undo"][1] == "warn"
