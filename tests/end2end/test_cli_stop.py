@@ -135,3 +135,19 @@ def test_ctrl_c_leaves_the_agent_running_and_says_so(terminal: Terminal) -> None
     _, err = waiting.communicate(timeout=30)
     assert waiting.returncode == 130 and b"still runs; stop it with: watchfloor kill" in err and b"Traceback" not in err
     assert terminal.processes()
+
+
+def test_without_a_supervisor_the_guard_freezes_everything_and_it_is_said_once_the_kernel_says_so(terminal: Terminal) -> None:
+    terminal.serve()
+    agents = [terminal.run("sh", "-c", "sleep 1000 & sleep 1000") for _ in range(2)]
+    held = terminal.processes()
+    for pid in terminal.supervisors:  # it is named by its own answer
+        os.kill(pid, signal.SIGKILL)
+    assert until(lambda: terminal("fleet").code == 6)
+    said = terminal("freeze", "--all")
+    assert (said.code, "the guard has frozen 2 agents" in said.out) == (0, True), said
+    tree = Path(f"/sys/fs/cgroup/unified/watchfloor-{terminal.places.instance_id}/agents")
+    for agent in agents:
+        [leaf] = tree.glob(f"{agent}-*")
+        assert "frozen 1" in (leaf / "cgroup.events").read_text()
+    assert len(held) >= 4 and terminal.processes() == held

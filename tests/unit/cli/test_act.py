@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from console.cli import act
+from console.domain.errors import ConsoleError, TimedOut, Unreachable
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from tests.fakes.canned_api import CannedApi
 from tests.fakes.verbs import Watchfloor
@@ -114,3 +118,77 @@ def test_a_kill_of_everything_is_the_panic_and_needs_a_reason(watchfloor: Watchf
     monkeypatch.setattr(panic, "panic", press)
     assert watchfloor("kill", "--all", "--reason", "now").code == 9
     assert pressed == [("now", None, False)]
+
+
+class FakeGuard:
+    """The guard's socket: what it says to a freeze, and then, look after look, who is not seen to be frozen."""
+
+    def __init__(self, said: dict[str, Any], looks: list[dict[str, Any] | ConsoleError]) -> None:
+        self.said, self.looks, self.asked = said, looks, list[str]()
+
+    def freeze(self, scope: str, cause: str, by: str) -> dict[str, Any]:
+        self.asked.append(f"freeze {scope} {cause}")
+        return self.said
+
+    def call(self, op: str, **fields: Any) -> dict[str, Any]:
+        self.asked.append(op)
+        look = self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+        if isinstance(look, ConsoleError):
+            raise look
+        return look
+
+    def close(self) -> None:
+        self.asked.append("close")
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeGuard]:
+    """No supervisor answers; the guard does."""
+
+    def connect(*_: object) -> Any:
+        raise Unreachable("No supervisor runs for DIR.", "Start one.")
+
+    def make(said: dict[str, Any], *looks: dict[str, Any] | ConsoleError) -> FakeGuard:
+        guard = FakeGuard(said, list(looks))
+        monkeypatch.setattr(act, "GuardClient", lambda *_, **__: guard)
+        return guard
+
+    monkeypatch.setattr(act, "connect", connect)
+    monkeypatch.setattr(act, "existing_places", lambda _: SimpleNamespace(guard_sock="guard.sock"))
+    monkeypatch.setattr(act, "SEEN_S", 0.2)
+    return make
+
+
+def test_without_a_supervisor_a_freeze_of_all_is_said_once_it_is_seen(alone: Callable[..., FakeGuard], watchfloor: Watchfloor) -> None:
+    guard = alone({"frozen": 2, "failed": {}, "unconfirmed": {"box": "asked"}}, {"n": 1, "unconfirmed": {"box": "asked"}}, {"n": 0})
+    said = watchfloor("freeze", "--all")
+    assert said.code == 0 and "the guard has frozen 3 agents" in said.out
+    assert guard.asked == ["freeze all operator", "freezing", "freezing", "close"], "it looked until it was so"
+    alone({"frozen": 1}, {"n": 0})
+    assert watchfloor("freeze", "--all", "--json").json == {"schema_version": 1, "agents": [], "frozen": 1, "failed": {}, "by": "guard"}
+
+
+def test_without_a_supervisor_who_is_not_seen_frozen_is_named_and_it_is_no_success(
+    alone: Callable[..., FakeGuard], watchfloor: Watchfloor
+) -> None:
+    doubt = {"n": 2, "unconfirmed": {"a-1": "its cgroup does not say\x1b[2J that it is frozen"}}
+    alone({"frozen": 3, "failed": {"a-9": "failed: EIO"}}, doubt)
+    said = watchfloor("freeze", "--all")
+    assert said.code == 1 and "frozen 1 agents" in said.out, "two of the three that were asked for are not seen"
+    assert "NOT frozen: a-1: not confirmed" in said.err and "NOT frozen: a-9" in said.err and "\x1b" not in said.err
+
+
+def test_without_a_supervisor_a_guard_that_does_not_say_who_is_frozen_is_no_success(
+    alone: Callable[..., FakeGuard], watchfloor: Watchfloor
+) -> None:
+    alone({"frozen": 1}, TimedOut("The guard did not answer in time.", ""))
+    said = watchfloor("freeze", "--all", "--json")
+    assert said.code == 1 and "does not say" in said.json["failed"]["all"]
+
+
+@pytest.mark.parametrize("argv", [("freeze", "a-1"), ("freeze", "--session", "s1"), ("thaw", "--all"), ("isolate", "--all")])
+def test_without_a_supervisor_the_guard_is_asked_for_nothing_else(
+    alone: Callable[..., FakeGuard], watchfloor: Watchfloor, argv: tuple[str, ...]
+) -> None:
+    guard = alone({"frozen": 1}, {"n": 0})
+    assert watchfloor(*argv, "--reason", "r").code == 6 and guard.asked == []
