@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,7 +38,13 @@ def run(
     tree_limit: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Cap of its whole tree; repeatable.")] = None,
     name: Annotated[str, typer.Option(metavar="WORDS", help="What people call it; without: the command.")] = "",
     agent_type: Annotated[str, typer.Option("--type", metavar="TYPE", help="What kind of agent: settings per type apply to it.")] = "",
+    project: Annotated[str, typer.Option(metavar="NAME", help="Whose budget it is charged to besides its session's.")] = "",
     wait: Annotated[bool, typer.Option("--wait", help="Stream its output; end with its exit code.")] = False,
+    agent: Annotated[str, typer.Option(metavar="PROGRAM", help="claude-code or codex: start it; behind -- stands its prompt.")] = "",
+    model: Annotated[str, typer.Option(metavar="NAME", help="With --agent: the model it uses.")] = "",
+    once: Annotated[bool, typer.Option("--once", help="With --agent: it answers and ends; nobody talks to it.")] = False,
+    batch: Annotated[str, typer.Option(metavar="FILE", help="Start several programs: JSON lines or a YAML list.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --agent or --batch: what it could do at worst; start nothing.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -48,12 +54,22 @@ def run(
         raise UsageProblem("--wait streams what the agent writes: there is no room for --json beside it.", "Leave one of them out.")
     if again is not None:
         return _again(again, argv, state_dir, as_json=as_json, wait=wait)
+    if agent or batch:
+        if parent is not None:
+            raise UsageProblem("--parent does not go with --agent: a program is started as a root.", "Leave it out.")
+        given: dict[str, Any] = {"name": name, "context_id": context, "sandbox": sandbox, "sensitivity": sensitivity.upper()}
+        given |= {"agent_type": agent_type, "network_mode": None if network is None else network.upper(), "model": model, "once": once}
+        given |= {"limits": _limits(limit), "tree_limits": _limits(tree_limit), "project": project}
+        return _program(agent, batch, argv, given, state_dir, dry_run=dry_run, as_json=as_json, wait=wait)
+    if model or once or dry_run:
+        raise UsageProblem("--model, --once and --dry-run go with --agent or --batch.", "Name a program: --agent claude-code.")
     LaunchRequest(
         argv,
         name=name,
         parent_id=None if parent is None else AgentId(parent),
         context_id=None if context is None else ContextId(context),
         agent_type=agent_type,
+        project=project,
     ).check()
     body = build(
         LaunchBody,
@@ -67,6 +83,7 @@ def run(
         limits=_limits(limit),
         tree_limits=_limits(tree_limit),
         agent_type=agent_type,
+        project=project,
         wait_output=wait,
     )
     with ApiClient(ensure_supervisor(state_dir)) as client:
@@ -74,6 +91,24 @@ def run(
         launched = client.launch(body)
         _tell(launched, as_json=as_json, wait=wait)
         return _follow(client, launched.id) if wait else 0
+
+
+def _program(
+    agent: str, batch: str, argv: tuple[str, ...], given: dict[str, Any], state_dir: str | None, *, dry_run: bool, as_json: bool, wait: bool
+) -> int:
+    """One program with the prompt behind ``--``, or all of a file, for which the command line's options are the defaults."""
+    from console.cli import programs
+
+    if batch and (argv or wait):
+        raise UsageProblem("--batch takes neither a prompt nor --wait.", "The prompts stand in the file.")
+    items = (
+        programs.batch_of(batch, given | ({"agent": agent} if agent else {}))
+        if batch
+        else [programs.item_of(agent, " ".join(argv), **given)]
+    )
+    with ApiClient(ensure_supervisor(state_dir)) as client:
+        code, started = programs.start(items, client, dry_run=dry_run, as_json=as_json)
+        return _follow(client, started) if wait and started else code
 
 
 def _again(agent_id: str, argv: tuple[str, ...], state_dir: str | None, *, as_json: bool, wait: bool) -> int:

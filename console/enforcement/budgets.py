@@ -54,10 +54,10 @@ def metered(state: EngineState, agent_id: AgentId, total: Usage, event: e.Event,
     agent = state.agents.get(agent_id)
     if agent is None:
         return
-    state.budget.metered.add(agent_id)
     grown = shortfall(total, agent.usage)
     if grown == Usage():
         return
+    state.budget.metered.add(agent_id)
     if agent.state.is_live:
         agent = worked(state, agent, event)
     agent = charging.charge(state, agent, grown, event, metered=True, history=history)

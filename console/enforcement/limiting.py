@@ -114,7 +114,9 @@ def halt(state: EngineState, agent_ids: list[AgentId], breach: Breach, event: e.
         yield c.Announce(f"{who} halted, {reason}", "red")
         yield c.WriteHaltNote(tuple(halted), event.at, reason)
         yield _mark(state, node, breach.limit, FULL, event)
-    yield from _only_seen(state, [i for i in ready if i not in halted], reason)
+    # What is only seen inside an agent that is halted ends with it.
+    seen = [i for i in ready if i not in halted and not set(charging.ancestry(state, state.agents[i])[1:]) & state.halting]
+    yield from _only_seen(state, seen, reason)
 
 
 def _only_seen(state: EngineState, agent_ids: list[AgentId], reason: str) -> Iterator[c.Command]:
