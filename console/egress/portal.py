@@ -30,7 +30,9 @@ SHED = 64
 SAY_S = 60.0
 """Between two times of saying so."""
 EXIT_DETACHED, EXIT_SANDBOX_GONE = 0, 3
-RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: close sends RST, the client learns at once (socket(7))
+# SO_LINGER (socket(7)). With no time: close sends RST and drops what waits, the client learns at once. So it is for every connection from
+# its first moment: whoever ends this process has cut them all, however it hung; only what ends by itself ends in order.
+RESET, IN_ORDER = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)
 
 
 class End:
@@ -143,6 +145,7 @@ class Connection:
             one.setblocking(False)
         if sock.family == socket.AF_INET:  # a unix socket when a forwarder inside has the port (gVisor)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self.inner, self.outer = End(self, sock), End(self, outside)
         self.inner.peer, self.outer.peer = self.outer, self.inner
 
@@ -167,8 +170,8 @@ class Connection:
         if self.closed:
             return
         self.closed = True
-        if reset:
-            self.inner.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        if not reset:
+            self.inner.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, IN_ORDER)
         for end in (self.inner, self.outer):
             end.want(0)
             self.relay.ends.pop(end.fd, None)
@@ -258,7 +261,7 @@ class Relay:
         self.end(EXIT_SANDBOX_GONE)
 
     def end(self, code: int) -> int:
-        """Closes the port, then every connection; ``run`` returns ``code``."""
+        """Closes the port, then resets every connection; ``run`` returns ``code``."""
         if self.code is not None:
             return 0
         self.code = code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 from console.domain.agent import AGENT_ID
@@ -26,8 +25,6 @@ class Portals:
     def __init__(self) -> None:
         self._config_lock = threading.RLock()
         self._started = False
-        self._behind_lock = threading.Lock()
-        self._behind: set[threading.Thread] = set()
 
     def ready(self, agent_id: str, narrowing: Narrowing | None = None) -> None:
         """Makes everything of an ``attach`` that needs no port yet, so that it is quick. ``detach`` takes it back. Raises as ``attach``."""
@@ -56,7 +53,7 @@ class Portals:
                     self._log.overlook(name)
                     must_refuse(inside, name)
             except (ConsoleError, OSError) as error:
-                self._relays.close(agent_id)[1]()
+                self._relays.close(agent_id)
                 self._live.remove(agent_id)
                 if isinstance(error, ConsoleError):
                     raise
@@ -84,9 +81,7 @@ class Portals:
     def detach(self, agent_id: str) -> int:
         """Takes the network away: port closed, every connection reset, the relay gone before this returns; how many. Not attached:
         nothing to do. What Envoy knew of it goes behind that."""
-        cut, clear = self._relays.close(agent_id)
-        self._later(lambda: self._forget(agent_id, clear))
-        return cut
+        return self._relays.close(agent_id, lambda: self._forget(agent_id))
 
     def attached(self) -> list[str]:
         """The agents that have a proxy now."""
@@ -96,28 +91,14 @@ class Portals:
         """The relay process of each attached agent."""
         return self._relays.pids()
 
-    def _later(self, job: Callable[[], None]) -> None:
-        with self._behind_lock:
-            if self._started:
-                thread = threading.Thread(target=job, name="egress-behind", daemon=True)
-                self._behind = {t for t in self._behind if t.is_alive()} | {thread}
-                thread.start()
-                return
-        job()
-
-    def _forget(self, agent_id: str, clear: Callable[[], None] = lambda: None) -> None:
-        clear()
+    def _forget(self, agent_id: str) -> None:
         with self._config_lock:
-            if agent_id not in self._relays:  # it got a new one meanwhile
+            if self._started and agent_id not in self._relays:  # else it got a new one meanwhile
                 self._live.remove(agent_id)
 
     def _end_portals(self) -> None:
         """No port is left, nothing is to be cleared away any more, and no port is opened from here on."""
         self._relays.close_all()
-        with self._behind_lock:
+        with self._config_lock:
             self._started = False
-            behind, self._behind = self._behind, set()
-        for thread in behind:
-            thread.join()
-        with self._config_lock:  # one that was being opened all this time
-            self._relays.close_all()
+        self._relays.close_all()  # one that was being opened meanwhile

@@ -41,8 +41,10 @@ class Relay:
 
     def __init__(self, who: Identity, folder: Path) -> None:
         self.agent_id = ""
-        self._told = False
-        self._lock = threading.Lock()
+        self._told = self._over = False
+        self._idle = 0
+        self._after: Callable[[], None] = _nothing
+        self._lock, self._ending = threading.Lock(), threading.Lock()
         self._answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._watcher: threading.Thread | None = None
         self._leaf: Path | None = None
@@ -87,6 +89,7 @@ class Relay:
                 self._leaf.mkdir(exist_ok=True)
                 (self._leaf / "cgroup.procs").write_text(str(self._process.pid))
             order = {"upstream": upstream, "most": most}
+            self._idle = self._descriptors() + 3  # two that it is given now, and the one it waits with
             socket.send_fds(self._control, [json.dumps(order).encode()], [port.listener, port.pidfd])
         except OSError as error:
             self.discard()
@@ -101,13 +104,32 @@ class Relay:
         """Resets every connection and keeps listening; how many. A relay that does not answer is ended: no network."""
         return self._request("revoke")
 
-    def close(self) -> int:
-        """Closes the port and resets every connection; the process has ended when this returns. How many were cut."""
-        self._told = True
-        count = self._request("detach")
+    def close(self, after: Callable[[], None]) -> int:
+        """Ends the process by SIGKILL: with it the kernel closes the port and resets every connection (portal.RESET), hung or not. It has
+        ended when this returns. How many were cut, as near as that can be seen; ``after`` is called once behind that, in a thread."""
+        with self._ending:
+            is_over, self._told, self._after = self._over, True, after
+        count = max(0, self._descriptors() - self._idle) // 2
         self._process.kill()
         self._process.wait()
+        if is_over:
+            after()
         return count
+
+    def _descriptors(self) -> int:
+        try:
+            return sum(1 for _ in Path(f"/proc/{self._process.pid}/fd").iterdir())
+        except OSError:
+            return 0
+
+    def is_closing(self) -> bool:
+        """Whether something comes yet after its close."""
+        return self._watcher is not None and self._watcher.is_alive()
+
+    def join(self) -> None:
+        """Returns once what comes after a close is done."""
+        if self._watcher is not None and self._watcher is not threading.current_thread():
+            self._watcher.join()
 
     def discard(self) -> None:
         """Ends it, and takes away what is left of one that is closed."""
@@ -116,8 +138,7 @@ class Relay:
         if self._leaf is not None:
             with suppress(OSError):  # removed already, or the next relay of this sandbox lives in it
                 self._leaf.rmdir()
-        if self._watcher is not None and self._watcher is not threading.current_thread():
-            self._watcher.join()
+        self.join()
         self._lines.close()
         self._control.close()
 
@@ -140,7 +161,11 @@ class Relay:
                     self._answers.put(said)
         self._answers.put({})  # whoever waits for an answer gets none
         code = self._process.wait()
-        if not self._told:
+        with self._ending:
+            self._over, was_told = True, self._told
+        if was_told:
+            self._after()
+        else:
             told.on_end(self.agent_id, code)
 
 
@@ -165,6 +190,7 @@ class Relays:
         self._told = Told(self._ended, on_words)
         self._lock = threading.Lock()
         self._relays: dict[str, Relay] = {}
+        self._closing: set[Relay] = set()
         self._helpers = Warm("helper", Helper)
         self._spares = Warm("relay", lambda: Relay(who, folder))
         for leaf in cgroup.iterdir() if cgroup is not None and cgroup.is_dir() else ():
@@ -221,21 +247,38 @@ class Relays:
         """Resets the connections of every sandbox."""
         return sum(self.cut(agent_id) for agent_id in self.names())
 
-    def close(self, agent_id: str) -> tuple[int, Callable[[], None]]:
-        """Takes one sandbox's port and connections away: how many, and what there is to clear away after it, when there is time."""
+    def close(self, agent_id: str, after: Callable[[], None] = lambda: None) -> int:
+        """Takes one sandbox's port and connections away: how many. ``after`` is called behind that, here where it had none."""
         with self._lock:
             relay = self._relays.pop(agent_id, None)
-        return (relay.close(), relay.discard) if relay is not None else (0, _nothing)
+            if relay is not None:
+                self._closing = {r for r in self._closing if r.is_closing()} | {relay}
+        if relay is None:
+            after()
+            return 0
+
+        def clear() -> None:
+            relay.discard()
+            after()
+
+        return relay.close(clear)
 
     def close_all(self) -> None:
-        """All of them, and what was started ahead."""
+        """All of them, and what was started ahead; returns when nothing of it is left."""
         for agent_id in self.names():
-            self.close(agent_id)[1]()
+            self.close(agent_id)
+        with self._lock:
+            closing, self._closing = self._closing, set()
+        for relay in closing:
+            relay.join()
         self._helpers.close()
         self._spares.close()
 
     def _ended(self, agent_id: str, code: int) -> None:
-        self.close(agent_id)[1]()
+        with self._lock:
+            relay = self._relays.pop(agent_id, None)
+        if relay is not None:
+            relay.discard()
         if code in (EXIT_DETACHED, EXIT_SANDBOX_GONE):
             self._on_gone(agent_id)
         else:
@@ -243,4 +286,4 @@ class Relays:
 
 
 def _nothing() -> None:
-    """There is nothing to clear away."""
+    """Nothing comes after it."""
