@@ -1,0 +1,149 @@
+"""Programs that can be started and talked to: what is asked, what it would reach, what came of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from console.api.bodies import SCHEMA_VERSION, Id, Name, Request, View
+from console.domain.conversation import MOST_MESSAGE
+
+MOST_ITEMS = 50
+Model = Annotated[str, Field(max_length=100)]
+
+
+class ProgramItem(Request):
+    """One program to start."""
+
+    agent: Literal["claude-code", "codex"]
+    prompt: Annotated[str, Field(min_length=1, max_length=MOST_MESSAGE)]
+    model: Model = ""
+    """Empty: the setting programs.models, else the program's own choice."""
+    name: Name = ""
+    context_id: Id | None = None
+    sandbox: Literal["none", "bubblewrap", "docker", "gvisor"] = "none"
+    sensitivity: Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET"] = "PUBLIC"
+    network_mode: Literal["FULL", "PROXIED", "NONE"] | None = None
+    limits: dict[str, float] = {}
+    tree_limits: dict[str, float] = {}
+    env: dict[str, str] = {}
+    agent_type: Annotated[str, Field(max_length=63)] = ""
+    """Settings of another type than the program's own name."""
+    project: Annotated[str, Field(max_length=200)] = ""
+    """What its spend is charged to besides, or empty."""
+    once: bool = False
+    """It answers the prompt and ends; nobody can talk to it."""
+
+
+class ProgramsBody(Request):
+    """POST /api/programs starts all, POST /api/programs/preview none: each item is checked before any starts."""
+
+    items: Annotated[list[ProgramItem], Field(min_length=1, max_length=MOST_ITEMS)]
+
+
+class ReachView(View):
+    """One line of what it could do at worst."""
+
+    what: str
+    """``files hosts scopes data cost program memory``."""
+    words: str
+    amber: bool = False
+    """Wider than a person may expect."""
+
+
+class ProgramPreview(View):
+    """What one item would start. Nothing is started."""
+
+    agent: str
+    path: str = ""
+    version: str = ""
+    model: str = ""
+    network_mode: str = ""
+    network_enforced: bool = False
+    sensitivity: str = ""
+    cost_cap_usd: float | None = None
+    reach: list[ReachView] = []
+    why_not: str = ""
+    """Why it would be refused now, or empty."""
+    remedy: str = ""
+    exit_code: int = 0
+    """Of the refusal."""
+
+
+class ProgramPreviews(View):
+    """Answer of POST /api/programs/preview."""
+
+    schema_version: int = SCHEMA_VERSION
+    items: list[ProgramPreview] = []
+
+
+class StartedView(View):
+    """What became of one item."""
+
+    id: str = ""
+    control_level: str = ""
+    network_mode: str = ""
+    network_enforced: bool = False
+    notes: list[str] = []
+    reach: list[ReachView] = []
+    error: str = ""
+    remedy: str = ""
+    exit_code: int = 0
+
+
+class ProgramsStarted(View):
+    """Answer of POST /api/programs."""
+
+    schema_version: int = SCHEMA_VERSION
+    items: list[StartedView] = []
+
+
+class ProgramView(View):
+    """One program that this host may start."""
+
+    agent: str
+    path: str = ""
+    version: str = ""
+    why_not: str = ""
+    """``not available, because ...``, or empty."""
+    note: str = ""
+
+
+class TemplateView(View):
+    """A beginning for a person who starts a program: what the fields are set to."""
+
+    name: str
+    words: str
+    sandbox: str
+    sensitivity: str
+    network_mode: str | None = None
+    limits: dict[str, float] = {}
+
+
+class ProgramsView(View):
+    """GET /api/programs."""
+
+    schema_version: int = SCHEMA_VERSION
+    programs: list[ProgramView] = []
+    templates: list[TemplateView] = []
+    memory_free_mib: int | None = None
+    memory_free_min_mib: int = 0
+
+
+class SayBody(Request):
+    """POST /api/agents/{id}/message."""
+
+    text: Annotated[str, Field(min_length=1, max_length=MOST_MESSAGE)]
+
+
+class InterruptBody(Request):
+    """POST /api/agents/{id}/interrupt."""
+
+
+class SaidView(View):
+    """Answer of a message or an interrupt: it is on record, and written to the program; an interrupt was confirmed by it."""
+
+    schema_version: int = SCHEMA_VERSION
+    id: str
+    done: Literal["said", "interrupted"]

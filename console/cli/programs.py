@@ -1,0 +1,111 @@
+"""``watchfloor run --agent PROGRAM``: starting Claude Code or Codex, one or a batch, with its worst-case reach said first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from console.api import program_messages as pm
+from console.api.client import ApiClient
+from console.cli import out
+from console.cli.link import build
+from console.cli.plain import plain
+from console.cli.rearm import hint
+from console.domain.errors import ExitCode, UsageProblem
+
+BATCH_BYTES = 8 << 20
+
+
+def item_of(agent: str, prompt: str, **fields: Any) -> pm.ProgramItem:
+    """One item from the command line. Raises UsageProblem that names the field."""
+    return build(pm.ProgramItem, agent=agent, prompt=prompt, **fields)
+
+
+def batch_of(file: str, defaults: dict[str, Any]) -> list[pm.ProgramItem]:
+    """The items of a file: JSON lines, or YAML with a list. ``defaults``: of the command line. UsageProblem names item and field."""
+    rows = _rows(file)
+    if not rows:
+        raise UsageProblem(f"{file} holds no item.", "One JSON object a line, or a YAML list: {agent: claude-code, prompt: ...}.")
+    if len(rows) > pm.MOST_ITEMS:
+        raise UsageProblem(f"{file} holds {len(rows)} items; at most {pm.MOST_ITEMS} are started at once.", "Split it.")
+    items = []
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise UsageProblem(f"Item {number} of {file} is no object.", "Write {agent: claude-code, prompt: ...}.")
+        try:
+            items.append(build(pm.ProgramItem, **{**defaults, **{str(k): v for k, v in row.items()}}))
+        except UsageProblem as error:
+            raise UsageProblem(f"Item {number} of {file}: {error.what}", "Nothing was started.") from error
+    return items
+
+
+def _rows(file: str) -> list[Any]:
+    try:
+        with Path(file).open("rb") as source:
+            data = source.read(BATCH_BYTES + 1)
+        if len(data) > BATCH_BYTES:
+            raise UsageProblem(f"{file} is over {BATCH_BYTES >> 20} MiB.", "Split it.")
+        text = data.decode()
+    except OSError as error:
+        raise UsageProblem(f"{file} cannot be read: {error.strerror}.", "Name a file.") from error
+    except UnicodeDecodeError as error:
+        raise UsageProblem(f"{file} is no text.", "Write UTF-8.") from error
+    lines = [line for line in text.splitlines() if line.strip()]
+    if lines and all(line.lstrip().startswith("{") for line in lines):
+        return [_json(file, number, line) for number, line in enumerate(lines, 1)]
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UsageProblem(f"{file} is neither JSON lines nor YAML.", "One JSON object a line, or a YAML list.") from error
+    return found if isinstance(found, list) else [found]
+
+
+def _json(file: str, number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageProblem(f"Item {number} of {file} is not JSON.", "One JSON object a line.") from error
+
+
+def start(items: list[pm.ProgramItem], client: ApiClient, *, dry_run: bool, as_json: bool) -> tuple[int, str]:
+    """Shows or starts them. (exit code, id of the only one or empty)."""
+    hint(client)
+    body = pm.ProgramsBody(items=items)
+    if dry_run:
+        return _shown(client.preview_programs(body), as_json), ""
+    started = client.start_programs(body)
+    return _told(started, as_json), started.items[0].id if len(items) == 1 else ""
+
+
+def _shown(seen: pm.ProgramPreviews, as_json: bool) -> int:
+    """Exit 0 when nothing would be refused, else the first refusal's code."""
+    code = next((item.exit_code for item in seen.items if item.why_not), int(ExitCode.DONE))
+    if as_json:
+        out.emit(seen.model_dump(exclude={"schema_version"}))
+        return code
+    for number, item in enumerate(seen.items, 1):
+        out.say(f"{number}. {item.agent}" + (f": would be refused: {plain(item.why_not, 2000)}" if item.why_not else ", at worst:"))
+        for line in item.reach:
+            out.say(f"   {line.what:8}{plain(line.words, 1000)}" + (" (!)" if line.amber else ""))
+    return code
+
+
+def _told(started: pm.ProgramsStarted, as_json: bool) -> int:
+    """Exit 0 when all run, else the code of the first that does not."""
+    code = next((item.exit_code for item in started.items if item.error), int(ExitCode.DONE))
+    if as_json:
+        out.emit(started.model_dump(exclude={"schema_version"}))
+        return code
+    for number, item in enumerate(started.items, 1):
+        for line in item.reach:
+            out.note(f"{line.what:8}{plain(line.words, 1000)}" + (" (!)" if line.amber else ""))
+        for words in item.notes:
+            out.note(f"note: {plain(words, 500)}")
+        if item.error:
+            out.note(f"item {number} was not started: {plain(item.error, 1000)} {plain(item.remedy, 500)}".rstrip())
+        else:
+            out.say(plain(item.id))
+    return code

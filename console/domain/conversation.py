@@ -1,0 +1,109 @@
+"""Programs that are started and talked to, and what is said: bounds, the command line by which one is recognised, refusals in words. Pure.
+
+A started program is an agent like any other. What makes it one to talk to is its command line alone, so that a restart of the supervisor
+and ``run --again`` recognise it without a record beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from console.domain.agent import Agent, AgentState
+from console.domain.errors import UsageProblem
+
+MOST_MESSAGE = 60_000
+"""Characters of one message; a prompt too."""
+MODEL = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,99}\Z")
+CHANNEL = "talk"
+"""Name of the FIFO beside the agent's own socket."""
+PROGRAMS_IN_BOX = "/opt/watchfloor-programs"
+"""Where a sandbox that does not show this machine's files holds the program."""
+_SHELL = "/bin/sh"
+_BEGIN = (
+    'export CLAUDE_CONFIG_DIR="$HOME/.watchfloor/claude" CODEX_HOME="$HOME/.watchfloor/codex"; mkdir -p "$CODEX_HOME"; '
+    f'p=$2; [ -x "$p" ] || p="{PROGRAMS_IN_BOX}/${{p##*/}}"; q=$1; shift 2; '
+)
+# Open for both directions: whoever writes there may come and go (a supervisor that restarts), and the program never reads end-of-file.
+TALKING = _BEGIN + f'exec "$p" "$@" 0<>"${{WATCHFLOOR_AGENT_SOCKET%/*}}/{CHANNEL}"'
+ONCE = _BEGIN + 'printf %s "$q" | "$p" "$@"'
+
+
+class Program(StrEnum):
+    """What ``run --agent`` takes."""
+
+    CLAUDE_CODE = "claude-code"
+    CODEX = "codex"
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What a command line says about a started program."""
+
+    program: Program
+    prompt: str
+    path: str
+    talks: bool
+    """It takes messages; else it answers its prompt and ends."""
+    words: tuple[str, ...]
+    """Its own arguments."""
+
+
+def command_line(program: Program, prompt: str, path: str, words: tuple[str, ...], *, talks: bool) -> tuple[str, ...]:
+    """The agent's command line: a shell that becomes the program, with its own home in the workspace and its input from us."""
+    return (_SHELL, "-c", TALKING if talks else ONCE, program.value, prompt, path, *words)
+
+
+def started_as(argv: tuple[str, ...]) -> Started | None:
+    """What ``command_line`` made; None: something else."""
+    if len(argv) < 6 or argv[:2] != (_SHELL, "-c") or argv[2] not in (TALKING, ONCE) or argv[3] not in tuple(Program):
+        return None
+    return Started(Program(argv[3]), argv[4], argv[5], argv[2] == TALKING, argv[6:])
+
+
+def checked_text(text: str) -> str:
+    """A message as it may be sent; UsageProblem on an empty, oversized or undecodable one."""
+    if not text.strip():
+        raise UsageProblem("The message is empty.", "Say something.")
+    if len(text) > MOST_MESSAGE:
+        raise UsageProblem(f"The message has {len(text):,} characters; at most {MOST_MESSAGE:,} are taken.", "Put it into a file.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageProblem("The message is not valid text.", "Remove the lone surrogate.") from error
+    if "\0" in text:
+        raise UsageProblem("The message contains a NUL character.", "Remove it.")
+    return text
+
+
+def checked_model(name: str) -> str:
+    """A model's name as a program takes it (empty: its own choice); UsageProblem otherwise."""
+    if name and not MODEL.match(name):
+        raise UsageProblem(
+            f"Model {name[:60]!r} is not a model's name.", "Letters, digits and ._:/@-, at most 100, a letter or digit first."
+        )
+    return name
+
+
+def why_silent(agent: Agent, *, stopping: bool, over_budget: bool) -> str:
+    """Why nobody can talk to this agent now; empty: one can. ``stopping``: a kill of it is under way."""
+    started = started_as(agent.argv)
+    if started is None:
+        return "it was not started as a program that one can talk to (watchfloor run --agent ...)"
+    if agent.state is AgentState.ALIVE_AFTER_KILL:
+        return "it was killed, and its end is not proven"
+    if not agent.state.is_live:
+        reason = f" ({agent.state_reason[:200]})" if agent.state_reason else ""
+        return f"it is {agent.state.value.replace('_', ' ')}{reason}"
+    if stopping:
+        return "it is being killed"
+    if over_budget or agent.state is AgentState.OVER_BUDGET:
+        return f"it is over its budget ({agent.state_reason[:200] or 'a cap is used up'})"
+    if agent.state is AgentState.FROZEN or agent.causes:
+        return f"it is frozen ({', '.join(agent.causes)[:200] or 'thaw it first'})"
+    if agent.isolated:
+        return f"its network is cut ({agent.isolated[:200]}): it could not ask its model"
+    if not started.talks:
+        return "it was started with --once: it takes no messages"
+    return "it has not started yet" if agent.state is AgentState.STARTING else ""

@@ -1,0 +1,142 @@
+"""Where programs that can be started are: named by a setting, else the first of a fixed list; never one that an agent could change."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.domain.conversation import PROGRAMS_IN_BOX, Program
+from console.domain.errors import Unavailable
+
+_NPM = ("/usr/local/lib/node_modules", "/usr/lib/node_modules")
+SEARCH: dict[Program, tuple[str, ...]] = {
+    Program.CLAUDE_CODE: ("/usr/local/bin/claude", "/usr/bin/claude", "/opt/claude/bin/claude"),
+    Program.CODEX: ("/usr/local/bin/codex", "/usr/bin/codex", "/opt/codex/bin/codex"),
+}
+IN_HOME: dict[Program, tuple[str, ...]] = {
+    Program.CLAUDE_CODE: (".local/bin/claude", ".claude/local/claude"),
+    Program.CODEX: (".local/bin/codex",),
+}
+"""Below the home of whoever runs the supervisor."""
+VERSION_S = 30.0
+_VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+-]{0,30}")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A program that may be started."""
+
+    program: Program
+    path: Path
+    """Resolved."""
+    note: str = ""
+    """What a person should know about the file, or empty."""
+
+    def bind(self, in_box: bool) -> tuple[Path, str]:
+        """(source, path inside) for a sandbox that does not show this machine's files; ``in_box``: an image's, else at its own place."""
+        return self.path, f"{PROGRAMS_IN_BOX}/{self.path.name}" if in_box else str(self.path)
+
+
+def find(program: Program, named: str, home: Path, uid: int, gid: int, never_in: Iterable[Path]) -> Found:
+    """The program. ``named``: a setting's path or empty; ``uid``, ``gid``: agents'; ``never_in``: folders that agents write.
+
+    Raises Unavailable, naming every place that was looked at and why it does not do.
+    """
+    places = [named] if named else [*SEARCH[program], *(str(home / name) for name in IN_HOME[program])]
+    refused = []
+    for place in places:
+        try:
+            return _judge(program, Path(place), uid, gid, list(never_in))
+        except FileNotFoundError:
+            refused.append(f"{place}: not there")
+        except (OSError, ValueError) as error:
+            refused.append(f"{place}: {getattr(error, 'strerror', None) or error}")
+    raise Unavailable(
+        f"{program} is not available, because no program of it may be started ({'; '.join(refused)[:1500]}).",
+        f"Install it, or name its file with the setting programs.{program.value.replace('-', '_')}.",
+    )
+
+
+def _judge(program: Program, place: Path, uid: int, gid: int, never_in: list[Path]) -> Found:
+    """Raises ValueError with why this file is not started, FileNotFoundError."""
+    if not place.is_absolute():
+        raise ValueError("the path is not absolute")
+    path = place.resolve(strict=True)
+    path = _native(path)
+    if any(path.is_relative_to(folder.resolve()) for folder in never_in):
+        raise ValueError("it lies where agents write")
+    seen = path.stat()
+    if not stat.S_ISREG(seen.st_mode) or not seen.st_mode & 0o111:
+        raise ValueError("it is no program")
+    own = uid == os.geteuid()
+    for checked in (path, *path.parents):
+        if _writable(checked.stat(), uid, gid, is_folder=checked != path):
+            if not own:
+                raise ValueError(f"agents' uid {uid} may write {checked}")
+            return Found(program, path, f"{checked} can be changed by an agent without a container, which has your own rights: best effort")
+    return Found(program, path)
+
+
+def _native(path: Path) -> Path:
+    """npm's ``codex`` is a script for Node beside the real program: the latter is started, without Node in between."""
+    if path.suffix != ".js":
+        return path
+    package = path.parent.parent
+    roots = (package / "node_modules" / "@openai", package.parent)
+    for root in roots:
+        for found in sorted(root.glob("codex-linux-*/vendor/*/bin/codex")) + sorted(root.glob("codex-linux-*/vendor/*/codex/codex")):
+            return found.resolve(strict=True)
+    raise ValueError("it is a script whose program is not beside it")
+
+
+def _writable(seen: os.stat_result, uid: int, gid: int, *, is_folder: bool) -> bool:
+    """Whether that user may change the file, or put another in its place (a sticky folder keeps others' files)."""
+    if is_folder and seen.st_mode & stat.S_ISVTX and seen.st_uid != uid:
+        return False
+    if seen.st_uid == uid:
+        return True  # the owner can always give itself the right
+    if seen.st_gid == gid:
+        return bool(seen.st_mode & stat.S_IWGRP)
+    return bool(seen.st_mode & stat.S_IWOTH)
+
+
+_versions: dict[tuple[str, int, int], str] = {}
+
+
+def version(found: Found, uid: int, gid: int) -> str:
+    """What the program says with --version, asked as an agent's user with nothing of our environment; ``unknown`` where it says none.
+
+    Blocks; asked once for each file as it is.
+    """
+    seen = found.path.stat()
+    key = (str(found.path), seen.st_mtime_ns, seen.st_ino)
+    if key not in _versions:
+        _versions[key] = _ask(found.path, uid, gid)
+    return _versions[key]
+
+
+def _ask(path: Path, uid: int, gid: int) -> str:
+    is_root = os.geteuid() == 0
+    try:
+        done = subprocess.run(
+            [str(path), "--version"],
+            env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=VERSION_S,
+            check=False,
+            user=uid if is_root else None,
+            group=gid if is_root else None,
+            extra_groups=[] if is_root else None,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    told = _VERSION.search(done.stdout[:2000].decode("utf-8", "replace"))
+    return told[0] if told else "unknown"

@@ -1,0 +1,113 @@
+"""What a program could do at worst, said before it starts: files, hosts, scopes, data class, cost."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from console.api.program_messages import ReachView
+from console.domain.agent import LaunchRequest, SandboxKind
+from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
+from console.sandbox.programs import Found
+from console.supervisor.parts import Parts
+
+NAMED = 20
+"""Hosts named; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What will hold, and what it amounts to."""
+
+    mode: NetworkMode
+    enforced: bool
+    level: Sensitivity
+    reach: list[ReachView]
+
+
+def outlook(parts: Parts, request: LaunchRequest, found: Found, told: str, model: str) -> Outlook:
+    """Of one request, as the engine would start it now. Blocks for a moment."""
+    state = parts.core.state
+    context_level, context_mode = state.context(request.context_id or "")
+    level = higher(request.sensitivity, context_level)
+    mode = stricter_mode(stricter_mode(request.network_mode or NetworkMode.FULL, context_mode), state.modes.of(level))
+    # Without root nobody makes a network namespace for a plain process here; FULL shares the machine's network.
+    enforced = mode is not NetworkMode.FULL and (request.sandbox is not SandboxKind.NONE or os.geteuid() == 0)
+    reach = [
+        _program(found, told, model),
+        _files(parts, request),
+        _hosts(parts, mode, enforced=enforced),
+        _scopes(parts, request),
+        _data(level, context_level),
+        _cost(request),
+        _secrets(parts, request),
+    ]
+    return Outlook(mode, enforced, level, reach)
+
+
+def _program(found: Found, told: str, model: str) -> ReachView:
+    chosen = f"model {model}" if model else "the model that it chooses itself"
+    note = f"; {found.note}" if found.note else ""
+    words = f"{found.path} ({told}), {chosen}; it asks nobody before a tool call: what holds it is below{note}"
+    return ReachView(what="program", words=words, amber=bool(found.note))
+
+
+def _files(parts: Parts, request: LaunchRequest) -> ReachView:
+    own = f"its workspace ({parts.places.workspaces_dir}/{request.context_id or 'a new one'}), reads and writes"
+    match request.sandbox:
+        case SandboxKind.NONE if os.geteuid() == 0:
+            words = f"{own}; reads and writes whatever uid {parts.options.agents.uid} may on this machine, but for Watchfloor's own state"
+            return ReachView(what="files", words=words, amber=True)
+        case SandboxKind.NONE:
+            return ReachView(what="files", words=f"{own}; reads and writes whatever you may on this machine", amber=True)
+        case SandboxKind.BUBBLEWRAP:
+            return ReachView(
+                what="files", words=f"{own}; reads this machine's programs (/usr, /bin, /lib) and the program itself; nothing else"
+            )
+        case _:
+            return ReachView(what="files", words=f"{own}; reads its image and the program itself; nothing else")
+
+
+def _hosts(parts: Parts, mode: NetworkMode, *, enforced: bool) -> ReachView:
+    if mode is NetworkMode.NONE and enforced:
+        return ReachView(what="hosts", words="NONE: no host, and so no model either: it cannot answer", amber=True)
+    if mode is NetworkMode.PROXIED and enforced:
+        names = [f"{entry.host}:{entry.port}" for entry in parts.scribe.ledger.allowlist().entries]
+        listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+        words = f"PROXIED: {len(names)} allowlist entries" + (f": {listed}" if names else "")
+        return ReachView(what="hosts", words=words, amber=not names)
+    asked = "" if mode is NetworkMode.FULL else f"{mode} was asked for and cannot be enforced here; "
+    return ReachView(what="hosts", words=f"{asked}FULL: every host that this machine reaches, its own services included", amber=True)
+
+
+def _scopes(parts: Parts, request: LaunchRequest) -> ReachView:
+    state, spawn = parts.core.state, parts.core.state.spawn
+    beside = [i for i in state.live if request.context_id and state.agents[i].context_id == request.context_id]
+    whom = f"session {request.context_id}" + (f", whose workspace it shares with {len(beside)} agents" if beside else "")
+    whom = whom if request.context_id else "a session of its own"
+    words = f"{whom}; may ask for {spawn.max_children} children, {spawn.max_depth} deep at most"
+    return ReachView(what="scopes", words=words, amber=bool(beside))
+
+
+def _data(level: Sensitivity, context_level: Sensitivity) -> ReachView:
+    why = " (its session holds such data)" if level is context_level and level is not Sensitivity.PUBLIC else ""
+    return ReachView(what="data", words=f"{level}{why}", amber=level.level >= Sensitivity.CONFIDENTIAL.level)
+
+
+def _cost(request: LaunchRequest) -> ReachView:
+    cap, caps = request.limits.cost_usd, request.limits
+    if cap is None:
+        return ReachView(what="cost", words="no cap: it may spend without end (--limit cost=USD)", amber=True)
+    wall = f", {caps.wall_s:g} s at most" if caps.wall_s is not None else ""
+    return ReachView(what="cost", words=f"{cap:.2f} USD at most, and the answers under way when it is reached{wall}")
+
+
+def _secrets(parts: Parts, request: LaunchRequest) -> ReachView:
+    wanted = parts.options.environment.get(request.agent_type)
+    if wanted is None:
+        words = f"no key for its model: no environment is set for agents of type {request.agent_type}"
+        return ReachView(what="secrets", words=words, amber=True)
+    there = [name for name in wanted.secrets if name in os.environ]
+    if not there:
+        return ReachView(what="secrets", words="no key for its model is in the supervisor's environment", amber=True)
+    return ReachView(what="secrets", words=f"it is given {', '.join(there)}: whoever runs in it can read them")

@@ -1,0 +1,45 @@
+"""Routes of started programs: what can be started, a preview, a start, and talking to one that runs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from console.api import program_messages as pm
+from console.supervisor.answers import answer, asked_by, body_of
+from console.supervisor.launch import Launcher
+from console.supervisor.parts import Parts
+from console.supervisor.programs import Programs
+
+
+def program_routes(parts: Parts, launcher: Launcher) -> list[Route]:
+    """GET and POST /api/programs, POST /api/programs/preview, POST /api/agents/{id}/message and /interrupt."""
+    programs = Programs(parts, launcher)
+
+    async def listed(_request: Request) -> Response:
+        return answer(await asyncio.to_thread(programs.view))
+
+    async def preview(request: Request) -> Response:
+        return answer(await programs.preview(await body_of(request, pm.ProgramsBody)))
+
+    async def start(request: Request) -> Response:
+        return answer(await programs.start(await body_of(request, pm.ProgramsBody), asked_by(request)))
+
+    async def say(request: Request) -> Response:
+        body = await body_of(request, pm.SayBody)
+        return answer(await programs.say(request.path_params["id"], body.text, asked_by(request)))
+
+    async def interrupt(request: Request) -> Response:
+        await body_of(request, pm.InterruptBody)
+        return answer(await programs.interrupt(request.path_params["id"], asked_by(request)))
+
+    return [
+        Route("/api/programs", listed, methods=["GET"]),
+        Route("/api/programs", start, methods=["POST"]),
+        Route("/api/programs/preview", preview, methods=["POST"]),
+        Route("/api/agents/{id}/message", say, methods=["POST"]),
+        Route("/api/agents/{id}/interrupt", interrupt, methods=["POST"]),
+    ]

@@ -1,0 +1,220 @@
+"""Starting a program: an item becomes a launch request, judged as a whole and shown with its worst-case reach before anything starts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.api import program_messages as pm
+from console.domain.agent import AgentId, ContextId, LaunchRequest, SandboxKind
+from console.domain.conversation import Program, checked_model, checked_text, command_line
+from console.domain.errors import Conflict, ConsoleError, Unavailable
+from console.domain.network import NetworkMode, Sensitivity
+from console.sandbox.programs import Found, version
+from console.sources import claude_stream, codex_stream
+from console.supervisor.launch import Launcher
+from console.supervisor.launching_body import limits_from
+from console.supervisor.parts import Parts
+from console.supervisor.program_files import agents_user, find_program
+from console.supervisor.program_reach import Outlook, outlook
+
+QUIET = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "DISABLE_AUTOUPDATER": "1",
+}
+"""Claude Code asks nobody but its model: no telemetry, no updates of a program that an operator chose."""
+MEMINFO = Path("/proc/meminfo")
+_REFUSALS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One item, judged."""
+
+    request: LaunchRequest
+    found: Found
+    version: str
+    model: str
+    outlook: Outlook
+
+
+class Programs:
+    """The operator's side of starting programs."""
+
+    def __init__(self, parts: Parts, launcher: Launcher) -> None:
+        self._parts, self._launcher = parts, launcher
+
+    async def preview(self, body: pm.ProgramsBody) -> pm.ProgramPreviews:
+        """What each item would start, or why it would be refused; nothing is started."""
+        return pm.ProgramPreviews(items=[await self._previewed(item, len(body.items)) for item in body.items])
+
+    async def _previewed(self, item: pm.ProgramItem, together: int) -> pm.ProgramPreview:
+        try:
+            plan = await self.plan(item, together)
+        except ConsoleError as error:
+            return pm.ProgramPreview(agent=item.agent, why_not=error.what, remedy=error.remedy, exit_code=int(error.exit_code))
+        return pm.ProgramPreview(
+            agent=item.agent,
+            path=str(plan.found.path),
+            version=plan.version,
+            model=plan.model,
+            network_mode=plan.outlook.mode.value,
+            network_enforced=plan.outlook.enforced,
+            sensitivity=plan.outlook.level.value,
+            cost_cap_usd=plan.request.limits.cost_usd,
+            reach=plan.outlook.reach,
+        )
+
+    async def start(self, body: pm.ProgramsBody, by: str) -> pm.ProgramsStarted:
+        """Starts all; raises for the first item that is refused beforehand, and then none has started."""
+        plans = []
+        for number, item in enumerate(body.items, 1):
+            try:
+                plans.append(await self.plan(item, len(body.items)))
+            except ConsoleError as error:
+                if len(body.items) > 1:
+                    error.what = f"Item {number}: {error.what}"
+                raise
+        return pm.ProgramsStarted(items=[await self._started(plan, by) for plan in plans])
+
+    async def _started(self, plan: Plan, by: str) -> pm.StartedView:
+        try:
+            await asyncio.to_thread(self._check_memory, 1)
+            agent_id = await self._parts.core.ask_launch(plan.request, by)
+        except ConsoleError as error:
+            return pm.StartedView(error=error.what, remedy=error.remedy, exit_code=int(error.exit_code))
+        agent = self._parts.core.state.agents[agent_id]
+        said = (agent.network_note, *self._launcher.words(agent_id))
+        return pm.StartedView(
+            id=agent_id,
+            control_level=agent.control_level,
+            network_mode=agent.network_mode,
+            network_enforced=agent.network_enforced,
+            notes=[words for words in said if words],
+            reach=plan.outlook.reach,
+        )
+
+    async def plan(self, item: pm.ProgramItem, together: int = 1) -> Plan:
+        """Judges one item. Raises what it would be refused with."""
+        parts, program = self._parts, Program(item.agent)
+        prompt = checked_text(item.prompt)
+        model = checked_model(item.model or parts.options.programs.models.get(item.agent, ""))
+        limits, tree_limits = limits_from(item.limits), limits_from(item.tree_limits)
+        uid, gid = agents_user(parts)
+        found = await asyncio.to_thread(find_program, parts, program, uid, gid)
+        sandbox = SandboxKind(item.sandbox)
+        available = await asyncio.to_thread(parts.sandboxes[sandbox].available)
+        if not available.ok:
+            raise Unavailable(f"Sandbox {sandbox} is not available, because {available.reason}", available.remedy)
+        await asyncio.to_thread(self._check_memory, together)
+        kind = item.agent_type or item.agent
+        request = LaunchRequest(
+            argv=command_line(program, prompt, str(found.path), self._words(program, model, kind, once=item.once), talks=not item.once),
+            name=item.name or item.agent,
+            context_id=ContextId(item.context_id) if item.context_id else None,
+            sandbox=sandbox,
+            sensitivity=Sensitivity(item.sensitivity),
+            network_mode=NetworkMode(item.network_mode) if item.network_mode else None,
+            limits=limits,
+            tree_limits=tree_limits,
+            env=tuple({**(QUIET if program is Program.CLAUDE_CODE else {}), **item.env}.items()),
+            agent_type=kind,
+            project=item.project,
+        )
+        request.check()
+        parts.core.before_launch(request)
+        shaped = parts.core.shape(request)
+        told = await asyncio.to_thread(version, found, uid, gid)
+        return Plan(request, found, told, model, await asyncio.to_thread(outlook, parts, shaped, found, told, model))
+
+    def _words(self, program: Program, model: str, kind: str, *, once: bool) -> tuple[str, ...]:
+        if program is Program.CLAUDE_CODE:
+            words = claude_stream.WORDS_ONCE if once else claude_stream.WORDS
+            return (*words, *claude_stream.HELD_BY_SANDBOX, *(("--model", model) if model else ()))
+        named = self._parts.options.environment.get(kind)
+        base = os.environ.get("OPENAI_BASE_URL", "") if named is not None and "OPENAI_BASE_URL" in named.names else ""
+        options = (*codex_stream.HELD_BY_SANDBOX, *codex_stream.QUIET, *(codex_stream.provider(base) if base else ()))
+        options += ("-c", f"model={model}") if model else ()
+        return (*codex_stream.WORDS_ONCE, *options, "-") if once else (*codex_stream.WORDS, *options)
+
+    def _check_memory(self, together: int) -> None:
+        """Raises Conflict, with the figures, when memory is short."""
+        least, free = self._parts.options.programs.memory_free_min_mib, memory_free_mib()
+        if free is None or free >= least * together:
+            return
+        for_all = f" for each of {together} at once" if together > 1 else ""
+        raise Conflict(
+            f"Memory is short: {free:,} MiB are free, and {least:,} MiB are wanted{for_all}.",
+            "End some agents, or lower the setting programs.memory_free_min_mib.",
+        )
+
+    def view(self) -> pm.ProgramsView:
+        """What can be started here. Blocks."""
+        uid, gid = agents_user(self._parts)
+        programs = []
+        for program in Program:
+            try:
+                found = find_program(self._parts, program, uid, gid)
+            except ConsoleError as error:
+                programs.append(pm.ProgramView(agent=program.value, why_not=error.what))
+                continue
+            told = version(found, uid, gid)
+            programs.append(pm.ProgramView(agent=program.value, path=str(found.path), version=told, note=found.note))
+        least = self._parts.options.programs.memory_free_min_mib
+        return pm.ProgramsView(programs=programs, templates=list(TEMPLATES), memory_free_mib=memory_free_mib(), memory_free_min_mib=least)
+
+    async def say(self, agent_id: str, text: str, by: str) -> pm.SaidView:
+        """A message."""
+        known = self._parts.core.agent_or_404(agent_id)
+        await self._launcher.talk.say(known, text, by)
+        return pm.SaidView(id=known, done="said")
+
+    async def interrupt(self, agent_id: str, by: str) -> pm.SaidView:
+        """The end of its present turn."""
+        known: AgentId = self._parts.core.agent_or_404(agent_id)
+        await self._launcher.talk.interrupt(known, by)
+        return pm.SaidView(id=known, done="interrupted")
+
+
+def memory_free_mib(meminfo: Path = MEMINFO) -> int | None:
+    """What the kernel says could be had without swapping (proc(5), MemAvailable), in MiB; None: it does not say."""
+    try:
+        for line in meminfo.read_text().splitlines():
+            name, _, rest = line.partition(":")
+            if name == "MemAvailable":
+                return int(rest.split()[0]) >> 10
+    except (OSError, ValueError, IndexError):
+        return None
+    return None
+
+
+TEMPLATES = (
+    pm.TemplateView(
+        name="careful",
+        words="In a sandbox of its own: reaches its workspace and the allowlist, a dollar at most.",
+        sandbox="bubblewrap",
+        sensitivity="INTERNAL",
+        network_mode="PROXIED",
+        limits={"cost": 1.0, "wall": 3600.0},
+    ),
+    pm.TemplateView(
+        name="container",
+        words="In a container: the image's files, the allowlist, five dollars and four hours at most.",
+        sandbox="docker",
+        sensitivity="INTERNAL",
+        network_mode="PROXIED",
+        limits={"cost": 5.0, "wall": 14400.0},
+    ),
+    pm.TemplateView(
+        name="open",
+        words="On this machine with its whole network; only its processes and its caps are held.",
+        sandbox="none",
+        sensitivity="PUBLIC",
+        network_mode=None,
+        limits={"cost": 1.0, "wall": 3600.0},
+    ),
+)

@@ -1,0 +1,76 @@
+"""The way in to a started program: a FIFO in the folder of the agent's own socket, which its sandbox shows to it and to nobody else.
+
+The program holds it open for both directions, and so do we: neither a restart of ours nor the moment before its first read loses a
+message, and it never reads end-of-file.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import struct
+import termios
+from contextlib import suppress
+from pathlib import Path
+
+from console.domain.conversation import CHANNEL
+from console.domain.errors import Conflict, Unavailable
+
+ROOM = 1 << 20
+"""Bytes that wait for the program at most; what does not fit is refused, whole."""
+
+
+class Channel:
+    """One agent's. Not thread-safe: on the loop's thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / CHANNEL
+        self._fd = -1
+
+    def make(self, uid: int, gid: int) -> None:
+        """A new FIFO of the agent's. Raises OSError."""
+        with suppress(FileNotFoundError):
+            self._path.unlink()
+        os.mkfifo(self._path, 0o600)
+        if os.geteuid() == 0:
+            os.chown(self._path, uid, gid, follow_symlinks=False)
+        self.open()
+
+    def open(self) -> None:
+        """The one that is there already (after a restart). Raises OSError; what is no FIFO is refused, never followed."""
+        fd = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError(errno.EINVAL, "it is no FIFO")
+        with suppress(OSError):
+            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, ROOM)
+        self._fd = fd
+
+    def write(self, data: bytes) -> None:
+        """All of it or nothing. Raises Conflict when the program does not read, Unavailable when the channel is gone."""
+        if self._fd < 0:
+            raise Unavailable("Its input is not available, because the channel to it is gone.", "End it and start it again.")
+        waiting = struct.unpack("i", fcntl.ioctl(self._fd, termios.FIONREAD, b"\0" * 4))[0]
+        room = fcntl.fcntl(self._fd, fcntl.F_GETPIPE_SZ)
+        # A pipe holds pages, not bytes (pipe(7)): what lies in a page that is not full takes its rest along.
+        if waiting + len(data) > room - 8192:
+            raise Conflict("It does not read what it is told: earlier messages still wait.", "Interrupt or end it.")
+        try:
+            written = os.write(self._fd, data)
+        except BlockingIOError as error:
+            raise Conflict("It does not read what it is told: earlier messages still wait.", "Interrupt or end it.") from error
+        if written < len(data):
+            os.close(self._fd)
+            self._fd = -1
+            raise Unavailable("Its input is not available, because a message went in only in part.", "End it and start it again.")
+
+    def close(self, *, remove: bool = False) -> None:
+        """Lets go; ``remove``: the agent has ended."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        if remove:
+            with suppress(OSError):
+                self._path.unlink()

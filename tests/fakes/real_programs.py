@@ -1,0 +1,51 @@
+"""The real Claude Code and Codex, in throw-away homes, with a model of ours on loopback and nothing of the machine's environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import claude_agent_sdk
+
+CLAUDE = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
+_PEERS = Path(sys.prefix) / "peers" / "node_modules"
+QUIET = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "DISABLE_AUTOUPDATER": "1",
+}
+"""Nothing but the model's API is asked."""
+
+
+def codex() -> Path:
+    """The real Codex, which packaging/test installs by requirements/npm."""
+    found = sorted(_PEERS.glob("@openai/codex-linux-*/vendor/*/bin/codex")) + sorted(
+        _PEERS.glob("@openai/codex-linux-*/vendor/*/codex/codex")
+    )
+    assert found, "Codex is not there: packaging/test installs it"
+    return found[0]
+
+
+def claude_environment(home: Path, url: str) -> dict[str, str]:
+    """The whole environment of a session in ``home``."""
+    return {
+        "HOME": str(home),
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "sk-ant-api03-of-the-test",
+        **QUIET,
+    }
+
+
+def start_claude(home: Path, url: str, prompt: str, *options: str, model: str = "claude-sonnet-4-5") -> subprocess.Popen[bytes]:
+    """A session that somebody started without Watchfloor, its own leader; its words go to ``home/said``. The caller ends it."""
+    cwd = home / "proj"
+    cwd.mkdir(parents=True, exist_ok=True)
+    command = [str(CLAUDE), "-p", prompt, "--model", model, "--output-format", "stream-json", "--verbose", *options]
+    env = claude_environment(home, url) | ({"IS_SANDBOX": "1"} if os.geteuid() == 0 else {})
+    with (home / "said").open("ab") as said:
+        return subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True)
