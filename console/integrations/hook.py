@@ -1,0 +1,130 @@
+"""A hook of Claude Code and Codex: asks Watchfloor before each tool call, and blocks whenever it has no clear allow.
+
+Standalone, standard library alone, run as ``python3 -I -S hook.py PROGRAM SOCKET [SECONDS]`` with the program's JSON on standard input.
+Exit 0 with an allow, exit 2 (block) for everything else: denied, nobody there, too slow, an answer that cannot be read, a mistake here.
+The command that installs it appends ``|| exit 2``, so that a killed or missing interpreter blocks too.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+
+BLOCK = 2
+INPUT_MAX = 2 * 1024 * 1024
+ANSWER_MAX = 1024 * 1024
+CONNECT_S = 5.0
+WAIT_S = 630.0
+
+
+class Blocked(Exception):
+    """The call does not happen; the words go to the agent."""
+
+
+def main(argv: list[str]) -> int:
+    """One call. Never raises."""
+    event = "PreToolUse"
+    try:
+        if len(argv) not in (2, 3):
+            raise Blocked("the hook is not set up: watchfloor install-hook sets it up")
+        payload = read_payload()
+        event = str(payload.get("hook_event_name") or event)
+        answer = ask(argv[1], {"program": argv[0], "payload": payload}, float(argv[2]) if len(argv) == 3 else WAIT_S)
+        reason = str(answer.get("reason", ""))[:2000]
+        if answer.get("verdict") != "allow":
+            raise Blocked(f"{answer.get('rule', '')}: {reason}"[:2000])
+        tell(event, "allow", reason)
+        return 0
+    except Blocked as error:
+        words = f"Watchfloor: {error}"
+    except BaseException as error:  # noqa: BLE001 - whatever happens here, the call does not
+        words = f"Watchfloor could not be asked ({type(error).__name__}); the call is blocked"
+    try:
+        tell(event, "deny", words)
+        os.write(2, words.encode("utf-8", "backslashreplace") + b"\n")
+    except BaseException:  # noqa: BLE001, S110 - a closed pipe changes nothing
+        pass
+    return BLOCK
+
+
+def read_payload() -> dict[str, object]:
+    """What the program says it is about to do."""
+    raw = sys.stdin.buffer.read(INPUT_MAX + 1)
+    if len(raw) > INPUT_MAX:
+        raise Blocked("the call is larger than 2 MiB")
+    found = json.loads(raw)
+    if not isinstance(found, dict):
+        raise Blocked("the call cannot be read")
+    return found
+
+
+def ask(path: str, body: dict[str, object], wait_s: float) -> dict[str, object]:
+    """One request over the unix socket; the connection is closed with the answer."""
+    until = time.monotonic() + wait_s
+    data = json.dumps(body).encode()
+    lines = (
+        "POST /v1/hook HTTP/1.1",
+        "Host: localhost",
+        "Content-Type: application/json",
+        f"Content-Length: {len(data)}",
+        "Connection: close",
+    )
+    head = "\r\n".join(lines) + "\r\n\r\n"
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(CONNECT_S)
+        try:
+            sock.connect(path)
+            sock.sendall(head.encode() + data)
+        except OSError as error:
+            raise Blocked(f"no supervisor answers ({error.strerror or error}); nothing is allowed without one") from None
+        got = bytearray()
+        while True:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise Blocked(f"there was no answer within {wait_s:g} s")
+            sock.settimeout(left)
+            try:
+                part = sock.recv(65536)
+            except TimeoutError:
+                continue
+            if not part:
+                return parsed(bytes(got))
+            got += part
+            if len(got) > ANSWER_MAX:
+                raise Blocked("the answer cannot be read")
+
+
+def parsed(raw: bytes) -> dict[str, object]:
+    """The answer; whatever is not a whole 200 with an object is a block."""
+    head, _, body = raw.partition(b"\r\n\r\n")
+    lines = head.split(b"\r\n")
+    status = lines[0].split(b" ")[1:2]
+    sizes = [line.split(b":", 1)[1] for line in lines[1:] if line.lower().startswith(b"content-length:")]
+    if sizes and int(sizes[0]) != len(body):
+        raise Blocked("the answer broke off")
+    found = json.loads(body) if body else {}
+    if not isinstance(found, dict):
+        raise Blocked("the answer cannot be read")
+    if status != [b"200"]:
+        raise Blocked(str(found.get("error") or "the supervisor refused")[:2000])
+    return found
+
+
+def tell(event: str, decision: str, reason: str) -> None:
+    """The decision in the program's own words (code.claude.com/docs/en/hooks)."""
+    if event == "PermissionRequest":
+        verdict = {"behavior": decision} | ({"message": reason} if decision == "deny" else {})
+        said: dict[str, object] = {"hookEventName": event, "decision": verdict}
+    else:
+        said = {"hookEventName": event, "permissionDecision": decision, "permissionDecisionReason": reason}
+    os.write(1, json.dumps({"hookSpecificOutput": said}).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda _number, _frame: os._exit(BLOCK))
+    # Nothing that runs at the end of an interpreter may change the exit status.
+    status = main(sys.argv[1:])
+    os._exit(status)
