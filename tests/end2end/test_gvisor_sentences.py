@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,18 +35,22 @@ REACH = (
 
 
 @pytest.fixture(scope="module")
-def it(engine_socket: Path) -> Iterator[Instance]:
-    """On the engine at hand when it knows runsc (packaging/engine), else on one of its own."""
+def engine(engine_socket: Path) -> Iterator[Path]:
+    """The engine at hand when it knows runsc (packaging/engine), else one of its own."""
+    if not RUNSC or Gvisor(str(engine_socket)).available().ok:
+        yield engine_socket
+        return
+    with contextlib.closing(PrivateEngine(runtimes=RUNTIMES)) as made:
+        made.start()
+        _carry_image(engine_socket, made.socket)
+        yield made.socket
+
+
+@pytest.fixture(scope="module")
+def it(engine: Path) -> Iterator[Instance]:
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o711)
-    with contextlib.ExitStack() as stack:
-        socket = engine_socket
-        if RUNSC and not Gvisor(str(engine_socket)).available().ok:
-            engine = stack.enter_context(contextlib.closing(PrivateEngine(runtimes=RUNTIMES)))
-            engine.start()
-            socket = engine.socket
-            _carry_image(engine_socket, socket)
-        instance = stack.enter_context(Instance(folder, "--engine-socket", str(socket)))
+    with Instance(folder, "--engine-socket", str(engine)) as instance:
         until(lambda: instance.api.allowlist().envoy == "healthy", 60, "Envoy is healthy")
         yield instance
     shutil.rmtree(folder)
@@ -86,3 +91,43 @@ def test_an_agent_on_its_own_kernel_has_the_portal_and_nothing_else_until_it_is_
     assert outcomes[proxied] == outcomes[bare] == "proven_zero"
     assert not any(Path(f"/proc/{pid}").exists() for pid in inside)
     until(lambda: not list(it.places.agents_dir.iterdir()))
+
+
+def test_an_agent_on_its_own_kernel_outlives_a_supervisor_that_is_killed_keeps_its_mode_and_dies_proven(
+    engine: Path, state_dir: Path
+) -> None:
+    if not RUNSC:
+        return  # test above: without runsc no such agent starts
+    code = LOOK + REACH + "import itertools\nfor n in itertools.count():\n  print(f'look {n}:', get()[0], flush=True); time.sleep(0.2)"
+    with Instance(state_dir, "--engine-socket", str(engine)) as it:
+        until(lambda: it.api.allowlist().envoy == "healthy", 60, "Envoy is healthy")
+        proxied = it.python(code, sandbox="gvisor", network_mode="PROXIED")
+        bare = it.python(code, sandbox="gvisor", network_mode="NONE")
+        it.says(proxied, ": 403", 90)
+        it.says(bare, ": 0", 60)
+        inside = [it.agent(a).pid for a in (proxied, bare)]
+        it.stop(signal.SIGKILL)
+        lines = it.output(proxied).count("\n")
+        it.start()
+        until(lambda: it.api.allowlist().envoy == "healthy", 60, "Envoy is healthy again")
+        assert [it.agent(a).pid for a in (proxied, bare)] == inside
+        for agent_id, mode in ((proxied, "PROXIED"), (bare, "NONE")):
+            view = it.agent(agent_id)
+            assert (view.state, view.network_mode, view.network_enforced) == ("running", mode, True)
+        until(lambda: ": 403" in "".join(it.output(proxied).splitlines(keepends=True)[lines:]), 60, "its portal refuses in words again")
+        assert not {": 403", ": 200"} & {line.partition(":")[1] + line.partition(":")[2] for line in it.output(bare).splitlines()}
+        receipt = it.api.activate("the test")
+        assert receipt.verified_zero
+        assert {t.agent_id for t in receipt.targets if t.outcome == "proven_zero"} == {proxied, bare}
+        assert not any(Path(f"/proc/{pid}").exists() for pid in inside)
+        until(lambda: not list(it.places.agents_dir.iterdir()))
+
+
+def test_memory_is_bounded_on_its_own_kernel_too_and_the_end_names_the_limit(engine: Path, state_dir: Path) -> None:
+    if not RUNSC:
+        return
+    (state_dir / "settings.json").write_text('{"agents": {"memory_max_mib": 256}}')
+    with Instance(state_dir, "--engine-socket", str(engine)) as it:
+        agent = it.python("x = []\nwhile True: x.append(b'x' * (1 << 20))\n", sandbox="gvisor", network_mode="NONE")
+        view = it.state_becomes(agent, "failed", "ended", seconds=90)
+        assert view.state == "failed" and view.state_reason.startswith("memory limit 256 MiB")
