@@ -49,6 +49,8 @@ _TROUBLE = (ConsoleError, OSError, ValueError, ArithmeticError, LookupError, Typ
 
 Followed = tuple[str, Whereabouts]
 """(agent id, where its files are); one agent may have had several sessions."""
+Changed = dict[str, tuple[int, int]]
+"""Agent id -> (the newest number, how many are new)."""
 _ALWAYS = float("inf")
 _PLACES_MAX = 20
 
@@ -229,16 +231,15 @@ class ActivityDesk:
 
     def _turn(self) -> None:
         try:
-            changed = self._write_waiting()
-            changed |= self._read_files()
-            self._tell(changed)
+            self._tell(self._write_waiting())
+            self._tell(self._read_files())
             self.problem = self.store.lost if self.store is not None else self.problem
         except _TROUBLE as error:
             if str(error) != self.problem:
                 log.error("activity could not be kept", exc_info=error)
             self.problem = str(error) or repr(error)
 
-    def _write_waiting(self) -> dict[str, int]:
+    def _write_waiting(self) -> Changed:
         with self._lock:
             waiting, self._waiting = self._waiting, deque()
             lost, self._lost = self._lost, {}
@@ -248,7 +249,7 @@ class ActivityDesk:
         by_agent: dict[str, list[Entry]] = {}
         for agent_id, entry in waiting:
             by_agent.setdefault(agent_id, []).append(entry)
-        changed: dict[str, int] = {}
+        changed: Changed = {}
         for agent_id, entries in list(by_agent.items()):
             try:
                 added, newest = self._store().add(agent_id, [self._clean(entry) for entry in entries])
@@ -258,42 +259,43 @@ class ActivityDesk:
                 raise
             del by_agent[agent_id]
             if added:
-                changed[agent_id] = newest
+                changed[agent_id] = (newest, added)
         return changed
 
-    def _read_files(self) -> dict[str, int]:
+    def _read_files(self) -> Changed:
         wanted, tick = self._wanted, time.monotonic()
         for one in [i for i in self._files if wanted.get(i, 0.0) <= tick]:
             del self._files[one]
-        changed: dict[str, int] = {}
+        changed: Changed = {}
         # Those who go on come before those whose long history is read for the first time.
         for one in sorted(wanted, key=self._turn_of):
             if time.monotonic() - tick > PASS_S and changed:
                 break
-            newest = self._read_one(one)
-            if newest:
-                changed[one[0]] = newest
+            newest, added = self._read_one(one)
+            if added:
+                changed[one[0]] = (newest, added + changed.get(one[0], (0, 0))[1])
         return changed
 
     def _turn_of(self, one: Followed) -> tuple[bool, float]:
         files = self._files.get(one)
         return (files.backlog, files.read_at) if files is not None else (False, 0.0)
 
-    def _read_one(self, one: Followed) -> int:
+    def _read_one(self, one: Followed) -> tuple[int, int]:
+        """(the newest number, how many are new)."""
         files = self._files.get(one)
         if files is None:
             files = self._files[one] = self._files_of(*one)
+        newest, many = 0, 0
         if not files.has_news():
-            return 0
-        told = 0
+            return newest, many
         try:
             for batch in files.read():
                 added, newest = self._store().add(one[0], self._dated(batch.entries), batch.place, again=batch.again)
-                told = newest if added else told
+                many += added
         except BaseException:
             del self._files[one]  # what was read and not kept is read again, from where the store knows
             raise
-        return told
+        return newest, many
 
     def _files_of(self, agent_id: str, where: Whereabouts) -> AgentFiles:
         store, known = self._store(), self._places(agent_id)
@@ -329,7 +331,7 @@ class ActivityDesk:
             pair=self._redact(entry.pair[:_MARGIN]),
         )
 
-    def _tell(self, changed: dict[str, int]) -> None:
+    def _tell(self, changed: Changed) -> None:
         loop = self._core.loop
         if changed and loop is not None and not loop.is_closed():
             first = dict(sorted(changed.items())[:TOLD_MAX])

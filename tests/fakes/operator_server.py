@@ -28,6 +28,7 @@ from console.domain.kill import Receipt
 from console.settings.places import Places, find_places, make_run_dir
 from console.supervisor.rearm import killed_view
 from tests.fakes import gui_fixture as fixture
+from tests.fakes.activity_routes import FakeActivity
 from tests.fakes.guard_socket import FakeGuard
 from tests.fakes.pages_routes import FakeRooms
 from tests.fakes.sandbox_routes import FakeSandboxes
@@ -78,7 +79,9 @@ class FakeSupervisor:
         """The ladder, workspaces, the hunt, rotation."""
         self.boxes = FakeSandboxes(self)
         """Stricter modes, histories of modes."""
-        self.extra_routes: list[Route] = [*self.rooms.routes(), *self.boxes.routes(), *self.stops.routes()]
+        self.activity = FakeActivity(self.tell)
+        """What agents did."""
+        self.extra_routes: list[Route] = [*self.rooms.routes(), *self.boxes.routes(), *self.stops.routes(), *self.activity.routes()]
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         """One delta to everybody (call it on the server's loop)."""
@@ -241,6 +244,7 @@ class FakeHouse:
         self.places = places
         self.guard = guard or FakeGuard()
         self.supervisor = FakeSupervisor(make_fleet(fleet, time.time()), self.guard)
+        self.supervisor.activity.file = places.state_dir / "activity.db"
         self._with_guard = with_guard
         self._server: uvicorn.Server | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -270,6 +274,7 @@ class FakeHouse:
             self._thread.join(20)
             assert not self._thread.is_alive()
             self._thread = None
+        self.supervisor.activity.close()
 
     def on_loop(self, work: Callable[[], None]) -> None:
         """Runs ``work`` on the server's loop and waits for it."""

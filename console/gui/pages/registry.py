@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from console.gui.pages.activity.page import ActivityPageView
 from console.gui.pages.audit.page import AuditLogPage
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.interface import Page
@@ -10,4 +11,4 @@ from console.gui.pages.network.page import NetworkPage
 from console.gui.pages.receipt.page import ReceiptPage
 from console.gui.pages.rollback.page import RollbackRecordsPage
 
-PAGES: tuple[type[Page], ...] = (FleetPage, NetworkPage, RollbackRecordsPage, AuditLogPage, KillSwitchPage, ReceiptPage)
+PAGES: tuple[type[Page], ...] = (FleetPage, NetworkPage, RollbackRecordsPage, AuditLogPage, KillSwitchPage, ReceiptPage, ActivityPageView)

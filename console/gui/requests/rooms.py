@@ -15,6 +15,7 @@ from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, receipt_from_json
 from console.gui.link.http import Link, segment
 from console.gui.link.pending import Pending
+from console.gui.requests.activity import ActivityRequests
 
 LAUNCH_S = 300.0
 LADDER_S = 60.0
@@ -207,6 +208,7 @@ class Requests:
         self.network = NetworkRequests(link)
         self.rollback = RollbackRequests(link)
         self.audit = AuditRequests(link)
+        self.activity = ActivityRequests(link)
 
     def status(self) -> Pending[m.StatusView]:
         return self._link.get("/api/status", m.StatusView)

@@ -68,7 +68,10 @@ class AuditLogPage(Page):
     # --- what the window tells -----------------------------------------------------------------------------------
 
     def on_show(self, argument: str = "") -> None:
-        if argument:
+        if argument.startswith("#") and argument[1:].isascii() and argument[1:].isdigit() and len(argument) < 17:
+            self._stale = False
+            self.log.go_to(int(argument[1:]))
+        elif argument:
             self._stale = False
             self.log.set_query_silently(argument)
             self.log.read(argument)

@@ -74,6 +74,10 @@ class DetailPane(QWidget):
         self.ladder.clicked.connect(lambda: self.asked.emit("fleet.ladder"))
         self._column.addSpacing(6)
         self._column.addWidget(self.ladder)
+        self.activity = Button("Activity", "list", keys="A", small=True, parent=self)
+        self.activity.clicked.connect(lambda: self.asked.emit("fleet.activity"))
+        self._column.addSpacing(6)
+        self._column.addWidget(self.activity)
 
     def _build_body(self) -> None:
         self._budget_title = self._section("Budget")

@@ -33,6 +33,7 @@ class FleetPage(Page):
         ActionSpec("fleet.move", "Move in the list", "", "move", cap="↑ ↓"),
         ActionSpec("fleet.fold", "Fold and unfold a tree", "", "fold", cap="← →"),
         ActionSpec("fleet.detail", "Show or hide the detail pane", "", "detail", cap="Enter"),
+        ActionSpec("fleet.activity", "Open what this agent did, live", "A", "activity"),
         ActionSpec("fleet.pause", "Pause or resume this agent and all below it…", "P", "pause…", Risk.REVERSIBLE),
         ActionSpec(
             "fleet.stop-tree", "Stop this agent and all below it…", "X", "stop tree…", Risk.DESTRUCTIVE, "SIGKILL, proven; no way back."
@@ -136,6 +137,8 @@ class FleetPage(Page):
         if action_id == "fleet.data":
             killed = self.desk.switch.is_killed
             return "No agent is selected." if row is None else "Killed: nothing changes until rearm." if killed else why_not_data(row)
+        if action_id == "fleet.activity" and row is None:
+            return "No agent is selected."
         if action_id == "fleet.run" and self.desk.switch.is_killed:
             return "Killed: nothing starts until rearm."
         return ""
@@ -151,6 +154,8 @@ class FleetPage(Page):
         elif action_id == "fleet.detail":
             self._pane_wanted = not self._pane_wanted
             self._show_pane()
+        elif row is not None and action_id == "fleet.activity":
+            self.desk.goto("activity", row.id)
         elif row is not None and not self.why_not(action_id):
             if action_id == "fleet.ladder":
                 at = self.view.visualRect(self.view.currentIndex())

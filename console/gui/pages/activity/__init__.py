@@ -1,0 +1,1 @@
+"""What one agent did: a feed that is read, searched and followed."""

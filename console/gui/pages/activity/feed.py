@@ -1,0 +1,300 @@
+"""The feed: reads pages as they are needed, follows the newest while it is in sight, searches on the supervisor's side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from console.api.activity import ActivityPage
+from console.domain.errors import ConsoleError
+from console.gui.pages.activity.book import PAGE, Book, Item
+from console.gui.pages.activity.rows import COLUMNS, HEIGHT, painter_of, turn_words, words_of
+from console.gui.requests import ActivityRequests
+from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.widgets.buttons import Button, Pills, SearchField
+from console.gui.widgets.reading import empty_note
+from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import plural
+
+TYPED_MS = 200
+NEWER_MS = 200
+"""New entries are read at most five times a second."""
+_AHEAD = 40
+"""Rows from the upper end at which older ones are asked for."""
+KINDS = {
+    "": "All",
+    "message,thinking": "Messages",
+    "tool_call,tool_result,verdict": "Tools",
+    "file": "Files",
+    "spawn": "Children",
+    "spend": "Spend",
+    "error": "Errors",
+}
+_EMPTY = (
+    "Nothing is kept of this agent yet. What it says and thinks, its tool calls with verdict and result, what each answer cost, "
+    "the agents it starts and the files it touches appear here as they happen."
+)
+_NONE = "No entry of this agent matches."
+_READING = "Reading…"
+
+
+class FeedModel(RowModel):
+    """A list that grows and shrinks at its ends without being built anew."""
+
+    def append(self, items: list[Item]) -> None:
+        """Below."""
+        if items:
+            first = len(self.rows)
+            self.rows.extend(items)
+            self.insertRows(first, len(items))
+
+    def prepend(self, items: list[Item]) -> None:
+        """Above."""
+        if items:
+            self.rows[:0] = items
+            self.insertRows(0, len(items))
+
+    def drop(self, first: int, many: int) -> None:
+        """Takes rows away."""
+        if many > 0:
+            del self.rows[first : first + many]
+            self.removeRows(first, many)
+
+
+class Feed(QWidget):
+    """``chosen`` with the current Item or None; ``changed`` when counts or words did."""
+
+    chosen = Signal(object)
+    changed = Signal()
+
+    def __init__(self, requests: ActivityRequests, failed: Callable[[ConsoleError], object], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._requests, self._failed_door = requests, failed
+        self.book = Book()
+        self.agent_id = ""
+        self.page: ActivityPage | None = None
+        """The last answer: counts, and where the feed comes from."""
+        self.problem = ""
+        self.loaded = False
+        self.following = True
+        self.waiting = 0
+        """Entries that came since somebody scrolled up."""
+        self._serial = 0
+        self._searched_to = 0
+        self._older_asked = self._newer_asked = self._quiet = False
+        self._build()
+        self._typed = self._timer(TYPED_MS, self._filter)
+        self._pace = self._timer(NEWER_MS, self._read_newer)
+        self.search.textChanged.connect(lambda _text: self._typed.start())
+        self.search.left.connect(self.view.setFocus)
+        self.kinds.changed.connect(lambda _kind: self.read())
+        self.view.chosen.connect(self.chosen)
+        self.view.verticalScrollBar().valueChanged.connect(lambda _value: self._scrolled())
+        self.view.verticalScrollBar().rangeChanged.connect(lambda _low, _high: self._keep_at_end())
+
+    def _build(self) -> None:
+        self.bar = QWidget(self)
+        self.bar.setFixedHeight(FILTER_BAR)
+        row = QHBoxLayout(self.bar)
+        row.setContentsMargins(16, 0, 16, 0)
+        row.setSpacing(10)
+        self.search = SearchField("Search text, tool, path", "/", parent=self.bar)
+        self.search.setMaximumWidth(280)
+        self.search.setMinimumWidth(120)
+        row.addWidget(self.search, 2)
+        self.kinds = Pills(KINDS, self.bar)
+        row.addWidget(self.kinds)
+        row.addStretch(1)
+        self.newer = Button("0 new", "down", keys="End", small=True, parent=self.bar)
+        self.newer.clicked.connect(self.to_newest)
+        self.newer.hide()
+        row.addWidget(self.newer)
+        self.shown = Text("", 12, role="text2", right=True)
+        row.addWidget(self.shown)
+        self.model = FeedModel(COLUMNS, words_of, self)
+        self.view = RowView(self.model, painter_of(self._turn_of), lambda item: item.key, self, row_height=HEIGHT)
+        self.view.setAccessibleName("Activity")
+        self.empty = empty_note(self.view, _EMPTY)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.bar)
+        column.addWidget(self.view, 1)
+
+    def _timer(self, ms: int, then: Callable[[], None]) -> QTimer:
+        timer = QTimer(self)
+        timer.setSingleShot(True)
+        timer.setInterval(ms)
+        timer.timeout.connect(then)
+        return timer
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    def show_agent(self, agent_id: str) -> None:
+        """Another agent's feed, from its newest entry; the same one's stays where it is read."""
+        if agent_id == self.agent_id and self.loaded and not self.problem:
+            return
+        self.agent_id = agent_id
+        self.search.blockSignals(True)
+        self.search.clear()
+        self.search.blockSignals(False)
+        self.read()
+
+    def read(self) -> None:
+        """The newest page of what is asked for, from nothing."""
+        self._typed.stop()
+        self._serial += 1
+        self.book.clear()
+        self.model.replace([])
+        self.book.items = self.model.rows
+        self.loaded, self.problem, self.following, self.waiting, self._searched_to = False, "", True, 0, 0
+        self._older_asked = self._newer_asked = False
+        self._say()
+        if self.agent_id:
+            self._ask(self._first_came)
+
+    def told(self, newest: int, added: int) -> None:
+        """The supervisor keeps entries of this agent that are not here yet."""
+        if not self.loaded or newest <= self.book.newest:
+            return
+        if self.following:
+            if not self._pace.isActive():
+                self._pace.start()
+        else:
+            self.waiting += added
+            self._say()
+
+    def to_newest(self) -> None:
+        """End: the newest entry, and what waits."""
+        self.following = True
+        if self.waiting:
+            self._read_newer()
+        self.waiting = 0
+        self.view.scrollToBottom()
+        if self.model.rows:
+            self.view.choose(self.model.rows[-1].key, scroll=False)
+        self._say()
+
+    def _ask(self, then: Callable[[ActivityPage], None], *, before: int | None = None, after: int | None = None) -> None:
+        serial, query = self._serial, self.search.text().strip()
+        asked = self._requests.page(self.agent_id, before=before, after=after, limit=PAGE, query=query, kinds=self.kinds.chosen())
+        asked.while_alive(self)
+        asked.then(lambda page: then(page) if serial == self._serial else None)
+        asked.failed(lambda error: self._failed(error) if serial == self._serial else None)
+
+    def _failed(self, error: ConsoleError) -> None:
+        self._older_asked = self._newer_asked = False
+        self.problem = str(error)
+        self._say()
+        self._failed_door(error)
+
+    def _first_came(self, page: ActivityPage) -> None:
+        self._older_came(page)
+        self.loaded = True
+        self.book.newest = max(self.book.newest, page.newest)
+        self._to_end()
+        if self.model.rows and self.view.current() is None:
+            self.view.choose(self.model.rows[-1].key, scroll=False)
+        self._say()
+
+    def _older_came(self, page: ActivityPage) -> None:
+        self._older_asked = False
+        self.page, self.problem = page, ""
+        found, adopted = self.book.older(page.rows, at_start=page.at_start)
+        bar = self.view.verticalScrollBar()
+        place, self._quiet = bar.value(), True
+        for item in adopted:
+            self.model.drop(self.model.rows.index(item), 1)
+        self.model.prepend(found)
+        if self.loaded and not self.following:
+            bar.setValue(place + HEIGHT * (len(found) - len(adopted)))
+        self._quiet = False
+        self._searched_to = page.searched_to
+        if page.searched_to and len(self.model.rows) < PAGE:
+            self._ask(self._older_came, before=page.searched_to)
+        self.view.refresh()
+        self._say()
+        self.changed.emit()
+
+    def _read_newer(self) -> None:
+        if not self._newer_asked and self.agent_id:
+            self._newer_asked = True
+            self._ask(self._newer_came, after=self.book.newest)
+
+    def _newer_came(self, page: ActivityPage) -> None:
+        self._newer_asked = False
+        self.page, self.problem = page, ""
+        last = page.rows[-1].seq if page.rows else 0
+        self.model.append(self.book.newer(page.rows))
+        is_whole = len(page.rows) < PAGE and not page.searched_to
+        self.book.newest = max(self.book.newest, page.newest if is_whole else max(last, page.searched_to))
+        if self.following and (many := self.book.trimmed()):
+            self.model.drop(0, many)
+            self.book.forget(many)
+        if not is_whole:
+            self._read_newer()
+        self._keep_at_end()
+        self.view.refresh()
+        self._say()
+        self.changed.emit()
+
+    # --- place -------------------------------------------------------------------------------------------------------
+
+    def _scrolled(self) -> None:
+        if self._quiet:
+            return
+        bar = self.view.verticalScrollBar()
+        at_end = bar.maximum() - bar.value() < HEIGHT
+        if at_end and not self.following:
+            self.following = True
+            if self.waiting:
+                self.waiting = 0
+                self._read_newer()
+        elif not at_end and self.loaded:
+            self.following = False
+        if bar.value() < _AHEAD * HEIGHT and self.loaded and not self.book.at_start and not self._older_asked and self.model.rows:
+            self._older_asked = True
+            self._ask(self._older_came, before=self._searched_to or self.book.oldest)
+        self._say()
+
+    def _keep_at_end(self) -> None:
+        if self.following:
+            self._to_end()
+
+    def _to_end(self) -> None:
+        self._quiet = True
+        bar = self.view.verticalScrollBar()
+        bar.setValue(bar.maximum())
+        self._quiet = False
+
+    def _filter(self) -> None:
+        self._typed.stop()
+        self.read()
+
+    # --- words -------------------------------------------------------------------------------------------------------
+
+    def _turn_of(self, item: Item) -> str:
+        row = item.row
+        known = self.book.turns.get(row.turn) if row.kind == "message" and row.who == "user" and row.turn else None
+        return turn_words(*known) if known is not None else ""
+
+    def _say(self) -> None:
+        is_asked = bool(self.search.text().strip() or self.kinds.chosen())
+        self.newer.setText(f"{self.waiting:,} new" if self.waiting else "Newest")
+        self.newer.setVisible(self.loaded and not self.following)
+        page = self.page
+        if page is not None:
+            more = "" if self.book.at_start else "+"
+            found = f"{len(self.model.rows):,}{more} of {page.count:,}" if is_asked else plural(page.count, "entry", "entries")
+            self.shown.setText(found if self.loaded else _READING)
+        self.empty.setText(self.problem or (_READING if not self.loaded else _NONE if is_asked else _EMPTY))
+        self.empty.setVisible(not self.model.rows)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(ink().bg0))
+        painter.end()

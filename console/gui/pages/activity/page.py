@@ -1,0 +1,238 @@
+"""The activity page: whose it is, its feed, one entry whole. Reached from an agent in the fleet; changes nothing."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from console.api.activity import ActivityEntryView
+from console.api.messages import Delta
+from console.domain.errors import ConsoleError
+from console.gui.actions import ActionSpec
+from console.gui.pages.activity.book import Item
+from console.gui.pages.activity.detail import DetailPane
+from console.gui.pages.activity.feed import Feed
+from console.gui.pages.interface import Desk, Page, PageSpec
+from console.gui.theme import fonts
+from console.gui.theme.tokens import ink
+from console.gui.widgets.buttons import Button
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import count, usd
+
+HEADER = 58
+_RETRY_S = 3.0
+_GONE = "Kept here: the program's own file is gone."
+"""Nothing is wrong with that."""
+_ON_AN_ENTRY = ("activity.agent", "activity.audit", "activity.rollback", "activity.copy", "activity.open")
+
+
+class ActivityPageView(Page):
+    """Reads everything and changes nothing."""
+
+    spec = PageSpec("activity", "Activity", "list", "", under="fleet")
+    verbs = (
+        ActionSpec("activity.move", "Move in the feed", "", "entry", cap="↑ ↓"),
+        ActionSpec("activity.newest", "Go to the newest entry and follow", "End", "follow"),
+        ActionSpec("activity.filter", "Search this agent's activity", "/", "search"),
+        ActionSpec("activity.back", "Show the agent in the fleet", "Backspace", "fleet"),
+        ActionSpec("activity.agent", "Jump to the agent that was started", "J", "jump to agent"),
+        ActionSpec("activity.open", "Open the activity of the agent that was started", "A", ""),
+        ActionSpec("activity.audit", "Open the audit record", "O", "audit record"),
+        ActionSpec("activity.rollback", "Open the rollback record of the file", "U", "undo"),
+        ActionSpec("activity.copy", "Copy the entry as it is shown", "C", "copy"),
+        ActionSpec("activity.detail", "Show or hide the detail pane", "", "", cap="Enter"),
+    )
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self.feed = Feed(desk.requests.activity, self._failed, self)
+        self.view = self.feed.view
+        self.pane = DetailPane(self)
+        self._pane_wanted = False
+        """Turned by Enter: hidden when wide, shown over the feed when narrow."""
+        self._retry_at = 0.0
+        row = QHBoxLayout()
+        row.setSpacing(0)
+        row.addWidget(self.feed, 1)
+        row.addWidget(self.pane)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._build_head())
+        column.addLayout(row, 1)
+        self.feed.chosen.connect(lambda _item: self._chose())
+        self.feed.changed.connect(self._chose)
+        self.view.opened.connect(lambda _item: self.do("activity.detail"))
+        self.pane.asked.connect(self.do)
+        self.pane.whole_asked.connect(self._read_whole)
+        self.pane.hide()
+
+    def _build_head(self) -> QWidget:
+        self.head = QWidget(self)
+        self.head.setFixedHeight(HEADER)
+        row = QHBoxLayout(self.head)
+        row.setContentsMargins(16, 0, 16, 0)
+        row.setSpacing(12)
+        self.back = Button("Fleet", small=True, parent=self.head)
+        self.back.clicked.connect(lambda: self.do("activity.back"))
+        row.addWidget(self.back)
+        names = QVBoxLayout()
+        names.setSpacing(1)
+        self.name = Text("", 17, fonts.SEMIBOLD)
+        self.about = Text("", 12, role="text2")
+        for part in (self.name, self.about):
+            names.addWidget(part)
+        names.setContentsMargins(0, 8, 0, 6)
+        row.addLayout(names, 3)
+        row.addStretch(1)
+        self.words = Text("", 12, role="text2", mark="ring")
+        row.addWidget(self.words)
+        return self.head
+
+    # --- what the window tells -----------------------------------------------------------------------------------
+
+    def on_show(self, argument: str = "") -> None:
+        wanted = argument or self.feed.agent_id or next(iter(self.desk.fleet.rows), "")
+        if wanted != self.feed.agent_id:
+            self.pane.item = None
+            self.pane.hide()
+        if wanted:
+            self.feed.show_agent(wanted)
+        self.on_models()
+        self.view.setFocus()
+
+    def on_models(self) -> None:
+        if not self.feed.agent_id and self.desk.fleet.rows:
+            self.feed.show_agent(next(iter(self.desk.fleet.rows)))
+        self._show_head()
+
+    def on_tick(self, now: float) -> None:
+        if self.feed.problem and now >= self._retry_at:
+            self._retry_at = now + _RETRY_S
+            self.feed.read()
+
+    def handle(self, delta: Delta) -> None:
+        if delta.kind != "activity":
+            return
+        agents = delta.data.get("agents")
+        found = agents.get(self.feed.agent_id) if isinstance(agents, dict) else None
+        if isinstance(found, list) and len(found) == 2 and all(isinstance(n, int) for n in found):
+            self.feed.told(found[0], found[1])
+        elif delta.data.get("more") is True:
+            self.feed.told(self.feed.book.newest + 1, 1)  # too many changed to be named: perhaps this one
+
+    def resync(self) -> None:
+        if self.feed.loaded:
+            self.feed.told(self.feed.book.newest + 1, 0)
+
+    def is_ready(self) -> bool:
+        return self.feed.loaded or bool(self.feed.problem)
+
+    # --- actions ---------------------------------------------------------------------------------------------------
+
+    def why_not(self, action_id: str) -> str:
+        item: Item | None = self.view.current()
+        if action_id in _ON_AN_ENTRY and item is None:
+            return "No entry is selected."
+        if action_id in ("activity.agent", "activity.open") and item is not None and self._child_of(item) not in self.desk.fleet.rows:
+            return "This entry started no agent that is in the fleet."
+        if action_id == "activity.audit" and item is not None and not item.audit:
+            return "No audit record is behind this entry: it is from the program's own file."
+        if action_id == "activity.rollback" and item is not None and not item.rollback_id:
+            return "Nothing of this entry can be put back: no record was written before it."
+        return ""
+
+    def do(self, action_id: str) -> None:
+        item: Item | None = self.view.current()
+        if self.why_not(action_id):
+            self.desk.notices.say("info", self.why_not(action_id))
+        elif action_id == "activity.newest":
+            self.feed.to_newest()
+        elif action_id == "activity.filter":
+            self.feed.search.setFocus()
+        elif action_id == "activity.back":
+            self.desk.goto("fleet", self.feed.agent_id)
+        elif action_id == "activity.detail":
+            self._pane_wanted = not self._pane_wanted
+            self._show_pane()
+        elif item is not None:
+            self._do_on_entry(action_id, item)
+
+    def _do_on_entry(self, action_id: str, item: Item) -> None:
+        if action_id == "activity.copy":
+            QGuiApplication.clipboard().setText(self.pane.plain())
+            self.desk.notices.say("info", "Copied as it is shown: what was hidden in it is visible.")
+        elif action_id == "activity.agent":
+            self.desk.goto("fleet", self._child_of(item))
+        elif action_id == "activity.open":
+            self.desk.goto("activity", self._child_of(item))
+        elif action_id == "activity.audit":
+            self.desk.goto("audit", f"#{item.audit}")
+        elif action_id == "activity.rollback":
+            self.desk.goto("rollback", item.rollback_id)
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _child_of(self, item: Item) -> str:
+        return item.row.ref if item.row.kind == "spawn" else ""
+
+    def _failed(self, error: ConsoleError) -> None:
+        self._retry_at = self.desk.clock() + _RETRY_S
+        self._show_head()
+
+    def _chose(self) -> None:
+        item: Item | None = self.view.current()
+        if item is not None:
+            self.pane.show_item(item)
+        self._show_pane()
+        self._show_head()
+
+    def _read_whole(self, seq: int) -> None:
+        asked = self.desk.requests.activity.entry(self.feed.agent_id, seq).while_alive(self)
+        asked.then(self._whole_came).failed(self.desk.notices.fail)
+
+    def _whole_came(self, view: ActivityEntryView) -> None:
+        self.pane.show_whole(view.row)
+
+    def _show_head(self) -> None:
+        page, row = self.feed.page, self.desk.fleet.rows.get(self.feed.agent_id)
+        self.name.setText(row.name if row is not None else self.feed.agent_id or "No agent yet")
+        about = []
+        if row is not None:
+            view = row.view
+            about = [view.control_level, view.state.replace("_", " "), usd(view.cost_usd) if view.cost_usd else "", self.feed.agent_id]
+        if page is not None and page.agent_id == self.feed.agent_id and page.output_bytes:
+            about.append(f"output {count(page.output_bytes)} bytes")
+        self.about.setText("  ·  ".join(part for part in about if part))
+        said = []
+        if page is not None and page.agent_id == self.feed.agent_id:
+            said = [page.words] if page.words else []
+            said += [f"{page.dropped:,} older entries were dropped: only so many are kept."] if page.dropped else []
+        if self.feed.problem:
+            said = ["Activity cannot be read; it is tried again."]
+        is_odd = bool(self.feed.problem) or " ".join(said) not in ("", _GONE)
+        self.words.say(" ".join(said), "warn" if is_odd else "text2", "triangle" if is_odd else "ring")
+        self.words.setVisible(bool(said))
+
+    def _show_pane(self) -> None:
+        item: Item | None = self.view.current()
+        wanted = item is not None and (self._pane_wanted if self.is_narrow else not self._pane_wanted)
+        self.pane.setVisible(wanted)
+        for action, button in (
+            ("activity.agent", self.pane.agent),
+            ("activity.audit", self.pane.audit),
+            ("activity.rollback", self.pane.rollback),
+        ):
+            button.allow(self.why_not(action))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        colours = ink()
+        painter = QPainter(self)
+        painter.fillRect(0, 0, self.width(), HEADER, QColor(colours.bg0))
+        painter.fillRect(0, HEADER - 1, self.width(), 1, QColor(colours.line))
+        painter.end()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_pane()
