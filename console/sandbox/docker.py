@@ -52,7 +52,7 @@ def find_socket(engine_socket: str | None) -> str:
     return path
 
 
-def _knock(path: str) -> None:
+def knock(path: str) -> None:
     """Raises OSError when nothing listens there: docker-py would leave its own attempt's socket open."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.settimeout(ENGINE_S)
@@ -108,7 +108,7 @@ class Docker:
         """A client for a few calls. Whatever goes wrong between us and the engine becomes a ConsoleError."""
         path = find_socket(self._engine_socket)
         try:
-            _knock(path)
+            knock(path)
             client = APIClient(base_url=f"unix://{path}", version="auto", timeout=ENGINE_S)
             with contextlib.closing(client):
                 yield client
@@ -275,7 +275,7 @@ class Docker:
             labels = found["Config"]["Labels"]
             if labels.get(AGENT_LABEL) != agent_id:
                 raise Conflict(f"Container {container_id[:12]} is not agent {agent_id}'s.", "It is left alone.")
-            held.gate = _gate_of(found, Path(labels[OUTPUT_LABEL]).parent)
+            held.gate = gate_of(found, Path(labels[OUTPUT_LABEL]).parent)
             held.follower = self._follow(container_id, Path(labels[OUTPUT_LABEL]), OUTPUT_BYTES)
         except Conflict:
             _let_go(held)
@@ -288,7 +288,7 @@ class Docker:
         return Prepared(agent_id, pid, start_ticks, container_id, mask=True, control_level=ControlLevel.CONTAINED, portal_door=door)
 
 
-def _gate_of(found: dict[str, Any], beside: Path) -> Gate | None:
+def gate_of(found: dict[str, Any], beside: Path) -> Gate | None:
     """The folder that a container of ours has at /.watchfloor; None unless it lies where we make them."""
     for mount in found.get("Mounts") or ():
         source = Path(str(mount.get("Source", "")))

@@ -1,0 +1,85 @@
+"""What dead agents left standing here because no supervisor ran when they died: their containers go once everything about them is written.
+
+A kill deletes no evidence: nothing is touched while the kill switch is latched, while a receipt is open, or of an agent that the ledger
+does not call over; what a container had written is kept, and what is known of the kill stays in ledger, receipt and case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from console.domain.agent import AgentId
+from console.domain.command import Record
+from console.domain.errors import ConsoleError
+from console.enforcement.state import EngineState
+from console.sandbox.left_containers import Left, LeftContainers
+from console.supervisor.parts import Parts
+from console.supervisor.stop import StopDesk
+
+log = logging.getLogger(__name__)
+LOOK_S = 0.5
+SOON_S = 10.0
+"""The same while something stays that is not over yet, or could not be removed."""
+AGAIN_S = 300.0
+"""Between two looks when nothing happened."""
+
+
+def is_over(state: EngineState, open_targets: frozenset[str], left: Left) -> bool:
+    """Ours by the ledger (its id is the one we started), and nothing of its agent is open any more."""
+    agent = state.agents.get(AgentId(left.agent_id))
+    if agent is None or not left.container_id or agent.container_id != left.container_id:
+        return False
+    return not agent.state.is_live and agent.agent_id not in open_targets
+
+
+async def keep_tidy(parts: Parts, stop: StopDesk) -> None:
+    """Looks once at the start, after each rearm, and now and then. Forever."""
+    state, due = parts.core.state, 0.0
+    while True:
+        if state.killed:
+            due = 0.0
+        elif time.monotonic() >= due:
+            await stop.settled()
+            if not state.killed:
+                due = time.monotonic() + (SOON_S if await tidy(parts, stop) else AGAIN_S)
+        await asyncio.sleep(LOOK_S)
+
+
+async def tidy(parts: Parts, stop: StopDesk) -> bool:
+    """One look; trouble is logged, and waits for the next. Whether one that is ours stays for now."""
+    if not any(a.container_id for a in parts.core.state.agents.values()):
+        return False
+    containers = LeftContainers(parts.options.engine(), parts.places.instance_id)
+    try:
+        found = await asyncio.to_thread(containers.find)
+    except ConsoleError as error:
+        log.info("no look at dead containers: %s", error)
+        return True
+    stays = False
+    for left in found:
+        if not parts.core.state.killed and is_over(parts.core.state, _open_targets(stop), left):
+            stays |= not await _remove(parts, containers, left)
+        else:
+            stays |= any(a.container_id == left.container_id for a in parts.core.state.agents.values())
+    return stays
+
+
+def _open_targets(stop: StopDesk) -> frozenset[str]:
+    return frozenset(t.agent_id for receipt in stop.receipts() if not receipt.complete for t in receipt.targets)
+
+
+async def _remove(parts: Parts, containers: LeftContainers, left: Left) -> bool:
+    words = f"{left.agent_id}: its dead container {left.container_id[:12]} is taken away; what it wrote is kept"
+    try:
+        record = Record(
+            "supervisor", "container.removed", words, verdict="ok", agent_id=left.agent_id, data={"container": left.container_id}
+        )
+        await asyncio.to_thread(parts.scribe.record_first, record)
+        await asyncio.to_thread(containers.remove, left, parts.places.output_dir / f"{left.agent_id}.log")
+        await asyncio.to_thread(parts.guard.call, "forget", agent_id=left.agent_id)
+    except ConsoleError as error:
+        log.warning("the dead container of %s stays: %s", left.agent_id, error)
+        return False
+    return True
