@@ -13,10 +13,8 @@ Rest = Annotated[list[str] | None, typer.Argument(hidden=True)]
 _ANYTHING = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 
 VERBS = {
-    "policy": "rules are built in and cannot be edited or tested from here yet",
     "drill": "rehearsals are not built yet; watchfloor demo kills a real fleet of its own",
     "hook": "decisions for Claude Code and Codex are not built yet",
-    "install-hook": "decisions for Claude Code and Codex are not built yet",
 }
 
 

@@ -8,6 +8,8 @@ import typer
 
 from console.cli.modules import become, folder_arguments
 from console.cli.options import Json, StateDir, new_app, verb_app
+from console.cli.plain import plain
+from console.domain.errors import UsageProblem
 
 keys_app = new_app("The keys that sign and release remote kill orders.", no_args_is_help=True)
 
@@ -63,4 +65,29 @@ def doctor(state_dir: StateDir = None, as_json: Json = False) -> int:
     return oneshot("doctor", state_dir=state_dir, as_json=as_json)
 
 
-APPS: dict[str, typer.Typer] = {"keys": keys_app, "release": verb_app(release), "doctor": verb_app(doctor)}
+def install_hook(
+    program: Annotated[str, typer.Argument(metavar="PROGRAM", help="claude-code or codex.")],
+    settings: Annotated[
+        str | None, typer.Option("--settings", metavar="FILE", help="Its settings file, if not in its usual place.")
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the hook out again.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Say whether it is installed; exit 1 if not.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the diff; change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Put every tool call of Claude Code or Codex before Watchfloor: shows the diff, keeps what was there, can be undone."""
+    if program not in ("claude-code", "codex"):
+        raise UsageProblem(f"There is no hook for {plain(program, 40)!r}.", "Programs: claude-code, codex.")
+    flags = [name for name, on in (("--undo", undo), ("--check", check), ("--dry-run", dry_run), ("--yes", yes)) if on]
+    more = [f"--settings={settings}"] if settings else []
+    return oneshot("install-hook", program, *more, *flags, state_dir=state_dir, as_json=as_json)
+
+
+APPS: dict[str, typer.Typer] = {
+    "keys": keys_app,
+    "release": verb_app(release),
+    "doctor": verb_app(doctor),
+    "install-hook": verb_app(install_hook),
+}

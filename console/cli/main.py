@@ -178,6 +178,12 @@ def _talk(name: str) -> typer.Typer:
     return talk.APPS[name]
 
 
+def _policy(_: str) -> typer.Typer:
+    from console.cli import policy
+
+    return policy.app
+
+
 # Each verb's module is imported when the verb is asked for: panic must not wait for an HTTP library.
 VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "supervisor": _windows,
@@ -211,9 +217,11 @@ VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "cost": _cost,
     "keys": _machinery,
     "tools": _tools,
+    "policy": _policy,
     "receipt": _receipt,
     "revoke": _secrets,
     "rotation": _secrets,
+    "install-hook": _machinery,
     "doctor": _machinery,
     "demo": _demo,
     "screenshot": _windows,

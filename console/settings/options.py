@@ -181,6 +181,13 @@ class WorkspaceOptions(_Section):
     metrics_port: int = Field(default=0, ge=0, le=65535, description="Loopback port for Prometheus; 0: none.")
 
 
+class ApprovalOptions(_Section):
+    """What waits for a human."""
+
+    ttl_s: float = Field(default=600.0, ge=5, le=86400, description="How long a request waits before it is denied by itself, in seconds.")
+    waiting_max: int = Field(default=100, ge=1, le=10000, description="Requests of one agent tree that wait at once; more are denied.")
+
+
 class ActivityOptions(_Section):
     """What agents did, kept for people to read."""
 
@@ -202,6 +209,7 @@ class Options(_Section):
     budgets: BudgetOptions = BudgetOptions()
     network: NetworkOptions = NetworkOptions()
     persistence: PersistenceOptions = PersistenceOptions()
+    approvals: ApprovalOptions = ApprovalOptions()
     activity: ActivityOptions = ActivityOptions()
     environment: dict[str, EnvironmentOptions] = Field(
         default={}, description="Agent type to names of variables: {'claude-code': {'names': ['ANTHROPIC_BASE_URL']}}."

@@ -46,6 +46,11 @@ class Places:
         return self.run_dir / "guard.sock"
 
     @property
+    def hooks_sock(self) -> Path:
+        """Where hooks of programs that are only seen ask."""
+        return self.run_dir / "hooks.sock"
+
+    @property
     def guard_supervisor_sock(self) -> Path:
         return self.run_dir / "guard-supervisor.sock"
 
@@ -107,6 +112,16 @@ class Places:
         if self.is_default and os.geteuid() == 0:
             return Path("/etc/watchfloor/passphrase")
         return Path(platformdirs.user_config_dir("watchfloor")).absolute() / self.instance_id / "passphrase"
+
+    @property
+    def hooks_dir(self) -> Path:
+        """The hook that programs run, and what their settings held before it."""
+        return self.state_dir / "hooks"
+
+    @property
+    def policy_file(self) -> Path:
+        """The rules in force; without one the product's own."""
+        return self.state_dir / "policy.json"
 
     @property
     def settings_file(self) -> Path:

@@ -24,10 +24,13 @@ from console.egress.service import Egress
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState, SpawnLimits
 from console.killswitch.client import GuardClient
+from console.ledger.activity import Bounds
 from console.rollback.store import RollbackStore
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
+from console.supervisor.activity import ActivityDesk
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
+from console.supervisor.adoption import keep_adopted
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.asgi import App, Door
 from console.supervisor.books import DAMAGED, MISSING, forget_loss, note_loss, noted_loss, open_audit, open_ledger, start_killed
@@ -41,12 +44,15 @@ from console.supervisor.gates import Trespasses
 from console.supervisor.hiding import hidden, hide_in_logs
 from console.supervisor.hunt import Hunt
 from console.supervisor.launch import Launcher
+from console.supervisor.leftovers import keep_tidy
 from console.supervisor.metrics import MetricsPort
 from console.supervisor.network import NetworkDesk
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.owed import finish_rotations
+from console.supervisor.own_agents import OwnAgents
 from console.supervisor.parts import Parts
 from console.supervisor.peers import is_operator, peer_of
+from console.supervisor.program_routes import program_routes
 from console.supervisor.restore import restore
 from console.supervisor.revive import ensure_guard
 from console.supervisor.rotator import Rotator
@@ -71,6 +77,8 @@ class Supervisor:
         make_run_dir(places)
         spawn = SpawnLimits(max_depth=options.spawn.max_depth, max_children=options.spawn.max_children)
         self.core = Core(Engine(EngineState(spawn=spawn, modes=mapping_of(options.network.modes), notice=options.network.notice)))
+        self.core.state.approvals.ttl_s = options.approvals.ttl_s
+        self.core.state.approvals.waiting_max = options.approvals.waiting_max
         if not places.ledger_db.exists() and places.audit_db.exists() and not noted_loss(places.state_dir):
             note_loss(places.state_dir, MISSING)
         self.ledger, _ = open_ledger(places.ledger_db)
@@ -89,6 +97,8 @@ class Supervisor:
             cgroups=bool((self.guard_status.get("caps") or {}).get("cgroup")),
         )
         self.launcher = Launcher(self.parts, self.doors)
+        if self.parts.activity is not None:
+            self.launcher.talk.listeners.append(self.parts.activity.on_event)
         self.stop = StopDesk(self.parts)
         self.network = NetworkDesk(self.parts, self.ledger.allowlist())
         self.runner = Runner(self.parts, self.launcher, self.stop, self.network)
@@ -98,6 +108,7 @@ class Supervisor:
         self.follower = Follower(self.parts, self.stop)
         self.launcher.look_at_guard = self.follower.look_at_guard
         self.desk = Desk(self.parts, self.launcher, self.stop, self.network, self.follower)
+        self.launcher.talk.hearing.freeze = self._freeze_agent
 
     def _parts(self) -> Parts:
         places, options = self.places, self.options
@@ -113,10 +124,12 @@ class Supervisor:
             places.run_dir,
             self._egress_seen,
             on_relay_death=self._relay_died,
+            on_words=lambda agent_id, words: self.parts.notice(f"{agent_id}: {words}"),
             netns=_path(options.egress.netns),
             hosts=options.egress.hosts,
             relay_cgroup=_relays(self.guard_status),
             engine=options.engine(),
+            state_dir=places.state_dir,
         )
         remote = None
         if options.remote.bucket:
@@ -126,9 +139,10 @@ class Supervisor:
             remote = RemoteDesk(
                 options.remote, places.keys_dir, places.state_dir / "remote-state.json", options.host(), bool(options.remote.endpoint)
             )
-        spend = spend_of(places, options)
-        if spend is not None:
-            self.core.meters.beside = lambda: spend.today_usd
+        spend, own = spend_of(places, options), OwnAgents(places)
+        self.core.meters.beside = lambda: spend.today_usd
+        activity = self._activity(store.redactor.redact)
+        scribe.recorded, self.core.heard = activity.recorded, activity.heard
         return Parts(
             places=places,
             options=options,
@@ -141,8 +155,9 @@ class Supervisor:
             keyring=store,
             tokens=tokens,
             rotator=Rotator(tokens, places.state_dir / PLAN_FILE, places.operator_sock),
-            sources=sources_of(places, options, spend),
+            sources=sources_of(places, options, spend, own),
             spend=spend,
+            own_agents=own,
             remote=remote,
             trespasses=Trespasses(scribe, lambda text: self.parts.notice(text)),
             hunt=Hunt(places, options, lambda: self.core.state, scribe.record, lambda text: self.parts.notice(text), store.redactor.redact),
@@ -154,12 +169,21 @@ class Supervisor:
                 scribe.record_first,
                 lambda text: self.parts.notice(text),
             ),
+            activity=activity,
             witness=Witness(options.evidence.refresh_s, options.evidence.processes_max),
         )
+
+    def _activity(self, redact: Callable[[str], str]) -> ActivityDesk:
+        places, kept = self.places, self.options.activity
+        bounds = Bounds(kept.per_agent, kept.total, kept.max_mib)
+        root = Path(self.options.discover_root) if self.options.discover_root else None
+        return ActivityDesk(places.activity_db, bounds, self.core, redact, root, places.workspaces_dir)
 
     def _egress_seen(self, record: EgressRecord) -> None:
         """From the access log's thread: kept, shown live."""
         self.parts.scribe.egress(record)
+        if self.parts.activity is not None:
+            self.parts.activity.egress(record)
         loop = self.core.loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._egress_show, record)
@@ -203,9 +227,13 @@ class Supervisor:
             self.parts.notice(words, "red")
             forget_loss(self.places.state_dir)
         on_ready()
+        if self.parts.activity is not None:
+            self.parts.activity.start()
         self.follower.start()
         self.runner.task(self.runner.look_after())
         self.runner.task(self._keep_contexts())
+        self.runner.task(keep_adopted(self.parts))
+        self.runner.task(keep_tidy(self.parts, self.stop))
         self.runner.task(self.launcher.bounding.measure())
         self.runner.task(fold_journal(self.parts, self.stop.amend))
         self.runner.task(finish_rotations(self.parts, self.stop))
@@ -221,11 +249,13 @@ class Supervisor:
             envoy.cancel()
             await door.close()
             await self.doors.close_all()
+            await asyncio.to_thread(self.launcher.talk.close)
             await asyncio.to_thread(self._close)
 
     def _operators_app(self) -> App:
         tokens, redactor = self.parts.tokens, self.parts.keyring.redactor
-        routes = OperatorRoutes(self.desk, SecretRoutes(self.parts, self.doors, self.stop).routes())
+        more = [*SecretRoutes(self.parts, self.doors, self.stop).routes(), *program_routes(self.parts, self.launcher)]
+        routes = OperatorRoutes(self.desk, more)
         return hidden(watched(routes.app(), lambda token: tokens.accepts(token, "operator")), redactor)
 
     def _fits(self, request: LaunchRequest) -> None:
@@ -237,6 +267,10 @@ class Supervisor:
         """An operator thaws it, once there is room."""
         with suppress(NotFound, Conflict):  # nobody works in it
             await self.desk.ladder.act(Rung.FREEZE, Scope(Reach.SESSION, context_id), why, "supervisor")
+
+    async def _freeze_agent(self, agent_id: AgentId, why: str) -> None:
+        with suppress(NotFound, Conflict):  # it has ended
+            await self.desk.ladder.act(Rung.FREEZE, Scope(Reach.AGENT, agent_id), why, "supervisor")
 
     async def _keep_contexts(self) -> None:
         """Workspaces are looked after; their metrics are served where that was asked for."""
@@ -306,6 +340,8 @@ class Supervisor:
             self.parts.egress.stop()
         self.parts.scribe.record(Record("supervisor", "supervisor.ended", f"pid {os.getpid()}"))
         self.parts.scribe.close()
+        if self.parts.activity is not None:
+            self.parts.activity.end()
         self.parts.rollback.close()
         if self.parts.contexts is not None:
             self.parts.contexts.close()

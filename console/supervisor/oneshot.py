@@ -55,6 +55,12 @@ def _cost() -> tuple[Run, Add]:
     return cost.cost, cost.cost_arguments
 
 
+def _install_hook() -> tuple[Run, Add]:
+    from console.supervisor import install_hook
+
+    return install_hook.install_hook, install_hook.install_arguments
+
+
 # Each verb's module is imported when the verb is asked for: Google's client alone takes a second to load.
 VERBS: dict[str, Callable[[], tuple[Run, Add]]] = {
     "keys": _keys,
@@ -64,6 +70,7 @@ VERBS: dict[str, Callable[[], tuple[Run, Add]]] = {
     "sign-rearm": _sign_rearm,
     "tools": _tools,
     "cost": _cost,
+    "install-hook": _install_hook,
 }
 
 
@@ -82,7 +89,8 @@ def oneshot(what: str, rest: list[str]) -> int:
 
 def _places(what: str, given: argparse.Namespace) -> Places | None:
     """Only what begins something makes an instance: a folder's name that was mistyped is not found, and nothing is made there."""
-    places = find_places(given.state_dir, create=what == "cost" or (what, getattr(given, "action", "")) == ("keys", "init"))
+    begins = what in ("cost", "install-hook") or (what, getattr(given, "action", "")) == ("keys", "init")
+    places = find_places(given.state_dir, create=begins)
     if places is None and what not in ("doctor", "watch"):
         folder, _ = choose_state_dir(given.state_dir)
         raise NotFound(f"There is no instance in {folder}; nothing was ever started there.", "Name another folder with --state-dir.")

@@ -1,0 +1,123 @@
+"""The settings files of Claude Code and Codex: what our hook adds to them, and taking exactly that away again.
+
+Everything else in such a file is the user's own: it is kept, in its order, and a file that cannot be read is not touched.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from console.domain.errors import UsageProblem
+
+PLACES = {"claude-code": ".claude/settings.json", "codex": ".codex/hooks.json"}
+"""Below the home: where each program reads hooks of its user."""
+EVENT = "PreToolUse"
+FILE_MAX = 4 * 1024 * 1024
+ANSWER_S = 20
+"""The program waits so much longer than the hook: it is the hook that ends first, with a block. A hook that the program gives up
+on lets the call through."""
+_MARK = "/hooks/watchfloor-hook.py"
+
+
+@dataclass(frozen=True, slots=True)
+class HookCommand:
+    """What the program is to run before each tool call."""
+
+    python: str
+    hook: Path
+    program: str
+    socket: Path
+    wait_s: int
+
+    def line(self) -> str:
+        """For a shell. A hook that is killed, or an interpreter that is gone, blocks as well."""
+        words = [self.python, "-I", "-S", str(self.hook), self.program, str(self.socket), str(self.wait_s)]
+        return f"{shlex.join(words)} || exit 2"
+
+
+def read_file(data: bytes, name: str) -> dict[str, Any]:
+    """The settings in a file's bytes; no bytes are no settings. Raises UsageProblem: what cannot be read whole is not changed."""
+    if len(data) > FILE_MAX:
+        raise UsageProblem(f"{name} is larger than {FILE_MAX} bytes.", "It is left as it is.")
+    try:
+        found = json.loads(data) if data.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise UsageProblem(f"{name} is not JSON: {error}.", "Mend it; it is left as it is.") from error
+    if not isinstance(found, dict):
+        raise UsageProblem(f"{name} holds no settings.", "Mend it; it is left as it is.")
+    return found
+
+
+def with_hook(settings: dict[str, Any], command: HookCommand, name: str) -> dict[str, Any]:
+    """The settings with our hook before every tool call, once. Raises UsageProblem."""
+    bare = without_hook(settings, name)
+    hooks = dict(_hooks(bare, name))
+    groups = list(_groups(hooks, name))
+    ours = {"type": "command", "command": command.line(), "timeout": command.wait_s + ANSWER_S}
+    # First: a hook of the user's that blocks blocks anyway, and no other can change what ours has judged.
+    hooks[EVENT] = [{"matcher": "*", "hooks": [ours]}, *groups]
+    return {**bare, "hooks": hooks}
+
+
+def without_hook(settings: dict[str, Any], name: str) -> dict[str, Any]:
+    """The settings without our hook; groups and tables that held nothing else go too. Raises UsageProblem."""
+    if "hooks" not in settings:
+        return settings
+    hooks = dict(_hooks(settings, name))
+    if EVENT not in hooks:
+        return settings
+    had = list(_groups(hooks, name))
+    groups = [cleaned for group in had if (cleaned := _cleaned(group)) is not None]
+    if groups == had:
+        return settings
+    if groups:
+        hooks[EVENT] = groups
+    else:
+        del hooks[EVENT]
+    kept = {key: value for key, value in settings.items() if key != "hooks"}
+    return {**kept, "hooks": hooks} if hooks else kept
+
+
+def installed(settings: dict[str, Any], name: str) -> str:
+    """The command of our hook in these settings, or nothing."""
+    for group in _groups(_hooks(settings, name), name):
+        for hook in group.get("hooks", []) if isinstance(group, dict) else []:
+            if _is_ours(hook):
+                return str(hook["command"])
+    return ""
+
+
+def written(settings: dict[str, Any]) -> bytes:
+    """As both programs write them."""
+    return (json.dumps(settings, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+
+
+def _hooks(settings: dict[str, Any], name: str) -> dict[str, Any]:
+    found = settings.get("hooks", {})
+    if not isinstance(found, dict):
+        raise UsageProblem(f"{name}: hooks is no table.", "Mend it; it is left as it is.")
+    return found
+
+
+def _groups(hooks: dict[str, Any], name: str) -> list[Any]:
+    found = hooks.get(EVENT, [])
+    if not isinstance(found, list):
+        raise UsageProblem(f"{name}: hooks.{EVENT} is no list.", "Mend it; it is left as it is.")
+    return found
+
+
+def _cleaned(group: Any) -> Any:
+    if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
+        return group
+    kept = [hook for hook in group["hooks"] if not _is_ours(hook)]
+    if len(kept) == len(group["hooks"]):
+        return group
+    return {**group, "hooks": kept} if kept else None
+
+
+def _is_ours(hook: Any) -> bool:
+    return isinstance(hook, dict) and isinstance(hook.get("command"), str) and _MARK in hook["command"]

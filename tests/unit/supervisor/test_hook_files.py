@@ -1,0 +1,66 @@
+"""Settings of the programs: our hook goes in once, comes out whole, and nothing of the user's is touched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from console.domain.errors import UsageProblem
+from console.supervisor.hook_files import ANSWER_S, HookCommand, installed, read_file, with_hook, without_hook, written
+
+COMMAND = HookCommand("/usr/bin/python3", Path("/state dir/hooks/watchfloor-hook.py"), "claude-code", Path("/run/hooks.sock"), 610)
+MINE = {"matcher": "Bash", "hooks": [{"type": "command", "command": "echo mine"}]}
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9), lambda x: st.lists(x, max_size=3), max_leaves=6)
+
+
+def test_it_goes_in_front_and_the_program_waits_longer_than_the_hook() -> None:
+    settings = with_hook({"hooks": {"PreToolUse": [MINE], "Stop": [1]}, "model": "x"}, COMMAND, "f")
+    first, second = settings["hooks"]["PreToolUse"]
+    assert (second, settings["hooks"]["Stop"], settings["model"]) == (MINE, [1], "x")
+    assert first["matcher"] == "*" and first["hooks"][0]["timeout"] == 610 + ANSWER_S
+    assert first["hooks"][0]["command"] == (
+        "/usr/bin/python3 -I -S '/state dir/hooks/watchfloor-hook.py' claude-code /run/hooks.sock 610 || exit 2"
+    )
+
+
+def test_twice_is_once_and_a_new_command_takes_the_place_of_the_old() -> None:
+    once = with_hook({}, COMMAND, "f")
+    assert with_hook(once, COMMAND, "f") == once
+    other = HookCommand("/py", COMMAND.hook, "claude-code", Path("/other.sock"), 20)
+    assert installed(with_hook(once, other, "f"), "f") == other.line() and len(with_hook(once, other, "f")["hooks"]["PreToolUse"]) == 1
+
+
+@given(st.dictionaries(st.sampled_from(["model", "env", "x"]), JSON), st.lists(st.just(MINE) | JSON, max_size=3), st.booleans())
+def test_what_goes_in_comes_out_and_leaves_the_rest_as_it_was(rest: dict[str, Any], groups: list[Any], has_hooks: bool) -> None:
+    settings = {**rest, **({"hooks": {"PreToolUse": groups}} if has_hooks and groups else {})}
+    settings = json.loads(json.dumps(settings))
+    assert without_hook(with_hook(settings, COMMAND, "f"), "f") == settings and without_hook(settings, "f") == settings
+
+
+def test_a_group_that_holds_ours_and_the_users_keeps_the_users() -> None:
+    ours = with_hook({}, COMMAND, "f")["hooks"]["PreToolUse"][0]["hooks"][0]
+    mixed = {"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [ours, MINE["hooks"][0]]}]}}
+    assert without_hook(mixed, "f") == {"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [MINE["hooks"][0]]}]}}
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b"7", b"{" * 5000, b'"x"', b"\xff", b'{"a": NaN' * 3])
+def test_a_file_that_cannot_be_read_is_not_changed(data: bytes) -> None:
+    with pytest.raises(UsageProblem):
+        read_file(data, "f")
+
+
+@pytest.mark.parametrize("settings", [{"hooks": []}, {"hooks": "x"}, {"hooks": {"PreToolUse": {}}}, {"hooks": {"PreToolUse": "x"}}])
+def test_hooks_that_are_none_are_said(settings: dict[str, Any]) -> None:
+    with pytest.raises(UsageProblem):
+        with_hook(settings, COMMAND, "f")
+
+
+def test_no_file_is_no_settings_and_what_is_written_reads_back() -> None:
+    assert read_file(b"", "f") == {} == read_file(b" \n", "f")
+    settings = {"a": "\u202e\u00e4", "b": [1, {"c": None}]}
+    assert read_file(written(settings), "f") == settings
