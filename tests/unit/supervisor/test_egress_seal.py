@@ -6,10 +6,13 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from console.audit.log import AuditLog
 from console.domain.network import EgressRecord
 from console.ledger.store import Ledger
-from console.supervisor.egress_seal import EVERY_S, NAMED, EgressSeal, line_of
+from console.supervisor import egress_seal
+from console.supervisor.egress_seal import EVERY_S, NAMED, EgressSeal, left_over, line_of
 from console.supervisor.scribe import Scribe
 
 ONE = EgressRecord(1000.0, "a-1", "GET", "api.example.com", "/v1", 200, 10, 20, True, "entry e1")
@@ -68,5 +71,42 @@ def test_what_the_ledger_holds_at_the_end_is_in_the_chain(tmp_path: Path) -> Non
     kept, _ = ledger.egress_since(0.0)
     digest = hashlib.sha256(b"".join(line_of(r) for r in sorted(kept, key=lambda r: r.at)))
     assert row.data["sha256"] == digest.hexdigest() and row.data["requests"] == 2
+    audit.close()
+    ledger.close()
+
+
+def test_what_a_killed_supervisor_had_not_sealed_is_sealed_at_the_next_start_and_nothing_twice(tmp_path: Path) -> None:
+    ledger, audit = Ledger(tmp_path / "l.db"), AuditLog(tmp_path / "audit.db")
+    assert left_over(ledger, audit) is None
+    sealed = EgressSeal()
+    sealed.add([ONE], ledger.add_egress([ONE]))
+    entry = sealed.due(last=True)
+    assert entry is not None
+    audit.append("supervisor", entry.kind, entry.what, data=entry.data)
+    audit.append("agent:a-1", "note", "egress.requests", data={"last_row": 99})  # somebody's words are no seal
+    assert left_over(ledger, audit) is None
+    ledger.add_egress([BLOCKED, ONE])  # and then the kill
+    scribe = Scribe(ledger, audit, lambda _: None)
+    scribe.complete_egress()
+    scribe.egress(ONE)
+    scribe.close()
+    newest, completed, first = (r for r in audit.page(None, 10, "") if r.kind == "egress.requests")
+    assert completed.what.startswith(
+        "2 requests through the portals, 1 blocked, completed from the ledger: the supervisor before was ended"
+    )
+    assert completed.data["sha256"] == hashlib.sha256(line_of(BLOCKED) + line_of(ONE)).hexdigest()
+    assert [first.data["last_row"], completed.data["last_row"], newest.data["last_row"]] == [1, 3, 4]
+    assert left_over(ledger, audit) is None
+    audit.close()
+    ledger.close()
+
+
+def test_of_too_many_rows_the_newest_are_sealed_and_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(egress_seal, "MOST_COMPLETED", 3)
+    monkeypatch.setattr(egress_seal, "PAGE", 2)
+    ledger, audit = Ledger(tmp_path / "l.db"), AuditLog(tmp_path / "audit.db")
+    ledger.add_egress([ONE] * 10)
+    entry = left_over(ledger, audit)
+    assert entry is not None and entry.data["requests"] == 3 and "7 older rows are in the ledger alone" in entry.what
     audit.close()
     ledger.close()

@@ -1,0 +1,85 @@
+"""What narrows an agent holds for its whole life, whatever becomes of its type's file meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from console.domain.agent import AgentId, LaunchRequest
+from console.domain.errors import Unavailable
+from console.domain.narrowing import Narrowing
+from console.ledger.store import Ledger
+from console.supervisor.environments import Given, _key, _text
+from console.supervisor.type_sources import TypeSources
+
+ID, CHILD = AgentId("a-00000001"), AgentId("a-00000002")
+NARROW = Narrowing(("inner.example",), ("*.evil.example",), (("inner.example", "/x.*"),), 5)
+FILE = '{"agent_type": "coder", "web_access": {"enabled": true, "allowed_domains": ["file.example"]}}'
+
+
+class Room:
+    """A ledger and a folder of types."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ledger = Ledger(folder / "ledger.db")
+        (folder / "sources").mkdir()
+        self.file = folder / "sources" / "coder.json"
+        parts: Any = SimpleNamespace(scribe=SimpleNamespace(ledger=self.ledger), places=SimpleNamespace(state_dir=folder))
+        self.sources = TypeSources(parts)
+
+    def typed(self, agent_id: AgentId, kind: str = "coder") -> None:
+        self.ledger.kv_set(_key(agent_id), _text(Given(kind, (), ())))
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Any:
+    made = Room(tmp_path)
+    yield made
+    made.ledger.close()
+
+
+def test_it_keeps_what_it_was_started_with_when_the_file_is_gone_or_looser(room: Room) -> None:
+    room.typed(ID)
+    room.sources.keep(ID, NARROW)
+    assert room.sources.narrowing_of(ID) == NARROW
+    assert room.sources.doubts(ID) == f"sources/coder.json is gone; {ID} keeps the destinations it was started with"
+    room.file.write_text(FILE)
+    assert room.sources.narrowing_of(ID) == NARROW and room.sources.doubts(ID) == ""
+    room.file.write_text("{")
+    assert room.sources.narrowing_of(ID) == NARROW and "keeps the destinations it was started with" in room.sources.doubts(ID)
+
+
+def test_nobody_without_a_narrowing_gets_one_and_none_that_was_lost_reads_as_none(room: Room) -> None:
+    assert room.sources.narrowing_of(ID) is None and room.sources.doubts(ID) == ""  # it has no type
+    room.typed(ID)
+    room.sources.keep(ID, None)  # its type had no file
+    assert room.sources.narrowing_of(ID) is None and room.sources.doubts(ID) == ""
+    room.ledger.kv_set(f"narrowing.{ID}", '{"only": 1')
+    assert room.sources.narrowing_of(ID) == Narrowing()
+
+
+def test_of_an_agent_of_before_only_its_file_can_say_and_without_it_nothing_is_reached(room: Room) -> None:
+    room.typed(ID)
+    assert room.sources.narrowing_of(ID) == Narrowing() and "reaches nothing" in room.sources.doubts(ID)
+    room.file.write_text(FILE)
+    found = room.sources.narrowing_of(ID)
+    assert found is not None and found.only == ("file.example",) and room.sources.doubts(ID) == ""
+    room.file.write_text("{")
+    assert room.sources.narrowing_of(ID) == Narrowing()
+
+
+def test_a_narrowed_agent_whose_file_is_gone_starts_nothing_that_is_not(room: Room) -> None:
+    room.typed(ID)
+    room.sources.keep(ID, NARROW)
+    child = LaunchRequest(("true",), parent_id=ID)
+    with pytest.raises(Unavailable, match=r"coder.json is gone, and a-00000001, of that type, is narrowed by it"):
+        room.sources.shape(child)
+    room.file.write_text(FILE)
+    found = room.sources.of(child)
+    assert found is not None and found.narrowing().only == ("file.example",)
+    room.file.unlink()
+    room.sources.keep(ID, None)
+    assert room.sources.of(child) is None
