@@ -188,6 +188,7 @@ def confirmed(state: EngineState, event: e.LaunchConfirmed) -> Iterator[c.Comman
     agent = state.agents.get(event.agent_id)
     if agent is None:
         return
+    state.budget.worked[agent.agent_id] = event.boot_s
     agent = replace(
         agent,
         state=AgentState.RUNNING if agent.state is AgentState.STARTING else agent.state,
