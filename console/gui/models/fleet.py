@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
-from console.api.fleet_changes import NEAR, FleetChanges, Patch
+from console.api.fleet_changes import NEAR, QUIET, FleetChanges, Patch
 from console.api.messages import AgentView
 from console.domain.agent import AgentState
 from console.gui.widgets.safe_text import safe_text
@@ -27,7 +27,7 @@ CALM = 7
 class Row:
     """One agent as the table shows it. ``name`` and ``action`` are safe; ``view`` is as it came."""
 
-    __slots__ = ("attends", "facts", "fixed", "guides", "id", "indent", "is_live", "is_open", "kids", "name", "rank", "tags", "view")
+    __slots__ = ("attends", "facts", "fixed", "guides", "id", "indent", "is_live", "is_open", "kids", "name", "near", "rank", "tags", "view")
 
     def __init__(self, view: AgentView) -> None:
         self.id = view.id
@@ -40,16 +40,22 @@ class Row:
 
     def take(self, view: AgentView) -> None:
         """Newer facts of the same agent."""
+        self.show(view)
+        self.judge()
+
+    def show(self, view: AgentView) -> None:
+        """Newer facts, not judged yet."""
         self.view = view
         self.facts: dict[str, Any] = view.__dict__
         """The view's own fields: what is patched there is read there."""
-        self.judge()
 
     def judge(self) -> None:
         """Works out anew what is derived from the view: after any change but one of QUIET fields far from a cap."""
         view = self.view
         self.name = safe_text(view.name or view.id, 120)
         self.is_live = view.state in LIVE
+        self.near = self.is_live and view.budget_share >= NEAR
+        """Close to a cap, or at it."""
         self.attends = needs_attention(self)
         self.rank = urgency(self)
         """0 is the most urgent, CALM wants nothing; by state alone, so that rows do not change places with every number."""
@@ -86,7 +92,7 @@ def needs_attention(row: Row) -> bool:
     view = row.view
     if view.state in ("over_budget", "needs_ok", "alive_after_kill", "lost", "failed"):
         return True
-    return row.is_live and (view.budget_share >= NEAR or is_full(row))
+    return row.near or is_full(row)
 
 
 def urgency(row: Row) -> int:
@@ -176,6 +182,8 @@ class Fleet:
             row = self.rows.get(agent_id)
             if row is None:
                 known = False
+            elif row.near and fields.keys() <= QUIET:
+                row.facts.update(fields)  # still near it
             else:
                 self._change(row, lambda row=row, fields=fields: row.facts.update(fields))  # type: ignore[misc]
         for view in changes.upsert:
@@ -197,7 +205,7 @@ class Fleet:
                 known = False
                 continue
             row.facts.update(fields)
-            if row.attends:  # it may have been near a cap, and is not any more
+            if row.near and "budget_share" in fields:  # it was near a cap, and is not any more
                 self._count(row, -1)
                 row.judge()
                 self._count(row, 1)
@@ -211,14 +219,14 @@ class Fleet:
         row = self.rows.get(view.id)
         if row is not None:
             known = row
-            self._change(known, lambda: known.take(view))
+            self._change(known, lambda: known.show(view))
             return
         self.rows[view.id] = new = Row(view)
         self._count(new, 1)
         self.structure_changed, self._kids = True, None
 
     def _change(self, row: Row, change: Callable[[], None]) -> None:
-        parent, state, rank = row.view.parent_id, row.view.state, row.rank
+        parent, rank = row.view.parent_id, row.rank
         self._count(row, -1)
         change()
         row.judge()
@@ -226,7 +234,7 @@ class Fleet:
         if row.view.parent_id != parent:
             self._kids = None
             self.structure_changed = True
-        elif row.view.state != state or row.rank != rank or self.sort[0] or self.text or self.filter != "all":
+        elif (row.rank != rank and self.urgent_first) or self.sort[0] or self.text or self.filter != "all":
             self.structure_changed = True
 
     def remove(self, agent_id: str) -> None:

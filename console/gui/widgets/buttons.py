@@ -31,20 +31,25 @@ class Button(QAbstractButton):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def setText(self, text: str) -> None:
-        super().setText(safe_text(text, 80))
-        self.setAccessibleName(safe_text(text, 80))
-        self.updateGeometry()
+        shown = safe_text(text, 80)
+        if shown != self.text():
+            super().setText(shown)
+            self.setAccessibleName(shown)
+            self.updateGeometry()
 
     def allow(self, why_not: str) -> None:
         """Enabled when ``why_not`` is empty, else disabled with the reason as its tooltip."""
-        self.setEnabled(not why_not)
-        self.setToolTip(tooltip(why_not))
+        if self.isEnabled() == bool(why_not):
+            self.setEnabled(not why_not)
+        if tooltip(why_not) != self.toolTip():
+            self.setToolTip(tooltip(why_not))
 
     def set_face(self, text: str, icon: str) -> None:
         """Other words and icon (Pause becomes Resume)."""
-        self._icon = icon
-        self.setText(text)
-        self.update()
+        if (icon, safe_text(text, 80)) != (self._icon, self.text()):
+            self._icon = icon
+            self.setText(text)
+            self.update()
 
     def _colours(self, colours: Ink) -> tuple[str, str, str]:
         if not self.isEnabled():

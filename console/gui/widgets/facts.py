@@ -36,7 +36,10 @@ class Chips(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     def say(self, chips: Sequence[ChipSpec]) -> None:
-        self._chips = tuple(ChipSpec(safe_text(c.text, 40), c.icon, c.kind) for c in chips)
+        new = tuple(ChipSpec(safe_text(c.text, 40), c.icon, c.kind) for c in chips)
+        if new == self._chips:
+            return
+        self._chips = new
         self.setAccessibleName(", ".join(c.text for c in self._chips))
         self.updateGeometry()
         self.update()
@@ -162,7 +165,10 @@ class GaugeLine(QWidget):
         self.setFixedHeight(54)
 
     def say(self, title: str, value: str, of: str, share: float, note: str) -> None:
-        self._title, self._value, self._of, self._share, self._note = title, value, of, share, safe_text(note)
+        new = (title, value, of, share, safe_text(note))
+        if new == (self._title, self._value, self._of, self._share, self._note):
+            return
+        self._title, self._value, self._of, self._share, self._note = new
         self.setAccessibleName(f"{title}: {value} {of}, {self._percent()} used. {self._note}")
         self.update()
 

@@ -18,10 +18,17 @@ Mark = Callable[[QPainter, QRectF, QColor], None]
 
 def draw_mark(painter: QPainter, kind: str, box: QRectF, colour: str) -> None:
     """One of the shapes of MARKS in ``box``; ValueError-free: an unknown kind paints a ring."""
-    painter.save()
+    picture = _mark(kind, box.width(), box.height(), box.x() % 1, box.y() % 1, colour, painter.device().devicePixelRatioF())
+    painter.drawPixmap(QPointF(math.floor(box.x()) - 2, math.floor(box.y()) - 2), picture)
+
+
+@lru_cache(maxsize=1024)
+def _mark(kind: str, width: float, height: float, dx: float, dy: float, colour: str, ratio: float) -> QPixmap:
+    picture, painter, _ = _blank(math.ceil(width + dx), math.ceil(height + dy), ratio)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    MARKS.get(kind, _ring)(painter, box, QColor(colour))
-    painter.restore()
+    MARKS.get(kind, _ring)(painter, QRectF(2 + dx, 2 + dy, width, height), QColor(colour))
+    painter.end()
+    return picture
 
 
 def _dot(painter: QPainter, box: QRectF, colour: QColor) -> None:
@@ -141,27 +148,46 @@ def share_colours(share: float, ink: Ink) -> tuple[str, str]:
 
 
 def draw_gauge(painter: QPainter, box: QRectF, share: float, ink: Ink) -> None:
-    """A bar with ticks at 75 and 90, hatched from 75 %."""
+    """A bar with ticks at 75 and 90, hatched from 75 %. Kept as a picture: a table shows the same few hundred again and again."""
     fill, _ = share_colours(share, ink)
-    radius = box.height() / 2
-    painter.save()
+    used = min(1.0, max(0.0, share)) if math.isfinite(share) else 1.0
+    hatched = share >= 0.75 or not math.isfinite(share)
+    ratio = painter.device().devicePixelRatioF()
+    size = (round(box.width()), round(box.height()))
+    picture = _gauge(*size, round(size[0] * used * 2), hatched, fill, ink.track, ink.bg1, ink.line2, ratio)
+    painter.drawPixmap(QPointF(box.x() - 2, box.y() - 2), picture)
+
+
+@lru_cache(maxsize=1024)
+def _gauge(width: int, height: int, halves: int, hatched: bool, fill: str, track: str, ground: str, line: str, ratio: float) -> QPixmap:
+    """``halves``: how far it is filled, in half pixels."""
+    picture, painter, box = _blank(width, height, ratio)
+    radius = height / 2
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(QColor(ink.track))
+    painter.setBrush(QColor(track))
     painter.drawRoundedRect(box, radius, radius)
-    used = min(1.0, max(0.0, share)) if math.isfinite(share) else 1.0
-    if used > 0:
-        part = QRectF(box.x(), box.y(), max(box.height(), box.width() * used), box.height())
+    if halves > 0:
+        part = QRectF(box.x(), box.y(), max(float(height), halves / 2), height)
         painter.setBrush(QColor(fill))
         painter.drawRoundedRect(part, radius, radius)
-        if share >= 0.75 or not math.isfinite(share):
-            _stripes(painter, part, radius, QColor(ink.bg1))
+        if hatched:
+            _stripes(painter, part, radius, QColor(ground))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    painter.setPen(QPen(QColor(ink.line2), 1))
+    painter.setPen(QPen(QColor(line), 1))
     for tick in (0.75, 0.9):
-        x = round(box.x() + box.width() * tick)
+        x = round(box.x() + width * tick)
         painter.drawLine(QPointF(x, box.y() - 1), QPointF(x, box.bottom()))
-    painter.restore()
+    painter.end()
+    return picture
+
+
+def _blank(width: int, height: int, ratio: float) -> tuple[QPixmap, QPainter, QRectF]:
+    """A see-through picture with two pixels of room around the box, and a painter that the caller ends."""
+    picture = QPixmap(round((width + 4) * ratio), round((height + 4) * ratio))
+    picture.setDevicePixelRatio(ratio)
+    picture.fill(Qt.GlobalColor.transparent)
+    return picture, QPainter(picture), QRectF(2, 2, width, height)
 
 
 def _stripes(painter: QPainter, box: QRectF, radius: float, colour: QColor) -> None:
@@ -192,10 +218,7 @@ def _sparkline(values: tuple[float, ...], width: int, height: int, line: str, fi
     top = max(points) or 1.0
     step = width / (len(points) - 1)
     shape = [QPointF(2 + i * step, 2 + height - v / top * height) for i, v in enumerate(points)]
-    picture = QPixmap(round((width + 4) * ratio), round((height + 4) * ratio))
-    picture.setDevicePixelRatio(ratio)
-    picture.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(picture)
+    picture, painter, _ = _blank(width, height, ratio)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QColor(fill))

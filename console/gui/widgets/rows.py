@@ -5,12 +5,12 @@ The stock delegate asks eight roles per cell; one Python call per row is ten tim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QPolygonF, QResizeEvent
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap, QPolygonF, QResizeEvent, QStandardItemModel
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QTreeView, QWidget
 
 from console.gui.theme import fonts
@@ -63,34 +63,33 @@ class Canvas:
         draw_text(self.painter, cell, safe_text(words), face, getattr(self.ink, role), right=right)
 
 
+PICTURES = 256
+"""Painted rows that are kept, in a view that knows when two are the same."""
 RowPainter = Callable[[Canvas, Any], None]
 
 
-class RowModel(QAbstractTableModel):
-    """Adapts a plain list; ``words(row, key)`` is what a cell says to a screen reader, a tooltip and the clipboard."""
+class RowModel(QStandardItemModel):
+    """Adapts a plain list; ``words(row, key)`` is what a cell says to a screen reader, a tooltip and the clipboard.
+
+    It holds no items: Qt's own model only counts rows, so that laying out 100,000 of them asks Python nothing.
+    """
 
     def __init__(self, columns: Sequence[Column], words: Callable[[Any, str], str], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(0, len(columns), parent)
         self.columns = tuple(columns)
         self.rows: list[Any] = []
         self.row_height = ROW
         self._words = words
 
     def replace(self, rows: list[Any]) -> None:
-        """Swaps the list in one reset."""
-        self.beginResetModel()
+        """Swaps the list. As many rows as before need no layout, only a repaint; whoever keeps a row finds it again by its key."""
         self.rows = rows
-        self.endResetModel()
+        if self.rowCount() != len(rows):
+            self.setRowCount(len(rows))
 
     def words(self, row: int, column: int) -> str:
         """The cell's text, safe to show."""
         return safe_text(self._words(self.rows[row], self.columns[column].key), 1000)
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:
-        return 0 if parent.isValid() else len(self.rows)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:
-        return 0 if parent.isValid() else len(self.columns)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if not index.isValid() or index.row() >= len(self.rows):
@@ -163,12 +162,24 @@ class RowView(QTreeView):
     """A row was clicked, with the position inside the view."""
 
     def __init__(
-        self, model: RowModel, paint: RowPainter, key: Callable[[Any], str], parent: QWidget | None = None, *, row_height: int = ROW
+        self,
+        model: RowModel,
+        paint: RowPainter,
+        key: Callable[[Any], str],
+        parent: QWidget | None = None,
+        *,
+        row_height: int = ROW,
+        sign: Callable[[Any], Hashable] | None = None,
     ) -> None:
+        """``sign``: everything ``paint`` would paint of a row, as a value; rows whose sign is the same are not painted again."""
         super().__init__(parent)
+        self._sign = sign
+        self._pictures: dict[str, tuple[Hashable, QPixmap]] = {}
         self.setObjectName("rows")
         self._model, self._paint, self._key, self._row_height = model, paint, key, row_height
         self._quiet = False
+        self._places: tuple[tuple[str, int, int], ...] = ()
+        """(key, left, width) of the cells that are shown; there is no scrolling sideways."""
         model.row_height = row_height
         self._title_row = RowHeader(model.columns, self)
         self.setHeader(self._title_row)
@@ -239,6 +250,11 @@ class RowView(QTreeView):
             self.setColumnHidden(number, not shown[number])
             if shown[number]:
                 self._title_row.resizeSection(number, column.width or max(40, (width - fixed) * column.share // max(1, shares)))
+        self._places = tuple(
+            (column.key, self.columnViewportPosition(number) + _lead(number), max(0, self.columnWidth(number) - 10 - _lead(number)))
+            for number, column in enumerate(self._model.columns)
+            if shown[number]
+        )
 
     def currentChanged(self, current: Index, previous: Index) -> None:
         super().currentChanged(current, previous)
@@ -271,23 +287,41 @@ class RowView(QTreeView):
         number = index.row()
         if number >= len(self._model.rows):
             return
-        colours = ink()
+        row = self._model.rows[number]
         strip: QRect = options.rect
-        box = QRectF(0, strip.y(), self.viewport().width(), self._row_height)
         selected = self.currentIndex().row() == number
+        if self._sign is None:
+            painter.translate(0, strip.y())
+            self._draw(painter, row, selected)
+            painter.translate(0, -strip.y())
+            return
+        width, ratio, colours = self.viewport().width(), painter.device().devicePixelRatioF(), ink()
+        signature = (self._sign(row), selected, width, ratio, colours.name, self._places)
+        kept = self._pictures.get(self._key(row))
+        if kept is None or kept[0] != signature:
+            picture = QPixmap(round(width * ratio), round(self._row_height * ratio))
+            picture.setDevicePixelRatio(ratio)
+            picture.fill(QColor(getattr(colours, str(self.property("ground") or "bg1"))))
+            inside = QPainter(picture)
+            self._draw(inside, row, selected)
+            inside.end()
+            if len(self._pictures) > PICTURES:
+                self._pictures.clear()
+            kept = self._pictures[self._key(row)] = (signature, picture)
+        painter.drawPixmap(0, strip.y(), kept[1])
+
+    def _draw(self, painter: QPainter, row: Any, selected: bool) -> None:
+        """One row at the origin of the painter."""
+        colours = ink()
+        box = QRectF(0, 0, self.viewport().width(), self._row_height)
         if selected:
             painter.fillRect(box, QColor(colours.sel))
         painter.setPen(QColor(colours.line))
         painter.drawLine(QPointF(0, box.bottom() - 1), QPointF(box.right(), box.bottom() - 1))
-        cells: dict[str, QRectF] = {}
-        for place, column in enumerate(self._model.columns):
-            if not self.isColumnHidden(place):
-                left = self.columnViewportPosition(place)
-                lead = _lead(place)
-                cells[column.key] = QRectF(left + lead, box.y(), max(0, self.columnWidth(place) - 10 - lead), box.height() - 1)
-        self._paint(Canvas(painter, box, cells, colours, selected), self._model.rows[number])
+        cells = {key: QRectF(left, 0, width, box.height() - 1) for key, left, width in self._places}
+        self._paint(Canvas(painter, box, cells, colours, selected), row)
         if selected:
             painter.setPen(QPen(QColor(colours.accent), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(box.adjusted(0, 0, -1, -1.5))
-            painter.fillRect(QRectF(0, box.y(), 3, box.height() - 1), QColor(colours.accent))
+            painter.fillRect(QRectF(0, 0, 3, box.height() - 1), QColor(colours.accent))

@@ -23,6 +23,8 @@ def safe_text(value: object, limit: int = LIMIT) -> str:
     right-to-left letters is isolated (FSI ... PDI, UAX #9), so that it cannot turn round what stands beside it.
     """
     text = value if isinstance(value, str) else str(value)
+    if len(text) <= limit and text.isascii() and text.isprintable():
+        return text  # nothing of what follows would change it, and most text is such
     if text[:1] == _FSI and text[-1:] == _PDI and any(unicodedata.bidirectional(c) in _RIGHT_TO_LEFT for c in text[: limit * 8]):
         text = text[1:-1]  # what this function isolated before stays as it was
     cut = len(text) > limit * 8

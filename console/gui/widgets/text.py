@@ -49,13 +49,16 @@ class Text(QLabel):
 
     def say(self, text: str, role: str = "", mark: str | None = None) -> None:
         """New text, and colour and shape when given; a dot is green, every other shape has the text's colour."""
+        before = (self._role, self._mark_role, self._mark)
         if role:
             self._role = role
             self._mark_role = "ok" if mark == "dot" else role
         if mark is not None:
             self._mark = mark
         self.setText(text)
-        self.update()
+        if before != (self._role, self._mark_role, self._mark):
+            self.updateGeometry()
+            self.update()
 
     def setText(self, text: str) -> None:
         shown = safe_text(text, 2000 if self._wrap else 300)

@@ -26,7 +26,10 @@ class Brand(QWidget):
         self.setFixedSize(136, 44)
 
     def say(self, host: str) -> None:
-        self._host = safe_text(host, 40)
+        shown = safe_text(host, 40)
+        if shown == self._host:
+            return
+        self._host = shown
         self.setAccessibleName(f"Watchfloor on {self._host}")
         self.update()
 
@@ -183,8 +186,10 @@ class StatusBar(QWidget):
 
     def show_seal(self, words: str, bad: bool) -> None:
         """``bad``: the chain is broken or was not checked."""
-        self._seal, self._bad = safe_text(words), bad
-        self.update()
+        new = (safe_text(words), bad)
+        if new != (self._seal, self._bad):
+            self._seal, self._bad = new
+            self.update()
 
     def _fitting(self, room: float) -> list[tuple[str, str]]:
         """The keys there is room for; the last one, which leads to all others, always."""

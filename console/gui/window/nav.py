@@ -33,6 +33,8 @@ class NavItem(QAbstractButton):
 
     def show_badge(self, badge: Badge | None) -> None:
         """Words at the right; on the rail only a dot for warn and danger."""
+        if badge == self._badge:
+            return
         self._badge = badge
         words = f", {safe_text(badge.words, 40)}" if badge else ""
         self.setAccessibleName(f"{self.spec.title}{words}")
@@ -107,7 +109,10 @@ class _Person(QWidget):
         self.setFixedHeight(60)
 
     def say(self, name: str, line: str) -> None:
-        self._name, self._line = safe_text(name or "operator", 40), safe_text(line, 60)
+        new = (safe_text(name or "operator", 40), safe_text(line, 60))
+        if new == (self._name, self._line):
+            return
+        self._name, self._line = new
         self.setAccessibleName(f"{self._name}. {self._line}")
         self.update()
 

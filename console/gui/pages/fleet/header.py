@@ -29,14 +29,18 @@ class FleetHeader(QWidget):
 
     def take(self, fleet: Fleet) -> None:
         """Reads the fleet again."""
-        self._stats = _stats(fleet)
-        self._spend, self._burn = fleet.spend_today_usd, fleet.burn_usd_per_h
+        new = (_stats(fleet), fleet.spend_today_usd, fleet.burn_usd_per_h)
+        if new == (self._stats, self._spend, self._burn):
+            return
+        self._stats, self._spend, self._burn = new
         self.setAccessibleName(", ".join(f"{word} {number}" for word, number, *_ in self._stats))
         self.update()
 
     def sample(self, slices: list[float]) -> None:
         """Spend of all agents in slices of time, oldest first, for the line under the burn rate."""
-        self._history = slices[-HISTORY:]
+        if slices[-HISTORY:] != self._history:
+            self._history = slices[-HISTORY:]
+            self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = ink()

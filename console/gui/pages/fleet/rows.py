@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from time import time
 
@@ -72,6 +73,15 @@ def runtime(row: Row) -> str:
 def chevron_box(row: Row, y: float) -> QRectF:
     """Where a click folds or unfolds."""
     return QRectF(10 + INDENT * min(row.indent, MAX_INDENT), y, 20, 30)
+
+
+def row_sign(row: Row, mood: Mood = Mood()) -> Hashable:
+    """Everything ``paint_row`` reads, as a value: a row is painted again when it differs."""
+    view = row.view
+    return (
+        row.name, row.indent, row.kids, row.is_open, row.is_live, row.action, view.state, view.depth, network_chip(view), view.isolated,
+        view.budget_share, view.cost_usd, tuple(view.burn), runtime(row), mood,
+    )  # fmt: skip
 
 
 def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.gui.models.fleet import Fleet, Row
 from console.gui.pages.fleet.header import HISTORY, FleetHeader
-from console.gui.pages.fleet.rows import COLUMNS, Mood, cell_words, chevron_box, paint_row
+from console.gui.pages.fleet.rows import COLUMNS, Mood, cell_words, chevron_box, paint_row, row_sign
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ink
 from console.gui.widgets.buttons import Pill, Pills, SearchField
@@ -57,10 +57,17 @@ class FleetTable(QWidget):
     def __init__(self, fleet: Fleet, mood: Callable[[], Mood], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._fleet, self._mood = fleet, mood
+        self._painted = mood()
         self.header = FleetHeader(self)
         self.bar = FilterBar(self)
         self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = RowView(self.model, lambda canvas, row: paint_row(canvas, row, mood()), lambda row: str(row.id), self)
+        self.view = RowView(
+            self.model,
+            lambda canvas, row: paint_row(canvas, row, self._painted),
+            lambda row: str(row.id),
+            self,
+            sign=lambda row: row_sign(row, self._painted),
+        )
         self.view.setAccessibleName("Agents")
         self._arrange_after = 0.0
         """Structural changes are coalesced: arranging takes a twentieth of the time at most."""
@@ -86,6 +93,7 @@ class FleetTable(QWidget):
             began = monotonic()
             self.view.show_rows(fleet.arrange())
             self._arrange_after = monotonic() + 20 * (monotonic() - began)
+        self._painted = self._mood()
         self.header.take(fleet)
         self._sample()
         for key, words in (("attention", "Attention"), ("full", "Full network")):
