@@ -68,3 +68,5 @@ class Answer:
     """What the program itself says it cost, or None."""
     uid: int = -1
     """Whose file said so: nobody's word counts for another's sessions. -1: not known."""
+    ours: bool = False
+    """Whether the file lies in the home of an agent that was started here."""

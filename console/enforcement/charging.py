@@ -107,7 +107,9 @@ def charge(state: EngineState, agent: Agent, spent: Usage, event: e.Event, *, me
         if node[0] == "day":
             if history:
                 continue
-            if metered and agent.control_level in (ControlLevel.OBSERVED, ControlLevel.ADOPTED):
+            seen = state.seen.get(agent.agent_id)
+            is_inside = seen is not None and seen.inside is not None  # a part of an agent of ours: transcripts of the host leave it out
+            if metered and not is_inside and agent.control_level in (ControlLevel.OBSERVED, ControlLevel.ADOPTED):
                 budget.day = replace(budget.day, metered_usd=budget.day.metered_usd + spent.cost_usd)
         budget.spent[node] = budget.spent.get(node, Usage()).plus(spent)
     return agent

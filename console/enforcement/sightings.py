@@ -1,4 +1,7 @@
-"""What sources saw becomes observed agents. Nothing in a sighting decides who is signalled; an own agent is never shown twice."""
+"""What sources saw becomes rows. Nothing in a sighting decides who is signalled; an agent is one row, whoever sees it.
+
+A session of an agent of ours enriches that agent's own row, and its sub-agents hang below it; everybody else is an observed agent.
+"""
 
 from __future__ import annotations
 
@@ -8,55 +11,157 @@ from dataclasses import replace
 
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind, Sighting
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind, Sighting
 from console.domain.budget import Usage
-from console.enforcement.state import EngineState
+from console.enforcement import budgets, charging
+from console.enforcement.identity import Row, joined
+from console.enforcement.state import EngineState, Seen
+
+FINISHED = "finished"
+_PARTS = 200
+"""Sessions of one agent of ours whose usage is told apart; earlier ones are one sum."""
 
 
 def observed_id(sighting: Sighting) -> AgentId:
     """A stable id made from source and key, so that hostile keys cannot shape it."""
-    return AgentId("o-" + hashlib.sha256(f"{sighting.source}\0{sighting.key}".encode("utf-8", "surrogatepass")).hexdigest()[:16])
+    return AgentId("o-" + hashlib.sha256(_name(sighting).encode("utf-8", "surrogatepass")).hexdigest()[:16])
+
+
+def _name(sighting: Sighting) -> str:
+    return f"{sighting.source}\0{sighting.key}"
 
 
 def sighted(state: EngineState, event: e.Sighted) -> Iterator[c.Command]:
-    """New sightings appear, known ones are refreshed, those a working source no longer sees have ended."""
-    own = {a.process for i in state.live if (a := state.agents[i]).control_level is not ControlLevel.OBSERVED and a.process}
-    for report in event.reports:
-        if not report.available:
-            continue  # a source that cannot look says nothing about who is gone
-        seen: set[AgentId] = set()
-        parents = {s.key: observed_id(s) for s in report.sightings}
-        for sighting in report.sightings:
-            if sighting.process is not None and sighting.process in own:
-                continue
-            agent_id = observed_id(sighting)
-            seen.add(agent_id)
-            yield from _show(state, event, sighting, agent_id, parents)
-        for gone in state.sighted.get(report.source, set()) - seen:
-            agent = state.agents[gone]
-            if agent.state.is_live:
-                yield c.ShowAgent(state.put(replace(agent, state=AgentState.ENDED, state_reason="no longer seen", ended_at=event.at)))
-        state.sighted[report.source] = seen
+    """New rows appear, known ones are refreshed, those no source sees any more have ended; a source that cannot look ends nobody."""
+    sees: dict[str, set[AgentId]] = {report.source: set() for report in event.reports if report.available}
+    names: dict[str, AgentId] = {}
+    taken: set[AgentId] = set()
+    for row in joined(state, event.reports):
+        agent_id = row.own or _row_id(state, row, taken)
+        taken.add(agent_id)
+        for one in row.members:
+            names[_name(one)] = agent_id
+            if row.own is None and one.status != FINISHED:
+                sees[one.source].add(agent_id)
+        if row.own is not None:
+            yield from _ours(state, event, row, row.own)
+        else:
+            yield from _theirs(state, event, row, agent_id, _parent(state, row, names))
+    before = set().union(*state.sighted.values()) if state.sighted else set()
+    state.sighted.update(sees)
+    now = set().union(*state.sighted.values()) if state.sighted else set()
+    state.rows = {name: i for name, i in state.rows.items() if i in now} | names
+    yield from _gone(state, event, before - now)
+    yield from _quiet(state, taken)
 
 
-def _show(state: EngineState, event: e.Sighted, sighting: Sighting, agent_id: AgentId, parents: dict[str, AgentId]) -> Iterator[c.Command]:
-    had = state.agents.get(agent_id)
-    status = AgentState.WAITING if sighting.status in ("waiting", "idle") else AgentState.RUNNING
-    if had is not None and had.state.is_live:
-        if had.state is AgentState.ALIVE_AFTER_KILL:
-            return
-        now = replace(had, state=status, process=sighting.process, name=sighting.name, network_note=sighting.detail)
-        now = replace(now, usage=_charged(state, had, sighting))
-        if sighting.action and now.usage != had.usage:
-            now = replace(now, last_action=sighting.action, last_action_at=event.at)
-        if now != had:
-            yield c.ShowAgent(state.put(now))
+def _row_id(state: EngineState, row: Row, taken: set[AgentId]) -> AgentId:
+    """The row in which any of its sightings is shown already, else a new one."""
+    for one in row.members:
+        known = state.rows.get(_name(one))
+        if known is None or known in taken:
+            continue
+        agent = state.agents.get(known)
+        if agent is not None and agent.state.is_live and agent.control_level is ControlLevel.OBSERVED:
+            return known
+    made = observed_id(row.first)
+    holder = state.agents.get(made)
+    if holder is None or not holder.state.is_live or holder.control_level is ControlLevel.OBSERVED:
+        return made
+    # An adopted agent has that id: the same session in another process is not held, and never hides behind it.
+    return AgentId("o-" + hashlib.sha256(f"{made}\0{_process(row)}".encode()).hexdigest()[:16])
+
+
+def _parent(state: EngineState, row: Row, names: dict[str, AgentId]) -> Agent | None:
+    found = names.get(f"{row.first.source}\0{row.first.parent_key}") if row.first.parent_key else None
+    if found is None and row.container is not None:
+        found = names.get(_name(row.container.first))
+    return state.agents.get(found) if found is not None else None
+
+
+def _process(row: Row) -> ProcessIdentity | None:
+    return next((one.process for one in row.members if one.process is not None), None)
+
+
+def _seen(state: EngineState, agent_id: AgentId, row: Row) -> Seen:
+    had, first = state.seen.get(agent_id, Seen()), row.first
+    tops = [one for one in row.members if one.source == first.source]
+    return Seen(
+        sources=row.sources,
+        session=first.session,
+        status=first.status,
+        model=first.model or had.model,
+        unpriced=sum(one.unpriced for one in tops) if any(one.usage is not None for one in tops) else had.unpriced,
+        unlinked=first.unlinked,
+        inside=row.inside,
+        parts=_parts(had.parts, row),
+    )
+
+
+def _parts(had: tuple[tuple[str, Usage], ...], row: Row) -> tuple[tuple[str, Usage], ...]:
+    """Usage by session; each only grows, whatever a transcript says next."""
+    parts = dict(had)
+    for one in row.members:
+        if one.usage is not None:
+            parts[_name(one)] = _larger(parts.get(_name(one), Usage()), one.usage)
+    while len(parts) > _PARTS:
+        oldest = next(name for name in parts if name)
+        parts[""] = parts.get("", Usage()).plus(parts.pop(oldest))
+    return tuple(parts.items())
+
+
+def _larger(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        iterations=max(one.iterations, other.iterations),
+        tokens=max(one.tokens, other.tokens),
+        cost_usd=max(one.cost_usd, other.cost_usd),
+    )
+
+
+def _ours(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId) -> Iterator[c.Command]:
+    """An agent of ours whose session is seen: what the session says is shown in its row and counted, nothing else of it changes."""
+    had, now = state.seen.get(agent_id), _seen(state, agent_id, row)
+    state.seen[agent_id] = now
+    total = Usage()
+    for _, part in now.parts:
+        total = total.plus(part)
+    yield from _metered(state, event, agent_id, total, row.first.action)
+    if had != now:
+        yield c.ShowAgent(state.agents[agent_id])
+
+
+def _theirs(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, parent: Agent | None) -> Iterator[c.Command]:
+    had, first = state.agents.get(agent_id), row.first
+    is_live = had is not None and had.state.is_live
+    if first.status == FINISHED:
+        if is_live:
+            yield from _metered(state, event, agent_id, first.usage or Usage(), first.action)
+            yield from _end(state, event, agent_id, FINISHED)
         return
-    parent_id = parents.get(sighting.parent_key or "")
-    parent = state.agents.get(parent_id) if parent_id else None
-    agent = Agent(
+    if had is not None and had.state is AgentState.ALIVE_AFTER_KILL:
+        return
+    seen_before = state.seen.get(agent_id)
+    state.seen[agent_id] = _seen(state, agent_id, row)
+    status = AgentState.WAITING if first.status in ("waiting", "idle") else AgentState.RUNNING
+    if had is None or not is_live:
+        agent = _born(event, row, agent_id, parent, status)
+        yield c.ShowAgent(state.put(agent if had is None else replace(agent, usage=had.usage)))
+        what = f"{first.source} saw {agent_id}"
+        yield c.Record("supervisor", "agent.sighted", what, agent_id=agent_id, data={"session": first.session[:200]})
+    else:
+        now = replace(had, state=status, process=_process(row), name=first.name, network_note=first.detail)
+        if parent is not None and had.parent_id is None:
+            now = _linked(state, now, parent)
+        if now != had or state.seen[agent_id] != seen_before:
+            yield c.ShowAgent(state.put(now))
+    yield from _metered(state, event, agent_id, first.usage or Usage(), first.action)
+
+
+def _born(event: e.Sighted, row: Row, agent_id: AgentId, parent: Agent | None, status: AgentState) -> Agent:
+    first = row.first
+    return Agent(
         agent_id=agent_id,
-        name=sighting.name,
+        name=first.name,
         parent_id=parent.agent_id if parent else None,
         root_id=parent.root_id if parent else agent_id,
         depth=parent.depth + 1 if parent else 1,
@@ -65,32 +170,66 @@ def _show(state: EngineState, event: e.Sighted, sighting: Sighting, agent_id: Ag
         sandbox=SandboxKind.NONE,
         started_at=event.at,
         state=status,
-        process=sighting.process,
-        container_id=sighting.container_id,
-        cwd=sighting.cwd,
-        source=sighting.source,
-        network_note=sighting.detail,
-        last_action=f"session {sighting.session}" if sighting.session else "",
+        process=_process(row),
+        container_id=next((one.container_id for one in row.members if one.container_id), ""),
+        cwd=first.cwd,
+        project=_project(first.project or first.cwd),
+        source=first.source,
+        network_note=first.detail,
+        last_action=f"session {first.session}" if first.session else "",
         last_action_at=event.at,
     )
-    agent = replace(agent, usage=_charged(state, replace(agent, usage=had.usage) if had is not None else agent, sighting))
-    yield c.ShowAgent(state.put(agent))
-    yield c.Record(
-        "supervisor", "agent.sighted", f"{sighting.source} saw {agent_id}", agent_id=agent_id, data={"session": sighting.session[:200]}
-    )
 
 
-def _charged(state: EngineState, agent: Agent, sighting: Sighting) -> Usage:
-    """What it used by now, charged to its tree as well; usage only grows, whatever a transcript says next."""
-    used, said = agent.usage, sighting.usage
-    if said is None:
-        return used
-    grown = Usage(
-        iterations=max(0, said.iterations - used.iterations),
-        tokens=max(0, said.tokens - used.tokens),
-        cost_usd=max(0.0, said.cost_usd - used.cost_usd),
-    )
-    if grown == Usage():
-        return used
-    state.tree_usage[agent.root_id] = state.tree_usage.get(agent.root_id, Usage()).plus(grown)
-    return used.plus(grown)
+def _project(folder: str) -> str:
+    """Its folder, bounded: one that is too long is told from others by its digest."""
+    if len(folder) <= 400:
+        return folder
+    return f"{folder[:360]}...{hashlib.sha256(folder.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+def _linked(state: EngineState, agent: Agent, parent: Agent) -> Agent:
+    """One whose parent is seen only now. It moves while nothing hangs below it; what it used goes with it."""
+    if state.children.get(agent.agent_id) or parent.agent_id == agent.agent_id:
+        return agent
+    used = state.tree_usage.get(agent.agent_id, Usage())
+    for above in charging.ancestry(state, parent):
+        state.tree_usage[above] = state.tree_usage.get(above, Usage()).plus(used)
+    return replace(agent, parent_id=parent.agent_id, root_id=parent.root_id, depth=parent.depth + 1)
+
+
+def _gone(state: EngineState, event: e.Sighted, gone: set[AgentId]) -> Iterator[c.Command]:
+    for agent_id in sorted(gone):
+        yield from _end(state, event, agent_id, "no longer seen")
+    for agent_id, seen in list(state.seen.items()):
+        if seen.inside is not None and seen.inside not in state.live:
+            yield from _end(state, event, agent_id, f"it ran inside {seen.inside}, which has ended")
+        if agent_id not in state.live:
+            del state.seen[agent_id]
+
+
+def _quiet(state: EngineState, seen_now: set[AgentId]) -> Iterator[c.Command]:
+    """Agents of ours that live on when their session has ended: nobody sees one any more, what it used stays."""
+    for agent_id, seen in list(state.seen.items()):
+        agent = state.agents[agent_id]
+        if agent_id not in seen_now and seen.sources and agent.control_level is not ControlLevel.OBSERVED:
+            state.seen[agent_id] = replace(seen, sources=(), session="", status="")
+            yield c.ShowAgent(agent)
+
+
+def _end(state: EngineState, event: e.Sighted, agent_id: AgentId, why: str) -> Iterator[c.Command]:
+    agent = state.agents[agent_id]
+    if agent.state.is_live and agent.control_level is ControlLevel.OBSERVED:
+        yield c.ShowAgent(state.put(replace(agent, state=AgentState.ENDED, state_reason=why, ended_at=event.at)))
+
+
+def _metered(state: EngineState, event: e.Sighted, agent_id: AgentId, total: Usage, action: str) -> Iterator[c.Command]:
+    """Raises its usage to at least ``total``, charged to all who pay for it."""
+    before = state.agents[agent_id].usage
+    # What a session had spent before anybody looked was spent at other times: it is none of today's.
+    is_ours = state.agents[agent_id].control_level is not ControlLevel.OBSERVED or state.seen.get(agent_id, Seen()).inside is not None
+    first = agent_id not in state.budget.metered and not is_ours
+    yield from budgets.metered(state, agent_id, total, event, history=first)
+    agent = state.agents[agent_id]
+    if action and agent.usage != before:
+        yield c.ShowAgent(state.put(replace(agent, last_action=action, last_action_at=event.at)))

@@ -1,92 +1,120 @@
-"""Claude Code sessions of this host: ``~/.claude/sessions/<pid>.json``, believed only as far as /proc bears them out.
+"""Claude Code sessions of this host and of our own agents: ``sessions/<pid>.json`` of a home, and the notes of their sub-agents.
 
-The record format is internal to Claude Code and may change: every field is optional, unknown ones are ignored. The
-``*.key`` files beside the records hold a secret and are never opened. A record whose process is gone, or is not what it
-says, is *stale*: it is counted in the report's reason and is no sighting.
+The record format is internal to Claude Code and may change: every field is optional, unknown ones are ignored. A record whose process is
+gone, or is not what it says, is *stale*: it is counted in the report's reason and is no sighting.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import time
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from console.domain.agent import ProcessIdentity, Sighting, SourceReport
-from console.sources.claude_subagents import Tree, sightings, subagents
-from console.sources.homes import ForeignFile, homes, read_foreign
-from console.sources.interface import MAX_SIGHTINGS, UNVERIFIED, Confinement, Pids, plain
+from console.domain.agent import Sighting, SourceReport
+from console.sources.claude_notes import Notes
+from console.sources.claude_records import Records, Session
+from console.sources.claude_subagents import Tree, sightings
+from console.sources.homes import OwnHome, is_below
+from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, UNVERIFIED, Confinement, Pids, plain
 from console.sources.processes import ProcessTable
+from console.sources.programs import Programs
 from console.sources.session_spend import SessionSpend
 
-_RECORD = re.compile(r"^([1-9][0-9]{0,8})\.json\Z")
-_CAP = 65_536
-_ENTRIES_CAP = 10_000
-_SCRIPTS = ("/@anthropic-ai/claude-code/cli.js", "/claude-code/cli.js")
 _SEEN_ONLY = "Seen through its session file: Watchfloor shows it and has no control over it."
+_OURS = "Its session is seen too, through the files of its home."
+
+Found = tuple[Sighting, Session, Path]
+"""A sighting, what it was made from, and the folder ``.claude`` it is of."""
 
 
 class ClaudeCodeSource:
     """Looks at the session records and proves each against its process."""
 
     name = "claude_code"
+    can_see = (
+        "Live sessions, what each says of itself, its sub-agents at any depth, tokens and cost after the fact, all from the program's own "
+        "files. Not sessions whose home is not on this host, nor a call before it is made."
+    )
+    can_stop = "Nothing by itself: adopt a session first, or start it with watchfloor run. A sub-agent stops with its session, never alone."
 
     def __init__(
-        self, root: Path | None = None, pids: Pids = "all", table: ProcessTable | None = None, spend: SessionSpend | None = None
+        self,
+        root: Path | None = None,
+        pids: Pids = "all",
+        table: ProcessTable | None = None,
+        spend: SessionSpend | None = None,
+        programs: Programs | None = None,
+        own: Callable[[], list[OwnHome]] = list,
+        outside: bool = True,
     ) -> None:
-        self._confinement = Confinement(root, pids)
+        self._confinement = Confinement(root, pids, outside)
         self._table = table or ProcessTable()
-        self._spend = spend
+        self._records = Records(self._table, self._confinement, programs or Programs(self._table))
+        self._notes = Notes()
+        self._spend, self._own = spend, own
         self._trees: dict[str, Tree] = {}
         """By session, for as long as it is seen."""
+        self._watched: list[Path] = []
+
+    def folders(self) -> list[Path]:
+        """Where sessions are recorded, and where those that run write."""
+        return self._watched
 
     def look(self) -> SourceReport:
         """Every session of the homes we look in. Never raises."""
         if not self._table.mounted():
             return SourceReport(self.name, False, "Not available, because /proc is not mounted: no session could be verified.")
-        folders = self._folders()
-        found: dict[str, Sighting] = {}
-        homes_of: dict[str, Path] = {}
+        places = list(self._places())
+        found: dict[str, Found] = {}
         stale: list[str] = []
         troubles: list[str] = []
-        for folder in folders:
-            try:
-                for seen in self._sessions(folder):
-                    if isinstance(seen, str):
-                        stale.append(seen)
-                    elif seen.process is not None or seen.key not in found:  # a verified one outranks another of its key
-                        found[seen.key] = seen
-                        homes_of[seen.key] = folder.parent
-            except FileNotFoundError:
-                continue  # this person does not use Claude Code
-            except OSError as error:
-                troubles.append(f"{plain(str(folder))}: {error.strerror or 'cannot be read'}")
-        if troubles and len(troubles) == len(folders):
+        self._records.begin()
+        for folder, own in places:
+            self._gather(folder, own, found, stale, troubles)
+        if troubles and places and len(troubles) == len(places):
             return SourceReport(self.name, False, f"Not available, because no session folder can be read: {'; '.join(troubles[:3])}.")
-        shown = self._with_subagents(found, homes_of)
+        shown_all, written = self._with_subagents(found)
+        self._watched = [*(folder for folder, _ in places), *written]  # at once: a thread that watches reads it
         if self._spend is not None and self._spend.problem and found:
             troubles.append(f"what they spent: {self._spend.problem}")
-        return self._report(folders, shown, stale, troubles)
+        if self._spend is not None and self._spend.reading:
+            troubles.append(f"all of the history yet ({self._spend.reading})")
+        return self._report([folder for folder, own in places if own is None], shown_all, stale, troubles)
 
-    def _with_subagents(self, found: dict[str, Sighting], homes_of: dict[str, Path]) -> list[Sighting]:
-        """Sessions that were proven to run, each with its sub-agents and what each used; those that were not, alone."""
+    def _gather(self, folder: Path, own: OwnHome | None, found: dict[str, Found], stale: list[str], troubles: list[str]) -> None:
+        try:
+            for seen in self._records.of(folder, own):
+                if isinstance(seen, str):
+                    stale.append(seen)
+                    continue
+                shown = self._sighting(seen)
+                if seen.process is not None or shown.key not in found:  # a verified one outranks another of its key
+                    found[shown.key] = (shown, seen, folder.parent)
+        except FileNotFoundError:
+            pass  # this person does not use Claude Code
+        except OSError as error:
+            troubles.append(f"{plain(str(folder))}: {error.strerror or 'cannot be read'}")
+
+    def _with_subagents(self, found: dict[str, Found]) -> tuple[list[Sighting], list[Path]]:
+        """Sessions that were proven to run, each with its sub-agents and what each used; those that were not, alone. Where they write."""
         shown: list[Sighting] = []
+        folders: list[Path] = []
         self._trees = {key: self._trees.get(key) or Tree() for key in found}
-        for key, seen in found.items():
-            if seen.process is None or self._spend is None:
+        self._notes.begin()
+        for key, (seen, session, home) in found.items():
+            if self._spend is None or (seen.process is None and not seen.agent_id):
                 shown.append(seen)
                 continue
-            spent = self._spend.of(int(key.partition("-")[0]), self.name, seen.session)
-            shown += sightings(seen, subagents(homes_of[key] / "projects", seen.cwd, seen.session), spent, self._trees[key])
-        return shown
+            spent = self._spend.of(session.owner, self.name, seen.session)
+            notes = self._notes.of(home / "projects", seen.cwd, seen.session)
+            folders += notes.folders
+            shown += sightings(seen, notes.found, spent, self._trees[key])
+        return shown, folders
 
     def _report(self, folders: list[Path], found: list[Sighting], stale: list[str], troubles: list[str]) -> SourceReport:
         where = ", ".join(plain(str(f)) for f in folders[:3]) + (f" and {len(folders) - 3} more" if len(folders) > 3 else "")
-        words = f"Looks in {where}."
+        words = f"Looks in {where}." if folders else ONLY_OURS
         if troubles:
             words += f" Could not read {'; '.join(troubles[:3])}."
         if stale:
@@ -96,89 +124,35 @@ class ClaudeCodeSource:
         found.sort(key=lambda s: s.process is None and s.parent_key is None)  # stable: what runs first, sub-agents behind their session
         return SourceReport(self.name, True, words, tuple(found[:MAX_SIGHTINGS]))
 
-    def _folders(self) -> list[Path]:
-        places = [home / ".claude" / "sessions" for home in homes(self._confinement.root)]
-        own = os.environ.get("CLAUDE_CONFIG_DIR", "")
-        if self._confinement.root is None and own.startswith("/"):
-            places.insert(0, Path(own) / "sessions")
-        return list(dict.fromkeys(places))
+    def _places(self) -> Iterator[tuple[Path, OwnHome | None]]:
+        """(folder of records, whose of our agents' home it is)."""
+        places = [home / ".claude" / "sessions" for home in self._confinement.homes()]
+        named = os.environ.get("CLAUDE_CONFIG_DIR", "")
+        if self._confinement.root is None and self._confinement.outside and named.startswith("/"):
+            places.insert(0, Path(named) / "sessions")
+        for place in dict.fromkeys(places):
+            yield place, None
+        for own in self._own():
+            folder = own.path / ".claude" / "sessions"
+            if is_below(own.path, folder):
+                yield folder, own
 
-    def _sessions(self, folder: Path) -> Iterator[Sighting | str]:
-        """A sighting, or why a record is stale."""
-        with os.scandir(folder) as entries:
-            names = [e.name for e in islice(entries, _ENTRIES_CAP) if _RECORD.match(e.name)]
-        for name in names:
-            try:
-                file = read_foreign(folder / name, _CAP)
-            except OSError:
-                continue  # gone meanwhile, or a link, FIFO or device: not a session record
-            pid = int(name.removesuffix(".json"))
-            record = _parse(file)
-            if record is not None and self._confinement.admits(pid):
-                yield self._judge(pid, file.uid, record)
-
-    def _judge(self, pid: int, owner: int, record: dict[str, Any]) -> Sighting | str:
-        started = plain(record.get("procStart"), 20)
-        try:
-            process, detail = self._verify(pid, owner, record, started), _SEEN_ONLY
-        except _Stale as why:
-            return str(why)
-        except _Unverified as why:
-            process, detail = None, f"Not verified: {why}."
-        waiting = plain(record.get("waitingFor"), 80)
-        status = plain(record.get("status"), 20) or "running"
+    def _sighting(self, seen: Session) -> Sighting:
+        record = seen.record
+        detail = _OURS if seen.agent_id else _SEEN_ONLY
+        waiting, status = plain(record.get("waitingFor"), 80), plain(record.get("status"), 20) or "running"
+        # In a home of ours the number is of another PID namespace: there its own agent tells two of the same number apart.
+        mark = f"{seen.agent_id}-{seen.number}" if seen.agent_id else f"{seen.owner}-{seen.number}"
         return Sighting(
             source=self.name,
-            key=f"{owner}-{pid}-{started or '0'}",
+            key=f"{mark}-{seen.started or '0'}",
             name=plain(record.get("name"), 80) or f"claude {plain(record.get('version'), 20)}".strip(),
-            process=process,
+            process=seen.process,
             session=plain(record.get("sessionId"), 64),
             cwd=plain(record.get("cwd"), 500),
             seen_at=time.time(),
-            status=status if process else UNVERIFIED,
-            detail=detail + (f" Waits for: {waiting}." if status == "waiting" and waiting else ""),
+            status=status if seen.process or seen.agent_id else UNVERIFIED,
+            detail=(f"Not verified: {seen.doubt}." if seen.doubt else detail)
+            + (f" Waits for: {waiting}." if status == "waiting" and waiting else ""),
+            agent_id=seen.agent_id,
         )
-
-    def _verify(self, pid: int, owner: int, record: dict[str, Any], started: str) -> ProcessIdentity:
-        """The process that every claim of the record and the kernel agree on; raises _Stale or _Unverified with why."""
-        # 1. The numbers must be ours: in another PID namespace the same number is another process.
-        domain = re.search(r"pid:\[\d{1,20}\]\Z", plain(record.get("pidDomain"), 80))
-        own = self._table.pid_namespace("self")
-        if domain and own and domain[0] != own:
-            raise _Unverified("it runs in another PID namespace (a container?), where its number means another process")
-        # 2. The process must exist, and the record must name the one its file name names.
-        facts = self._table.facts(pid)
-        if facts is None:
-            raise _Stale(f"process {pid} is gone")
-        if record.get("pid", pid) != pid:
-            raise _Stale(f"{pid}.json names another process")
-        # 3. It must be the same process that was recorded, not a later one with its number.
-        if started and started != str(facts.identity.start_ticks):
-            raise _Stale(f"process {pid} started at another time than the session")
-        # 4. Whoever wrote the record must be who runs the process: nobody can name another's process.
-        if facts.uids != (owner, owner):
-            raise _Stale(f"{pid}.json belongs to uid {owner}, process {pid} runs as uid {facts.uids[1]}")
-        # 5. It must be Claude Code at all.
-        if not facts.runs("claude", _SCRIPTS):
-            raise _Stale(f"process {pid} is not Claude Code")
-        if not started:
-            raise _Unverified("the record has no start time, so the process cannot be told from a later one of the same number")
-        return facts.identity
-
-
-class _Stale(Exception):
-    """The record speaks of no process that runs."""
-
-
-class _Unverified(Exception):
-    """It may run, but what runs could not be proven."""
-
-
-def _parse(file: ForeignFile) -> dict[str, Any] | None:
-    if not file.whole:
-        return None
-    try:
-        record = json.loads(file.data)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None

@@ -12,29 +12,54 @@ from typing import Any
 from console.domain.agent import Sighting, SourceReport
 from console.sources.claude_subagents import acted, usage
 from console.sources.homes import read_foreign
-from console.sources.interface import MAX_SIGHTINGS, Confinement, Pids, plain
-from console.sources.processes import ProcessFacts, ProcessTable
+from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, Confinement, Pids, plain
+from console.sources.processes import ProcessTable
+from console.sources.programs import CODEX, Programs, Running
 from console.sources.session_spend import SessionSpend
 
 _ROLLOUT = re.compile(r"/sessions/\d{4}/\d\d/\d\d/rollout-[0-9T-]{1,40}-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z")
 _THREAD = re.compile(r"^[0-9a-f-]{8,64}\Z")
 _FIRST_LINE_CAP = 262_144  # the session's base instructions are in it: 20 to 27 KB seen
 _SEEN_ONLY = "Seen through the rollout it holds open: Watchfloor shows it and has no control over it."
+_OURS = "Its session is seen too, through the rollout it holds open."
+_FOLDERS_MAX = 500
 
 
 class CodexSource:
-    """Walks /proc once a look; identity comes from the kernel alone, only names and places from the rollout."""
+    """Identity comes from the kernel alone, only names, places and links from the rollout."""
 
     name = "codex"
+    can_see = (
+        "Threads of codex processes that hold their rollout open, their sub-agents by Codex's own links, tokens and cost after the fact. "
+        "Not threads whose rollout is closed, nor a call before it is made."
+    )
+    can_stop = "Nothing by itself: adopt a session first, or start it with watchfloor run. A sub-agent stops with its process, never alone."
 
     def __init__(
-        self, root: Path | None = None, pids: Pids = "all", table: ProcessTable | None = None, spend: SessionSpend | None = None
+        self,
+        root: Path | None = None,
+        pids: Pids = "all",
+        table: ProcessTable | None = None,
+        spend: SessionSpend | None = None,
+        programs: Programs | None = None,
+        outside: bool = True,
     ) -> None:
-        self._confinement = Confinement(root, pids)
+        self._confinement = Confinement(root, pids, outside)
         self._table = table or ProcessTable()
+        self._programs = programs or Programs(self._table)
         self._spend = spend
         self._meta: dict[tuple[int, int, str], dict[str, Any]] = {}
         """First lines never change: read once per process and thread."""
+        self._watched: list[Path] = []
+
+    def folders(self) -> list[Path]:
+        """Where rollouts of today begin, and where those are that are open."""
+        day = time.strftime("%Y/%m/%d")
+        found: dict[Path, None] = {}
+        for home in self._confinement.homes():
+            place = home / ".codex" / "sessions"
+            found.update((place.joinpath(*day.split("/")[:n]), None) for n in range(4))
+        return [*found, *self._watched]
 
     def look(self) -> SourceReport:
         """Every Codex thread that runs. Never raises."""
@@ -42,47 +67,57 @@ class CodexSource:
             return SourceReport(self.name, False, "Not available, because /proc is not mounted.")
         found: list[Sighting] = []
         seen: set[tuple[int, int, str]] = set()
+        watched: dict[Path, None] = {}
         try:
-            for pid in self._table.pids():
-                if "codex" in self._table.exe(pid) and self._confinement.admits(pid):
-                    found += self._threads(pid, seen)
+            for one in self._programs.running():
+                if one.program is CODEX and not one.is_script and self._confinement.admits(one.facts.identity.pid):
+                    found += self._threads(one, seen, watched)
         except OSError as error:
             return SourceReport(self.name, False, f"Not available, because /proc cannot be read: {error.strerror}.")
         self._meta = {key: meta for key, meta in self._meta.items() if key in seen}
+        self._watched = list(watched)[:_FOLDERS_MAX]
         words = "Looks for codex processes that hold a rollout open"
         words += f" below {plain(str(self._confinement.root))}." if self._confinement.root else "."
+        words = words if self._confinement.outside else ONLY_OURS
         if len(found) > MAX_SIGHTINGS:
             words += f" {len(found) - MAX_SIGHTINGS} more threads are not shown."
         return SourceReport(self.name, True, words, tuple(found[:MAX_SIGHTINGS]))
 
-    def _threads(self, pid: int, seen: set[tuple[int, int, str]]) -> list[Sighting]:
-        facts = self._table.facts(pid)
-        if facts is None or not facts.runs("codex"):
-            return []
-        rollouts = dict(self._rollouts(pid))
+    def _threads(self, one: Running, seen: set[tuple[int, int, str]], watched: dict[Path, None]) -> list[Sighting]:
+        pid, ticks = one.facts.identity.pid, one.facts.identity.start_ticks
+        rollouts: dict[str, Path] = {}
+        for thread, entry, target in self._rollouts(one):
+            rollouts[thread] = entry
+            watched[Path(target).parent] = None
         for thread, entry in rollouts.items():
-            key = (pid, facts.identity.start_ticks, thread)
+            key = (pid, ticks, thread)
             seen.add(key)
-            if key not in self._meta:
+            if not self._meta.get(key):
                 self._meta[key] = _first_line(entry)
-        if self._table.start_ticks(pid) != facts.identity.start_ticks:
+        if self._table.start_ticks(pid) != ticks:
             return []  # replaced while we read
-        return [self._sighting(facts, thread, frozenset(rollouts)) for thread in rollouts]
+        # The first thread is the process's own; those it started hang below it.
+        shown = [self._sighting(one, thread, frozenset(rollouts)) for thread in rollouts]
+        return sorted(shown, key=lambda s: s.parent_key is not None)
 
-    def _rollouts(self, pid: int) -> Iterator[tuple[str, Path]]:
+    def _rollouts(self, one: Running) -> Iterator[tuple[str, Path, str]]:
         root = self._confinement.root
-        for entry, target in self._table.open_files(pid):
+        for entry, target in self._table.open_files(one.facts.identity.pid):
             match = _ROLLOUT.search(target)
-            if match and (root is None or target.startswith(f"{root}/")):
-                yield match[1], entry
+            is_outside = self._confinement.outside and (root is None or target.startswith(f"{root}/"))
+            if match and (is_outside or one.agent_id):
+                yield match[1], entry, target
 
-    def _sighting(self, facts: ProcessFacts, thread: str, siblings: frozenset[str]) -> Sighting:
+    def _sighting(self, one: Running, thread: str, siblings: frozenset[str]) -> Sighting:
+        facts = one.facts
         meta = self._meta[facts.identity.pid, facts.identity.start_ticks, thread]
         prefix = f"{facts.uids[1]}-{facts.identity.pid}-{facts.identity.start_ticks}"
         parent = _parent_thread(meta)
         version = plain(meta.get("cli_version"), 20)
         root = plain(meta.get("session_id"), 64) or thread
         spent = self._spend.of(facts.uids[1], self.name, root).get("" if root == thread else thread) if self._spend is not None else None
+        is_linked = parent in siblings and parent != thread
+        unlinked = "its rollout names a parent that this process does not hold open" if parent and not is_linked else ""
         return Sighting(
             source=self.name,
             key=f"{prefix}-{thread}",
@@ -91,11 +126,16 @@ class CodexSource:
             session=thread,
             cwd=plain(meta.get("cwd"), 500) or plain(facts.cwd, 500),
             seen_at=time.time(),
-            parent_key=f"{prefix}-{parent}" if parent in siblings and parent != thread else None,
+            parent_key=f"{prefix}-{parent}" if is_linked else None,
+            container_id=one.container_id,
             status="running",
-            detail=_SEEN_ONLY,
+            detail=_OURS if one.agent_id else _SEEN_ONLY,
             usage=usage(spent),
             action=acted(spent),
+            agent_id=one.agent_id,
+            model=spent.model if spent is not None else "",
+            unpriced=spent.unpriced if spent is not None else 0,
+            unlinked=unlinked,
         )
 
 

@@ -27,6 +27,11 @@ class DockerSource:
     """Lists the engine's running containers by label; the supervisor knows its own, so they are left out."""
 
     name = "docker"
+    can_see = (
+        f"Running containers labelled as an agent ({LABEL_AGENT}, kagenti.io/type, apphub.cloud.google.com/functional-type) and dev "
+        "containers. Not what happens inside them, what they cost, or containers without such a label."
+    )
+    can_stop = "Nothing by itself: containers that Watchfloor started are stopped with proof, others by the engine's own commands."
 
     def __init__(
         self,
@@ -43,6 +48,10 @@ class DockerSource:
         self._timeout_s = timeout_s
         self._pids: dict[str, int] = {}
         """Container id -> pid of its init, asked once per container and again when that process is gone."""
+
+    def folders(self) -> list[Path]:
+        """None: the engine is asked."""
+        return []
 
     def look(self) -> SourceReport:
         """Every labelled agent container that is not ours. Never raises."""

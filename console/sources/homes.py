@@ -21,6 +21,17 @@ class ForeignFile:
     """False: there is more than was read."""
 
 
+@dataclass(frozen=True, slots=True)
+class OwnHome:
+    """The home of agents of ours: the workspace they share."""
+
+    path: Path
+    agents: tuple[str, ...]
+    """Those of them that live."""
+    hidden: bool = False
+    """Their processes cannot be told apart from here (another kernel): only the home says whose a session is."""
+
+
 def homes(root: Path | None) -> list[Path]:
     """The given folder alone, else our own home, and as root those of all accounts."""
     if root is not None:
@@ -47,3 +58,16 @@ def read_foreign(path: Path, cap: int, *, follow: bool = False) -> ForeignFile:
         return ForeignFile(data[:cap], seen.st_uid, len(data) <= cap)
     finally:
         os.close(fd)
+
+
+def is_below(home: Path, folder: Path) -> bool:
+    """Whether ``folder`` is a folder of ``home`` with no link on the way: what agents own must lead nowhere else."""
+    try:
+        for step in (folder, *folder.parents):
+            if step == home:
+                return True
+            if not stat.S_ISDIR(step.lstat().st_mode):
+                return False
+    except OSError:
+        return False
+    return False

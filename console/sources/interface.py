@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from console.domain.agent import SourceReport
+from console.sources.homes import homes
 
 UNVERIFIED = "unverified"
 """Status of a sighting that may be live but could not be proven to be its process; it never carries a ProcessIdentity."""
+
+FINISHED = "finished"
+"""Status of one that its own files say has finished."""
 
 MAX_SIGHTINGS = 1000
 """Per look and source; what lies beyond is counted in the report's reason, never dropped in silence."""
@@ -30,10 +34,19 @@ class Confinement:
     root: Path | None = None
     """The one home to look in; None: the homes of this host that we may read."""
     pids: Pids = "all"
+    outside: bool = True
+    """False: at agents of ours alone, in no other home."""
 
     def admits(self, pid: int) -> bool:
         """Whether this process may be shown."""
         return True if self.pids == "all" else self.pids(pid)
+
+    def homes(self) -> list[Path]:
+        """Where somebody else's programs may have written."""
+        return homes(self.root) if self.outside else []
+
+
+ONLY_OURS = "Looks at agents of this instance alone: the option discover_root names another home to look in."
 
 
 class Source(Protocol):
@@ -42,6 +55,20 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """As it stands in ``Agent.source`` and in the status."""
+        ...
+
+    @property
+    def can_see(self) -> str:
+        """What it can see of an agent and what not, for people."""
+        ...
+
+    @property
+    def can_stop(self) -> str:
+        """What can be stopped of what it sees and what not, for people."""
+        ...
+
+    def folders(self) -> list[Path]:
+        """Where a change makes another look worth while at once, as of the last look; none: it is only looked at now and then."""
         ...
 
     def look(self) -> SourceReport:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -41,6 +42,11 @@ class ProcessFacts:
         first = PurePosixPath(self.argv[0]).name if self.argv else ""
         told = self.argv[1:4]
         return first == program or any(a.endswith(s) for a in told for s in (*scripts, f"/bin/{program}"))
+
+
+def ticks_of_boot() -> int:
+    """Now, as field 22 of /proc/PID/stat counts (proc(5))."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
 
 
 class ProcessTable:
@@ -84,6 +90,20 @@ class ProcessTable:
             return None
         found = ProcessFacts(ProcessIdentity(pid, before), uids, self.exe(pid), argv, self._link(pid, "cwd"))
         return found if self.start_ticks(pid) == before else None
+
+    def parent_and_inner(self, pid: int) -> tuple[int, int]:
+        """(pid of its parent, its number in its own PID namespace); 0 where the kernel does not say."""
+        parent = inner = 0
+        try:
+            lines = (self._proc / str(pid) / "status").read_bytes().splitlines()
+            for line in lines:
+                if line.startswith(b"PPid:"):
+                    parent = int(line.split()[1])
+                elif line.startswith(b"NSpid:"):
+                    inner = int(line.split()[-1])
+        except (OSError, ValueError, IndexError):
+            return 0, 0
+        return parent, inner
 
     def pid_namespace(self, pid: int | str) -> str:
         """For example ``pid:[4026531836]``; empty when it cannot be read."""

@@ -1,29 +1,42 @@
-"""What the sessions that run now have spent, read in a thread of its own: a long history blocks no look and delays none who live."""
+"""What the sessions that run now have spent, read in a thread of its own: a long history blocks no look and delays none who live.
+
+Files that somebody tells have changed are read at once, and only they; everything is looked at now and then, the live sessions first.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.errors import ConsoleError
 from console.sources.rates import RateBook
-from console.sources.spend_reader import SpendReader
+from console.sources.spend_reader import Found, SpendReader
 from console.sources.spend_store import SpendStore
 
 log = logging.getLogger(__name__)
 PERIOD_S = 1.0
+QUICK_S = 0.15
+"""Shortest time between two readings of files that changed."""
 SHARE = 15
-"""After a pass the thread rests this many times as long as it took: a bounded part of one core."""
+"""After a look at everything the next one waits this many times as long as it took: a bounded part of one core."""
+QUICK_SHARE = 8
+"""The same after a reading of files that changed."""
+FOLD_S = 3600.0
 ID_LEAST = 32
 """Letters of a session's id by which its transcripts are found first; a shorter one would be in every path."""
+CHANGED_MAX = 5000
+"""More changed files than this are left to the next look at everything."""
+PROGRESS_BYTES = 20_000_000
+"""A look that reads more says how far it is."""
 Whose = tuple[int, str, str]
 """(uid, source, session)"""
 KEPT_S = 60.0
 """How long a session that nobody asks about is still summed."""
+_TROUBLE = (ConsoleError, OSError, ValueError, ArithmeticError, LookupError, TypeError, MemoryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,44 +53,99 @@ class Spent:
 
 
 class SessionSpend:
-    """Sessions in by ``of``, sums out of it; every attribute is replaced whole, so no lock is needed."""
+    """Sessions in by ``of``, sums out of it; every attribute is replaced whole, so no lock is needed but for what changed."""
 
-    def __init__(self, file: Path, root: Path | None = None, rates: RateBook | None = None) -> None:
-        self._file, self._root, self._rates = file, root, rates or RateBook()
+    def __init__(
+        self,
+        file: Path,
+        root: Path | None = None,
+        rates: RateBook | None = None,
+        own: Callable[[], list[Path]] = list,
+        *,
+        outside: bool = True,
+    ) -> None:
+        self._file, self._root, self._rates, self._own, self._outside = file, root, rates or RateBook(), own, outside
         self._wanted: dict[Whose, float] = {}
         self._sums: dict[Whose, dict[str, Spent]] = {}
         self._ended = threading.Event()
+        self._woken = threading.Event()
+        self._lock = threading.Lock()
+        self._changed: set[str] = set()
         self._thread: threading.Thread | None = None
+        self._folded_at = -1e9
+        self.news: Callable[[], object] = lambda: None
+        """Called, in the thread, when sums have changed."""
         self.today_usd = 0.0
-        """Of everything on this host, since local midnight, by the answers' own times."""
+        """Of everything on this host but agents that were started here, since local midnight, by the answers' own times."""
         self.problem = "not read yet"
         """Why sums are not there or old, or empty."""
+        self.reading = ""
+        """How far the reading of a long history is, or empty."""
 
     def of(self, uid: int, source: str, session: str) -> dict[str, Spent]:
         """By agent, '' the session's own, as this user's own files say; empty until it was read. Never blocks; asking keeps it read."""
-        self._wanted = self._wanted | {(uid, source, session): time.monotonic()}
+        key = (uid, source, session)
+        now, asked = time.monotonic(), self._wanted.get(key)
+        if asked is None or now - asked > KEPT_S / 12:  # a copy for each of a thousand sessions would be a million
+            self._wanted = self._wanted | {key: now}
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="spend", daemon=True)
             self._thread.start()
-        return self._sums.get((uid, source, session), {})
+        elif asked is None:
+            self._woken.set()
+        return self._sums.get(key, {})
+
+    def changed(self, paths: Iterable[str]) -> None:
+        """These transcripts changed: they are read at once. From any thread; never blocks for long."""
+        with self._lock:
+            self._changed.update(paths)
+        self._woken.set()
 
     def end(self) -> None:
         """Ends the thread after its present pass."""
         self._ended.set()
+        self._woken.set()
 
     def _run(self) -> None:
-        rest = 0.0
-        while not self._ended.wait(max(PERIOD_S, rest)) or rest == 0.0:
+        next_look = 0.0
+        while not self._ended.is_set():
             began = time.monotonic()
+            is_due = began >= next_look
             try:
-                self.problem = self.look()
-            except (ConsoleError, OSError, ValueError, ArithmeticError, LookupError, TypeError, MemoryError) as error:
+                if is_due:
+                    self.problem = self.look()
+                else:
+                    self.look_at_changed()
+            except _TROUBLE as error:
                 if str(error) != self.problem:
                     log.error("transcripts could not be summed", exc_info=error)
                 self.problem = str(error) or repr(error)
-            rest = SHARE * (time.monotonic() - began)
-            if self._ended.is_set():
-                return
+            took = time.monotonic() - began
+            if is_due:
+                next_look = time.monotonic() + max(PERIOD_S, SHARE * took)
+            self._ended.wait(max(QUICK_S, 0.0 if is_due else QUICK_SHARE * took))
+            self._woken.wait(max(0.0, next_look - time.monotonic()))
+            self._woken.clear()
+
+    def look_at_changed(self) -> None:
+        """Reads what somebody told has changed, and sums whose it is, and who is asked about for the first time. Raises ConsoleError."""
+        with self._lock:
+            paths, self._changed = self._changed, set()
+        unsummed = {key for key in self._wanted if key not in self._sums}
+        if (not paths and not unsummed) or len(paths) > CHANGED_MAX:
+            return
+        store = SpendStore(self._file)
+        try:
+            reader = self._reader(store)
+            found = reader.read_these(paths)
+            while found.left and not self._ended.is_set():  # one pass reads a bounded part of one file
+                more = reader.read_these(paths)
+                found.sessions |= more.sessions
+                found.left = more.left
+            if found.sessions or unsummed:
+                self._sum(store, (found.sessions & self._wanted.keys()) | unsummed)
+        finally:
+            store.close()
 
     def look(self) -> str:
         """One pass: what is new is read, who is asked about is summed; in words what of it is not in the sums. Raises ConsoleError."""
@@ -85,24 +153,43 @@ class SessionSpend:
         self._wanted = {key: at for key, at in self._wanted.items() if now - at < KEPT_S}
         store = SpendStore(self._file)
         try:
-            reader = SpendReader(store, self._rates, self._root)
+            reader = self._reader(store)
+            reader.progress = self._progress
             # Those who live are shown first, the rest of the history after.
             first = frozenset(session for _, _, session in self._wanted if len(session) >= ID_LEAST)
             found = reader.read(first=first, then=lambda: self._sum(store))
+            if now - self._folded_at > FOLD_S:
+                store.fold(time.time())
+                self._folded_at = now
             unpriced = self._sum(store)
             words = [store.lost, *found.troubles[:1]]
             words += [f"{found.reading.odd:,} records that could not be read"] if found.reading.odd else []
             words += [f"{unpriced:,} answers of today without a price"] if unpriced else []
             return "; ".join(word for word in words if word)
         finally:
+            self.reading = ""
             store.close()
 
-    def _sum(self, store: SpendStore) -> int:
+    def _reader(self, store: SpendStore) -> SpendReader:
+        return SpendReader(store, self._rates, self._root, self._own, self._outside)
+
+    def _progress(self, found: Found) -> None:
+        """A long history says how far it is, and lets go first what changed meanwhile: those who live do not wait for it."""
+        if found.bytes > PROGRESS_BYTES:
+            self.reading = f"{found.read:,} files, {found.bytes / 1e6:,.0f} MB so far; sessions that run come first"
+        if self._changed and not self._ended.is_set():
+            self.look_at_changed()
+
+    def _sum(self, store: SpendStore, keys: Iterable[Whose] | None = None) -> int:
         """How many answers of today have no price."""
-        self._sums = {key: dict(_spent(store, *key)) for key in self._wanted}
+        before = self._sums
+        self._sums = {key: sums for key, sums in before.items() if key in self._wanted} if keys is not None else {}
+        self._sums |= {key: dict(_spent(store, *key)) for key in list(self._wanted if keys is None else keys)}
         midnight = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1))
-        today = store.sums("source", midnight)
+        today = store.sums("source", midnight, ours=False)
         self.today_usd = sum(one.cost_usd for one in today)
+        if self._sums != before:
+            self.news()
         return sum(one.unpriced for one in today)
 
 

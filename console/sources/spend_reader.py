@@ -6,14 +6,14 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from console.domain.spend import Answer
 from console.sources import claude_transcripts, codex_usage
 from console.sources.claude_transcripts import Reading
-from console.sources.homes import homes
+from console.sources.homes import homes, is_below
 from console.sources.interface import plain
 from console.sources.rates import RateBook
 from console.sources.spend_store import Place, SpendStore
@@ -28,6 +28,11 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLO
 _BATCH = 20_000
 PASS_MAX = 256 << 20
 """Bytes read of one file in one look; the next look goes on. One endless file must not hold up everybody else's."""
+_PLACES = (
+    (claude_transcripts.SOURCE, "CLAUDE_CONFIG_DIR", ".claude", "projects"),
+    (codex_usage.SOURCE, "CODEX_HOME", ".codex", "sessions"),
+)
+"""(source, variable that names another folder, folder of a home, what of it holds transcripts)"""
 Key = tuple[int, str, str]
 
 
@@ -38,6 +43,8 @@ class Transcript:
     source: str
     path: str
     seen: os.stat_result
+    ours: bool = False
+    """Whether it lies in the home of an agent that was started here."""
 
     @property
     def key(self) -> str:
@@ -54,27 +61,72 @@ class Found:
     bytes: int = 0
     reading: Reading = field(default_factory=Reading)
     troubles: list[str] = field(default_factory=list)
+    sessions: set[Key] = field(default_factory=set)
+    """(uid, source, session) of which something new was read."""
+    left: int = 0
+    """Bytes that the next look goes on with."""
 
 
 class SpendReader:
     """Blocks; for a thread of its own."""
 
-    def __init__(self, store: SpendStore, rates: RateBook, root: Path | None = None) -> None:
-        self._store, self._rates, self._root = store, rates, root
+    def __init__(
+        self,
+        store: SpendStore,
+        rates: RateBook,
+        root: Path | None = None,
+        own: Callable[[], list[Path]] = list,
+        outside: bool = True,
+    ) -> None:
+        """``own``: homes of agents that were started here; ``outside`` False: those alone."""
+        self._store, self._rates, self._root, self._own, self._outside = store, rates, root, own, outside
+        self.progress: Callable[[Found], object] = lambda found: None
+        """Told after each file of a look at everything."""
 
     def folders(self) -> list[tuple[str, Path]]:
-        """(source, folder) that are looked in."""
+        """(source, folder) that are looked in, outside our own agents' homes."""
         found: list[tuple[str, Path]] = []
         own = self._root is None
-        for source, variable, folder, below in (
-            (claude_transcripts.SOURCE, "CLAUDE_CONFIG_DIR", ".claude", "projects"),
-            (codex_usage.SOURCE, "CODEX_HOME", ".codex", "sessions"),
-        ):
+        for source, variable, folder, below in _PLACES if self._outside else ():
             named = os.environ.get(variable, "") if own else ""
             places = [Path(named)] if named.startswith("/") else []
             places += [home / folder for home in homes(self._root)]
             found += [(source, place / below) for place in dict.fromkeys(places)]
         return found
+
+    def _all_folders(self) -> list[tuple[str, Path, bool]]:
+        found = [(source, folder, False) for source, folder in self.folders()]
+        for home in self._own():
+            found += [
+                (source, home / folder / below, True) for source, _, folder, below in _PLACES if is_below(home, home / folder / below)
+            ]
+        return found
+
+    def read_these(self, paths: Iterable[str]) -> Found:
+        """What is new in these files alone, of which somebody told that they changed. Raises ConsoleError when nothing can be kept."""
+        found = Found()
+        transcripts = list(self._named(paths))
+        places = self._store.places(one.key for one in transcripts)
+        answers: dict[Key, Answer] = {}
+        waiting: dict[str, Place] = {}
+        for transcript in transcripts:
+            self._look_into(transcript, places, answers, waiting, found)
+        self._keep(answers, waiting)
+        return found
+
+    def _named(self, paths: Iterable[str]) -> Iterator[Transcript]:
+        """Those of these paths that are transcripts in a folder that is looked in."""
+        folders = self._all_folders()
+        for path in paths:
+            source = next(((source, ours) for source, folder, ours in folders if path.startswith(f"{folder}/")), None)
+            if source is None or "/../" in path or not _is_transcript(source[0], path):
+                continue
+            try:
+                seen = os.lstat(path)
+            except (OSError, ValueError):
+                continue
+            if stat.S_ISREG(seen.st_mode):
+                yield Transcript(source[0], path, seen, source[1])
 
     def read(self, first: frozenset[str] = frozenset(), then: Callable[[], object] = lambda: None) -> Found:
         """One look at everything; what did not change since the last is not opened. Raises ConsoleError when nothing can be kept.
@@ -92,22 +144,32 @@ class SpendReader:
                 self._keep(answers, waiting)
                 then()
                 first = frozenset()
-            found.files += 1
             gone.discard(transcript.key)
-            before, now = places.get(transcript.key), transcript.seen
-            if before is not None and _same(before, now) and (before.size, before.mtime_ns) == (now.st_size, _mtime(now)):
-                continue
-            changed = True
-            place = self._follow(transcript, before, found, lambda answer: self._take(answers, answer))
-            if place is not None:
-                waiting[transcript.key] = place
-            if len(answers) >= _BATCH:
-                self._keep(answers, waiting)
+            if self._look_into(transcript, places, answers, waiting, found):
+                changed = True
+                self.progress(found)
         self._keep(answers, waiting)
+        looked_in = tuple(f"{folder}/" for _, folder, _ in self._all_folders())
+        gone = {key for key in gone if key.startswith(looked_in)}  # others read other homes into the same store
         if gone and not found.troubles:
             with self._store.writing():
                 self._store.forget_places(gone)
         return found
+
+    def _look_into(
+        self, transcript: Transcript, places: dict[str, Place], answers: dict[Key, Answer], waiting: dict[str, Place], found: Found
+    ) -> bool:
+        """Whether there was something new to read."""
+        found.files += 1
+        before, now = places.get(transcript.key), transcript.seen
+        if before is not None and _same(before, now) and (before.size, before.mtime_ns) == (now.st_size, _mtime(now)):
+            return False
+        place = self._follow(transcript, before, found, lambda answer: self._take(answers, answer))
+        if place is not None:
+            waiting[transcript.key] = place
+        if len(answers) >= _BATCH:
+            self._keep(answers, waiting)
+        return True
 
     def reprice(self) -> None:
         """Another try for models that an older price table did not know."""
@@ -141,10 +203,10 @@ class SpendReader:
     # --- files
 
     def _transcripts(self, found: Found) -> Iterator[Transcript]:
-        for source, folder in self.folders():
+        for source, folder, ours in self._all_folders():
             for path, seen in _walk(folder, found):
-                if source == claude_transcripts.SOURCE or path.rpartition("/")[2].startswith("rollout-"):
-                    yield Transcript(source, path, seen)
+                if _is_transcript(source, path):
+                    yield Transcript(source, path, seen, ours)
 
     def _follow(self, transcript: Transcript, before: Place | None, found: Found, take: Callable[[Answer], None]) -> Place | None:
         """Reads what is new; None when it cannot be read."""
@@ -166,7 +228,10 @@ class SpendReader:
             for block, behind in _blocks(fd, offset, until, found):
                 offset = behind
                 for answer in lines.take(block):
-                    take(replace(answer, uid=seen.st_uid))
+                    answer = replace(answer, uid=seen.st_uid, ours=transcript.ours)
+                    found.sessions.add((answer.uid, answer.source, answer.session))
+                    take(answer)
+            found.left += seen.st_size - until
             size = seen.st_size if until == seen.st_size else -1  # -1: there is more of it, whatever its size says next
             return Place(seen.st_dev, _number(seen), size, _mtime(seen), offset, _mark(fd, offset), lines.state())
         except OSError as error:
@@ -208,6 +273,11 @@ def _named(path: str) -> tuple[str, str]:
         if len(below) > 2:
             return plain(below[1], 64), stem.removeprefix("agent-")
     return stem, ""
+
+
+def _is_transcript(source: str, path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name.endswith(".jsonl") and (source == claude_transcripts.SOURCE or name.startswith("rollout-"))
 
 
 def _is_of(path: str, sessions: frozenset[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from functools import partial
 from pathlib import Path
 
 from console.domain.agent import SandboxKind
@@ -17,7 +17,10 @@ from console.sources.claude_code import ClaudeCodeSource
 from console.sources.codex import CodexSource
 from console.sources.docker import DockerSource
 from console.sources.interface import Source
+from console.sources.plain_processes import ProcessSource
+from console.sources.programs import Programs
 from console.sources.session_spend import SessionSpend
+from console.supervisor.own_agents import OwnAgents, workspaces_with_transcripts
 
 
 def keep_trials_in(places: Places) -> None:
@@ -35,26 +38,23 @@ def sandboxes_of(options: Options) -> dict[SandboxKind, Sandbox]:
     }
 
 
-def spend_of(places: Places, options: Options) -> SessionSpend | None:
-    """What is read of transcripts, where sessions are looked for at all."""
-    if not places.is_default and not options.discover_root:
-        return None
-    return SessionSpend(places.state_dir / "cost.db", Path(options.discover_root) if options.discover_root else None)
-
-
-def sources_of(places: Places, options: Options, spend: SessionSpend | None = None) -> tuple[Source, ...]:
-    """Discovery: the operator's own home for the default instance, else only a root that was named."""
-    if not places.is_default and not options.discover_root:
-        return ()
+def spend_of(places: Places, options: Options) -> SessionSpend:
+    """What is read of transcripts: of the homes that are looked in, and of our own agents' workspaces."""
     root = Path(options.discover_root) if options.discover_root else None
-    ours = re.compile(rf"/watchfloor-{places.instance_id}/agents/")
+    outside = places.is_default or root is not None
+    own = partial(workspaces_with_transcripts, places.workspaces_dir)
+    return SessionSpend(places.state_dir / "cost.db", root, own=own, outside=outside)
 
-    def not_ours(pid: int) -> bool:
-        """A program inside one of our own agents is that agent, not another one beside it."""
-        try:
-            return ours.search(Path(f"/proc/{pid}/cgroup").read_text()) is None
-        except OSError:
-            return False
 
-    confined: tuple[Source, ...] = (ClaudeCodeSource(root, not_ours, spend=spend), CodexSource(root, not_ours, spend=spend))
-    return (*confined, DockerSource(options.engine(), places.instance_id)) if places.is_default else confined
+def sources_of(places: Places, options: Options, spend: SessionSpend | None = None, own: OwnAgents | None = None) -> tuple[Source, ...]:
+    """Discovery: the operator's own home for the default instance, else only a root that was named; our own agents always."""
+    root = Path(options.discover_root) if options.discover_root else None
+    outside = places.is_default or root is not None
+    own = own or OwnAgents(places)
+    programs = Programs(whose=own.of)
+    found: tuple[Source, ...] = (
+        ClaudeCodeSource(root, spend=spend, programs=programs, own=own.homes, outside=outside),
+        CodexSource(root, spend=spend, programs=programs, outside=outside),
+        ProcessSource(programs, root, outside=outside),
+    )
+    return (*found, DockerSource(options.engine(), places.instance_id)) if places.is_default else found

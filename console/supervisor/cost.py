@@ -12,7 +12,8 @@ from console.domain.errors import UsageProblem
 from console.settings.places import Places
 from console.sources.rates import RateBook
 from console.sources.spend_reader import Found, SpendReader
-from console.sources.spend_store import SpendStore, Sum
+from console.sources.spend_store import SpendStore
+from console.sources.spend_sums import Sum
 from console.supervisor.printing import show
 
 _SHOWN = 12

@@ -197,7 +197,7 @@ def test_keys_links_fifos_folders_and_odd_names_are_never_opened(host: Host, mon
 
     monkeypatch.setattr(os, "open", watched)
     assert host.look() == []
-    assert sorted(opened) == ["17655.json", "18.json", "19.json"]
+    assert opened == []  # what is no regular file is not even opened
 
 
 def test_hostile_text_is_bounded_and_can_be_encoded(host: Host) -> None:

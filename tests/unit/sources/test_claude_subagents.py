@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from console.domain.agent import ProcessIdentity, Sighting
 from console.domain.budget import Usage
-from console.sources.claude_subagents import LIFE, MOST, SubAgent, Tree, acted, sightings, subagents, usage
+from console.sources.claude_notes import Notes, SubAgent
+from console.sources.claude_subagents import LIFE, MOST, Tree, acted, sightings, usage
+from console.sources.interface import FINISHED
 from console.sources.session_spend import Spent
 
 DATA = Path(__file__).parents[2] / "data" / "claude-code" / "projects-tree"
@@ -24,6 +27,10 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
+def subagents(projects: Path, cwd: str, session: str) -> list[SubAgent]:
+    return Notes().of(projects, cwd, session).found
+
+
 def one(agent_id: str) -> SubAgent:
     return SubAgent(agent_id, "n", "", 1, False)
 
@@ -32,13 +39,21 @@ def note(folder: Path, agent_id: str, **more: object) -> None:
     (folder / f"agent-{agent_id}.meta.json").write_text(json.dumps({"agentType": "general-purpose"} | more))
 
 
-def test_the_real_programs_note_is_of_one_that_has_finished(tmp_path: Path) -> None:
-    assert subagents(DATA, "/home/dev/proj", "ca2200bd-a045-4b6c-a82c-3a0d8505a41a") == []
-    real = json.loads(next(DATA.rglob("*.meta.json")).read_text())
-    copy = tmp_path / "-home-dev-proj" / "s1" / "subagents"
-    copy.mkdir(parents=True)
-    (copy / "agent-a1.meta.json").write_text(json.dumps(real | {"finished": False}))
-    assert subagents(tmp_path, "/home/dev/proj", "s1") == [SubAgent("a1", "count files", "", 1, False)]
+def test_the_real_programs_note_is_of_one_that_has_finished() -> None:
+    (real,) = subagents(DATA, "/home/dev/proj", "ca2200bd-a045-4b6c-a82c-3a0d8505a41a")
+    assert real == SubAgent("a66a62f654c274416", "count files", "", 1, True, "toolu_fake0002")
+    assert len(sightings(SESSION, [real], {}, Tree())) == 1  # it had no row, so it gets none
+
+
+def test_one_that_finishes_is_said_to_have_with_all_it_used_and_then_goes() -> None:
+    tree, used = Tree(), {"a1": Spent(10, 1.0, 2, 0, "m", 1.0)}
+    sightings(SESSION, [one("a1")], used, tree)
+    done = replace(one("a1"), finished=True)
+    _, last = sightings(SESSION, [done], {"a1": Spent(20, 2.0, 4, 0, "m", 1.0)}, tree)
+    assert last.status == FINISHED and last.usage == Usage(iterations=4, tokens=20, cost_usd=2.0)
+    tree.over["a1"] -= 100
+    (alone,) = sightings(SESSION, [done], used, tree)
+    assert alone.usage is None  # what it used stays with its own row, and is not counted with the session's as well
 
 
 def test_nested_ones_hang_under_the_parent_that_they_name(folder: Path) -> None:
@@ -56,6 +71,7 @@ def test_nested_ones_hang_under_the_parent_that_they_name(folder: Path) -> None:
     ]
     assert [s.process for s in shown[1:]] == [None] * 4  # nothing that is written there decides who is signalled
     assert "Not linked to its parent" in shown[3].detail and "Not linked" not in shown[2].detail
+    assert "has no row" in shown[3].unlinked and not shown[2].unlinked
 
 
 def test_what_each_used_is_told_apart() -> None:

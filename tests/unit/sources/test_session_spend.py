@@ -15,6 +15,8 @@ from console.domain.spend import Answer
 from console.sources import session_spend
 from console.sources.rates import RateBook
 from console.sources.session_spend import SessionSpend
+from console.sources.spend_reader import Found
+from console.sources.spend_store import SpendStore
 
 RATES = RateBook()
 ME = os.geteuid()
@@ -133,3 +135,60 @@ def test_anothers_files_say_nothing_of_ones_own_sessions(spend: SessionSpend, ho
     spend._wanted = {(ME, "claude_code", "s1"): time.monotonic(), (ME + 1, "claude_code", "s1"): time.monotonic()}
     spend.look()
     assert spend.of(ME, "claude_code", "s1")[""].cost_usd == 1.5 and spend.of(ME + 1, "claude_code", "s1") == {}
+
+
+def test_a_file_that_changed_is_read_at_once_and_only_it(spend: SessionSpend, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_spend, "PERIOD_S", 3600.0)  # no look at everything comes to help
+    told = threading.Event()
+    spend.news = told.set
+    say(home, "s1", "a")
+    spend.of(ME, "claude_code", "s1")
+    until(lambda: spend.of(ME, "claude_code", "s1"))
+    told.clear()
+    say(home, "s1", "b")
+    say(home, "s2", "c")
+    spend.changed([str(home / ".claude" / "projects" / "p" / "s1.jsonl"), "/etc/passwd", str(home / "x.jsonl")])
+    until(lambda: spend.of(ME, "claude_code", "s1")[""].cost_usd == 3.0)
+    assert told.wait(30)
+    store = SpendStore(spend._file)
+    assert [one.key for one in store.sums("session")] == ["s1"]
+    store.close()
+
+
+def test_while_a_long_history_is_read_what_changes_is_read_first_and_it_says_how_far_it_is(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_spend, "PROGRESS_BYTES", 1)
+    for number in range(5):
+        say(home, f"old{number}", f"x{number}")
+    say(home, LIVE, "a")
+    spend = SessionSpend(tmp_path / "cost.db", home, RATES)
+    spend._wanted = {(ME, "claude_code", LIVE): time.monotonic()}
+    live = home / ".claude" / "projects" / "p" / f"{LIVE}.jsonl"
+    seen: list[tuple[str, float]] = []
+    real = spend._progress
+
+    def progress(found: Found) -> None:
+        if found.read == 3:  # the history is under way
+            say(home, LIVE, "b")
+            spend.changed([str(live)])
+        real(found)
+        seen.append((spend.reading, sum(one.cost_usd for one in spend._sums.get((ME, "claude_code", LIVE), {}).values())))
+
+    monkeypatch.setattr(spend, "_progress", progress)
+    spend.look()
+    assert [cost for _, cost in seen][:4] == [0.0, 1.5, 3.0, 3.0] and "3 files" in seen[2][0]
+    assert spend.reading == "" and spend._sums[ME, "claude_code", LIVE][""].cost_usd == 3.0
+
+
+def test_agents_started_here_are_read_from_their_own_homes_and_are_not_of_the_rest_of_the_host(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "ws" / ".claude" / "projects" / "p").mkdir(parents=True)
+    say(tmp_path / "ws", "mine", "a")
+    say(home, "theirs", "b")
+    spend = SessionSpend(tmp_path / "cost.db", home, RATES, own=lambda: [tmp_path / "ws"], outside=False)
+    spend._wanted = {(ME, "claude_code", "mine"): time.monotonic()}
+    spend.look()
+    assert spend._sums[ME, "claude_code", "mine"][""].cost_usd == 1.5 and spend.today_usd == 0.0
+    both = SessionSpend(tmp_path / "both.db", home, RATES, own=lambda: [tmp_path / "ws"])
+    both.look()
+    assert both.today_usd == 1.5

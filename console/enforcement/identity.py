@@ -1,0 +1,139 @@
+"""Which sightings are of the same agent: by process and its start time, by container, by session id. One agent is one row.
+
+Nothing in a file decides who is signalled: a row takes its process from the kernel's word alone, and rows only show and count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from console.domain.agent import AgentId, ControlLevel, ProcessIdentity, Sighting, SourceReport
+from console.enforcement.state import EngineState
+
+RANK = ("claude_code", "codex", "docker", "processes")
+"""Who knows most of an agent first; others come last."""
+
+
+@dataclass(slots=True)
+class Row:
+    """One agent as all sources see it."""
+
+    first: Sighting
+    """Of the source that knows most."""
+    also: list[Sighting] = field(default_factory=list)
+    own: AgentId | None = None
+    """The agent of ours it is."""
+    inside: AgentId | None = None
+    """The agent of ours in whose process it runs, as a part of it with a row of its own."""
+    container: Row | None = None
+    """The container it runs in, when that one holds several programs."""
+
+    @property
+    def members(self) -> tuple[Sighting, ...]:
+        """Every sighting of it."""
+        return (self.first, *self.also)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Their names, the one that knows most first, each once."""
+        return tuple(dict.fromkeys(one.source for one in self.members))
+
+
+class Own:
+    """Agents of ours that live, by what the kernel tells them apart."""
+
+    def __init__(self, state: EngineState) -> None:
+        self._ids: set[AgentId] = set()
+        self._by_process: dict[ProcessIdentity, AgentId] = {}
+        self._by_container: dict[str, AgentId] = {}
+        for agent_id in state.live:
+            agent = state.agents[agent_id]
+            if agent.control_level is ControlLevel.OBSERVED:
+                continue
+            self._ids.add(agent_id)
+            if agent.process is not None:
+                self._by_process[agent.process] = agent_id
+            if agent.container_id:
+                self._by_container[agent.container_id] = agent_id
+
+    def of(self, one: Sighting) -> AgentId | None:
+        """Whose it is, or None."""
+        if one.process is not None and one.process in self._by_process:
+            return self._by_process[one.process]
+        if one.agent_id:
+            return AgentId(one.agent_id) if one.agent_id in self._ids else None
+        return self._by_container.get(one.container_id) if one.container_id else None
+
+
+def joined(state: EngineState, reports: Iterable[SourceReport]) -> list[Row]:
+    """Rows, whoever may be a parent before its children."""
+    own = Own(state)
+    found = [one for report in reports if report.available for one in report.sightings]
+    found.sort(key=lambda one: RANK.index(one.source) if one.source in RANK else len(RANK))
+    return sorted(_Joining(own, found).rows, key=lambda row: row.container is not None)
+
+
+class _Joining:
+    """One pass over everything that was seen."""
+
+    def __init__(self, own: Own, found: list[Sighting]) -> None:
+        self.rows: list[Row] = []
+        self._own: dict[AgentId, Row] = {}
+        self._by_process: dict[ProcessIdentity, Row] = {}
+        self._by_container: dict[str, Row] = {}
+        self._by_session: dict[str, Row] = {}
+        self._crowd = Counter(one.container_id for one in found if one.container_id and one.source == "processes")
+        # A process that is alone in its container is that container's agent, whoever sees the one or the other.
+        self._boxes = {one.process: one.container_id for one in found if one.process is not None and self._crowd[one.container_id] == 1}
+        for one in found:
+            owner = own.of(one)
+            if one.agent_id and owner is None:
+                continue  # left of an agent of ours that has ended: what became of it is the guard's to say
+            if one.parent_key is not None:
+                self.rows.append(Row(one, inside=owner))
+            elif owner is not None:
+                self._ours(one, owner)
+            else:
+                self._theirs(one)
+
+    def _ours(self, one: Sighting, owner: AgentId) -> None:
+        row = self._own.get(owner)
+        if row is not None:
+            row.also.append(one)
+            return
+        self._own[owner] = row = Row(one, own=owner)
+        self.rows.append(row)
+
+    def _theirs(self, one: Sighting) -> None:
+        row = next((row for row in self._same(one) if all(one.source != had.source for had in row.members)), None)
+        if row is None:
+            row = Row(one)
+            self.rows.append(row)
+        else:
+            row.also.append(one)
+        if one.source == "processes" and self._crowd[one.container_id] > 1:
+            row.container = self._by_container.get(one.container_id)
+        if one.process is not None:
+            self._by_process.setdefault(one.process, row)
+        if box := self._box(one):
+            self._by_container.setdefault(box, row)
+        if one.session:
+            self._by_session.setdefault(one.session, row)
+
+    def _box(self, one: Sighting) -> str:
+        if one.source == "docker" or self._crowd[one.container_id] < 2:
+            return one.container_id or (self._boxes.get(one.process, "") if one.process is not None else "")
+        return ""
+
+    def _same(self, one: Sighting) -> Iterator[Row]:
+        if one.process is not None and one.process in self._by_process:
+            yield self._by_process[one.process]
+        box = self._box(one)
+        if box and box in self._by_container and self._crowd[box] < 2:
+            yield self._by_container[box]
+        # The same session by two sources, of which one could not tell the process: two processes are never one agent.
+        row = self._by_session.get(one.session) if one.session else None
+        if row is not None and (one.process is None or all(had.process is None for had in row.members)):
+            yield row

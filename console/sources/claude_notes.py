@@ -1,0 +1,215 @@
+"""Notes of a Claude Code session's sub-agents, ``agent-<id>.meta.json`` beside their transcripts, at any depth of the session's folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import time
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from console.sources.homes import read_foreign
+from console.sources.interface import plain
+
+_META = re.compile(r"^agent-([0-9A-Za-z_-]{1,64})\.meta\.json\Z")
+_CAP = 65_536
+_SLUG = re.compile(r"[^A-Za-z0-9]")
+ENTRIES_MAX = 4000
+"""Names looked at in one session's folder."""
+_DEPTH = 4
+_PROJECTS_MAX = 5000
+AGAIN_S = 5.0
+"""Between two searches for something that was not found."""
+_SEARCHED = 8 << 20
+"""Bytes of a transcript in which the call that started a sub-agent is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubAgent:
+    """What its note says."""
+
+    agent_id: str
+    name: str
+    parent_id: str
+    """Another sub-agent's id, or empty: the session itself."""
+    depth: int
+    finished: bool
+    call: str = ""
+    """Id of the tool call that started it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The notes of one session, parents before their children, and the folders that were looked in."""
+
+    found: list[SubAgent]
+    folders: list[Path]
+
+
+class Notes:
+    """Reads notes; one that did not change is not read again."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[tuple[int, int, int], SubAgent | None]] = {}
+        self._used: set[str] = set()
+        self._places: dict[tuple[str, str], tuple[float, Path | None]] = {}
+        self._callers: dict[tuple[str, str], tuple[float, str]] = {}
+
+    def begin(self) -> None:
+        """A new look: what the last one did not meet is forgotten."""
+        self._kept = {name: kept for name, kept in self._kept.items() if name in self._used}
+        self._used = set()
+
+    def of(self, projects: Path, cwd: str, session: str) -> Found:
+        """Everybody who has a note; nobody when there is none or the folder cannot be read."""
+        if not cwd or "/" in session or "\0" in session or session in ("", ".", ".."):
+            return Found([], [])
+        project = projects / _SLUG.sub("-", cwd)
+        top = project / session
+        if not _is_folder(top):
+            other = self._elsewhere(projects, session)
+            if other is None:
+                return Found([], [project] if _is_folder(project) else [projects])
+            top, project = other, other.parent
+        found: list[SubAgent] = []
+        folders = [project, top]
+        for folder, names in _folders(top):
+            folders += [folder] if folder != top else []
+            for name in names:
+                one = self._read(folder / name)
+                if one is not None:
+                    found.append(self._linked(one, folder))
+        found.sort(key=lambda one: (one.depth, one.agent_id))
+        return Found(found, folders[:50])
+
+    def _elsewhere(self, projects: Path, session: str) -> Path | None:
+        """A session that moved keeps the folder of the project it began in."""
+        key = (str(projects), session)
+        at, place = self._places.get(key, (-1e9, None))
+        if place is not None and _is_folder(place):
+            return place
+        if time.monotonic() - at < AGAIN_S:
+            return None
+        place = None
+        try:
+            with os.scandir(projects) as entries:
+                for entry in islice(entries, _PROJECTS_MAX):
+                    if entry.is_dir(follow_symlinks=False) and _is_folder(Path(entry.path, session)):
+                        place = Path(entry.path, session)
+                        break
+        except OSError:
+            pass
+        if len(self._places) > _PROJECTS_MAX:
+            self._places.clear()
+        self._places[key] = (time.monotonic(), place)
+        return place
+
+    def _read(self, file: Path) -> SubAgent | None:
+        name = str(file)
+        self._used.add(name)
+        try:
+            seen = file.lstat()
+            if not stat.S_ISREG(seen.st_mode):
+                return None
+            mark = (seen.st_ino, seen.st_mtime_ns, seen.st_size)
+            kept = self._kept.get(name)
+            if kept is None or kept[0] != mark:
+                kept = self._kept[name] = (mark, _parsed(file))
+        except OSError:
+            return None
+        return kept[1]
+
+    def _linked(self, one: SubAgent, folder: Path) -> SubAgent:
+        """A nested one that names its call but not its parent: whoever's transcript holds that call."""
+        if one.depth < 2 or one.parent_id or not one.call:
+            return one
+        key = (str(folder), one.agent_id)
+        at, parent = self._callers.get(key, (-1e9, ""))
+        if not parent and time.monotonic() - at > AGAIN_S:
+            parent = _caller(folder, one)
+            if len(self._callers) > _PROJECTS_MAX:
+                self._callers.clear()
+            self._callers[key] = (time.monotonic(), parent)
+        return replace(one, parent_id=parent) if parent else one
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _folders(top: Path) -> list[tuple[Path, list[str]]]:
+    """Every folder below with its notes' names; no link followed, bounded."""
+    waiting, found, count = [(top, 0)], [], 0
+    while waiting and count < ENTRIES_MAX:
+        folder, depth = waiting.pop()
+        names: list[str] = []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in islice(entries, ENTRIES_MAX - count):
+                    count += 1
+                    if _META.match(entry.name):
+                        names.append(entry.name)
+                    elif depth < _DEPTH and entry.is_dir(follow_symlinks=False):
+                        waiting.append((Path(entry.path), depth + 1))
+        except OSError:
+            continue
+        found.append((folder, sorted(names)))
+    return found
+
+
+def _parsed(file: Path) -> SubAgent | None:
+    match = _META.match(file.name)
+    try:
+        read = read_foreign(file, _CAP)
+        meta: Any = json.loads(read.data) if read.whole else None
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(meta, dict) or match is None:
+        return None
+    depth = meta.get("spawnDepth")
+    return SubAgent(
+        match[1],
+        plain(meta.get("description"), 80) or plain(meta.get("agentType"), 80) or f"sub-agent {match[1][:8]}",
+        plain(meta.get("parentAgentId"), 64),
+        depth if type(depth) is int and 0 < depth < 100 else 1,
+        meta.get("finished") is True,
+        plain(meta.get("toolUseId"), 200),
+    )
+
+
+def _caller(folder: Path, one: SubAgent) -> str:
+    """The sub-agent whose transcript holds the tool call that started ``one``, or empty."""
+    needle = one.call.encode("utf-8", "replace")
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(e.name for e in islice(entries, 400) if e.name.startswith("agent-") and e.name.endswith(".jsonl"))
+    except OSError:
+        return ""
+    for name in names:
+        who = name.removeprefix("agent-").removesuffix(".jsonl")
+        if who == one.agent_id:
+            continue
+        try:
+            data = read_foreign(folder / name, _SEARCHED).data
+        except OSError:
+            continue
+        if needle in data and any(_calls(line, one.call) for line in data.split(b"\n") if needle in line):
+            return plain(who, 64)
+    return ""
+
+
+def _calls(line: bytes, call: str) -> bool:
+    """Whether this record is an answer in which the model made that call."""
+    try:
+        record = json.loads(line)
+        content = record["message"]["content"] if record["type"] == "assistant" else []
+        return any(isinstance(one, dict) and one.get("type") == "tool_use" and one.get("id") == call for one in content)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False

@@ -1,0 +1,164 @@
+"""Session records of Claude Code, ``sessions/<pid>.json``, each believed only as far as the kernel bears it out.
+
+Nothing else of that folder is opened: the ``*.key`` files beside the records hold a secret.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from console.domain.agent import ProcessIdentity
+from console.sources.homes import OwnHome, read_foreign
+from console.sources.interface import Confinement, plain
+from console.sources.processes import ProcessTable
+from console.sources.programs import CLAUDE, Programs
+
+_RECORD = re.compile(r"^([1-9][0-9]{0,8})\.json\Z")
+_NAMESPACE = re.compile(r"pid:\[\d{1,20}\]\Z")
+_CAP = 65_536
+_ENTRIES_CAP = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A record that may speak of something that runs."""
+
+    number: int
+    """As its file is named: a pid in the namespace of whoever wrote it."""
+    owner: int
+    """Uid of the file."""
+    record: dict[str, Any]
+    process: ProcessIdentity | None
+    """Proven, or None."""
+    doubt: str = ""
+    """Why no process of it could be proven."""
+    agent_id: str = ""
+    """Which agent of ours it belongs to, by the kernel's word or by the home alone where the kernel cannot tell."""
+
+    @property
+    def started(self) -> str:
+        """As the record says."""
+        return plain(self.record.get("procStart"), 20)
+
+
+class Records:
+    """Reads folders of records; one that did not change is not read again."""
+
+    def __init__(self, table: ProcessTable, confinement: Confinement, programs: Programs) -> None:
+        self._table, self._confinement, self._programs = table, confinement, programs
+        self._kept: dict[str, tuple[tuple[int, int, int, int], int, dict[str, Any] | None]] = {}
+        self._used: set[str] = set()
+
+    def begin(self) -> None:
+        """A new look: what the last one did not meet is forgotten."""
+        self._kept = {name: kept for name, kept in self._kept.items() if name in self._used}
+        self._used = set()
+
+    def of(self, folder: Path, own: OwnHome | None = None) -> Iterator[Session | str]:
+        """Sessions, or why a record is stale. Raises OSError when the folder cannot be read."""
+        with os.scandir(folder) as entries:
+            names = [e.name for e in islice(entries, _ENTRIES_CAP) if _RECORD.match(e.name)]
+        for name in names:
+            number = int(name.removesuffix(".json"))
+            if own is None and not self._confinement.admits(number):
+                continue
+            found = self._read(folder / name)
+            if found is None:
+                continue
+            owner, record = found
+            try:
+                yield self._judge(number, owner, record) if own is None else self._judge_own(number, owner, record, own)
+            except _Stale as why:
+                yield str(why)
+
+    def _read(self, file: Path) -> tuple[int, dict[str, Any]] | None:
+        """(owner, record); None: gone meanwhile, or a link, FIFO or device, or no JSON object."""
+        name = str(file)
+        self._used.add(name)
+        try:
+            seen = file.lstat()
+            if not stat.S_ISREG(seen.st_mode):
+                return None
+            mark = (seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size)
+            kept = self._kept.get(name)
+            if kept is None or kept[0] != mark:
+                read = read_foreign(file, _CAP)
+                kept = self._kept[name] = (mark, read.uid, _parse(read.data) if read.whole else None)
+        except OSError:
+            return None
+        return None if kept[2] is None else (kept[1], kept[2])
+
+    def _judge(self, pid: int, owner: int, record: dict[str, Any]) -> Session:
+        try:
+            process = self._verify(pid, owner, record)
+        except _Unverified as why:
+            return Session(pid, owner, record, None, str(why))
+        return Session(pid, owner, record, process, agent_id=self._programs.whose(pid))
+
+    def _verify(self, pid: int, owner: int, record: dict[str, Any]) -> ProcessIdentity:
+        """The process that every claim of the record and the kernel agree on; raises _Stale or _Unverified with why."""
+        started = plain(record.get("procStart"), 20)
+        # 1. The numbers must be ours: in another PID namespace the same number is another process.
+        domain = _NAMESPACE.search(plain(record.get("pidDomain"), 80))
+        own = self._table.pid_namespace("self")
+        if domain and own and domain[0] != own:
+            raise _Unverified("it runs in another PID namespace (a container?), where its number means another process")
+        # 2. The process must exist, and the record must name the one its file name names.
+        facts = self._table.facts(pid)
+        if facts is None:
+            raise _Stale(f"process {pid} is gone")
+        if record.get("pid", pid) != pid:
+            raise _Stale(f"{pid}.json names another process")
+        # 3. It must be the same process that was recorded, not a later one with its number.
+        if started and started != str(facts.identity.start_ticks):
+            raise _Stale(f"process {pid} started at another time than the session")
+        # 4. Whoever wrote the record must be who runs the process: nobody can name another's process.
+        if facts.uids != (owner, owner):
+            raise _Stale(f"{pid}.json belongs to uid {owner}, process {pid} runs as uid {facts.uids[1]}")
+        # 5. It must be Claude Code at all.
+        if not facts.runs(CLAUDE.name, CLAUDE.scripts):
+            raise _Stale(f"process {pid} is not Claude Code")
+        if not started:
+            raise _Unverified("the record has no start time, so the process cannot be told from a later one of the same number")
+        return facts.identity
+
+    def _judge_own(self, number: int, owner: int, record: dict[str, Any], own: OwnHome) -> Session:
+        """In the home of agents of ours. Its number is of its own PID namespace, so it is looked for among their processes."""
+        started = plain(record.get("procStart"), 20)
+        domain = _NAMESPACE.search(plain(record.get("pidDomain"), 80))
+        if record.get("pid", number) != number:
+            raise _Stale(f"{number}.json names another process")
+        for one in self._programs.running():
+            facts = one.facts
+            if one.program is not CLAUDE or one.agent_id not in own.agents or one.inner_pid != number or facts.uids != (owner, owner):
+                continue
+            if started == str(facts.identity.start_ticks) and (not domain or not one.namespace or domain[0] == one.namespace):
+                return Session(number, owner, record, facts.identity, agent_id=one.agent_id)
+        if own.hidden and len(own.agents) == 1:
+            doubt = "its sandbox has a kernel of its own, so only its home says whose it is"
+            return Session(number, owner, record, None, doubt, own.agents[0])
+        raise _Stale(f"no process of {', '.join(own.agents[:3])} is number {number} of then")
+
+
+class _Stale(Exception):
+    """The record speaks of no process that runs."""
+
+
+class _Unverified(Exception):
+    """It may run, but what runs could not be proven."""
+
+
+def _parse(data: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None

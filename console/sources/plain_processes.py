@@ -1,0 +1,85 @@
+"""Agents that no better source knows: processes of known programs. Their kernel identity is all that is said of them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from console.domain.agent import Sighting, SourceReport
+from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, plain
+from console.sources.processes import ticks_of_boot
+from console.sources.programs import CLAUDE, CODEX, PROGRAMS, Programs, Running
+
+YOUNG_S = 5.0
+"""A program whose own files say more is left to its own source at first: it writes them in its first second."""
+_SEEN_ONLY = "Seen as a process: Watchfloor shows it and has no control over it."
+
+
+class ProcessSource:
+    """One row for each process of a known program; a wrapper and what it wraps are one."""
+
+    name = "processes"
+    can_see = (
+        f"Processes of {len(PROGRAMS)} known programs ({', '.join(p.title for p in PROGRAMS)}): where and as whom they run. "
+        "Not what they do, what they cost, or programs of other names."
+    )
+    can_stop = "Nothing by itself: adopt one first, or start it with watchfloor run."
+
+    def __init__(self, programs: Programs, root: Path | None = None, *, outside: bool = True) -> None:
+        self._programs, self._root, self._outside = programs, root, outside
+
+    def folders(self) -> list[Path]:
+        """None: /proc tells nobody of changes."""
+        return []
+
+    def look(self) -> SourceReport:
+        """Every known program that runs. Never raises."""
+        try:
+            running = self._programs.running()
+        except OSError as error:
+            return SourceReport(self.name, False, f"Not available, because /proc cannot be read: {error.strerror or error}.")
+        found = [self._sighting(one) for one in _folded(running) if self._is_shown(one)]
+        words = f"Looks in /proc for {len(PROGRAMS)} known programs"
+        words += f", in {plain(str(self._root))} alone." if self._root else "."
+        words = words if self._outside else ONLY_OURS
+        if len(found) > MAX_SIGHTINGS:
+            words += f" {len(found) - MAX_SIGHTINGS} more processes are not shown."
+        return SourceReport(self.name, True, words, tuple(found[:MAX_SIGHTINGS]))
+
+    def _is_shown(self, one: Running) -> bool:
+        if one.agent_id:
+            return True
+        if not self._outside:
+            return False
+        if one.program in (CLAUDE, CODEX) and ticks_of_boot() - one.facts.identity.start_ticks < YOUNG_S * 100:
+            return False
+        places = (one.facts.exe, one.facts.cwd)
+        return self._root is None or any(place.startswith(f"{self._root}/") for place in places)
+
+    def _sighting(self, one: Running) -> Sighting:
+        facts = one.facts
+        return Sighting(
+            source=self.name,
+            key=f"{facts.identity.pid}-{facts.identity.start_ticks}",
+            name=one.program.title,
+            process=facts.identity,
+            session="",
+            cwd=plain(facts.cwd, 500),
+            seen_at=time.time(),
+            container_id=one.container_id,
+            status="running",
+            detail=_SEEN_ONLY,
+            agent_id=one.agent_id,
+        )
+
+
+def _folded(running: tuple[Running, ...]) -> list[Running]:
+    """Without wrappers (a script whose child is the same program) and without workers (a child of the same executable)."""
+    by_pid = {one.facts.identity.pid: one for one in running}
+    wrappers = {one.parent for one in running if (above := by_pid.get(one.parent)) and above.program == one.program and above.is_script}
+
+    def is_worker(one: Running) -> bool:
+        above = by_pid.get(one.parent)
+        return above is not None and above.program == one.program and above.facts.exe == one.facts.exe and not above.is_script
+
+    return [one for one in running if one.facts.identity.pid not in wrappers and not is_worker(one)]

@@ -1,0 +1,155 @@
+"""Programs known to be agents, found among this host's processes. One walk over /proc serves every source that asks within a moment."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from console.sources.interface import Pids
+from console.sources.processes import ProcessFacts, ProcessTable
+
+FRESH_S = 0.4
+"""How long one walk serves."""
+FACTS_S = 5.0
+"""How long what was found of a process is believed while its number, start and executable stay: it may change its user."""
+_CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_INTERPRETERS = re.compile(r"^(node|nodejs|bun|python[0-9.]*)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One kind of agent."""
+
+    name: str
+    """Of its executable, or of the script an interpreter runs."""
+    title: str
+    scripts: tuple[str, ...] = ()
+    """Endings of the path of its script."""
+    native: bool = True
+    """Whether an executable of this name is it; False: others have that name too, so only its script counts."""
+
+
+CLAUDE = Program("claude", "Claude Code", ("/@anthropic-ai/claude-code/cli.js", "/claude-code/cli.js"))
+CODEX = Program("codex", "Codex", ("/@openai/codex/bin/codex.js",))
+PROGRAMS = (
+    CLAUDE,
+    CODEX,
+    Program("gemini", "Gemini CLI", ("/@google/gemini-cli/dist/index.js", "/gemini-cli/bundle/gemini.js")),
+    Program("opencode", "OpenCode", ("/opencode-ai/bin/opencode",)),
+    Program("qwen", "Qwen Code", ("/@qwen-code/qwen-code/dist/index.js",)),
+    Program("cursor-agent", "Cursor CLI"),
+    Program("aider", "aider", ("/bin/aider",)),
+    Program("copilot", "GitHub Copilot CLI", ("/@github/copilot/index.js",), native=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A process of a known program, as the kernel has it."""
+
+    program: Program
+    facts: ProcessFacts
+    parent: int
+    """Pid of its parent process."""
+    container_id: str
+    """By its cgroup, or empty."""
+    agent_id: str
+    """Which agent of ours it belongs to, or empty."""
+    inner_pid: int
+    """Its number in its own PID namespace."""
+    namespace: str
+    """Its PID namespace, ``pid:[…]``, or empty."""
+
+    @property
+    def is_script(self) -> bool:
+        """Whether an interpreter runs it."""
+        return bool(_INTERPRETERS.match(PurePosixPath(self.facts.exe).name))
+
+
+Whose = Callable[[int, str], str]
+"""(pid, its cgroup) -> the agent of ours it belongs to, or empty."""
+
+
+def nobodys(_pid: int, _cgroup: str) -> str:
+    """Where no agents of ours are known."""
+    return ""
+
+
+class Programs:
+    """Asked from several threads."""
+
+    def __init__(self, table: ProcessTable | None = None, pids: Pids = "all", whose: Whose = nobodys) -> None:
+        self.table = table or ProcessTable()
+        self._pids, self._whose = pids, whose
+        self._lock = threading.Lock()
+        self._seen: tuple[Running, ...] = ()
+        self._at = -1e9
+        self._kept: dict[tuple[int, int, str], tuple[float, Running]] = {}
+
+    def running(self, *, fresh: bool = False) -> tuple[Running, ...]:
+        """Every process of a known program that may be shown. Raises OSError when /proc cannot be read."""
+        with self._lock:
+            if fresh or time.monotonic() - self._at > FRESH_S:
+                self._seen = self._walk()
+                self._at = time.monotonic()
+            return self._seen
+
+    def whose(self, pid: int) -> str:
+        """The agent of ours that this process belongs to, or empty."""
+        return self._whose(pid, self.table.cgroup(pid))
+
+    def _walk(self) -> tuple[Running, ...]:
+        now, kept, found = time.monotonic(), {}, []
+        for pid in self.table.pids():
+            exe = self.table.exe(pid)
+            if not exe or not _may_be(exe):
+                continue
+            start = self.table.start_ticks(pid)
+            if start is None or not (self._pids == "all" or self._pids(pid)):
+                continue
+            key = (pid, start, exe)
+            had = self._kept.get(key)
+            one = (now, self._judge(pid)) if had is None or now - had[0] > FACTS_S else had
+            if one[1] is not None:
+                kept[key] = (one[0], one[1])
+                found.append(one[1])
+        self._kept = kept
+        return tuple(found)
+
+    def _judge(self, pid: int) -> Running | None:
+        facts = self.table.facts(pid)
+        if facts is None:
+            return None
+        program = next((one for one in PROGRAMS if _runs(facts, one)), None)
+        if program is None:
+            return None
+        cgroup = self.table.cgroup(pid)
+        container = _CONTAINER.search(cgroup)
+        parent, inner = self.table.parent_and_inner(pid)
+        if self.table.start_ticks(pid) != facts.identity.start_ticks:
+            return None  # replaced while we read
+        namespace = self.table.pid_namespace(pid)
+        return Running(program, facts, parent, container[0] if container else "", self._whose(pid, cgroup), inner, namespace)
+
+
+def _may_be(exe: str) -> bool:
+    path = exe.removesuffix(" (deleted)")
+    name = path.rpartition("/")[2]
+    if _INTERPRETERS.match(name):
+        return True
+    return any(name == one.name or name.startswith(f"{one.name}-") or f"/{one.name}/versions/" in path for one in PROGRAMS if one.native)
+
+
+def _runs(facts: ProcessFacts, program: Program) -> bool:
+    name = PurePosixPath(facts.exe.removesuffix(" (deleted)")).name
+    if _INTERPRETERS.match(name):
+        # What its arguments say is a claim: it makes a row, never a target.
+        said = facts.argv[:4]
+        return PurePosixPath(said[0] if said else "").name == program.name or any(
+            argument.endswith((*program.scripts, f"/bin/{program.name}")) for argument in said[1:]
+        )
+    return program.native and facts.runs(program.name)

@@ -1,0 +1,91 @@
+"""Which processes and homes are agents of ours: by cgroup, container and parent process, as the kernel has them; never by a file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from console.domain.agent import ControlLevel, ProcessIdentity, SandboxKind
+from console.enforcement.state import EngineState
+from console.settings.places import Places
+from console.sources.homes import OwnHome, is_below
+from console.sources.processes import ProcessTable
+
+_CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_ABOVE = 40
+"""Parent processes looked at above one."""
+HOMES_MAX = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Agents of ours that live, at one moment: made on the loop, read by the sources' threads."""
+
+    processes: dict[int, tuple[ProcessIdentity, str]]
+    containers: dict[str, str]
+    homes: tuple[OwnHome, ...]
+
+
+class OwnAgents:
+    """Told by the loop who lives, asked by the sources' threads."""
+
+    def __init__(self, places: Places, table: ProcessTable | None = None) -> None:
+        self._places, self._table = places, table or ProcessTable()
+        self._leaf = re.compile(rf"/watchfloor-{re.escape(places.instance_id)}/agents/([a-z0-9][a-z0-9-]{{0,62}}?)-[0-9a-f]{{8}}(?=/|\n|\Z)")
+        self._known = _Known({}, {}, ())
+
+    def update(self, state: EngineState) -> None:
+        """On the loop's thread, before sources look."""
+        processes: dict[int, tuple[ProcessIdentity, str]] = {}
+        containers: dict[str, str] = {}
+        shared: dict[str, list[tuple[str, bool]]] = {}
+        for agent_id in sorted(state.live):
+            agent = state.agents[agent_id]
+            if agent.control_level is ControlLevel.OBSERVED:
+                continue
+            if agent.process is not None:
+                processes[agent.process.pid] = (agent.process, agent_id)
+            if agent.container_id:
+                containers[agent.container_id] = agent_id
+            shared.setdefault(agent.context_id, []).append((agent_id, agent.sandbox is SandboxKind.GVISOR))
+        root = self._places.workspaces_dir
+        homes = tuple(OwnHome(root / c, tuple(i for i, _ in those), any(h for _, h in those)) for c, those in shared.items())
+        self._known = _Known(processes, containers, homes)
+
+    def homes(self) -> list[OwnHome]:
+        """Workspaces of those that live."""
+        return list(self._known.homes)
+
+    def of(self, pid: int, cgroup: str) -> str:
+        """The agent that this process belongs to, or empty. The outermost cgroup counts: further in, an agent may name them as it likes."""
+        leaf = self._leaf.search(cgroup)
+        if leaf:
+            return leaf[1]
+        known = self._known
+        box = _CONTAINER.search(cgroup)
+        if box and box[0] in known.containers:
+            return known.containers[box[0]]
+        above = pid if known.processes else 0
+        for _ in range(_ABOVE):
+            if above < 2:
+                break
+            found = known.processes.get(above)
+            if found is not None and self._table.start_ticks(above) == found[0].start_ticks:
+                return found[1]
+            above = self._table.parent_and_inner(above)[0]
+        return ""
+
+
+def workspaces_with_transcripts(workspaces: Path) -> list[Path]:
+    """Homes of agents of ours, living or not, in which a program may have written transcripts."""
+    try:
+        with_any = [
+            folder
+            for folder in islice(workspaces.iterdir(), HOMES_MAX)
+            if is_below(folder, folder / ".claude") or is_below(folder, folder / ".codex")
+        ]
+    except OSError:
+        return []
+    return sorted(with_any)

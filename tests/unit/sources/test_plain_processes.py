@@ -1,0 +1,63 @@
+"""Processes of known programs: one row each, wrappers and workers folded in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from console.domain.agent import ProcessIdentity
+from console.sources.plain_processes import ProcessSource
+from console.sources.processes import ProcessTable, ticks_of_boot
+from console.sources.programs import Programs
+from tests.fakes.proc import FakeProc
+
+SCRIPT = ("node", "/usr/lib/node_modules/@openai/codex/bin/codex.js")
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> FakeProc:
+    return FakeProc(tmp_path / "proc")
+
+
+def source(proc: FakeProc, root: Path | None = None, **more: bool) -> ProcessSource:
+    return ProcessSource(Programs(ProcessTable(proc.root)), root, **more)
+
+
+def add(proc: FakeProc, pid: int, parent: int = 1, **more: object) -> None:
+    folder = proc.add(pid, **more)  # type: ignore[arg-type]
+    with (folder / "status").open("a") as status:
+        status.write(f"PPid:\t{parent}\n")
+
+
+def test_a_wrapper_and_what_it_wraps_are_one_and_a_worker_is_its_parent(proc: FakeProc) -> None:
+    add(proc, 10, exe="/usr/bin/node", argv=SCRIPT)
+    add(proc, 11, 10, exe="/opt/codex/codex", argv=("codex",))
+    add(proc, 12, 11, exe="/opt/codex/codex", argv=("codex",))
+    add(proc, 13, exe="/usr/bin/opencode", argv=("opencode",))
+    seen = source(proc).look()
+    assert [s.process for s in seen.sightings] == [ProcessIdentity(11, 1000), ProcessIdentity(13, 1000)]
+    assert [s.name for s in seen.sightings] == ["Codex", "OpenCode"] and "8 known programs" in seen.reason
+
+
+def test_a_young_one_is_left_to_the_source_that_knows_more(proc: FakeProc) -> None:
+    add(proc, 10, start=ticks_of_boot())
+    add(proc, 11, start=ticks_of_boot(), exe="/usr/bin/opencode")
+    assert [s.name for s in source(proc).look().sightings] == ["OpenCode"]
+
+
+def test_it_keeps_to_the_folder_it_is_confined_to(proc: FakeProc, tmp_path: Path) -> None:
+    add(proc, 10, exe=f"{tmp_path}/bin/claude")
+    add(proc, 11)
+    assert [s.process for s in source(proc, tmp_path).look().sightings] == [ProcessIdentity(10, 1000)]
+    alone = source(proc, outside=False).look()
+    assert alone.sightings == () and "agents of this instance alone" in alone.reason
+
+
+def test_no_proc_is_said(tmp_path: Path) -> None:
+    report = ProcessSource(Programs(ProcessTable(tmp_path / "nothing"))).look()
+    assert not report.available and "/proc cannot be read" in report.reason and ProcessSource.can_stop and not source_folders()
+
+
+def source_folders() -> list[Path]:
+    return ProcessSource(Programs()).folders()

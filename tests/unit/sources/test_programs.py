@@ -1,0 +1,58 @@
+"""Known programs among processes: by what the kernel mapped, once for all who ask."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from console.sources.processes import ProcessTable
+from console.sources.programs import Programs
+from tests.fakes.proc import FakeProc
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> FakeProc:
+    return FakeProc(tmp_path / "proc")
+
+
+def test_programs_are_told_by_their_executable_or_the_script_an_interpreter_runs(proc: FakeProc) -> None:
+    proc.add(1, exe="/usr/bin/claude")
+    proc.add(2, exe="/home/x/.local/share/claude/versions/2.1.330")
+    proc.add(3, exe="/usr/bin/node", argv=("node", "/usr/lib/node_modules/@google/gemini-cli/dist/index.js"))
+    proc.add(4, exe="/usr/bin/python3.11", argv=("python3", "/home/x/.local/bin/aider"))
+    proc.add(5, exe="/usr/bin/node", argv=("node", "server.js"))
+    proc.add(6, exe="/usr/bin/copilot", argv=("copilot",))  # another vendor's program has that name
+    proc.add(7, exe="/usr/sbin/sshd", argv=("claude",))
+    found = {one.facts.identity.pid: one.program.name for one in Programs(ProcessTable(proc.root)).running()}
+    assert found == {1: "claude", 2: "claude", 3: "gemini", 4: "aider"}
+
+
+def test_one_walk_serves_all_who_ask_and_a_reused_number_is_another_process(proc: FakeProc) -> None:
+    folder = proc.add(1, start=10)
+    programs = Programs(ProcessTable(proc.root))
+    first = programs.running()
+    assert programs.running() is first
+    (folder / "stat").write_text((folder / "stat").read_text().replace(" 10 0", " 11 0"))
+    (again,) = programs.running(fresh=True)
+    assert again.facts.identity.start_ticks == 11
+
+
+def test_container_and_own_agent_are_the_kernels_word_the_outermost_first(proc: FakeProc) -> None:
+    box, other = "ab" * 32, "cd" * 32
+    proc.add(1, cgroup=f"0::/docker/{box}/docker/{other}")
+    (one,) = Programs(ProcessTable(proc.root), whose=lambda pid, cgroup: f"{pid}" if box in cgroup else "").running()
+    assert (one.container_id, one.agent_id) == (box, "1")
+
+
+def test_who_may_not_be_shown_is_not(proc: FakeProc) -> None:
+    proc.add(1)
+    assert Programs(ProcessTable(proc.root), pids=lambda _: False).running() == ()
+    assert Programs(ProcessTable(proc.root)).whose(1) == ""
+
+
+def test_a_proc_that_cannot_be_read_is_said_by_whoever_asks(tmp_path: Path) -> None:
+    with pytest.raises(OSError):
+        Programs(ProcessTable(tmp_path / "nothing")).running()
+    assert os.getpid() not in {one.facts.identity.pid for one in Programs().running()}
