@@ -1,0 +1,88 @@
+"""``watchfloor policy import | export``: other programs' own rules in our words and back, with what cannot be carried over said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from console.cli import out
+from console.cli.options import Json
+from console.cli.plain import plain
+from console.domain.errors import NotFound, UsageProblem
+from console.policy.carried import Carried
+from console.policy.claude_code import from_claude_code, to_claude_code
+from console.policy.codex import from_codex, to_codex
+from console.policy.loading import MAX_BYTES, read_json, read_settings
+
+Program = Annotated[str, typer.Argument(metavar="claude-code|codex", help="Whose rules.")]
+File = Annotated[str, typer.Argument(metavar="FILE")]
+
+
+def add_exchange(app: typer.Typer) -> None:
+    """Adds the two verbs to ``policy``."""
+    app.command("import")(import_rules)
+    app.command("export")(export_rules)
+
+
+def import_rules(
+    program: Program,
+    file: File,
+    project: Annotated[str, typer.Option("--project", metavar="DIR", help="What its relative paths start from.")] = "${WORKSPACE}",
+    home: Annotated[str, typer.Option("--home", metavar="DIR", help="What ~ is in it.")] = "",
+    as_json: Json = False,
+) -> int:
+    """Another program's rules as settings.json on stdout; what cannot be carried over is said on stderr."""
+    data = _bytes(file)
+    if _known(program) == "codex":
+        made = from_codex(data)
+    else:
+        made = from_claude_code(read_json(data, file), project, home)
+    settings = made.settings()
+    if as_json:
+        out.emit({"settings": settings, "lost": _lost(made)})
+    else:
+        out.write(json.dumps(settings, indent=2) + "\n")
+        _say(made)
+    return 0
+
+
+def export_rules(program: Program, file: File, as_json: Json = False) -> int:
+    """Our settings.json as another program's rules on stdout; what cannot be carried over is said on stderr."""
+    settings = read_settings(_bytes(file))
+    if _known(program) == "codex":
+        text, made = to_codex(settings)
+    else:
+        document, made = to_claude_code(settings)
+        text = json.dumps(document, indent=2) + "\n"
+    if as_json:
+        out.emit({"written": text, "lost": _lost(made)})
+    else:
+        out.write(text)
+        _say(made)
+    return 0
+
+
+def _known(program: str) -> str:
+    if program not in ("claude-code", "codex"):
+        raise UsageProblem(f"{program[:60]!r} is not known.", "Name claude-code or codex.")
+    return program
+
+
+def _lost(made: Carried) -> list[dict[str, str]]:
+    return [{"what": one.what, "why": one.why} for one in made.lost]
+
+
+def _say(made: Carried) -> None:
+    for one in made.lost:
+        out.note(f"not carried over as it is: {plain(one.what, 160)}: {plain(one.why, 300)}")
+
+
+def _bytes(name: str) -> bytes:
+    path = Path(name)
+    if not path.is_file():
+        raise NotFound(f"There is no file {name}.", "Name one that is there.")
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES + 1)

@@ -1,0 +1,366 @@
+"""The arguments of one program read by its description: which files, hosts and programs they name. Whatever is not described asks."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from console.policy import scripts
+from console.policy.programs import Description
+
+_NUMBER = re.compile(r"[-+]\d+\w?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One thing an argument does."""
+
+    kind: str
+    """One of ``programs.KINDS``, or ``into`` (a file or folder that ``names`` are put into)."""
+    value: str
+    why: str = ""
+    """The option it came from, or why it asks."""
+    names: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Reading:
+    """What the arguments of a program do."""
+
+    uses: list[Use] = field(default_factory=list)
+    inners: list[tuple[str, ...]] = field(default_factory=list)
+    """Commands it runs in its turn: each is judged as a command of its own."""
+    exact: bool = True
+    """False: an inner command gets arguments that nobody has seen yet (``xargs``, ``find -exec``)."""
+    deep: bool = False
+    """An option makes it walk through folders that it would only look at."""
+    words: tuple[str, ...] = ()
+    """Subcommand and operands, without options: what a rule's words are compared with."""
+
+    def ask(self, why: str, value: str = "") -> None:
+        self.uses.append(Use("ask", value, why))
+
+
+def read_argv(argv: tuple[str, ...], described: Description) -> Reading:
+    """Reads ``argv[1:]``; never raises, what is unknown is a use that asks."""
+    made = Reading()
+    if described.special == "find":
+        _find(argv[1:], made)
+        return made
+    _Reader(argv[1:], described, made).read()
+    return made
+
+
+class _Reader:
+    """getopt_long(3), with what an option's value means."""
+
+    def __init__(self, words: tuple[str, ...], described: Description, made: Reading) -> None:
+        self._words = words
+        self._at = 0
+        self._described = described
+        self._made = made
+        self._seen: set[str] = set()
+        self._operands: list[str] = []
+        self._path: list[str] = []
+        self._scripts: list[str] = []
+
+    def read(self) -> None:
+        while self._at < len(self._words):
+            word = self._words[self._at]
+            self._at += 1
+            if word == "--":
+                self._operands += self._words[self._at :]
+                self._at = len(self._words)
+            elif word.startswith("--") and len(word) > 2:
+                self._long(word)
+            elif word.startswith("-") and len(word) > 1:
+                self._short(word)
+            elif self._described.commands and not self._operands:
+                self._enter(word)
+            else:
+                self._operands.append(word)
+                if self._described.stop:
+                    self._operands += self._words[self._at :]
+                    break
+        self._made.words = (*self._path, *self._operands)
+        self._finish()
+
+    def _enter(self, word: str) -> None:
+        inner = self._described.commands.get(word)
+        self._path.append(word)
+        if inner is None:
+            self._made.ask(f"{word!r} is a subcommand that is not described", word)
+            self._operands += self._words[self._at :]
+            self._at = len(self._words)
+            return
+        self._described = inner
+
+    def _long(self, word: str) -> None:
+        name, glued, value = word.partition("=")
+        kind = self._described.options.get(name)
+        self._seen.add(name)
+        if kind is None:  # an unambiguous beginning would do for getopt_long; it does not do for us
+            self._made.ask(f"option {name} is not described", word)
+        elif kind == "flags":
+            if glued:
+                self._made.ask(f"option {name} takes no value", word)
+        elif kind == "optional":
+            self._value("text", value, name)
+        elif glued:
+            self._value(kind, value, name)
+        else:
+            self._next(kind, name)
+
+    def _short(self, word: str) -> None:
+        if self._described.digits and _NUMBER.match(word):
+            return
+        if self._described.single:
+            self._long(word)
+            return
+        for at, letter in enumerate(word[1:], 1):
+            name, rest = "-" + letter, word[at + 1 :]
+            kind = self._described.options.get(name)
+            self._seen.add(name)
+            if kind is None:
+                self._made.ask(f"option {name} is not described", word)
+                return
+            if kind == "flags":
+                continue
+            if kind == "optional":
+                self._value("text", rest, name)
+            elif rest:
+                self._value(kind, rest, name)
+            else:
+                self._next(kind, name)
+            return
+
+    def _next(self, kind: str, name: str) -> None:
+        if kind in ("ask", "run"):  # whether it takes a value does not matter any more
+            self._value(kind, "", name)
+        elif self._at >= len(self._words):
+            self._made.ask(f"option {name} has no value", name)
+        else:
+            self._value(kind, self._words[self._at], name)
+            self._at += 1
+
+    def _value(self, kind: str, value: str, name: str) -> None:
+        if self._described.special in ("sed", "awk") and name in ("-e", "--expression", "--source"):
+            self._scripts.append(value)
+        elif kind in ("read", "list") and value == "-":
+            return
+        elif kind == "run":
+            self._made.uses.append(Use("run", value, f"option {name} runs a program"))
+        elif kind == "ask":
+            self._made.ask(f"option {name} does what cannot be judged", value)
+        elif kind != "text":
+            self._made.uses.append(Use(kind, value, f"option {name}"))
+
+    def _finish(self) -> None:
+        kinds = next((kinds for names, kinds in self._described.given if names & self._seen), self._described.operands)
+        special = self._described.special
+        if special in ("sed", "awk"):
+            self._script(special)
+            kinds = ("read*",)
+        if special == "jq" and self._operands and not self._seen & {"-f", "--from-file"} and (why := scripts.jq_trouble(self._operands[0])):
+            self._made.ask(why, self._operands[0])
+        if special == "copy":
+            self._copy()
+        elif kinds and kinds[0] == "inner":
+            self._inner()
+        else:
+            self._made.uses += _assigned(self._operands, kinds, self._made)
+        here = self._described.here
+        self._made.deep = bool(self._seen & set(here))
+        if here and not any(use.why == "argument" for use in self._made.uses) and (here == ("always",) or self._seen & set(here)):
+            self._made.uses.append(Use("read", ".", "the folder it runs in"))
+        if special == "sed" and self._seen & {"-i", "--in-place"}:
+            self._in_place()
+
+    def _inner(self) -> None:
+        skip = self._described.skip
+        if len(self._operands) > skip:
+            self._made.inners.append(tuple(self._operands[skip:]))
+            self._made.exact = self._described.special != "xargs"
+        elif self._described.swallows or len(self._operands) < skip:
+            self._made.ask("what it runs is not said")
+
+    def _script(self, special: str) -> None:
+        if not self._scripts and not self._seen & {"-f", "--file"}:
+            self._scripts += self._operands[:1]
+            del self._operands[:1]
+        check = scripts.sed_trouble if special == "sed" else scripts.awk_trouble
+        if not self._scripts:
+            self._made.ask("its script is in a file that was not read")
+        for script in self._scripts:
+            if why := check(script):
+                self._made.ask(why, script)
+        if special == "awk" and any(re.match(r"[A-Za-z_]\w*=", word) for word in self._operands):
+            self._operands = [word for word in self._operands if not re.match(r"[A-Za-z_]\w*=", word)]
+
+    def _in_place(self) -> None:
+        for word in self._words:
+            if (word.startswith("--in-place=") or re.match(r"-[nEersuz]*i.", word)) and "/" in word or "*" in word and word.startswith("-"):
+                self._made.ask("where the copies of changed files go cannot be judged", word)
+        for operand in self._operands:
+            self._made.uses.append(Use("write", operand, "changed in place"))
+
+    def _copy(self) -> None:
+        operands, moves = list(self._operands), "--moves" in self._described.options
+        target = next((use for use in self._made.uses if use.why in ("option -t", "option --target-directory")), None)
+        if target is not None:
+            self._made.uses.remove(target)
+            destination = target.value
+        elif len(operands) >= 2:
+            destination = operands.pop()
+        else:
+            self._made.ask("it names no destination")
+            return
+        names = (
+            () if self._seen & {"-T", "--no-target-directory"} else tuple(posixpath.basename(one.rstrip("/")) or "." for one in operands)
+        )
+        self._made.uses += [Use("move" if moves else "read", one, "source") for one in operands]
+        self._made.uses.append(Use("into", destination, "destination", names))
+
+
+def _assigned(operands: list[str], kinds: tuple[str, ...], made: Reading) -> Iterator[Use]:
+    """Each operand with its kind. The one kind with a star takes what those before and after it leave."""
+    star = next((at for at, kind in enumerate(kinds) if kind.endswith("*")), None)
+    for at, operand in enumerate(operands):
+        after = 0 if star is None else len(kinds) - star - 1
+        if star is None or at < star:
+            kind = kinds[at] if at < len(kinds) else "ask"
+        elif len(operands) - at <= after and at > star - 1:
+            kind = kinds[len(kinds) - (len(operands) - at)]
+        else:
+            kind = kinds[star].rstrip("*")
+        if kind == "ask":
+            yield Use("ask", operand, "an argument that is not described")
+        elif kind == "run":
+            yield Use("run", operand, "an argument that is run")
+        elif kind != "text" and not (kind in ("read", "list", "maybe") and operand == "-"):
+            yield Use(kind, operand, "argument")
+
+
+# find(1), EXPRESSION: how many words each takes. What is not here asks.
+_FIND_WORDS = {
+    **dict.fromkeys(
+        [
+            "-print",
+            "-print0",
+            "-ls",
+            "-prune",
+            "-quit",
+            "-true",
+            "-false",
+            "-empty",
+            "-nouser",
+            "-nogroup",
+            "-readable",
+            "-writable",
+            "-executable",
+            "-a",
+            "-and",
+            "-o",
+            "-or",
+            "-not",
+            "-daystart",
+            "-depth",
+            "-d",
+            "-mount",
+            "-xdev",
+            "-noleaf",
+            "-warn",
+            "-nowarn",
+            "(",
+            ")",
+            "!",
+            ",",
+            "-ignore_readdir_race",
+            "-noignore_readdir_race",
+            "-help",
+            "--help",
+            "-version",
+        ],
+        0,
+    ),
+    **dict.fromkeys(
+        [
+            "-name",
+            "-iname",
+            "-path",
+            "-ipath",
+            "-wholename",
+            "-iwholename",
+            "-regex",
+            "-iregex",
+            "-type",
+            "-xtype",
+            "-size",
+            "-mtime",
+            "-mmin",
+            "-atime",
+            "-amin",
+            "-ctime",
+            "-cmin",
+            "-maxdepth",
+            "-mindepth",
+            "-perm",
+            "-user",
+            "-group",
+            "-uid",
+            "-gid",
+            "-links",
+            "-inum",
+            "-lname",
+            "-ilname",
+            "-fstype",
+            "-printf",
+            "-regextype",
+            "-used",
+            "-context",
+        ],
+        1,
+    ),
+    **dict.fromkeys(["-newer", "-anewer", "-cnewer", "-samefile"], 1),
+}
+
+
+def _find(words: tuple[str, ...], made: Reading) -> None:
+    at, places = 0, []
+    while at < len(words) and words[at] in ("-P", "-H", "-O1", "-O2", "-O3"):
+        at += 1
+    if at < len(words) and words[at] == "-L":
+        made.ask("it follows links that nobody has looked at", "-L")
+        at += 1
+    while at < len(words) and not words[at].startswith(("-", "(", "!")):
+        places.append(words[at])
+        at += 1
+    places = places or ["."]
+    made.words = tuple(places)
+    made.uses += [Use("read", place, "where it looks") for place in places]
+    while at < len(words):
+        at = _find_word(words, at, places, made)
+
+
+def _find_word(words: tuple[str, ...], at: int, places: list[str], made: Reading) -> int:
+    word = words[at]
+    if word in ("-exec", "-execdir", "-ok", "-okdir"):
+        end = next((n for n in range(at + 1, len(words)) if words[n] == ";" or (words[n] == "+" and words[n - 1] == "{}")), len(words))
+        made.inners.append(words[at + 1 : end])
+        made.exact = False
+        return end + 1
+    if word == "-delete":
+        made.uses += [Use("delete", place, "-delete") for place in places]
+        return at + 1
+    if word in ("-fprint", "-fprint0", "-fls", "-fprintf"):
+        made.uses.append(Use("write", words[at + 1] if at + 1 < len(words) else "", word))
+        return at + (3 if word == "-fprintf" else 2)
+    takes = _FIND_WORDS.get(word)
+    if takes is None:
+        made.ask(f"find's {word} is not described", word)
+        return at + 1
+    if word in ("-newer", "-anewer", "-cnewer", "-samefile") and at + 1 < len(words):
+        made.uses.append(Use("list", words[at + 1], word))
+    return at + 1 + takes

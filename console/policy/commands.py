@@ -1,0 +1,168 @@
+"""Shell rules: which program a name is, and which rules of the settings its argv matches.
+
+Allow rules match narrowly (the same file, the same words in the same order); deny and ask rules match widely (any name the file has,
+options in any order and spelling), so that a denial is not evaded by writing it otherwise.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from console.policy.loading import Settings
+from console.policy.paths import Facts, Files, absolute
+from console.policy.rules import Family, Rule
+
+SEARCH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
+"""Where programs are looked for, whatever PATH says. No agent may write there."""
+_VERSION = re.compile(r"[-.0-9]+\Z")
+_SAME = {"--recursive": "-r", "-R": "-r", "--force": "-f", "--all": "-a", "--delete": "-d", "--yes": "-y", "--interactive": "-i"}
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The file that argv[0] is."""
+
+    called: str
+    """argv[0] as written."""
+    name: str
+    """The name it is described and allowed by."""
+    path: str
+    """The file as it would be executed; empty: it is not on this machine."""
+    real: str
+    """With every link followed."""
+    names: frozenset[str]
+    """All names a denial may have for it."""
+    in_search: bool
+    """It is the one that ``name`` finds in SEARCH, or would if it were there."""
+    facts: Facts | None = None
+
+
+def find_program(called: str, cwd: str, files: Files) -> Program:
+    """What argv[0] is. Never raises; a path that is no program has ``path == ""``."""
+    last = posixpath.basename(called.rstrip("/")) or called
+    if "/" not in called:
+        path, facts = _searched(called, files)
+        real = facts.real if facts else ""
+        return Program(called, called, path, real, _names(called, real), True, facts)
+    literal = absolute(called, cwd)
+    facts = files.look(literal)
+    if facts.kind != "file" or not facts.real:
+        return Program(called, last, "", facts.real, _names(last, facts.real), False, facts)
+    _, found = _searched(last, files)
+    if found is not None and found.real == facts.real:
+        return Program(called, last, literal, facts.real, _names(last, facts.real), True, facts)
+    name = posixpath.basename(facts.real)
+    return Program(called, name, literal, facts.real, _names(last, facts.real), False, facts)
+
+
+def _searched(name: str, files: Files) -> tuple[str, Facts | None]:
+    for folder in SEARCH:
+        facts = files.look(f"{folder}/{name}")
+        if facts.kind == "file" and facts.real:
+            return f"{folder}/{name}", facts
+    return "", None
+
+
+def _names(called: str, real: str) -> frozenset[str]:
+    both = {called, posixpath.basename(real)} - {""}
+    return frozenset(both | {_VERSION.sub("", one) for one in both} - {""})
+
+
+class CommandRules:
+    """The shell rules of one policy, by program."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._by_name: dict[tuple[str, str], list[Rule]] = {}
+        self._any: dict[str, list[Rule]] = {}
+        self._paths: dict[str, list[Rule]] = {}
+        for kind in ("deny", "ask", "allow"):
+            for rule in settings.of(kind, Family.SHELL):
+                if not rule.words:
+                    self._any.setdefault(kind, []).append(rule)
+                elif "/" in rule.words[0]:
+                    self._paths.setdefault(kind, []).append(rule)
+                else:
+                    self._by_name.setdefault((kind, rule.words[0]), []).append(rule)
+
+    def forbidding(
+        self, kind: str, program: Program, argv: Sequence[str], words: Sequence[str] | None, cwd: str, files: Files
+    ) -> Rule | None:
+        """The first ``deny`` or ``ask`` rule that may be meant. ``words``: subcommands and operands; None: not known which they are."""
+        rules = [*self._any.get(kind, ()), *(rule for name in program.names for rule in self._by_name.get((kind, name), ()))]
+        rules += [r for r in self._paths.get(kind, ()) if self._is_file(r, program, cwd, files)]
+        rules += self._same_file(kind, program, files)
+        return next((rule for rule in rules if _may_mean(rule, argv, words)), None)
+
+    def allowing(self, program: Program, argv: Sequence[str], words: Sequence[str] | None, cwd: str, files: Files) -> Rule | None:
+        """The rule that allows exactly this program with these words; one that is marked unconfined goes first."""
+        rules = [*self._any.get("allow", ()), *(r for r in self._paths.get("allow", ()) if self._is_file(r, program, cwd, files))]
+        if program.in_search:
+            rules += self._by_name.get(("allow", program.name), ())
+        matching = [rule for rule in rules if _means(rule, argv, words)]
+        return next((rule for rule in matching if rule.unconfined), matching[0] if matching else None)
+
+    def names_denied(self, word: str) -> Rule | None:
+        """The rule that denies every use of a program, when ``word`` is one of its names."""
+        last = posixpath.basename(word)
+        for name in (last, _VERSION.sub("", last)):
+            for rule in self._by_name.get(("deny", name), ()):
+                if len(rule.words) == 1:
+                    return rule
+        return None
+
+    def _same_file(self, kind: str, program: Program, files: Files) -> Iterator[Rule]:
+        """Rules for programs that are the same file under another name (a hard link)."""
+        if program.in_search or program.facts is None or program.facts.inode is None or program.facts.names == 1:
+            return
+        for (of, name), rules in self._by_name.items():
+            facts = _searched(name, files)[1] if of == kind else None
+            if facts is not None and facts.inode == program.facts.inode:
+                yield from rules
+
+    def _is_file(self, rule: Rule, program: Program, cwd: str, files: Files) -> bool:
+        if not program.path:
+            return False
+        named = absolute(rule.words[0], cwd)
+        return program.real == named or program.real == files.look(named).real
+
+
+def _means(rule: Rule, argv: Sequence[str], words: Sequence[str] | None) -> bool:
+    wanted = list(rule.words[1:])
+    if list(argv[1 : 1 + len(wanted)]) == wanted and (rule.open_end or len(argv) == 1 + len(wanted)):
+        return True
+    # The words without options (git -C sub status) only for a rule that leaves its end open.
+    return words is not None and rule.open_end and list(words[: len(wanted)]) == wanted
+
+
+def _may_mean(rule: Rule, argv: Sequence[str], words: Sequence[str] | None) -> bool:
+    wanted = rule.words[1:]
+    if not wanted:
+        return rule.open_end or len(argv) == 1 or not rule.words
+    if tuple(argv[1 : 1 + len(wanted)]) == tuple(wanted):
+        return rule.open_end or len(argv) == 1 + len(wanted)
+    if not _options(wanted) <= _options(argv[1:]):
+        return False
+    operands = [word for word in wanted if not word.startswith("-")]
+    if words is not None:
+        plain = list(words)
+        return plain[: len(operands)] == operands or _in_order(operands, plain)
+    return _in_order(operands, [word for word in argv[1:] if not word.startswith("-")])
+
+
+def _in_order(wanted: Sequence[str], found: Sequence[str]) -> bool:
+    rest = iter(found)
+    return all(any(word == one for one in rest) for word in wanted)
+
+
+def _options(words: Sequence[str]) -> set[str]:
+    found: set[str] = set()
+    for word in words:
+        if word.startswith("--"):
+            name = word.partition("=")[0]
+            found.add(_SAME.get(name, name))
+        elif word.startswith("-") and len(word) > 1:
+            found |= {_SAME.get("-" + letter, "-" + letter) for letter in word[1:]}
+    return found

@@ -1,0 +1,168 @@
+"""The one entry point: a call and its context in, one verdict out, with every part, rule and step.
+
+Settings, scopes, matrix, sensitivity and what ``sources.json`` declares are joined; the worst decides, and none can loosen another.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from console.domain.network import Sensitivity
+from console.domain.permission import Verdict
+from console.policy.matrix import Matrix, judge_row
+from console.policy.paths import ACTIONS, Files
+from console.policy.scopes import Scope, missing, needed_by
+from console.policy.shell import Policy, ShellJudge
+from console.policy.tools import Tool, tool_of
+from console.policy.verdicts import NO_RULE, Judgement, Part, denied, joined, worst
+
+ARGUMENT_BYTES = 1024 * 1024
+_REQUEST = re.compile(r"(?:([A-Z]{3,10}) +)?(\S+)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call as an agent made it. Everything in it is hostile."""
+
+    tool: str
+    argument: str
+    """Command, path or URL; ``read:PATH`` for the tool ``file``, ``outbound:HOST`` for ``network``."""
+    action: str = ""
+    """Of a tool that has several; empty: the tool's own."""
+    params: Mapping[str, object] = field(default_factory=dict)
+    """What the matrix bounds: ``path size database table method url``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a call is judged by. There are no defaults for what restricts: the caller says what the agent was granted."""
+
+    policy: Policy | None
+    """None: no settings could ever be read; everything is denied."""
+    files: Files
+    tools: Mapping[str, Tool]
+    scopes: frozenset[Scope]
+    sensitivity: Sensitivity
+    matrix: Matrix | None
+    """None: there is none for this agent."""
+    cwd: str = ""
+    """Where it works; empty: in its workspace."""
+    problem: str = ""
+    """Why there is no policy."""
+
+
+def judge(call: Call, context: Context) -> Judgement:
+    """A verdict; never raises on what a call holds."""
+    policy = context.policy
+    if policy is None:
+        return denied(
+            "settings", "no policy", context.problem or "there are no settings; an empty policy denies everything", call.tool[:100]
+        )
+    if why := _unfit(call):
+        return denied("bounds", "bounds", why, call.tool[:100])
+    tool, argument = _tool(call, context)
+    cwd = context.cwd or policy.settings.workspace
+    own = _by_settings(tool, argument, policy, context.files, cwd)
+    extra = _matrix(call, tool, context, cwd)
+    found = own if extra is None else _with_matrix(own, extra, tool)
+    return joined(found, *_limits(call, tool, found, context))
+
+
+def _unfit(call: Call) -> str:
+    try:
+        if len(call.argument.encode()) > ARGUMENT_BYTES:
+            return f"the argument has more than {ARGUMENT_BYTES:,} bytes"
+        call.tool.encode()
+    except UnicodeEncodeError:
+        return "it is not valid UTF-8"
+    if "\0" in call.argument or not call.tool or len(call.tool) > 200 or not call.tool.isprintable():
+        return "the tool has no name that can be shown, or the argument holds NUL"
+    return ""
+
+
+def _tool(call: Call, context: Context) -> tuple[Tool, str]:
+    """The tool, and its argument without the action that ``file`` and ``network`` carry in it."""
+    head, _, rest = call.argument.partition(":")
+    if call.tool == "file":
+        names = {"read": "read_file", "write": "write_file", "delete": "delete_file", "list": "list_files"}
+        name = names.get(call.action or head)
+        if name:
+            return tool_of(context.tools, name), call.argument if call.action else rest
+        return Tool("file", "other", connects=True), call.argument
+    if call.tool == "network":
+        return tool_of(context.tools, "http_request"), rest if head == "outbound" else call.argument
+    return tool_of(context.tools, call.tool), call.argument
+
+
+def _by_settings(tool: Tool, argument: str, policy: Policy, files: Files, cwd: str) -> Judgement:
+    shell = ShellJudge(policy, files)
+    match tool.family:
+        case "shell":
+            return shell.text(argument, cwd)
+        case "argv":
+            return _argv(argument, shell, cwd)
+        case "code":
+            return shell.argv(("python3", "-c", "code"), cwd)
+        case "file":
+            part = policy.files.judge(tool.action, argument, cwd, files)
+            return worst((replace(part, action=ACTIONS[tool.action]),))
+        case "network":
+            return _request(argument, policy)
+        case _:
+            return worst(
+                (Part(f"{tool.name} {argument[:200]}", Verdict.ASK, NO_RULE, "tool", f"no rule says whether {tool.name} may be used"),)
+            )
+
+
+def _argv(argument: str, shell: ShellJudge, cwd: str) -> Judgement:
+    try:
+        words = json.loads(argument)
+    except (ValueError, RecursionError):
+        words = None
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        return denied("bounds", "argv", "the argument is no JSON list of strings", argument[:200])
+    return shell.argv(tuple(words), cwd)
+
+
+def _request(argument: str, policy: Policy) -> Judgement:
+    shape = _REQUEST.match(argument.strip())
+    target = shape.group(2) if shape else argument
+    part = policy.hosts.judge(target, is_url="://" in target)
+    parts = [replace(part, action="connect")]
+    if policy.declared is not None and (refused := policy.declared.web(target if "://" in target else f"https://{target}")):
+        parts.append(refused)
+    return worst(parts)
+
+
+def _matrix(call: Call, tool: Tool, context: Context, cwd: str) -> Part | None:
+    if context.matrix is None:
+        return None
+    name = call.tool if call.tool in context.matrix else tool.name
+    params = dict(call.params)
+    if tool.family == "file":
+        params["path"] = call.argument.partition(":")[2] if call.tool == "file" and not call.action else call.argument
+    if tool.family == "network" and (shape := _REQUEST.match(call.argument.strip())):
+        params["url"] = shape.group(2)
+        if shape.group(1):
+            params["method"] = shape.group(1)
+    return judge_row(context.matrix, name, call.action or tool.action, params, cwd, context.files)
+
+
+def _with_matrix(own: Judgement, extra: Part, tool: Tool) -> Judgement:
+    """The grammar of the settings has no words for databases and mail: there the matrix alone decides."""
+    return worst((extra,)) if tool.family == "other" else joined(own, worst((extra,)))
+
+
+def _limits(call: Call, tool: Tool, found: Judgement, context: Context) -> list[Judgement]:
+    needed = set(tool.scopes)
+    for part in found.parts:
+        needed.update(needed_by(part.action))
+    parts = [] if (lacking := missing(needed, context.scopes, call.tool)) is None else [lacking]
+    connects = tool.connects or any(part.action == "connect" for part in found.parts)
+    if connects and context.sensitivity.level >= Sensitivity.CONFIDENTIAL.level:
+        why = f"it sends data to somebody else, and the session holds {context.sensitivity} data"
+        parts.append(Part(call.tool, Verdict.DENY, "private data stays", "sensitivity", why))
+    return [worst(parts)] if parts else []

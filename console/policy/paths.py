@@ -1,0 +1,143 @@
+"""Paths: what the disk says of one (asked through an interface), and what the file rules say of that. Link and target are both judged."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from console.domain.permission import Verdict
+from console.policy.loading import Settings
+from console.policy.rules import Family, Rule
+from console.policy.verdicts import NO_RULE, Part
+
+_PATH_BYTES, _NAME_BYTES = 4095, 255
+NULL = "/dev/null"
+_PLAIN_KINDS = frozenset({"file", "folder", "missing"})
+ACTIONS = {"read": "read", "list": "read", "write": "write", "make": "write", "delete": "delete"}
+"""What a use of a file needs in words of the rules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the disk said of a path at one moment, from one descriptor."""
+
+    real: str
+    """The path with every link followed; empty when that could not be found out. For what is missing: the real folder and the name."""
+    kind: str = "file"
+    """``file``, ``folder``, ``missing``, ``fifo``, ``socket``, ``device``, ``loop`` or ``unknown``."""
+    names: int = 1
+    """Hard links of a file."""
+    inode: tuple[int, int] | None = None
+
+
+class Files(Protocol):
+    """Who answers what a path is. The rules never touch the disk themselves."""
+
+    def look(self, path: str) -> Facts:
+        """Facts of an absolute path; never raises, ``unknown`` when the disk does not say."""
+        ...
+
+
+class NoFiles:
+    """Knows no disk: every path is what it says, and nothing is there. For rules without a machine."""
+
+    def look(self, path: str) -> Facts:
+        return Facts(posixpath.normpath(path), "missing")
+
+
+def absolute(path: str, cwd: str) -> str:
+    """``path`` from ``cwd``, with ``.`` and doubled slashes taken out and ``..`` left in: only the disk knows where that leads."""
+    whole = path if path.startswith("/") else f"{cwd}/{path}"
+    return "/" + "/".join(piece for piece in whole.split("/") if piece not in ("", "."))
+
+
+class FileRules:
+    """The file rules of one policy, compiled."""
+
+    def __init__(self, settings: Settings, protected: Iterable[Rule] = ()) -> None:
+        self._lists = {
+            (kind, action): tuple(rule for rule in settings.of(kind, Family.FILE) if rule.action == action)
+            for kind in ("deny", "ask", "allow")
+            for action in ("read", "write", "delete")
+        }
+        self._protected = tuple(protected)
+
+    def judge(self, use: str, path: str, cwd: str, files: Files, shown: str = "") -> Part:
+        """A verdict on one use (``read list write make delete``) of a path as an agent wrote it."""
+        text = f"{use} {shown or path}"
+        if why := _trouble(path):
+            return Part(text, Verdict.DENY, "paths", "file", why)
+        literal = absolute(path, cwd)
+        if literal == NULL:
+            return Part(text, Verdict.ALLOW, NULL, "file", "nothing is kept there")
+        if literal.startswith(("/dev/", "/proc/self/fd", "/proc/thread-self")) or literal == "/dev":
+            return Part(text, Verdict.DENY, "devices", "file", f"{literal} is no file of the disk")
+        if ACTIONS[use] != "read" and literal.startswith(("/proc/", "/sys/")):
+            return Part(text, Verdict.DENY, "devices", "file", f"{literal} is the kernel's, not a file of the disk")
+        facts = files.look(literal)
+        if why := _not_plain(facts):
+            return Part(text, Verdict.DENY, "plain files only", "file", f"{literal} {why}")
+        flat = posixpath.normpath(literal)
+        candidates = (flat,) if flat == facts.real else (flat, facts.real)
+        text = f"{use} {facts.real}" if flat == facts.real else f"{use} {flat} -> {facts.real}"
+        return self._by_rules(text, use, candidates, facts.kind == "folder")
+
+    def _by_rules(self, text: str, use: str, candidates: Sequence[str], is_folder: bool) -> Part:
+        action = ACTIONS[use]
+        denying = (action, "write") if action == "delete" else (action,)
+        deep = is_folder and use in ("read", "write", "delete")
+        for kind, verdict in (("deny", Verdict.DENY), ("ask", Verdict.ASK)):
+            for one in denying:
+                for rule in self._lists[kind, one]:
+                    if any(rule.covers_path(path) or (is_folder and rule.covers_path(path + "/")) for path in candidates):
+                        return Part(text, verdict, rule.text, "file", f"the {kind} list has it")
+                    if deep and any(rule.may_lie_below(path) for path in candidates):
+                        return Part(text, verdict, rule.text, "file", f"the {kind} list has something below this folder")
+        if action != "read" and (caught := self._is_protected(candidates, deep)):
+            return Part(text, Verdict.ASK, caught, "file", "other programs run what is written there")
+        return self._allowed(text, action, use, candidates, is_folder)
+
+    def _allowed(self, text: str, action: str, use: str, candidates: Sequence[str], is_folder: bool) -> Part:
+        named = ""
+        for path in candidates:
+            # A folder itself may be looked at where all in it may be read; it may be changed only where it is covered itself.
+            spellings = (path, path + "/") if is_folder and use in ("read", "list", "make") else (path,)
+            rule = next((r for r in self._lists["allow", action] if any(r.covers_path(one) for one in spellings)), None)
+            if rule is None:
+                where = "" if path == candidates[0] else ", where the link leads"
+                return Part(text, Verdict.ASK, NO_RULE, "file", f"no rule says whether {path} may be {_PAST[action]}{where}")
+            named = rule.text
+        return Part(text, Verdict.ALLOW, named, "file", "the allow list has it")
+
+    def _is_protected(self, candidates: Sequence[str], deep: bool) -> str:
+        for rule in self._protected:
+            if any(rule.covers_path(path) for path in candidates):
+                return rule.text
+        return self._protected[0].text if deep and self._protected else ""
+
+
+_PAST = {"read": "read", "write": "written", "delete": "deleted"}
+
+
+def _trouble(path: str) -> str:
+    if not path:
+        return "an empty path names nothing"
+    try:
+        raw = path.encode()
+    except UnicodeEncodeError:
+        return "the path is not valid UTF-8"
+    if "\0" in path or not path.replace("\n", "").isprintable():
+        return "the path holds characters that cannot be shown"
+    if len(raw) > _PATH_BYTES or any(len(piece.encode()) > _NAME_BYTES for piece in path.split("/")):
+        return "the path is longer than a file's name can be"
+    return ""
+
+
+def _not_plain(facts: Facts) -> str:
+    if facts.kind not in _PLAIN_KINDS or not facts.real:
+        return {"loop": "leads through a loop of links", "unknown": "cannot be looked at"}.get(facts.kind, f"is a {facts.kind}, not a file")
+    if facts.kind == "file" and facts.names != 1:
+        return f"has {facts.names} names (hard links); another may be outside of what the rules allow"
+    return ""

@@ -1,0 +1,147 @@
+"""What is known of programs: which of their arguments are files, hosts or programs. Data, ``resources/policy/programs.json``.
+
+A program is described by its options and operands. What the description does not name is not certain, so it asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from console.domain.errors import UsageProblem
+
+KINDS = frozenset(
+    # a file it reads (a folder: all below it), looks at, writes, makes, removes; reads if it is there; reads and removes
+    ["text", "read", "list", "write", "make", "delete", "maybe", "move", "host", "url", "package", "remote", "run", "ask", "inner"]
+)
+_OPTION_KINDS = ("flags", "optional", *sorted(KINDS - {"inner", "move", "maybe"}))
+_FIELDS = {
+    *_OPTION_KINDS, "_comment", "operands", "given", "commands", "stop", "single", "digits", "shallow", "skip", "special", "environment",
+    "swallows", "here", "runner", "like", "names",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """One program, or one of its subcommands."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    """``--output`` -> the kind of its value; ``flags``: it takes none; ``optional``: a glued one that is text."""
+    operands: tuple[str, ...] = ()
+    """Kinds in order; a ``*`` at the end of one takes all that the others leave."""
+    given: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = ()
+    """Options that change what the operands are: ``grep -e PATTERN FILE...``."""
+    commands: Mapping[str, Description] = field(default_factory=dict)
+    stop: bool = False
+    """Options end at the first operand (no GNU permutation)."""
+    single: bool = False
+    """Long options have one dash."""
+    digits: bool = False
+    """``-5`` is a number."""
+    shallow: bool = False
+    """A folder among the operands is looked at, not walked through."""
+    skip: int = 0
+    """Operands before the other command (``timeout 5 CMD``)."""
+    special: str = ""
+    """Read by code of ours too: ``sed``, ``awk``, ``find``, ``copy``."""
+    environment: tuple[tuple[str, str], ...] = ()
+    here: tuple[str, ...] = ()
+    """Without a file it reads all below the folder it runs in: ``always``, or when one of these options is given."""
+    swallows: str = ""
+    """Why a rule that allows it swallows what is denied; empty: it does not."""
+    runner: bool = False
+    """Runs another program under other rights, elsewhere, or out of sight: denied unless a rule for it is marked unconfined."""
+
+    @property
+    def is_described(self) -> bool:
+        """Whether its arguments are known at all."""
+        return bool(self.options or self.operands or self.commands or self.special)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """All descriptions by name, and lists of names."""
+
+    programs: Mapping[str, Description]
+    builtins: frozenset[str]
+    """Builtins of the shell that are no programs: never allowed."""
+    protected: tuple[str, ...]
+    """Globs of files that make other programs run something: writing one asks, whatever is allowed."""
+
+    def of(self, name: str) -> Description | None:
+        """The description of a program by the last part of its path; versions (``python3.11``) read as the program."""
+        known = self.programs.get(name)
+        if known is None and name[-1:].isdigit():
+            known = self.programs.get(name.rstrip("0123456789.-"))
+        return known
+
+
+def read_catalogue(document: object) -> Catalogue:
+    """Reads the parsed data. Raises UsageProblem with the place of the first mistake."""
+    top = _mapping(document, "programs.json")
+    programs: dict[str, Description] = {}
+    for name, found in _mapping(top.get("programs"), "programs").items():
+        made = _description(_mapping(found, name), name, programs)
+        for one in (name, *_words(found.get("names", ""), name)):
+            programs[one] = made
+    for why_name, runners in (("swallowers", False), ("runners", True)):
+        for why, names in _mapping(top.get(why_name), why_name).items():
+            for name in _words(names, why_name):
+                programs.setdefault(name, Description(swallows=why, runner=runners))
+    protected = top.get("protected")
+    if not isinstance(protected, list) or not all(isinstance(one, str) for one in protected):
+        raise UsageProblem("programs.json: protected is not a list of globs.", "See resources/policy/programs.json.")
+    return Catalogue(programs, frozenset(_words(top.get("builtins"), "builtins")), tuple(protected))
+
+
+def _description(found: Mapping[str, Any], where: str, known: Mapping[str, Description]) -> Description:
+    for name in found:
+        if name not in _FIELDS:
+            raise UsageProblem(f"programs.json: {where}: {name!r} is not known.", f"Known are {', '.join(sorted(_FIELDS))}.")
+    like = known.get(str(found.get("like", ""))) or Description()
+    options = dict(like.options)
+    for kind in _OPTION_KINDS:
+        options.update((option, kind) for option in _words(found.get(kind, ""), where))
+    commands = {
+        one: _description(_mapping(inner, f"{where} {names}"), f"{where} {names}", known)
+        for names, inner in _mapping(found.get("commands", {}), where).items()
+        for one in names.split()
+    }
+    given = [(frozenset(names.split()), _kinds(kinds, where)) for names, kinds in _mapping(found.get("given", {}), where).items()]
+    return Description(
+        options,
+        _kinds(found.get("operands", ""), where) or like.operands,
+        tuple(given) or like.given,
+        commands,
+        stop=found.get("stop", like.stop) is True,
+        single=found.get("single", like.single) is True,
+        digits=found.get("digits", like.digits) is True,
+        shallow=found.get("shallow", like.shallow) is True,
+        skip=int(found.get("skip", like.skip)),
+        special=str(found.get("special", like.special)),
+        environment=tuple((str(k), str(v)) for k, v in _mapping(found.get("environment", {}), where).items()),
+        here=_words(found.get("here", ""), where) or like.here,
+        swallows=str(found.get("swallows", "")),
+        runner=found.get("runner", False) is True,
+    )
+
+
+def _kinds(text: object, where: str) -> tuple[str, ...]:
+    found = _words(text, where)
+    for one in found:
+        if one.rstrip("*") not in KINDS:
+            raise UsageProblem(f"programs.json: {where}: {one!r} is no kind.", f"Kinds are {', '.join(sorted(KINDS))}.")
+    return found
+
+
+def _words(text: object, where: str) -> tuple[str, ...]:
+    if not isinstance(text, str):
+        raise UsageProblem(f"programs.json: {where}: {text!r} is not a string of words.", "Put spaces between them.")
+    return tuple(text.split())
+
+
+def _mapping(found: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(found, dict):
+        raise UsageProblem(f"programs.json: {where} is not an object.", "See resources/policy/programs.json.")
+    return found

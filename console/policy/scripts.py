@@ -1,0 +1,113 @@
+"""Scripts of sed and awk given on the command line: whether they can do anything but compute on their input. In doubt: no."""
+
+from __future__ import annotations
+
+import re
+
+_FLAGS = re.compile(r"[gpiI0-9]*")
+_ADDRESS = re.compile(r"(?:\d+(?:~\d+)?|\$)(?:\s*,\s*(?:[+~]?\d+|\$))?")
+_BRACKET = re.compile(r"\[\^?\]?[^\]]*\]?")
+_PLAIN = frozenset("=dDgGhHlnNpPxzF")
+_EXITS = frozenset("qQ")
+# Each can start a program, or read or write a file that is no operand. Looked for anywhere in the text, strings and comments included.
+_AWK_WORDS = re.compile(
+    r"system|getline|ARGV|ARGC|SYMTAB|FUNCTAB|ENVIRON|PROCINFO|close|fflush|extension|\bload\b|\binclude\b|inet|[@|>`]|\\\n", re.ASCII
+)
+
+
+def awk_trouble(script: str) -> str:
+    """Why an awk program is not certain to be harmless; empty when it is (POSIX awk, gawk, mawk: programs, files and pipes)."""
+    if found := _AWK_WORDS.search(script):
+        return f"the awk program holds {found.group()!r}, which may run a program or reach a file"
+    return ""
+
+
+def jq_trouble(script: str) -> str:
+    """Why a jq filter is not certain to be harmless: modules are files that nobody named."""
+    return "the jq filter reads a module" if re.search(r"\b(import|include|input_filename|modulemeta)\b", script) else ""
+
+
+def sed_trouble(script: str) -> str:
+    """Why a sed script is not certain to be harmless; empty when it only prints, deletes and replaces."""
+    at = 0
+    while at < len(script):
+        if script[at] in " \t\n;{}":
+            at += 1
+            continue
+        after = _command(script, at)
+        if after is None:
+            return "the sed script holds more than printing, deleting and replacing"
+        at = after
+    return ""
+
+
+def _command(script: str, at: int) -> int | None:
+    """Where the command that begins at ``at`` ends; None: it is not one of the known ones."""
+    start = _addresses(script, at)
+    if start is None:
+        return None
+    at = start
+    while at < len(script) and script[at] in " \t!":
+        at += 1
+    letter = script[at : at + 1]
+    if letter in _PLAIN and letter:
+        return _ended(script, at + 1)
+    if letter in _EXITS and letter:
+        code = re.compile(r"\s*\d*").match(script, at + 1)
+        return _ended(script, code.end() if code else at + 1)
+    if letter in ("{", "}"):
+        return at + 1
+    if letter in ("s", "y"):
+        return _replace(script, at, letter)
+    return None
+
+
+def _addresses(script: str, at: int) -> int | None:
+    for _ in range(2):
+        if script[at : at + 1] == "/":
+            end = _delimited(script, at + 1, "/")
+            if end is None:
+                return None
+            at = end
+            while script[at : at + 1] in ("I", "M"):
+                at += 1
+        elif found := _ADDRESS.match(script, at):
+            at = found.end()
+        elif script[at : at + 1] == "\\":
+            return None
+        if script[at : at + 1] != ",":
+            return at
+        at += 1
+    return at
+
+
+def _replace(script: str, at: int, letter: str) -> int | None:
+    mark = script[at + 1 : at + 2]
+    if not mark or mark in "\\\n \t;{}" or mark.isalnum():
+        return None
+    middle = _delimited(script, at + 2, mark)
+    end = None if middle is None else _delimited(script, middle, mark)
+    if end is None:
+        return None
+    flags = _FLAGS.match(script, end) if letter == "s" else None
+    return _ended(script, flags.end() if flags else end)
+
+
+def _delimited(script: str, at: int, mark: str) -> int | None:
+    """Behind the next unescaped ``mark``. A bracket expression may hold it in a pattern, so one with ``mark`` in it is not certain."""
+    while at < len(script):
+        if script[at] == "\\":
+            at += 2
+        elif script[at] == "\n" or script[at] == "[" and (inside := _BRACKET.match(script, at)) is not None and mark in inside.group():
+            return None
+        elif script[at] == mark:
+            return at + 1
+        else:
+            at += 1
+    return None
+
+
+def _ended(script: str, at: int) -> int | None:
+    while at < len(script) and script[at] in " \t":
+        at += 1
+    return at if at >= len(script) or script[at] in ";\n}" else None

@@ -1,0 +1,257 @@
+"""A shell string judged: every simple command, what it runs in its turn, every file and host its arguments name, every redirect.
+
+The steps: (1) bounds and characters, (2) two readings into simple commands, (3) the program each name is, (4) deny and ask rules,
+(5) what its arguments do, by its description, (6) the allow rule, (7) files, hosts, packages, (8) dangerous operations. The worst decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from console.domain.permission import Verdict
+from console.policy.argv import Reading, Use, read_argv
+from console.policy.commands import CommandRules, Program, find_program
+from console.policy.dangers import Danger, danger_of
+from console.policy.declared import Declared
+from console.policy.hosts import HostRules
+from console.policy.lexer import Refused, Target, check_text
+from console.policy.lines import Simple, simple_commands
+from console.policy.loading import Settings
+from console.policy.paths import FileRules, Files, absolute
+from console.policy.programs import Catalogue, Description
+from console.policy.rules import Rule, read_rule
+from console.policy.uses import UseRules
+from console.policy.verdicts import NO_RULE, Judgement, Part, Redirect, Step, denied, worst
+
+_DEPTH = 6
+"""Commands within commands."""
+_APPLETS = frozenset({"busybox", "toybox", "coreutils"})
+_SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "ash", "rbash", "mksh"])
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command is judged."""
+
+    cwd: str
+    depth: int = 0
+
+
+class Policy:
+    """One policy, compiled once: rules, descriptions, dangers, what is declared."""
+
+    def __init__(self, settings: Settings, catalogue: Catalogue, dangers: Iterable[Danger] = (), declared: Declared | None = None) -> None:
+        self.settings = settings
+        self.catalogue = catalogue
+        protected = [replace(read_rule(f"file(write:{glob})", "protected", {}), text=f"protected {glob}") for glob in catalogue.protected]
+        self.files = FileRules(settings, protected)
+        self.hosts = HostRules(settings)
+        self.commands = CommandRules(settings)
+        self.dangers = tuple(dangers)
+        self.declared = declared
+
+
+class ShellJudge:
+    """Judges strings and argv lists by one policy and one disk."""
+
+    def __init__(self, policy: Policy, files: Files) -> None:
+        self._policy = policy
+        self._files = files
+        self._uses = UseRules(policy.files, policy.hosts, files, policy.declared)
+
+    def text(self, text: str, cwd: str = "") -> Judgement:
+        """A verdict on a shell string; what it allows is executed as ``steps``, never as the string."""
+        return self._text(text, Place(cwd or self._policy.settings.workspace))
+
+    def argv(self, argv: tuple[str, ...], cwd: str = "") -> Judgement:
+        """A verdict on a program and its arguments, without any shell."""
+        place = Place(cwd or self._policy.settings.workspace)
+        try:
+            for word in argv:
+                check_text(word)
+        except Refused as error:
+            return denied("bounds", "shell", error.why)
+        if not argv or not argv[0]:
+            return denied("bounds", "shell", "there is no program")
+        parts, program = self._command(argv, place)
+        return worst(parts, (self._step(argv, program, place, "", ()),))
+
+    def _text(self, text: str, place: Place) -> Judgement:
+        try:
+            simples = simple_commands(text)
+        except Refused as error:
+            return denied("parse", "static shell only", error.why, text[:200])
+        parts: list[Part] = []
+        steps: list[Step] = []
+        for at, simple in enumerate(simples):
+            following = simples[at + 1].joined if at + 1 < len(simples) else ""
+            if simple.argv[0] == "cd":
+                place = self._folder(simple, following, place, parts)
+                continue
+            found, program = self._command(simple.argv, place, _source(text, simple))
+            redirects: list[Redirect] = []
+            for target in simple.targets:
+                found.append(self._redirect(target, place, redirects))
+            parts += found + _oddities(simple)
+            steps.append(self._step(simple.argv, program, place, simple.joined if steps else "", tuple(redirects)))
+        return worst(parts, tuple(steps))
+
+    def _step(self, argv: tuple[str, ...], program: Program, place: Place, joined: str, redirects: tuple[Redirect, ...]) -> Step:
+        described = self._policy.catalogue.of(program.name)
+        return Step(argv, program.path, place.cwd, joined, redirects, described.environment if described else ())
+
+    def _folder(self, simple: Simple, following: str, place: Place, parts: list[Part]) -> Place:
+        """``cd DIR && ...``: no program runs; what follows is judged, and executed, from there."""
+        text = " ".join(simple.argv)
+        alone = len(simple.words) == 2 and not simple.targets and not simple.behind and simple.joined not in ("|", "|&", "||")
+        if not alone or following not in ("&&", "") or simple.argv[1].startswith("-") or simple.words[1].pattern or simple.words[1].tilde:
+            parts.append(Part(text, Verdict.DENY, "cd", "parse", "where it leads is not certain; write cd FOLDER && COMMAND"))
+            return place
+        folder = simple.argv[1]
+        program = Program("cd", "cd", "", "", frozenset({"cd"}), True)
+        for kind, verdict in (("deny", Verdict.DENY), ("ask", Verdict.ASK)):
+            if rule := self._policy.commands.forbidding(kind, program, simple.argv, simple.argv[1:], place.cwd, self._files):
+                parts.append(Part(text, verdict, rule.text, "program", f"the {kind} list has it"))
+        parts.append(replace(self._policy.files.judge("list", folder, place.cwd, self._files), action="read"))
+        facts = self._files.look(absolute(folder, place.cwd))
+        if ".." in folder.split("/") and facts.real != _flat(folder, place.cwd):
+            parts.append(Part(text, Verdict.DENY, "cd", "parse", "the shell and the disk read '..' behind a link differently"))
+        return replace(place, cwd=facts.real or absolute(folder, place.cwd))
+
+    def _redirect(self, target: Target, place: Place, redirects: list[Redirect]) -> Part:
+        word, operator = target.word, target.operator
+        descriptor = target.descriptor if target.descriptor is not None else (0 if operator.startswith("<") else 1)
+        shown = f"{operator} {word.value}"
+        if operator in (">&", "<&") and (word.value in ("-", "0", "1", "2")):
+            mode = "close" if word.value == "-" else "copy"
+            redirects.append(Redirect(descriptor, mode=mode, source=-1 if mode == "close" else int(word.value)))
+            return Part(shown, Verdict.ALLOW, "descriptors", "redirect", "one descriptor becomes another")
+        if word.pattern or word.tilde or operator == "<&" or (operator == ">&" and (word.value.isdigit() or target.descriptor is not None)):
+            return Part(shown, Verdict.DENY, "static shell only", "redirect", "which file it names is not certain")
+        use = "read" if operator == "<" else "write"
+        mode = "read" if operator == "<" else "append" if ">>" in operator else "write"
+        real = self._files.look(absolute(word.value, place.cwd)).real
+        redirects.append(Redirect(descriptor, real, mode))
+        if operator.startswith("&") or operator == ">&":
+            redirects.append(Redirect(2, mode="copy", source=1))
+        return replace(self._policy.files.judge(use, word.value, place.cwd, self._files), step="redirect", action=use)
+
+    def _command(self, argv: tuple[str, ...], place: Place, text: str = "") -> tuple[list[Part], Program]:
+        """Every part of one command and of what it runs, and the program it is."""
+        shown = text or " ".join(argv)
+        program = find_program(argv[0], place.cwd, self._files)
+        described = self._policy.catalogue.of(program.name) or Description()
+        reading = read_argv(argv, described) if described.is_described else Reading()
+        words = reading.words if described.is_described else None
+        for kind, verdict in (("deny", Verdict.DENY), ("ask", Verdict.ASK)):
+            if rule := self._policy.commands.forbidding(kind, program, argv, words, place.cwd, self._files):
+                return [Part(shown, verdict, rule.text, "program", f"the {kind} list has it"), *self._inside(argv, program, place)], program
+        if why := self._never(program, argv, place):
+            return [Part(shown, Verdict.DENY, "never", "program", why)], program
+        parts = [self._allowed(argv, program, described, reading, place, shown)]
+        if danger := danger_of(self._policy.dangers, program.names, argv, words):
+            parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.why))
+        parts += [self._uses.judge(use, place.cwd, described.shallow and not reading.deep) for use in reading.uses]
+        if not described.is_described:
+            parts += self._inside(argv, program, place)
+        for inner in reading.inners:
+            parts += self._inner(inner, reading, place)
+        return parts, program
+
+    def _never(self, program: Program, argv: tuple[str, ...], place: Place) -> str:
+        if place.depth > _DEPTH:
+            return "commands within commands are too deep"
+        if program.called in self._policy.catalogue.builtins:
+            return f"{program.called} is a builtin of the shell, not a program"
+        if "=" in program.called.partition("/")[0]:
+            return "it sets a variable for a program"
+        if program.name.startswith(("ld-", "ld.so")) or (program.path and "/proc/" in absolute(argv[0], place.cwd)):
+            return "it runs a program by a way around its name"
+        return ""
+
+    def _allowed(self, argv: tuple[str, ...], program: Program, described: Description, reading: Reading, place: Place, shown: str) -> Part:
+        """Steps 3 to 6 for the program itself."""
+        words = reading.words if described.is_described else None
+        rule = self._policy.commands.allowing(program, argv, words, place.cwd, self._files)
+        marked = rule is not None and rule.unconfined
+        wraps = described.operands[:1] == ("inner",)
+        if not program.path and "/" in program.called:
+            return Part(shown, Verdict.ASK, NO_RULE, "program", f"there is no program {program.called}")
+        if wraps and reading.inners and not (reading.exact or marked):
+            name = rule.text if rule else NO_RULE
+            return Part(shown, Verdict.ASK, name, "program", f"{program.name} gives the command arguments that nobody has seen")
+        if wraps and reading.inners and not described.runner:
+            return Part(shown, Verdict.ALLOW, "unwrapped", "program", f"{program.name} runs the command that is judged by itself")
+        if described.runner and not marked:
+            return Part(shown, Verdict.DENY, "runners", "program", f"{program.name} {described.swallows}")
+        if rule is None:
+            return Part(shown, Verdict.ASK, NO_RULE, "program", f"no rule says whether {program.name} may run")
+        return self._by_rule(rule, program, described, reading, shown)
+
+    def _by_rule(self, rule: Rule, program: Program, described: Description, reading: Reading, shown: str) -> Part:
+        if rule.unconfined:
+            return Part(shown, Verdict.ALLOW, rule.text, "program", "the allow list has it, marked unconfined")
+        if described.swallows and not described.is_described:
+            why = f"{program.name} {described.swallows}, and the rule is not marked unconfined"
+            return Part(shown, Verdict.ASK, rule.text, "program", why)
+        if not described.is_described:
+            return Part(shown, Verdict.ASK, rule.text, "program", f"what the arguments of {program.name} do is not described")
+        if reading.inners and not reading.exact:
+            return Part(shown, Verdict.ASK, rule.text, "program", f"{program.name} gives a command arguments that nobody has seen")
+        return Part(shown, Verdict.ALLOW, rule.text, "program", "the allow list has it")
+
+    def _inner(self, inner: tuple[str, ...], reading: Reading, place: Place) -> list[Part]:
+        if not inner or not inner[0]:
+            return [Part("", Verdict.ASK, NO_RULE, "options", "what it runs is not said")]
+        return self._command(inner, replace(place, depth=place.depth + 1))[0]
+
+    def _inside(self, argv: tuple[str, ...], program: Program, place: Place) -> list[Part]:
+        """What of an undescribed program's words is denied for certain; its rule may allow it, but never over a denial."""
+        parts = []
+        for word in argv[1:]:
+            if rule := self._policy.commands.names_denied(word):
+                parts.append(Part(word, Verdict.DENY, rule.text, "program", f"{program.name} may run it, and the deny list has it"))
+            elif "/" in word and (part := self._uses.judge(Use("read", word), place.cwd, False)).verdict is Verdict.DENY:
+                parts.append(part)
+        if program.names & _APPLETS and len(argv) > 1 and place.depth <= _DEPTH:
+            inner = self._command(argv[1:], replace(place, depth=place.depth + 1))[0]
+            parts += [part for part in inner if part.verdict is Verdict.DENY]
+        if program.names & _SHELLS and place.depth <= _DEPTH and (script := _script_of(argv)):
+            found = self._text(script, replace(place, depth=place.depth + 1))
+            parts += [part for part in found.parts if part.verdict is Verdict.DENY and part.step != "parse"]
+        return parts
+
+
+def _script_of(argv: tuple[str, ...]) -> str:
+    """What ``sh -c`` would run."""
+    for at, word in enumerate(argv[1:], 1):
+        if word.startswith("-") and not word.startswith("--") and "c" in word:
+            return next((one for one in argv[at + 1 :] if not one.startswith("-")), "")
+    return ""
+
+
+def _source(text: str, simple: Simple) -> str:
+    return text[simple.start : simple.end]
+
+
+def _flat(folder: str, cwd: str) -> str:
+    pieces: list[str] = []
+    for piece in absolute(folder, cwd).split("/"):
+        if piece == "..":
+            del pieces[-1:]
+        elif piece:
+            pieces.append(piece)
+    return "/" + "/".join(pieces)
+
+
+def _oddities(simple: Simple) -> list[Part]:
+    """What the shell would put in place of words, and what it would not wait for."""
+    parts = []
+    for word in simple.words:
+        if word.pattern or word.tilde:
+            why = "the shell would put names in its place; as an argument it stays as it is written"
+            parts.append(Part(word.value, Verdict.ASK, "static shell only", "parse", why))
+    if simple.behind:
+        parts.append(Part(" ".join(simple.argv), Verdict.ASK, "static shell only", "parse", "nobody would wait for it (&)"))
+    return parts

@@ -1,0 +1,111 @@
+"""What an argument does, judged: files by the file rules, hosts by the network rules, packages and repositories by what was declared."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from console.domain.permission import Verdict
+from console.policy.argv import Use
+from console.policy.declared import Declared
+from console.policy.hosts import HostRules
+from console.policy.paths import FileRules, Files, absolute
+from console.policy.verdicts import NO_RULE, Part, worst
+
+_REQUIREMENT = re.compile(
+    r"[A-Za-z0-9]([A-Za-z0-9._-]{0,120}[A-Za-z0-9])?(\[[A-Za-z0-9,._-]{1,120}\])?((==|>=|<=|~=|!=|<|>)[A-Za-z0-9.*+!-]{1,60},?){0,8}\Z"
+)
+_SCP = re.compile(r"(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9._-]+):(?!//)(\S+)\Z")
+
+_ACTIONS = {
+    **dict.fromkeys(("read", "list", "maybe"), "read"),
+    **dict.fromkeys(("write", "make", "into"), "write"),
+    **dict.fromkeys(("delete", "move"), "delete"),
+    **dict.fromkeys(("url", "host", "remote", "package"), "connect"),
+}
+
+
+class UseRules:
+    """The judges of one policy that arguments are handed to."""
+
+    def __init__(self, rules: FileRules, hosts: HostRules, files: Files, declared: Declared | None) -> None:
+        self._rules = rules
+        self._hosts = hosts
+        self._files = files
+        self._declared = declared
+
+    def judge(self, use: Use, cwd: str, shallow: bool) -> Part:
+        """A verdict on one use of an argument."""
+        return replace(self._judge(use, cwd, shallow), action=_ACTIONS.get(use.kind, ""))
+
+    def _judge(self, use: Use, cwd: str, shallow: bool) -> Part:
+        match use.kind:
+            case "read" | "write" | "delete" | "list" | "make":
+                softer = {"read": "list", "write": "make"}.get(use.kind, use.kind) if shallow else use.kind
+                return self._rules.judge(softer, use.value, cwd, self._files)
+            case "maybe":
+                return self._maybe(use, cwd)
+            case "move":
+                return self._worst([self._rules.judge(kind, use.value, cwd, self._files) for kind in ("read", "delete")])
+            case "into":
+                return self._into(use, cwd)
+            case "url":
+                return self._url(use.value)
+            case "host":
+                return self._hosts.judge(use.value.rpartition("@")[2], is_url=False)
+            case "remote":
+                return self._remote(use.value, cwd)
+            case "package":
+                return self._package(use.value)
+            case "run":
+                return Part(use.value, Verdict.DENY, "programs in options", "options", use.why)
+            case _:
+                return Part(use.value, Verdict.ASK, "not described", "options", use.why)
+
+    def _maybe(self, use: Use, cwd: str) -> Part:
+        """A word that is a file only if there is one (``git diff WORD``, ``git show HEAD:FILE``)."""
+        _, colon, inside = use.value.partition(":")
+        if colon and (part := self._rules.judge("read", inside or ".", cwd, self._files)).verdict is not Verdict.ALLOW:
+            return part
+        facts = self._files.look(absolute(use.value, cwd)) if use.value.isprintable() and len(use.value) < 1024 else None
+        if facts is None or facts.kind != "missing" or use.value.startswith("/") or ".." in use.value.split("/"):
+            return self._rules.judge("read", use.value, cwd, self._files)
+        return Part(use.value, Verdict.ALLOW, "no file", "options", "it names no file")
+
+    def _into(self, use: Use, cwd: str) -> Part:
+        facts = self._files.look(absolute(use.value, cwd))
+        if facts.kind != "folder" or not use.names:
+            return self._rules.judge("write", use.value, cwd, self._files)
+        whole = [self._rules.judge("make", use.value, cwd, self._files)] if "." in use.names or ".." in use.names else []
+        return self._worst(whole + [self._rules.judge("write", f"{use.value.rstrip('/')}/{name}", cwd, self._files) for name in use.names])
+
+    def _worst(self, parts: list[Part]) -> Part:
+        found = worst(parts)
+        return next(part for part in parts if part.verdict is found.verdict)
+
+    def _url(self, value: str) -> Part:
+        url = value if "://" in value else f"http://{value}"
+        part = self._hosts.judge(url, is_url=True)
+        if part.verdict is Verdict.DENY or self._declared is None:
+            return part
+        return self._declared.web(url) or part
+
+    def _remote(self, value: str, cwd: str) -> Part:
+        """What git may fetch from: a URL, ``user@host:path``, or a folder."""
+        if found := _SCP.match(value):
+            value = f"ssh://{found.group(1)}/{found.group(2)}"
+        if "::" in value:
+            return Part(value, Verdict.DENY, "programs in options", "options", "git would run a helper program for this address")
+        if "://" not in value:
+            return self._rules.judge("read", value, cwd, self._files)
+        plain = re.sub(r"^(ssh|https?)://[A-Za-z0-9._-]+@", r"\1://", value) if value.startswith("ssh://") else value
+        part = self._hosts.judge(plain, is_url=True)
+        if part.verdict is Verdict.DENY or self._declared is None:
+            return part
+        return self._declared.remote(plain) or part
+
+    def _package(self, value: str) -> Part:
+        if not _REQUIREMENT.match(value):
+            return Part(value, Verdict.ASK, NO_RULE, "options", "it is no plain name of a package")
+        refused = self._declared.package("pip", re.split(r"[\[=<>~!]", value, maxsplit=1)[0]) if self._declared else None
+        return refused or Part(value, Verdict.ALLOW, "packages", "options", "a package by its name, from the registries that are set")

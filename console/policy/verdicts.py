@@ -1,0 +1,124 @@
+"""What a judgement is made of: parts, each with its verdict, its rule and the step that reached it, and the worst of them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from console.domain.permission import Verdict
+
+_RANK = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
+NO_RULE = "no rule"
+"""The rule of what nobody wrote a rule for: a human is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that was judged: a simple command, a file it touches, a host it reaches, a redirect."""
+
+    text: str
+    """What was judged, as the agent wrote it or as it was resolved. Hostile."""
+    verdict: Verdict
+    rule: str
+    """The rule as written in the settings, or the name of the built-in one."""
+    step: str
+    """``bounds``, ``parse``, ``program``, ``options``, ``file``, ``redirect``, ``network``, ``danger``, ``scope``, ``matrix``,
+    ``sensitivity``, ``sources``, ``settings`` or ``tool``."""
+    reason: str
+    action: str = ""
+    """What it would do, for the scopes: ``read``, ``write``, ``delete`` or ``connect``; empty: nothing of these."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``policy check`` shows it."""
+        return {"text": self.text, "verdict": self.verdict.value, "rule": self.rule, "step": self.step, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """What becomes of one descriptor of a step: a real path that was judged, or another descriptor."""
+
+    descriptor: int
+    path: str = ""
+    mode: str = ""
+    """``read``, ``write`` (cut first), ``append``, ``copy`` or ``close``."""
+    source: int = -1
+    """For ``copy``: the descriptor that is copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One program to execute, as it was judged: nobody runs the string."""
+
+    argv: tuple[str, ...]
+    program: str
+    """Absolute path to execute; empty: there is none on this machine, so nothing is executed."""
+    cwd: str
+    joined: str = ""
+    """How it follows the step before: ``""`` (first), ``;``, ``&&``, ``||``, ``|`` or ``|&``."""
+    redirects: tuple[Redirect, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    """Variables without which the program would run others (git's pagers, hooks, editors)."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``policy explain`` shows it."""
+        redirects = [{"descriptor": r.descriptor, "mode": r.mode, "path": r.path, "source": r.source} for r in self.redirects]
+        return {
+            "argv": list(self.argv),
+            "program": self.program,
+            "cwd": self.cwd,
+            "joined": self.joined,
+            "redirects": redirects,
+            "environment": dict(self.environment),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on a call, with the rule and the reason, and every part it was made of."""
+
+    verdict: Verdict
+    rule: str
+    reason: str
+    parts: tuple[Part, ...] = ()
+    steps: tuple[Step, ...] = ()
+    """What an allowed, or approved, shell call executes. Empty when it is denied."""
+
+    def as_json(self) -> dict[str, Any]:
+        """``{"verdict", "rule", "reason", "parts"}``; ``steps`` where something would be executed."""
+        told: dict[str, Any] = {"verdict": self.verdict.value, "rule": self.rule, "reason": self.reason}
+        told["parts"] = [part.as_json() for part in self.parts]
+        if self.steps:
+            told["steps"] = [step.as_json() for step in self.steps]
+        return told
+
+
+def worst(parts: Iterable[Part], steps: tuple[Step, ...] = ()) -> Judgement:
+    """deny before ask before allow; the first part with the worst verdict names the rule. No part at all is a denial."""
+    every = tuple(parts)
+    if not every:
+        return Judgement(Verdict.DENY, "default", "nothing was judged")
+    decisive = max(every, key=lambda part: _RANK[part.verdict])  # the first of equals
+    if decisive.verdict is Verdict.ALLOW:  # a rule that somebody wrote says more than one that is built in
+        decisive = next((part for part in every if part.rule.endswith(")")), decisive)
+    kept = () if decisive.verdict is Verdict.DENY else steps
+    return Judgement(decisive.verdict, decisive.rule, decisive.reason, every, kept)
+
+
+def denied(step: str, rule: str, reason: str, text: str = "") -> Judgement:
+    """A judgement of one part that denies."""
+    return worst((Part(text, Verdict.DENY, rule, step, reason),))
+
+
+def joined(*judgements: Judgement) -> Judgement:
+    """Several judgements of one call as one; steps come from the first that has some."""
+    every = [judgement for judgement in judgements if judgement.parts]
+    steps = next((judgement.steps for judgement in every if judgement.steps), ())
+    return worst((part for judgement in every for part in judgement.parts), steps)
+
+
+def no_looser_than(part: Part, least: Verdict, rule: str, reason: str) -> Part:
+    """``part``, with ``least`` where its own verdict is milder."""
+    if _RANK[part.verdict] >= _RANK[least]:
+        return part
+    return replace(part, verdict=least, rule=rule, reason=reason)

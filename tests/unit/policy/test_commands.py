@@ -1,0 +1,95 @@
+"""Allow rules match narrowly, deny rules widely."""
+
+import pytest
+
+from console.policy.commands import CommandRules, find_program
+from tests.fakes.policy_disk import PolicyDisk
+from tests.fakes.policy_world import rules
+
+DISK = PolicyDisk()
+W = "/workspace"
+
+
+@pytest.mark.parametrize(
+    ("called", "name", "real", "in_search"),
+    [
+        ("grep", "grep", "/usr/bin/grep", True),
+        ("/bin/grep", "grep", "/usr/bin/grep", True),
+        ("./grep", "curl", "/usr/bin/curl", False),
+        ("mycurl", "mycurl", "", True),
+        ("./mycurl", "curl", "/usr/bin/curl", False),
+        ("awk", "awk", "/usr/bin/awk-real", True),
+        ("./run.sh", "run.sh", "/workspace/run.sh", False),
+        ("./nothing", "nothing", "/workspace/nothing", False),
+        ("/proc/self/root/usr/bin/curl", "curl", "/usr/bin/curl", True),
+    ],
+)
+def test_a_name_is_the_file_it_is(called: str, name: str, real: str, in_search: bool) -> None:
+    found = find_program(called, W, DISK)
+    assert (found.name, found.real, found.in_search) == (name, real, in_search)
+
+
+def allows(rule: str, line: str, words: str | None = None) -> bool:
+    argv = line.split()
+    given = None if words is None else words.split()
+    return CommandRules(rules(allow=[rule])).allowing(find_program(argv[0], W, DISK), argv, given, W, DISK) is not None
+
+
+def denies(rule: str, line: str, words: str | None = None) -> bool:
+    argv = line.split()
+    given = None if words is None else words.split()
+    return CommandRules(rules(deny=[rule])).forbidding("deny", find_program(argv[0], W, DISK), argv, given, W, DISK) is not None
+
+
+def test_allow_is_narrow() -> None:
+    assert allows("shell(grep:*)", "grep x") and allows("shell(grep:*)", "grep") and allows("shell(grep:*)", "/usr/bin/grep x")
+    assert not allows("shell(grep:*)", "./grep x") and not allows("shell(grep:*)", "egrep x") and not allows("shell(grep:*)", "./run.sh")
+    assert allows("shell(git status:*)", "git -C x status", "status") and not allows(
+        "shell(git status:*)", "git -C x push status", "push status"
+    )
+    assert allows("shell(git status)", "git status") and not allows("shell(git status)", "git status -s", "status")
+    assert (
+        allows("shell(./run.sh:*)", "./run.sh a")
+        and allows("shell(/workspace/run.sh:*)", "./run.sh")
+        and not allows("shell(./run.sh:*)", "run.sh")
+    )
+    assert not allows("shell(curl:*)", "./hardcurl x") and allows("shell(*)", "./run.sh")
+
+
+def test_deny_is_wide() -> None:
+    for line in ("curl x", "/usr/bin/curl", "./mycurl x", "./grep x", "./hardcurl x", "/workspace/data/../mycurl"):
+        assert denies("shell(curl:*)", line), line
+    assert not denies("shell(curl:*)", "grep curl")
+    assert denies("shell(awk-real:*)", "awk x") and denies("shell(python:*)", "python3.11 x")
+    assert denies("shell(/usr/bin/curl:*)", "./mycurl") and denies("shell(*)", "ls")
+
+
+@pytest.mark.parametrize(
+    "line", ["rm -rf /", "rm -fr /", "rm -r -f /", "rm --recursive --force /", "rm -f -v -R /", "rm / -rf", "rm -rf -- /", "rm -rfv / x"]
+)
+def test_a_denial_is_not_evaded_by_spelling(line: str) -> None:
+    assert denies("shell(rm -rf /:*)", line) and denies(
+        "shell(rm -rf /:*)", line, " ".join(w for w in line.split()[1:] if not w.startswith("-"))
+    )
+
+
+def test_a_denial_of_more_is_no_denial_of_less() -> None:
+    assert (
+        not denies("shell(rm -rf /:*)", "rm -r x")
+        and not denies("shell(rm -rf /:*)", "rm -rf /home")
+        and not denies("shell(git push:*)", "git log")
+    )
+    assert not denies("shell(git status)", "git status -s", "status") and denies("shell(git push:*)", "git -C x push", "push")
+
+
+def test_an_unconfined_rule_goes_first() -> None:
+    made = CommandRules(rules(allow=["shell(bash x:*)", "shell(bash:*)"], unconfined=["shell(bash:*)"]))
+    found = made.allowing(find_program("bash", W, DISK), ["bash", "x"], None, W, DISK)
+    assert found is not None and found.unconfined
+
+
+def test_names_of_denied_programs_are_known_among_words() -> None:
+    made = CommandRules(rules(deny=["shell(curl:*)", "shell(rm -rf /:*)"]))
+    assert (
+        made.names_denied("/usr/bin/curl") and made.names_denied("curl7.88") and not made.names_denied("rm") and not made.names_denied("x")
+    )

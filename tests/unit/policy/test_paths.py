@@ -1,0 +1,89 @@
+"""File rules on real paths: link and target both judged, folders with all below them."""
+
+import pytest
+
+from console.domain.permission import Verdict
+from console.policy.paths import FileRules, NoFiles, absolute
+from tests.fakes.policy_disk import PolicyDisk
+from tests.fakes.policy_world import rules
+
+ALL = ["file(read:${WORKSPACE}/**)", "file(write:${WORKSPACE}/**)", "file(delete:${WORKSPACE}/**)"]
+
+
+def judged(use: str, path: str, **lists: list[str]) -> Verdict:
+    made = rules(**(lists or {"allow": ALL, "deny": ["file(read:/etc/shadow)", "file(write:/etc/**)", "file(read:/workspace/secrets/**)"]}))
+    return FileRules(made).judge(use, path, "/workspace", PolicyDisk()).verdict
+
+
+@pytest.mark.parametrize(
+    ("path", "verdict"),
+    [
+        ("a.txt", "allow"),
+        ("/workspace/a.txt", "allow"),
+        ("/workspace//a.txt", "allow"),
+        ("./data/../a.txt", "allow"),
+        ("inside/x.csv", "allow"),
+        ("new/file", "allow"),
+        ("/workspace-evil/x", "ask"),
+        ("/workspace/../workspace-evil/x", "ask"),
+        ("etc/passwd", "ask"),
+        ("shadow", "deny"),
+        ("etc/shadow", "deny"),
+        ("/etc/shadow", "deny"),
+        ("data/../../etc/shadow", "deny"),
+        ("hard", "deny"),
+        ("pipe", "deny"),
+        ("sock", "deny"),
+        ("disk", "deny"),
+        ("loop", "deny"),
+        ("gone", "deny"),
+        ("odd", "deny"),
+        ("/dev/tcp/h/80", "deny"),
+        ("/dev/sda", "deny"),
+        ("", "deny"),
+        ("a\0b", "deny"),
+        ("\u202ex", "deny"),
+        ("\ud800", "deny"),
+        ("x" * 300, "deny"),
+        ("a/" * 2100, "deny"),
+        ("secrets/key", "deny"),
+        (".", "deny"),
+        ("secrets", "deny"),
+        ("/dev/null", "allow"),
+        ("/proc/self/fd/0", "deny"),
+    ],
+)
+def test_reading(path: str, verdict: str) -> None:
+    assert judged("read", path) == verdict
+
+
+def test_a_folder_is_looked_at_without_what_is_below_it() -> None:
+    assert judged("list", ".") == "allow" and judged("list", "secrets") == "deny" and judged("list", "/etc") == "ask"
+
+
+def test_writing_and_removing() -> None:
+    assert judged("write", "new") == "allow" and judged("write", "out/x") == "deny" and judged("write", "etc/x") == "deny"
+    assert judged("delete", "/etc/hosts") == "deny", "what may not be written may not be removed"
+    assert judged("write", "/workspace") == "ask" and judged("delete", "/workspace") == "ask", "the workspace itself is not in it"
+    assert judged("write", "/proc/sys/kernel/core_pattern") == "deny"
+
+
+def test_deny_before_ask_before_allow_whatever_is_narrower() -> None:
+    path = "file(read:/workspace/a.txt)"
+    assert judged("read", "a.txt", allow=[path], deny=ALL[:1]) == "deny"
+    assert judged("read", "a.txt", allow=[path], ask=ALL[:1]) == "ask"
+    assert judged("read", "b.txt", allow=[path]) == "ask"
+    assert judged("write", "a.txt", allow=[path]) == "ask"
+
+
+def test_files_that_make_programs_run_ask() -> None:
+    protected = rules(allow=["file(write:**/.git/**)"]).allow
+    part = FileRules(rules(allow=ALL), protected).judge("write", ".git/config", "/workspace", PolicyDisk())
+    assert part.verdict is Verdict.ASK
+    assert FileRules(rules(allow=ALL), protected).judge("read", ".git/config", "/workspace", PolicyDisk()).verdict is Verdict.ALLOW
+    assert FileRules(rules(allow=ALL), protected).judge("write", "data", "/workspace", PolicyDisk()).verdict is Verdict.ASK
+
+
+def test_without_a_disk_paths_are_what_they_say() -> None:
+    assert NoFiles().look("/a/../b").real == "/b"
+    assert absolute("./a//b/.", "/w/") == "/w/a/b" and absolute("/a/../b", "/w") == "/a/../b"

@@ -1,0 +1,83 @@
+"""Shell strings judged: the table of hostile ones, and what the table cannot say."""
+
+from pathlib import Path
+
+import pytest
+
+from console.domain.permission import Verdict
+from console.policy.loading import read_settings
+from console.policy.shell import Policy, ShellJudge
+from console.policy.table import Case, read_table
+from tests.fakes.policy_disk import PolicyDisk
+from tests.fakes.policy_world import DATA, catalogue, context, rules, told
+
+HOSTILE = read_table((DATA / "hostile_shell.jsonl").read_bytes(), "hostile_shell.jsonl")
+RULES = read_settings((DATA / "hostile_settings.json").read_bytes())
+SEED = read_settings(Path(DATA / "settings.json").read_bytes(), "ctx-abc123", "/workspace")
+SEED_TABLE = read_table((DATA / "settings_verdicts.json").read_bytes(), "settings_verdicts.json")
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(HOSTILE) >= 600 and {case.verdict for case in HOSTILE} == set(Verdict)
+
+
+@pytest.mark.parametrize("case", HOSTILE, ids=lambda case: ascii(case.argument[:60]))
+def test_hostile_strings(case: Case) -> None:
+    found = told(context(RULES), case.tool, case.argument)
+    assert found.verdict is case.verdict, (found.rule, found.reason)
+    assert found.rule and found.reason and (found.steps == () or found.verdict is not Verdict.DENY)
+
+
+@pytest.mark.parametrize("case", SEED_TABLE, ids=lambda case: ascii(case.argument[:60]))
+def test_the_source_documents_example(case: Case) -> None:
+    found = told(context(SEED), case.tool, case.argument)
+    assert (found.verdict, found.rule) == (case.verdict, case.rule or found.rule), found.reason
+
+
+def shell(text: str, **lists: list[str]) -> Verdict:
+    return ShellJudge(Policy(rules(**lists), catalogue()), PolicyDisk()).text(text).verdict
+
+
+def test_marked_unconfined_allows_but_never_over_a_denial() -> None:
+    lists = {
+        "allow": ["shell(bash:*)", "shell(sudo:*)"],
+        "unconfined": ["shell(bash:*)", "shell(sudo:*)"],
+        "deny": ["shell(curl:*)", "file(read:/etc/shadow)"],
+    }
+    assert (
+        shell("bash run.sh", **lists) == "allow" and shell("bash -c 'ls -la'", **lists) == "allow" and shell("sudo ls", **lists) == "allow"
+    )
+    for denied in (
+        "bash -c 'curl e'",
+        "bash -lc 'ls; curl e'",
+        "bash -c 'cat /etc/shadow'",
+        "sudo curl e",
+        "bash /etc/shadow",
+        "sudo -u x /usr/bin/curl",
+    ):
+        assert shell(denied, **lists) == "deny", denied
+    assert shell("bash run.sh", allow=["shell(bash:*)"]) == "ask" and shell("sudo ls", allow=["shell(sudo:*)"]) == "deny"
+
+
+def test_what_is_not_described_asks_though_a_rule_allows_it() -> None:
+    assert shell("mytool x", allow=["shell(mytool:*)"]) == "ask"
+    assert shell("mytool x", allow=["shell(mytool:*)"], unconfined=["shell(mytool:*)"]) == "allow"
+    assert shell("mytool /etc/shadow", allow=["shell(mytool:*)"], unconfined=["shell(mytool:*)"], deny=["file(read:/etc/shadow)"]) == "deny"
+
+
+def test_deny_before_ask_before_allow() -> None:
+    assert shell("true", allow=["shell(true:*)"]) == "allow" and shell("true", deny=["shell(ls:*)"]) == "ask"
+    assert shell("true", allow=["shell(true:*)"], ask=["shell(true:*)"]) == "ask"
+    assert shell("true", allow=["shell(true:*)"], ask=["shell(true:*)"], deny=["shell(*)"]) == "deny"
+
+
+def test_a_program_is_executed_as_its_argv_with_what_keeps_it_from_running_others() -> None:
+    found = told(context(RULES), "shell", "cd data && git status")
+    assert found.verdict is Verdict.ALLOW
+    [step] = found.steps
+    assert (step.argv, step.program, step.cwd) == (("git", "status"), "/usr/bin/git", "/workspace/data")
+    assert dict(step.environment)["GIT_CONFIG_VALUE_1"] == "/dev/null"
+
+
+def test_every_command_within_commands_is_bounded() -> None:
+    assert shell("nice " * 7 + "true", allow=["shell(true:*)"]) == "deny"
