@@ -18,7 +18,7 @@ from console.sources.claude_activity import ClaudeLines
 from console.sources.codex_activity import CodexLines
 from console.sources.homes import homes, is_below, read_foreign
 
-SEEK_S = 2.0
+SEEK_S = 3.0
 """Between two searches for a file that is not there (yet)."""
 WIDE_S = 30.0
 """Between two searches everywhere."""

@@ -6,7 +6,6 @@ import hashlib
 import os
 import stat
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from console.domain.activity import FilePlace
 
@@ -62,7 +61,7 @@ Signature = tuple[int, int, int, int]
 def signature(path: str) -> Signature | None:
     """By what it is seen that a file changed: one stat. None: it is not there."""
     try:
-        seen = Path(path).stat(follow_symlinks=False)
+        seen = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - asked for every file that is followed, a few times a second
     except (OSError, ValueError):
         return None
     return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns

@@ -71,10 +71,10 @@ def _told(event: dict[str, Any], text: str) -> Iterator[Entry]:
 def _told_usage(event: dict[str, Any]) -> Entry:
     tokens = event.get("tokens")
     total = tokens if type(tokens) is int else sum(v for v in tokens.values() if type(v) is int) if isinstance(tokens, dict) else 0
-    answer, cost = text_of(event, "answer"), event.get("cost_usd")
-    nano = round(cost * _NANO) if type(cost) is float and 0 < cost < _MOST_USD else None
-    name = source_id(answer, "spend") if answer else ""
-    return Entry(Kind.SPEND, name, text=f"{total:,} tokens", tool=text_of(event, "model"), tokens=max(0, total), cost_nano=nano)
+    cost = event.get("cost_usd")
+    nano = round(cost * _NANO) if isinstance(cost, float) and 0 <= cost < _MOST_USD else None
+    # What came since the last word on the same answer: each is an entry, so that they add up.
+    return Entry(Kind.SPEND, "", text=f"{total:,} tokens", tool=text_of(event, "model"), tokens=max(0, total), cost_nano=nano)
 
 
 def _parts(event: dict[str, Any]) -> Iterator[Entry]:

@@ -20,6 +20,7 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.activity import TEXT_KEPT, Entry, Kind, Window
 from console.domain.agent import AgentId, Sighting, SourceReport
+from console.domain.conversation import started_as
 from console.domain.errors import ConsoleError, NotFound, Unavailable
 from console.domain.network import EgressRecord
 from console.enforcement.sightings import observed_id
@@ -32,7 +33,7 @@ from console.supervisor.activity_own import Said, of_egress, of_record, of_step
 from console.supervisor.core import Core
 
 log = logging.getLogger(__name__)
-PERIOD_S, REST_MAX_S = 0.3, 0.7
+PERIOD_S, REST_MAX_S = 0.4, 0.7
 PASS_S = 0.25
 """Longest time of one look at files; the next goes on. With the rest, at most a quarter of one core, and only while there is a backlog."""
 WAITING_MAX = 20_000
@@ -103,12 +104,18 @@ class ActivityDesk:
         """A step of the engine: an event, or one of the commands that followed."""
         if isinstance(step, e.Sighted):
             self._sighted(step.reports)
+        elif isinstance(step, e.UsageReported) and self._is_program(step.agent_id):
+            return  # its stream has told each answer
         elif isinstance(step, c.ShowAgent):
             if step.agent.agent_id in self._children:
                 return  # an agent is shown at every change; it is its parent's child once
             self._children.add(step.agent.agent_id)
         for agent_id, entry in of_step(step, self._fresh()):
             self._put(agent_id, entry)
+
+    def _is_program(self, agent_id: AgentId) -> bool:
+        agent = self._core.state.agents.get(agent_id)
+        return agent is not None and started_as(agent.argv) is not None
 
     def recorded(self, record: Record) -> None:
         """An audit record is on disk."""

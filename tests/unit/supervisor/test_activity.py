@@ -15,6 +15,7 @@ from console.credentials.redaction import Redactor
 from console.domain import event as e
 from console.domain.activity import TEXT_KEPT, Entry, Kind
 from console.domain.agent import AgentId, Sighting, SourceReport
+from console.domain.conversation import TALKING
 from console.domain.errors import ConsoleError, NotFound, Unavailable
 from console.domain.permission import PermissionRequest
 from console.enforcement.sightings import observed_id
@@ -22,6 +23,7 @@ from console.ledger.activity import Bounds
 from console.supervisor import activity
 from console.supervisor.activity import ActivityDesk
 
+PROGRAM = ("/bin/sh", "-c", TALKING, "claude-code", "", "hi")
 SESSION = "11111111-1111-4111-8111-111111111111"
 
 
@@ -195,6 +197,20 @@ def test_a_stream_is_kept_once_and_its_transcript_is_then_not_followed(stage: St
     stage.writes(stage.main, "hi")
     stage.sees("")
     assert stage.texts(agent) == ["hi", "raw"]
+
+
+def test_what_a_programs_stream_tells_is_not_told_again_as_its_usage(stage: Stage) -> None:
+    program, other = AgentId("a-1"), AgentId("a-2")
+    stage.state.agents |= {program: SimpleNamespace(argv=PROGRAM), other: SimpleNamespace(argv=("python3",))}
+    for agent in (program, other):
+        stage.desk.heard(e.UsageReported(1.0, 1.0, agent, tokens=5, cost_usd=0.5))
+    for n, (tokens, usd) in enumerate(((3, 0.3), (2, 0.2))):
+        told = {"kind": "usage", "answer": "m", "model": "x", "tokens": tokens, "cost_usd": usd, "at": 5.0, "offset": 9, "n": n}
+        stage.desk.on_event(program, told)
+    stage.texts(program)
+    for agent in (program, other):
+        rows = stage.desk.window(agent, before=None, after=None, limit=9).rows
+        assert sum(row.entry.cost_nano or 0 for row in rows) == 500_000_000
 
 
 def test_a_store_that_cannot_be_opened_refuses_with_why(tmp_path: Path) -> None:
