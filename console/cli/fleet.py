@@ -73,6 +73,13 @@ def control_words(agent: AgentView) -> str:
     return f"{agent.control_level}, BEST EFFORT" if agent.best_effort else agent.control_level
 
 
+def cost_words(agent: AgentView) -> str:
+    """``$1.20``; what has no price is never $0.00: ``unpriced``, or ``$1.20 + unpriced``."""
+    if not agent.unpriced:
+        return f"${agent.cost_usd:.2f}"
+    return f"${agent.cost_usd:.2f} + unpriced" if agent.cost_usd > 0 else "unpriced"
+
+
 def _as_json(agent: AgentView) -> dict[str, object]:
     row: dict[str, object] = agent.model_dump()
     if not agent.network_enforced:
@@ -99,7 +106,7 @@ def _table(seen: FleetView) -> Table:
             str(agent.depth),
             out.words(control_words(agent), "yellow" if agent.best_effort else "", 40),
             out.words(network_words(agent), "" if agent.network_enforced else "yellow", 30),
-            f"${agent.cost_usd:.2f}",
+            cost_words(agent),
             Text(_limits_used(agent)),
             out.words(state, style, 120),
             out.words(agent.name, limit=60),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from console.sources.rates import RateBook
 from console.sources.spend_reader import Found, SpendReader
 from console.sources.spend_store import SpendStore
 from console.sources.spend_sums import Sum
+from console.supervisor.own_agents import workspaces_with_transcripts
 from console.supervisor.printing import show
 
 _SHOWN = 12
@@ -38,8 +40,11 @@ def cost(places: Places | None, given: argparse.Namespace) -> int:
     store = SpendStore(places.state_dir / name)
     try:
         rates = RateBook()
-        reader = SpendReader(store, rates, Path(given.home).resolve() if given.home else None)
+        own = partial(workspaces_with_transcripts, places.workspaces_dir)
+        # Agents that were started here write in their workspaces: theirs is the same host's spending.
+        reader = SpendReader(store, rates, Path(given.home).resolve()) if given.home else SpendReader(store, rates, own=own)
         found = reader.read()
+        store.fold(time.time())
         if store.unpriced(*span):
             reader.reprice()
         data = report(store, span, found, [str(folder) for _, folder in reader.folders()])
@@ -67,6 +72,8 @@ def report(store: SpendStore, span: Span, found: Found, folders: list[str]) -> d
         "unpriced": [{"model": one.key, "answers": one.unpriced, "tokens": one.tokens} for one in store.unpriced(*span)],
         "prices": store.prices(),
         "looked_in": folders,
+        "sums_before": store.closed,
+        "late_answers": store.late,
         "files": found.files,
         "troubles": troubles,
     }
@@ -114,6 +121,11 @@ def _notes(data: dict[str, Any]) -> list[str]:
         said.append(f"And {len(data['unpriced']) - _SHOWN:,} more models without a price (--json shows all).")
     if data["prices"]:
         said.append(f"Prices: {', '.join(data['prices'])}. What a subscription covers is counted at the vendor's prices too.")
+    if data["sums_before"]:
+        words = f"Days before {data['sums_before']} are kept as sums"
+        said.append(
+            f"{words}; {data['late_answers']:,} answers read of them only now are not counted." if data["late_answers"] else f"{words}."
+        )
     said += [f"Not read: {_word(trouble)}" for trouble in data["troubles"]]
     return ["", *said] if said else []
 

@@ -18,7 +18,7 @@ from console.sandbox.hardening import TABLE, Mode
 from console.sandbox.rungs import find_pid_namespaces
 from console.settings.options import Options
 from console.settings.places import Places
-from console.supervisor.adapters import sandboxes_of
+from console.supervisor.adapters import sandboxes_of, sources_of
 
 NO_INSTANCE = "00000000"
 """Stands in the name of a trial scope where there is no instance yet."""
@@ -68,6 +68,9 @@ def diagnose(places: Places | None, options: Options) -> Diagnosis:
     if places is not None:
         kept = Store(places.instance_id, places.keys_dir, backend=options.secrets_in(places.is_default), settle=False)
         checks["secrets"] = f"kept in {kept.kind}" + (f": {kept.why_file}" if kept.why_file else "")
+        checks |= _sources(places, options)
+    else:
+        checks["sources"] = "not looked at: there is no instance here yet (watchfloor, or watchfloor supervisor, makes it)"
     shown = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     checks["display"] = "available" if shown else "not available, because neither DISPLAY nor WAYLAND_DISPLAY is set"
     return Diagnosis(checks, ladder)
@@ -77,6 +80,16 @@ def _cannot() -> str:
     """What no launch in each isolation mode can give on this host, at best; each launch is read back besides."""
     words = [f"{mode}: {'; '.join(m.name for m in TABLE if mode in m.lacking) or 'nothing'}" for mode in Mode]
     return "what a mode may lack (watchfloor hardening AGENT says what one does, because of what): " + " | ".join(words)
+
+
+def _sources(places: Places, options: Options) -> dict[str, str]:
+    """Each source of agents looks once: what it sees and stops, and where it looked."""
+    found = {}
+    for source in sources_of(places, options):
+        report = source.look()
+        seen = f"available: {len(report.sightings)} seen now. {report.reason}" if report.available else report.reason
+        found[f"source {source.name}"] = f"{seen} Sees: {source.can_see} Stops: {source.can_stop}"
+    return found
 
 
 class Ready(Protocol):

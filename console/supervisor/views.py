@@ -39,7 +39,7 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
         name=agent.name,
         session=agent.context_id,
         control_level=agent.control_level,
-        best_effort="it is only observed" if agent.control_level is ControlLevel.OBSERVED else state.best_effort.get(agent.agent_id, ""),
+        best_effort=_doubt(agent, state),
         sandbox=agent.sandbox,
         network_mode=agent.effective_mode if agent.network_enforced else "FULL",
         network_enforced=agent.network_enforced,
@@ -77,6 +77,15 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
         overshoot_limit=agent.halt.limit if agent.halt is not None else "",
         **_seen(agent, state),
     )
+
+
+def _doubt(agent: Agent, state: EngineState) -> str:
+    """Why a stop of it cannot be proven, or empty."""
+    if agent.control_level is not ControlLevel.OBSERVED:
+        return state.best_effort.get(agent.agent_id, "")
+    seen = state.seen.get(agent.agent_id)
+    inside = seen.inside if seen is not None else None
+    return "it is only observed" if inside is None else f"it runs inside {inside} and stops with it, never alone"
 
 
 def _seen(agent: Agent, state: EngineState) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console.api.messages import AgentView
-from console.cli.fleet import in_tree_order, network_words
+from console.cli.fleet import cost_words, in_tree_order, network_words
 from tests.fakes.canned_api import CannedApi
 from tests.fakes.verbs import Watchfloor
 
@@ -89,3 +89,8 @@ def test_numbers_are_whole_and_short_and_a_tree_of_one_is_told_once(watchfloor: 
     assert "tree" not in text and "no limits" not in text
     api.say("GET /api/fleet", {"agents": [alone | {"tree_usage": used | {"cpu_s": 3.0}}]})
     assert "3/10 s cpu tree" in " ".join(watchfloor("fleet").out.split())
+
+
+def test_what_has_no_price_is_never_nothing() -> None:
+    free, unpriced, partly = views(agent("a"), agent("b", unpriced=3), agent("c", unpriced=1, cost_usd=1.2))
+    assert [cost_words(one) for one in (free, unpriced, partly)] == ["$0.00", "unpriced", "$1.20 + unpriced"]

@@ -85,3 +85,21 @@ def test_two_homes_have_sums_of_their_own(tmp_path: Path, capsys: pytest.Capture
     capsys.readouterr()
     run(tmp_path, "--home", str(other), "--json")
     assert json.loads(capsys.readouterr().out)["total_cost_usd"] == 0
+
+
+def test_what_agents_that_were_started_here_spent_is_among_it_and_old_days_are_said_to_be_sums(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    monkeypatch.setattr("console.sources.homes.pwd.getpwall", list)
+    places = find_places(str(tmp_path / "state"), create=True)
+    assert places is not None
+    folder = places.workspaces_dir / "ctx-1" / ".claude" / "projects" / "p"
+    folder.mkdir(parents=True)
+    (folder / "s.jsonl").write_text(line("a", "claude-sonnet-4-5") + line("b", "claude-sonnet-4-5").replace("2026-11-21", "2025-01-02"))
+    run(tmp_path, "--json")
+    said = json.loads(capsys.readouterr().out)
+    assert said["total_cost_usd"] == 0.003 and said["sums_before"] > "2025-01-02" and said["late_answers"] == 0
+    (folder / "t.jsonl").write_text(line("c", "claude-sonnet-4-5").replace("2026-11-21", "2025-01-02"))
+    run(tmp_path)
+    assert "are kept as sums; 1 answers read of them only now are not counted" in capsys.readouterr().out
