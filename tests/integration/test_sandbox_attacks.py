@@ -297,6 +297,25 @@ def test_ten_thousand_silent_connections_exhaust_nobody_but_their_own(running: S
         wait_for(lambda: "hello" in one.get("http://good.test/"), "its own portal is there again once it let go")
 
 
+@pytest.mark.envoy
+def test_a_relay_without_a_descriptor_left_rests_says_so_and_is_there_again() -> None:
+    said: list[tuple[str, str]] = []
+    with stage(on_words=lambda *told: said.append(told)) as it:
+        assert it.egress.apply(Allowlist(1, (entry("e1", "good.test", 80),))).ok
+        with it.box("a1") as one, it.box("a2") as two:
+            pid = it.egress.relay_pids()["a1"]
+            as_relay = ["setpriv", "--reuid=65531", "--regid=65532", "--clear-groups"]
+            subprocess.run([*as_relay, "prlimit", f"--pid={pid}", "--nofile=40:40"], check=True)
+            flood = inside(one, FLOOD, "200")
+            try:
+                wait_for(lambda: said, "it is said")
+                assert said[0][0] == "a1" and "takes no more connections for now (Too many open files)" in said[0][1]
+                assert "hello" in two.get("http://good.test/") and "a1" in it.egress.relay_pids()
+            finally:
+                finish(flood)
+            wait_for(lambda: "hello" in one.get("http://good.test/"), "its own portal is there again once it let go")
+
+
 def test_the_helper_alone_needs_privileges_and_only_two() -> None:
     """CAP_SYS_ADMIN and CAP_SYS_PTRACE are enough for nsbind.py; less is refused; it is under 60 lines."""
     assert len(Path(nsbind.__file__).read_text().splitlines()) < 60
