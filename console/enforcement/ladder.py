@@ -17,6 +17,7 @@ from console.domain.network import NetworkMode, stricter_mode
 from console.enforcement.state import NOT_CONFIRMED, EngineState
 
 SHARED = "it shares the host's network, so its own traffic cannot be cut: its requests are denied and what it starts has no network"
+SEEN = "it was only seen: its process and what descends from it are signalled, and nothing can prove their end (panic.include_observed)"
 NAMED = 200
 """Agents named in one record; the count is always whole."""
 
@@ -146,6 +147,8 @@ def _line(state: EngineState, rung: Rung, scope: Scope, agent: Agent, doubts: Ma
         return Line(agent, Treatment.EXCLUDED, why)
     if rung is Rung.ISOLATE and _shares_network(agent):
         return Line(agent, Treatment.BEST_EFFORT, SHARED)
+    if agent.control_level is ControlLevel.OBSERVED:
+        return Line(agent, Treatment.BEST_EFFORT, SEEN)
     if rung in (Rung.KILL, Rung.FREEZE) and agent.agent_id in doubts:
         return Line(agent, Treatment.BEST_EFFORT, doubts[agent.agent_id])
     return Line(agent, Treatment.CERTAIN, _expect(state, rung, agent))
@@ -173,6 +176,11 @@ def why_not(state: EngineState, rung: Rung, agent: Agent, scope: Scope | None = 
     if not agent.state.is_live:
         return "it has ended"
     if agent.control_level is ControlLevel.OBSERVED:
+        if rung is Rung.KILL and scope is not None and scope.reach is Reach.ALL and agent.agent_id in state.press_observed:
+            return ""
+        seen = state.seen.get(agent.agent_id)
+        if seen is not None and seen.inside is not None:
+            return f"it runs inside {seen.inside} and stops with it, never alone"
         return "it is only observed: Watchfloor did not start it"
     match rung:
         case Rung.KILL:

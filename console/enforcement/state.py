@@ -59,6 +59,8 @@ class EngineState:
     contexts: dict[str, tuple[Sensitivity, NetworkMode]] = field(default_factory=dict)
     known_contexts: set[str] = field(default_factory=set)
     """Sessions that any agent, dead or alive, has worked in."""
+    press_observed: set[AgentId] = field(default_factory=set)
+    """Observed agents that a press of everything signals as well, as a best effort."""
     killed: bool = False
     kill_reason: str = ""
     latched: set[str] = field(default_factory=set)

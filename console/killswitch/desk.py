@@ -20,6 +20,7 @@ from console.killswitch.pausing import ASKED
 from console.killswitch.peers import Peer
 from console.killswitch.reaper import Kill
 from console.killswitch.receipts import receipt_bytes
+from console.killswitch.seen import SeenAgent
 from console.killswitch.unlatching import Unlatching
 
 SUPERVISOR_CAUSES = tuple(c for c in CAUSES if c not in ("hold", "heartbeat", "lease", "soft_stop"))
@@ -83,6 +84,7 @@ class Desk:
             "prove": Op(self._prove, own, slow=True),
             "unlatch": Op(self._unlatch, own, slow=True),
             "passphrase": Op(self._passphrase, own, slow=True),
+            "seen": Op(self._seen, own),
             "adoptable": Op(self._adoptable, own, slow=True),
             "adopt": Op(self._adopt, own, slow=True),
             "quit": Op(self._quit, own, slow=True),
@@ -306,6 +308,17 @@ class Desk:
         if message.get("reset") is True:
             return self.unlatching.reset(text(message, "kill_id", "", 64), by)
         return self.unlatching.change(text(message, "new", limit=256), text(message, "old", "", 256), by)
+
+    def _seen(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
+        """Agents that were only seen and that a press of everything signals as well; the supervisor decides whether there are any."""
+        told = message.get("agents")
+        if not isinstance(told, list) or not all(isinstance(one, dict) for one in told):
+            raise UsageProblem("Field 'agents' must be a list.", "See the guard's operations.")
+        agents = [
+            SeenAgent(text(a, "id", limit=63), whole(a, "pid"), whole(a, "start_ticks"), text(a, "exe"), whole(a, "uid")) for a in told
+        ]
+        self._guard.seen.tell(agents, more=message.get("more") is True)
+        return {"n": len(self._guard.seen.agents)}
 
     def _adoptable(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         """One process, as a candidate for adoption."""

@@ -171,6 +171,7 @@ class Doors:
         self._desk.unlatching.look()
         if not guard.is_killing():
             guard.registry.sweep(guard.afterwards.holds)
+            guard.seen.sweep(guard.afterwards.holds)
             for held in list(guard.registry.held.values())[:200]:
                 held.look()
 

@@ -32,6 +32,7 @@ from console.killswitch.peers import AgentPlaces
 from console.killswitch.reaper import Field, Kill, Order
 from console.killswitch.receipts import new_kill_id, read_receipt, write_receipt
 from console.killswitch.registry import Registry
+from console.killswitch.seen import SeenAgents
 
 KILLS_KEPT = 50
 MOST_OWED = 500
@@ -105,6 +106,7 @@ class Guard:
         self.kills: dict[str, Kill] = {}
         self.notices: dict[str, str] = {}
         self.afterwards = Afterwards(self._amended)
+        self.seen = SeenAgents(config.instance_id)
         self.supervisor_pid = 0
         self.connected: Callable[[], frozenset[int]] = frozenset
         """Processes that have a line to the guard open (consoles, panic buttons); the doors say."""
@@ -191,6 +193,7 @@ class Guard:
             if is_all:
                 self.registry.mark_killed(ids, kill_id)
                 self.latch.mark(kill_id)
+                self._add_seen(kill)
             self.kills[kill_id] = kill
             over = [i for i, old in self.kills.items() if old.finished.is_set()][: max(0, len(self.kills) - KILLS_KEPT)]
             for old_id in over:  # one under way is never forgotten
@@ -201,6 +204,13 @@ class Guard:
         kill.on_done = lambda: self._finish(kill, recorder)
         _start(kill.run, "kill")
         return kill
+
+    def _add_seen(self, kill: Kill) -> None:
+        """Agents that were only seen, if they are meant as well: after everybody who is held, by the kill's own thread, best effort."""
+        if self.seen.agents:
+            aims, left = self.seen.aims(kill.field_.spared())
+            kill.aims += aims
+            kill.excluded += left
 
     def _field(self, peer: int) -> Field:
         spared = [os.getpid(), self.supervisor_pid, peer]

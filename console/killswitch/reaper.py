@@ -97,6 +97,8 @@ class Kill:
             except (Refused, OSError) as error:
                 self.excluded.append(f"The agents' cgroup was not struck as a whole: {error}")
         for aim in self.aims:
+            if aim.control_level == "observed":  # a walk over /proc each: never on the loop's thread
+                continue
             aim.strike(mount, below, spare_leaf=covered, spared=self.field_.spared, sending=self._goes_out)
             if covered and aim.held is not None and aim.held.leaf is not None:
                 aim.writes["cgroup.kill on agents"] = "sent"

@@ -161,6 +161,15 @@ class BudgetOptions(_Section):
         return types
 
 
+class PanicOptions(_Section):
+    """A press of everything."""
+
+    include_observed: bool = Field(
+        default=False,
+        description="Whether a press also signals agents that were only seen, as a best effort; in the default instance alone.",
+    )
+
+
 class WorkspaceOptions(_Section):
     """Sessions' workspaces."""
 
@@ -208,6 +217,7 @@ class Options(_Section):
     workspaces: WorkspaceOptions = WorkspaceOptions()
     budgets: BudgetOptions = BudgetOptions()
     network: NetworkOptions = NetworkOptions()
+    panic: PanicOptions = PanicOptions()
     persistence: PersistenceOptions = PersistenceOptions()
     approvals: ApprovalOptions = ApprovalOptions()
     activity: ActivityOptions = ActivityOptions()

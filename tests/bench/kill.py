@@ -10,7 +10,10 @@ there 450 ms after the call, and again 300 ms after a second call at 500 ms (the
 with an empty environment and another name, and one rabbit (a new process and session every 2 ms) and one pair of mutual watchdogs
 for every 50. ``containers``: a shell and two sleeps each. "first death" is an upper bound of the first SIGKILL: from the call until
 the first process of the tree is dead. "first sent" is the guard's own measure, from its receipt: from the moment the press reached it
-until it began to write the first ``cgroup.kill``.
+until it began to write the first ``cgroup.kill`` to somebody who was there.
+
+A run that breaks (a tree that does not grow in time, an engine that does not answer) is named, swept away and made again, ``TRIES`` times
+in all; the table shows what was measured, whatever happens, and the exit code is 1 when a run is missing.
 """
 
 from __future__ import annotations
@@ -29,15 +32,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import docker as docker_py  # noqa: E402 - needs the line above to find the project
+from docker.errors import DockerException  # noqa: E402
+from requests import RequestException  # noqa: E402
 
+from console.domain.errors import ConsoleError  # noqa: E402
 from tests.bench.kill_trees import PYTHON, TREE, expire, has_supervisor, kill_group, psutil_recipe, supervised  # noqa: E402
 from tests.fakes.docker_engine import Docker, shell_tar  # noqa: E402
 from tests.fakes.guard_world import GuardWorld, ticks, until  # noqa: E402
@@ -47,6 +54,9 @@ BARE = "bare cgroup.kill write"
 PRESS = "watchfloor press (guard)"
 CERTAIN = (PRESS, BARE)
 """These are waited for until nobody is left; others get two passes."""
+TRIES = 3
+FAULTS = (AssertionError, OSError, ConsoleError, subprocess.SubprocessError, DockerException, RequestException)
+"""What one run may break on without ending all of them."""
 Act = Callable[[], object]
 
 
@@ -64,6 +74,20 @@ class Table:
     """Runs per (case, method)."""
 
     runs: dict[tuple[str, str], list[Run]] = field(default_factory=dict)
+    broke: list[str] = field(default_factory=list)
+    missing: int = 0
+
+    def attempt(self, what: str, run: Callable[[int], None], sweep: Act) -> None:
+        """One run, again from the start when it broke."""
+        for number in range(TRIES):
+            try:
+                run(number)
+                return
+            except FAULTS as fault:
+                self.broke.append(f"{what}: {type(fault).__name__}: {str(fault)[:200]}")
+                print(f"  BROKE {self.broke[-1]}", file=sys.stderr, flush=True)
+                sweep()
+        self.missing += 1
 
     def add(self, case: str, method: str, run: Run) -> None:
         self.runs.setdefault((case, method), []).append(run)
@@ -109,6 +133,10 @@ class Table:
             print(f"| {' | '.join(cells)} |" if markdown else "  ".join(cells))
             if markdown and number == 0:
                 print(f"|{'|'.join('-' * (w + 1) + (':' if i > 1 else '-') for i, w in enumerate(widths))}|")
+        for words in self.broke:
+            print(f"\nbroke, and was made again: {words}")
+        if self.missing:
+            print(f"\n{self.missing} runs are MISSING: they broke {TRIES} times.")
         print(f"\nload average at the end {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; compare within this run only.")
 
 
@@ -127,7 +155,10 @@ class Deaths(threading.Thread):
     def __init__(self, pids: list[int]) -> None:
         super().__init__()
         self.at: float | None = None
-        self._fds = [os.pidfd_open(pid) for pid in pids]
+        self._fds = []
+        for pid in pids:
+            with suppress(ProcessLookupError):  # a rabbit: it has run on
+                self._fds.append(os.pidfd_open(pid))
         self._poll = select.poll()
         for fd in self._fds:
             self._poll.register(fd, select.POLLIN)
@@ -241,40 +272,66 @@ def run_processes(world: GuardWorld, table: Table, sizes: list[int], rounds: int
         jobs = [(case, method) for case in cases for method in methods]
         random.shuffle(jobs)
         for index, (case, method) in enumerate(jobs):
-            run_tree(world, table, case, method, f"a{number}-{index}")
+            run = partial(run_once, world, table, case, method, f"a{number}-{index}")
+            table.attempt(f"{case}, {method}", run, world.clear)
+
+
+def run_once(world: GuardWorld, table: Table, case: str, method: str, agent: str, attempt: int) -> None:
+    run_tree(world, table, case, method, f"{agent}-{attempt}")
 
 
 def run_containers(world: GuardWorld, table: Table, count: int, docker: Docker, image: str, prefix: str) -> None:
-    tree = "sleep 600 & sleep 600 & wait"
     client = docker_py.DockerClient(base_url=f"unix://{docker.path}", timeout=120)
     methods = [PRESS, BARE, "docker kill", "docker-py kill"]
     random.shuffle(methods)
+
+    def sweep() -> None:
+        with suppress(*FAULTS):
+            remove(docker, list(docker.made))
+        world.clear()
+
     for index, method in enumerate(methods):
-        names = [f"{prefix}-{index}-{i}" for i in range(count)]
-        tickets = {name: world.supervisor.ticket(name, "container", "contained") for name in names}
-        with ThreadPoolExecutor(4) as pool:
-            made = dict(zip(names, pool.map(lambda n: docker.run(image, world.instance, n, "/bin/sh", "-c", tree), names), strict=True))
-        for name, (container, pid) in made.items():
-            world.supervisor.confirm(name, tickets[name]["generation"], pid, ticks(pid), container)
-        ids = [container for container, _ in made.values()]
-        folders = [Path(f"/sys/fs/cgroup/pids/docker/{i}") for i in ids]
-        until(lambda f=folders: len(listed(f)) >= 3 * count, "the containers have grown", 120)  # type: ignore[misc]
-        command = ["docker", "-H", f"unix://{docker.path}", "kill", *ids]
-        acts: dict[str, Act] = {
-            PRESS: press(world),
-            BARE: lambda ids=ids: [Path(f"/sys/fs/cgroup/unified/docker/{i}/cgroup.kill").write_text("1") for i in ids],  # type: ignore[misc]
-            "docker kill": lambda command=command: subprocess.run(command, check=False, capture_output=True),  # type: ignore[misc]
-            "docker-py kill": lambda ids=ids: kill_by_client(client, ids),  # type: ignore[misc]
-        }
-        run = measure(acts[method], lambda f=folders: listed(f), True, listed(folders)[:6])  # type: ignore[misc]
-        run.first_sent_ms = release(world)
-        table.add(f"containers {count}", method, run)
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda i: docker.ask("DELETE", f"/containers/{i}?force=1&v=1"), ids))
-        docker.made = [i for i in docker.made if i not in ids]
-        for name in names:
-            world.supervisor.forget(name)
+        names = f"{prefix}-{index}"
+        table.attempt(
+            f"containers {count}, {method}",
+            lambda n, m=method, p=names: run_boxes(world, table, count, docker, image, f"{p}-{n}", m, client),  # type: ignore[misc]
+            sweep,
+        )
     client.close()
+
+
+def run_boxes(
+    world: GuardWorld, table: Table, count: int, docker: Docker, image: str, prefix: str, method: str, client: docker_py.DockerClient
+) -> None:
+    tree = "sleep 600 & sleep 600 & wait"
+    names = [f"{prefix}-{i}" for i in range(count)]
+    tickets = {name: world.supervisor.ticket(name, "container", "contained") for name in names}
+    with ThreadPoolExecutor(4) as pool:
+        made = dict(zip(names, pool.map(lambda n: docker.run(image, world.instance, n, "/bin/sh", "-c", tree), names), strict=True))
+    for name, (container, pid) in made.items():
+        world.supervisor.confirm(name, tickets[name]["generation"], pid, ticks(pid), container)
+    ids = [container for container, _ in made.values()]
+    folders = [Path(f"/sys/fs/cgroup/pids/docker/{i}") for i in ids]
+    until(lambda: len(listed(folders)) >= 3 * count, "the containers have grown", 120)
+    command = ["docker", "-H", f"unix://{docker.path}", "kill", *ids]
+    acts: dict[str, Act] = {
+        PRESS: press(world),
+        BARE: lambda: [Path(f"/sys/fs/cgroup/unified/docker/{i}/cgroup.kill").write_text("1") for i in ids],
+        "docker kill": lambda: subprocess.run(command, check=False, capture_output=True),
+        "docker-py kill": lambda: kill_by_client(client, ids),
+    }
+    run = measure(acts[method], lambda: listed(folders), True, listed(folders)[:6])
+    run.first_sent_ms = release(world)
+    table.add(f"containers {count}", method, run)
+    remove(docker, ids)
+    for name in names:
+        world.supervisor.forget(name)
+
+
+def remove(docker: Docker, ids: list[str]) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: docker.ask("DELETE", f"/containers/{i}?force=1&v=1"), ids))
+    docker.made = [i for i in docker.made if i not in ids]
 
 
 def kill_by_client(client: docker_py.DockerClient, ids: list[str]) -> None:
@@ -295,7 +352,7 @@ def image_on(socket: Path, folder: Path) -> Iterator[tuple[Docker, str]]:
         docker.ask("DELETE", f"/images/{name}:1?force=1")
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--sizes", type=lambda s: [int(n) for n in s.split(",")], default=[10, 100, 1000])
@@ -318,11 +375,12 @@ def main() -> None:
                         run_containers(world, table, count, docker, image, f"c{number}-{count}")
         elif options.container_rounds:
             print(f"containers not measured: no engine on {engine}")
-        table.show(options.markdown)
     finally:
+        table.show(options.markdown)
         world.close()
         shutil.rmtree(folder)
+    return int(bool(table.missing))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from console.api.ladder import LadderBody
 from tests.fakes.instance import Instance, until
 
 
@@ -90,6 +91,24 @@ def test_a_live_session_shows_its_sub_agents_and_what_each_has_cost_by_now(state
             until(lambda: it.agent(root.id).cost_usd == round(0.050499 + 0.0100998, 6), 60)
             note.write_text(json.dumps(json.loads(note.read_text()) | {"finished": True}))
             it.state_becomes(sub.id, "ended")
+    finally:
+        session.kill()
+        session.wait()
+
+
+def test_with_a_state_directory_a_panic_signals_nobody_who_was_only_seen_whatever_the_settings_say(state_dir: Path, home: Path) -> None:
+    program = home / "claude"
+    shutil.copy("/bin/sleep", program)
+    session = subprocess.Popen([str(program), "300"])
+    try:
+        record(home, session.pid, "11111111-1111-4111-8111-111111111111", start_ticks(session.pid))
+        state_dir.mkdir(exist_ok=True, mode=0o711)
+        (state_dir / "settings.json").write_text(json.dumps({"panic": {"include_observed": True}}))
+        with Instance(state_dir, "--discover-root", str(home)) as it:
+            [agent] = until(lambda: [a for a in it.api.fleet().agents if a.control_level == "observed"])
+            body = LadderBody.model_validate({"action": "kill", "scope": {"reach": "all"}, "reason": "test"})
+            assert [a.id for a in it.api.preview(body).excluded] == [agent.id], "listed before the press as left alone"
+            assert it.api.activate("the test").targets == () and session.poll() is None
     finally:
         session.kill()
         session.wait()

@@ -1,0 +1,66 @@
+"""A press of everything that includes who was only seen, on a real guard: by pid, start time, program and account; best effort."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from console.domain.kill import Outcome, exit_code
+from console.killswitch import processes
+from console.supervisor.press_scope import tell
+from tests.fakes.guard_world import GuardWorld, decoys, ticks, until
+
+TREE = (
+    "import os, time\nfor n in range(2):\n  if os.fork() == 0:\n    os.setsid() if n else None\n    time.sleep(600); os._exit(0)\n"
+    "print('grown', flush=True)\nwhile True: time.sleep(1)"
+)
+
+
+@pytest.fixture
+def world(state_dir: Any) -> Iterator[GuardWorld]:
+    with contextlib.closing(GuardWorld(state_dir)) as made:
+        yield made.start()
+
+
+def shown(process: subprocess.Popen[bytes], agent: str, **changed: object) -> dict[str, Any]:
+    exe = processes.describe(process.pid)["exe"]
+    return {"id": agent, "pid": process.pid, "start_ticks": ticks(process.pid), "exe": exe, "uid": 0} | changed
+
+
+def test_who_was_seen_is_signalled_with_what_descends_from_it_and_who_is_not_what_was_seen_is_not(world: GuardWorld) -> None:
+    meant = subprocess.Popen([sys.executable, "-S", "-c", TREE], stdout=subprocess.PIPE)
+    other, unsaid = (subprocess.Popen(["/bin/sleep", "600"]) for _ in range(2))
+    try:
+        assert meant.stdout is not None
+        assert meant.stdout.readline() == b"grown\n"
+        below = [pid for pid, row in _table().items() if row == meant.pid]
+        until(lambda: processes.describe(other.pid)["exe"] != processes.describe(meant.pid)["exe"], "it runs its own program")
+        parts: Any = SimpleNamespace(guard=world.supervisor)
+        tell(
+            parts, [shown(meant, "o-1"), shown(other, "o-2", exe="/usr/bin/claude"), *(shown(other, f"o-{n}", uid=5) for n in range(3, 9))]
+        )
+        with decoys():
+            receipt = world.pressed()
+        assert [(t.agent_id, t.control_level, t.outcome) for t in receipt.targets] == [("o-1", "observed", Outcome.BEST_EFFORT)]
+        assert exit_code(receipt) == 8 and sum("left alone" in words for words in receipt.excluded) == 7
+        assert meant.wait(60) < 0 and len(below) == 2 and not any(processes.is_alive(pid) for pid in below)
+        assert other.poll() is None and unsaid.poll() is None
+        world.unlatch()
+        tell(parts, [])
+        assert world.pressed().targets == () and other.poll() is None
+    finally:
+        for process in (meant, other, unsaid):
+            process.kill()
+            process.wait()
+        assert meant.stdout is not None
+        meant.stdout.close()
+
+
+def _table() -> dict[int, int]:
+    return {pid: processes.parent(pid) for pid in processes.every_pid()}

@@ -1,0 +1,98 @@
+"""Agents that were only seen: nobody until told, each looked at again when it is signalled, never an ancestor of whoever presses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from console.domain.errors import UsageProblem
+from console.killswitch import processes, seen
+from console.killswitch.seen import MOST, SeenAgent, SeenAgents
+from tests.fakes.guard_room import Room
+
+UID = os.geteuid()
+
+
+@pytest.fixture
+def agents() -> Iterator[SeenAgents]:
+    made = SeenAgents("00c0ffee")
+    yield made
+    made.sweep(lambda _: False)
+
+
+def one(sleeper: tuple[int, int], agent_id: str = "o-1", **changed: Any) -> SeenAgent:
+    fields: dict[str, Any] = {"pid": sleeper[0], "start_ticks": sleeper[1], "exe": str(processes.describe(sleeper[0])["exe"]), "uid": UID}
+    return SeenAgent(agent_id, **(fields | changed))
+
+
+def test_nobody_is_meant_until_the_supervisor_says_so(agents: SeenAgents) -> None:
+    assert agents.aims(frozenset()) == ([], [])
+
+
+def test_who_is_meant_is_a_best_effort_of_its_own_level(agents: SeenAgents, sleeper: tuple[int, int]) -> None:
+    agents.tell([one(sleeper)], more=False)
+    [aim], left = agents.aims(frozenset())
+    assert (aim.control_level, aim.is_best_effort, left) == ("observed", True, [])
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        ({"start_ticks": 1}, "ended"),
+        ({"exe": "/bin/other"}, "another program"),
+        ({"uid": UID + 1}, "another account"),
+        ({"pid": 2**22 + 9}, "ended"),
+    ],
+)
+def test_what_is_not_what_was_seen_is_left_alone_and_named(
+    agents: SeenAgents, sleeper: tuple[int, int], changed: dict[str, Any], word: str
+) -> None:
+    agents.tell([one(sleeper, **changed)], more=False)
+    aims, [left] = agents.aims(frozenset())
+    assert aims == [] and word in left and left.startswith("o-1")
+
+
+def test_an_ancestor_of_whoever_presses_and_an_instances_own_are_left_alone(
+    agents: SeenAgents, sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agents.tell([one(sleeper)], more=False)
+    assert "ancestor" in agents.aims(frozenset({sleeper[0]}))[1][0]
+    monkeypatch.setattr(seen, "in_an_instance", lambda pid, own: "it belongs to another")
+    assert "belongs" in agents.aims(frozenset())[1][0]
+
+
+def test_lines_add_up_the_first_forgets_and_there_is_a_bound(agents: SeenAgents, sleeper: tuple[int, int]) -> None:
+    agents.tell([one(sleeper, "o-old")], more=False)
+    agents.tell([one(sleeper, f"o-{n}") for n in range(MOST)], more=False)
+    agents.tell([one(sleeper, "o-late")], more=True)
+    aims, left = agents.aims(frozenset())
+    assert len(aims) == MOST and len(left) == 1 and "o-late" in left[0] and "o-old" not in str(left)
+
+
+def test_what_a_kill_looks_at_stays_open(agents: SeenAgents, sleeper: tuple[int, int]) -> None:
+    agents.tell([one(sleeper)], more=False)
+    [aim], _ = agents.aims(frozenset())
+    agents.sweep(lambda held: held is aim.held)
+    assert aim.held is not None and aim.held.init is not None and aim.held.init.is_alive()
+    agents.sweep(lambda _: False)
+    assert aim.held.init.fd == -1
+
+
+@pytest.mark.parametrize("told", [None, "all", [1], [{"id": "o-1"}], [{"id": "../x", "pid": 5, "start_ticks": 1, "exe": "/x", "uid": 0}]])
+def test_a_line_that_names_no_agent_is_refused_and_changes_nothing(room: Room, told: object) -> None:
+    assert not room.ask("seen", agents=told)["ok"] and room.guard.seen.agents == ()
+    with pytest.raises(UsageProblem):
+        room.desk.find("seen", "operator")  # it is the supervisor's to decide
+
+
+def test_a_press_of_everything_names_them_after_those_who_are_held_and_one_of_agents_does_not(room: Room, sleeper: tuple[int, int]) -> None:
+    room.agent("held")
+    answer = room.ask("seen", agents=[{"id": "o-1", "pid": sleeper[0], "start_ticks": sleeper[1], "exe": one(sleeper).exe, "uid": UID}])
+    assert answer["n"] == 1
+    assert [a.agent_id for a in room.guard.press(["held"], "r", "me").aims] == ["held"]
+    kill = room.guard.press("all", "r", "me")
+    assert [a.agent_id for a in kill.aims] == ["held", "o-1"] and kill.aims[1].writes == {}, "struck by the kill's own thread"
+    room.guard.seen.sweep(lambda _: False)
