@@ -66,8 +66,7 @@ def _judge(program: Program, place: Path, uid: int, gid: int, never_in: list[Pat
     """Raises ValueError with why this file is not started, FileNotFoundError."""
     if not place.is_absolute():
         raise ValueError("the path is not absolute")
-    path = place.resolve(strict=True)
-    path = _native(path)
+    path = _native(Path(os.path.realpath(place, strict=True)))  # Path.resolve() answers a loop with an error of another kind
     if any(path.is_relative_to(folder.resolve()) for folder in never_in):
         raise ValueError("it lies where agents write")
     seen = path.stat()

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -86,6 +87,16 @@ class Following:
 
     def _price(self, answer: Any) -> int | None:
         return self.rates.price(answer) if self.rates is not None else None
+
+    def message(self, text: str) -> list[dict[str, Any]]:
+        """What is written to say ``text``. Waits for a look that is under way."""
+        with self.lock:
+            return self.stream.message(text)
+
+    def interrupt(self, request_id: str) -> list[dict[str, Any]]:
+        """What is written to end its turn. Waits for a look that is under way."""
+        with self.lock:
+            return self.stream.interrupt(request_id)
 
     def look(self, *, last: bool = False) -> Batch:
         """Reads on; ``last``: to its end, all at once. In the follower's thread, or with its lock."""
@@ -213,6 +224,8 @@ class Follower:
             self._thread.join(20)
 
     def _run(self) -> None:
+        with suppress(ImportError):  # then nothing has a price, and that is said
+            _ = self._rates.version  # takes seconds the first time: before anybody can wait for a lock
         while not self._ending.wait(LOOK_S):
             for following in list(self._all.values()):
                 with following.lock:

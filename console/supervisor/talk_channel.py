@@ -48,6 +48,11 @@ class Channel:
             fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, ROOM)
         self._fd = fd
 
+    @property
+    def is_open(self) -> bool:
+        """Whether anything can be written."""
+        return self._fd >= 0
+
     def write(self, data: bytes) -> None:
         """All of it or nothing. Raises Conflict when the program does not read, Unavailable when the channel is gone."""
         if self._fd < 0:

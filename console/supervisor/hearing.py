@@ -1,0 +1,135 @@
+"""What started programs wrote, where it goes: to whoever listens, to the agent's recent events, to the budget, and back as an answer.
+
+``Hearing.listeners`` is the seam for whoever keeps the whole feed: each is called on the loop's thread as ``on_event(agent_id, event)``
+with the events of ``console.sources.program_stream``, and ``at`` (seconds since the epoch), ``offset`` (of the line behind it in the
+agent's output) and ``n`` (its place in the line): after a crash of the supervisor the last two seconds may be told twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from console.domain import event as e
+from console.domain.agent import Agent, AgentId
+from console.domain.errors import ConsoleError
+from console.sources.program_stream import Event
+from console.supervisor.core import now
+from console.supervisor.listening import Batch
+from console.supervisor.parts import Parts
+
+NOTED = 40
+"""Events of one look that go into the agent's list of recent events."""
+_NOTE_TEXT = 500
+Listener = Callable[[AgentId, Event], None]
+Freeze = Callable[[AgentId, str], Awaitable[None]]
+Answer = Callable[[AgentId, list[dict[str, Any]]], None]
+
+
+async def _no_freeze(_agent_id: AgentId, _why: str) -> None:
+    """Until compose says how."""
+
+
+class Hearing:
+    """On the loop's thread, but for ``from_thread``."""
+
+    def __init__(self, parts: Parts, answer: Answer) -> None:
+        """``answer`` writes to a program what its own lines asked for."""
+        self._parts, self._answer = parts, answer
+        self.listeners: list[Listener] = []
+        self.freeze: Freeze = _no_freeze
+        self.waiting: dict[str, asyncio.Future[bool]] = {}
+        """Requests of ours that a program is to confirm."""
+        self._frozen_for: set[AgentId] = set()
+
+    def from_thread(self, batch: Batch) -> None:
+        """The same as ``heard``, from any thread."""
+        loop = self._parts.core.loop
+        if loop is not None and not loop.is_closed():
+            with suppress(RuntimeError):  # closed in this very moment
+                loop.call_soon_threadsafe(self.heard, batch)
+
+    def heard(self, batch: Batch) -> None:
+        """Tells, charges, answers."""
+        agent_id = batch.agent_id
+        agent = self._parts.core.state.agents.get(agent_id)
+        if agent is None:
+            return
+        for event in batch.events:
+            if event["kind"] == "control" and (future := self.waiting.get(event["id"])) is not None and not future.done():
+                future.set_result(event["ok"])
+            self._listen(agent_id, event)
+        for event in batch.events[-NOTED:]:
+            self._note(agent_id, event)
+        if batch.tokens or batch.usd or batch.answers or batch.tool_calls or batch.action:
+            used = {"iterations": batch.answers, "tokens": batch.tokens, "tool_calls": batch.tool_calls}
+            self._parts.core.post(e.UsageReported(*now(), agent_id, cost_usd=batch.usd, action=batch.action, **used))
+        if batch.reply:
+            self._answer(agent_id, batch.reply)
+        if batch.offset:
+            self._parts.scribe.job(lambda: self._parts.scribe.ledger.kv_set(kept_key(agent_id), str(batch.offset)))
+        if batch.blind and agent_id not in self._frozen_for and self._matters(agent, batch):
+            self._frozen_for.add(agent_id)
+            self._parts.notice(f"{agent_id} is frozen: {batch.blind}", "red")
+            asyncio.get_running_loop().create_task(self._freeze(agent_id, batch.blind))
+
+    def tell(self, agent_id: AgentId, event: Event) -> None:
+        """An event of ours: what an operator said."""
+        event = event | {"at": time.time(), "offset": 0, "n": 0}
+        self._listen(agent_id, event)
+        self._note(agent_id, event)
+
+    def forget(self, agent_id: AgentId) -> None:
+        """It has ended."""
+        self._frozen_for.discard(agent_id)
+
+    def _matters(self, agent: Agent, batch: Batch) -> bool:
+        """Whether it matters that its spend cannot be seen: without a price, only where there is a cap on money."""
+        root = self._parts.core.state.agents.get(agent.root_id, agent)
+        return batch.deaf or agent.limits.cost_usd is not None or root.tree_limits.cost_usd is not None
+
+    async def _freeze(self, agent_id: AgentId, why: str) -> None:
+        try:
+            await self.freeze(agent_id, why)
+        except ConsoleError as error:
+            self._parts.notice(f"{agent_id} could not be frozen ({why}): {error.what}", "red")
+
+    def _listen(self, agent_id: AgentId, event: Event) -> None:
+        for listener in self.listeners:
+            listener(agent_id, event)
+
+    def _note(self, agent_id: AgentId, event: Event) -> None:
+        """One line among the agent's recent events."""
+        if words := in_words(event):
+            self._parts.scribe.event(agent_id, event["at"], event["kind"], words[:_NOTE_TEXT])
+
+
+def in_words(event: Event) -> str:
+    """One line for a person; empty: nothing to read."""
+    match event["kind"]:
+        case "message":
+            return f"{event['role']}: {event['text']}"
+        case "tool_call":
+            return f"{event['tool']} {event['arguments']}"
+        case "tool_result":
+            return f"{'failed' if event['error'] else 'done'}: {event['text']}"
+        case "turn":
+            return f"turn {'over' if event['ok'] else 'broken off'}: {event['text']}"
+        case "subagent":
+            return f"sub-agent {event['what']}: {event['text']}"
+        case "session":
+            return f"{event['program']} {event['version']}, model {event['model']}"
+        case "asked":
+            return f"asked for {event['what']}, and was refused: {event['text']}"
+        case "output" | "trouble":
+            return str(event["text"])
+        case _:
+            return ""
+
+
+def kept_key(agent_id: AgentId) -> str:
+    """Where the ledger keeps how far an agent's output was told."""
+    return f"talk.{agent_id}"

@@ -1,0 +1,274 @@
+"""The real Claude Code and Codex, started and talked to: live events, money to the cent, messages, interrupts, caps that stop them.
+
+The model is a scripted one of ours on loopback (tests/fakes/model_server.py); everything else is real.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.api.messages import AllowlistEntryBody
+from console.api.program_messages import ProgramItem, ProgramsBody
+from console.cli.main import main
+from console.domain.errors import Denied, Killed
+from console.settings.options import Options, merged, save_options
+from tests.fakes.egress_world import World
+from tests.fakes.instance import Instance, processes_with, until
+from tests.fakes.model_server import Call, ModelServer, Reply, Scene
+from tests.fakes.real_programs import CLAUDE, codex
+
+ANSWER_USD = 0.0100998
+"""What Claude Code itself says that one answer of the script cost, by claude-sonnet-4-5."""
+MARK = f"29{secrets.randbelow(10**6):06d}.5"
+"""Seconds that a shell of the endless agent sleeps: nobody else's."""
+held = threading.Event()
+"""The interrupted answer waits for it."""
+SCENES = (
+    Scene(
+        "TALKTASK",
+        Reply("I will look.", (Call("Bash", {"command": "id -u; echo $HOME", "description": "who"}),)),
+        Reply("", (Call("Agent", {"description": "count files", "prompt": "SUBTASK count", "subagent_type": "general-purpose"}),)),
+        Reply("Started it."),
+        Reply("It is back."),
+        Reply("Heard you."),
+        Reply("After the interrupt.", after=held),
+        Reply("After the restart."),
+    ),
+    Scene("SUBTASK", Reply("", (Call("Bash", {"command": "ls | wc -l", "description": "count"}),)), Reply("There are 0 files.")),
+    Scene(
+        "ENDLESS",
+        Reply("", (Call("Bash", {"command": f"setsid -f sleep {MARK}", "description": "leave"}),), delay_s=0.2),
+        forever=True,
+    ),
+    Scene("ONCETASK", Reply("", (Call("Bash", {"command": "ls /root /home; pwd", "description": "look"}),)), Reply("That was all.")),
+    Scene("CODEXTASK", Reply("I look.", (Call("exec_command", {"cmd": "echo $CODEX_HOME"}),)), Reply("Done."), Reply("Late.", after=held)),
+)
+MODEL: list[ModelServer] = []
+"""The one that the shared instance asks."""
+Verb = Callable[..., tuple[int, str, str]]
+
+
+def settings(folder: Path, **more: Any) -> None:
+    given = {
+        "environment": {
+            "claude-code": {"names": ["ANTHROPIC_BASE_URL"], "secrets": ["ANTHROPIC_API_KEY"]},
+            "codex": {"names": ["OPENAI_BASE_URL"], "secrets": ["OPENAI_API_KEY"]},
+        },
+        "programs.claude_code": str(CLAUDE),
+        "programs.codex": str(codex()),
+        "programs.models": {"claude-code": "claude-sonnet-4-5", "codex": "gpt-5.1-codex"},
+        "programs.memory_free_min_mib": 0,
+    }
+    save_options(folder / "settings.json", merged(Options(), given | more))
+
+
+@contextmanager
+def instance_with(model: ModelServer) -> Iterator[Instance]:
+    """One whose programs ask ``model``."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o711)
+    settings(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-of-the-test")
+        patch.setenv("OPENAI_API_KEY", "sk-of-the-test-and-of-nobody")
+        patch.setenv("ANTHROPIC_BASE_URL", model.url)
+        patch.setenv("OPENAI_BASE_URL", f"{model.url}/v1")
+        with Instance(folder) as instance:
+            yield instance
+    shutil.rmtree(folder)
+    model.check()
+
+
+@pytest.fixture(scope="module")
+def it() -> Iterator[Instance]:
+    with ModelServer(*SCENES) as model, instance_with(model) as instance:
+        MODEL[:] = [model]
+        yield instance
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Verb:
+    """A verb of the command line on an instance: exit code, stdout, stderr."""
+
+    def called(it: Instance, *argv: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([argv[0], "--state-dir", str(it.state_dir), *argv[1:]])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return called
+
+
+@pytest.fixture
+def verb(it: Instance, run: Verb) -> Verb:
+    """On the shared instance."""
+    return partial(run, it)
+
+
+def told(it: Instance, agent_id: str) -> list[str]:
+    return [f"{e.kind}: {e.text}" for e in it.api.agent(agent_id).events]
+
+
+def heard(it: Instance, agent_id: str, word: str) -> list[str]:
+    until(lambda: any(word in line for line in told(it, agent_id)), words=f"{word!r} in the events of {agent_id}")
+    return told(it, agent_id)
+
+
+def has_cost(it: Instance, agent_id: str, answers: int, each: float = ANSWER_USD) -> None:
+    until(
+        lambda: it.agent(agent_id).cost_usd >= round(answers * each, 6) - 1e-9, words=f"{it.agent(agent_id).cost_usd} of {answers * each}"
+    )
+    assert it.agent(agent_id).usage["cost_usd"] == pytest.approx(answers * each, abs=1e-9)
+
+
+def test_a_started_claude_is_heard_live_charged_to_the_cent_told_interrupted_frozen_and_outlives_a_restart(run: Verb) -> None:
+    with ModelServer(*SCENES) as model, instance_with(model) as it:
+        _talk(it, partial(run, it), model)
+
+
+def _talk(it: Instance, verb: Verb, model: ModelServer) -> None:
+    code, out, err = verb("run", "--agent", "claude-code", "--limit", "cost=1", "--", "TALKTASK please")
+    assert code == 0 and "1.00 USD at most" in err and "claude (2." in err and "ANTHROPIC_API_KEY" in err
+    agent_id = out.strip()
+    lines = heard(it, agent_id, "turn over: It is back.")
+    text = "\n".join(lines)
+    assert "tool_result: done: 65534" in text and f"workspaces/{it.agent(agent_id).session}" in text
+    assert "sub-agent started: count files" in text and "sub-agent ended" in text
+    has_cost(it, agent_id, 6)  # four of its own, two of the sub-agent
+    assert verb("say", agent_id, "and now?")[:2] == (0, f"{agent_id}: said\n")
+    assert "operator: and now?" in "\n".join(heard(it, agent_id, "turn over: Heard you."))
+    assert verb("say", agent_id, "think long")[0] == 0
+    heard(it, agent_id, "operator: think long")
+    until(lambda: any((a.word, a.turn) == ("TALKTASK", 5) for a in model.asked), words="its model is asked")
+    assert verb("interrupt", agent_id)[:2] == (0, f"{agent_id}: interrupted\n")
+    heard(it, agent_id, "turn broken off")
+    it.api.freeze(agent_id)
+    it.state_becomes(agent_id, "frozen")
+    code, _, err = verb("say", agent_id, "are you there?")
+    assert code == 4 and "frozen" in err
+    it.api.thaw(agent_id)
+    it.state_becomes(agent_id, "running")
+    held.set()
+    assert verb("say", agent_id, "go on")[0] == 0
+    heard(it, agent_id, "turn over: After the interrupt.")
+    has_cost(it, agent_id, 8)
+    it.stop()
+    it.start()
+    assert verb("say", agent_id, "still there?")[0] == 0
+    heard(it, agent_id, "turn over: After the restart.")
+    has_cost(it, agent_id, 9)
+    assert sum("operator: and now?" in line for line in told(it, agent_id)) == 1
+    it.api.kill(agent_id, reason="the test")
+    code, _, err = verb("say", agent_id, "and now?")
+    assert code == 4 and "killed (the test)" in err
+    kinds = {row.kind: row.verdict for row in it.api.audit().rows if row.kind.startswith("agent.")}
+    assert kinds["agent.interrupt"] == "allow" and kinds["agent.message"]
+
+
+def test_its_budget_halts_it_in_the_middle_and_what_left_its_session_is_proven_gone(it: Instance, verb: Verb) -> None:
+    code, out, _ = verb("run", "--agent", "claude-code", "--limit", f"cost={6 * ANSWER_USD:.4f}", "--", "ENDLESS please")
+    assert code == 0
+    agent_id = out.strip()
+    until(lambda: processes_with(MARK), words="a shell of its tool call has left its session")
+    it.state_becomes(agent_id, "halted")
+    view = it.agent(agent_id)
+    assert "cost" in view.state_reason and view.cost_usd >= 6 * ANSWER_USD - 1e-4
+    assert processes_with(MARK) == []
+    code, _, err = verb("say", agent_id, "once more")
+    assert code == 4 and "halted" in err and "cost" in err
+
+
+def test_one_that_is_asked_once_in_a_sandbox_sees_only_its_own_and_ends_with_its_answer(it: Instance, verb: Verb) -> None:
+    code, out, err = verb("run", "--agent", "claude-code", "--once", "--wait", "--sandbox", "bubblewrap", "--", "ONCETASK please")
+    assert code == 0, err
+    assert "That was all." in out and "cannot access '/root'" in out
+    (agent,) = [a for a in it.api.fleet().agents if a.sandbox == "bubblewrap"]
+    assert agent.state == "ended" and agent.usage["cost_usd"] == pytest.approx(2 * ANSWER_USD, abs=1e-9)
+    code, _, err = verb("say", agent.id, "more")
+    assert code == 4 and "ended" in err
+
+
+def test_codex_is_heard_told_interrupted_and_charged(it: Instance, verb: Verb) -> None:
+    held.clear()
+    code, out, err = verb("run", "--agent", "codex", "--", "CODEXTASK please")
+    assert code == 0 and "no cap" in err
+    agent_id = out.strip()
+    text = "\n".join(heard(it, agent_id, "turn over: completed"))
+    assert "assistant: Done." in text and "/.watchfloor/codex" in text and "session: codex 0." in text
+    has_cost(it, agent_id, 2, (12 * 1.25 + 4096 * 0.125 + 77 * 10) / 1e6)
+    assert verb("say", agent_id, "think long")[0] == 0
+    until(lambda: any((a.word, a.turn) == ("CODEXTASK", 2) for a in MODEL[0].asked), words="its model is asked")
+    assert verb("interrupt", agent_id)[0] == 0
+    heard(it, agent_id, "turn broken off: interrupted")
+    it.api.kill(agent_id)
+
+
+def test_a_batch_starts_all_or_says_which_item_is_wrong_and_starts_none(it: Instance, verb: Verb, tmp_path: Path) -> None:
+    before = len(it.api.fleet().agents)
+    file = tmp_path / "batch.jsonl"
+    good = {"agent": "claude-code", "prompt": "ONCETASK one", "once": True}
+    file.write_text(json.dumps(good) + "\n" + json.dumps(good | {"limits": {"cost": -1}}) + "\n")
+    code, out, err = verb("run", "--batch", str(file))
+    assert (code, out) == (2, "") and "Item 2" in err and len(it.api.fleet().agents) == before
+    file.write_text("- {agent: claude-code, prompt: ONCETASK one, once: true, limits: {cost: 1}}\n- {prompt: 'ONCETASK two', once: true}\n")
+    code, out, err = verb("run", "--batch", str(file), "--agent", "claude-code", "--dry-run", "--network", "NONE")
+    assert code == 0 and "it cannot answer" in out and "no cap" in out and "1.00 USD" in out and len(it.api.fleet().agents) == before
+    code, out, err = verb("run", "--batch", str(file), "--agent", "claude-code", "--json")
+    started = [item["id"] for item in json.loads(out)["items"]]
+    assert code == 0 and len(started) == 2
+    for agent_id in started:
+        it.state_becomes(agent_id, "ended")
+
+
+def test_while_killed_nobody_is_told_anything(it: Instance, verb: Verb) -> None:
+    item = ProgramItem(agent="codex", prompt="CODEXTASK again")
+    agent_id = it.api.start_programs(ProgramsBody(items=[item])).items[0].id
+    it.api.activate("the test")
+    with pytest.raises(Killed):
+        it.api.say(agent_id, "hello")
+    with pytest.raises(Killed):
+        it.api.interrupt(agent_id)
+    assert verb("say", agent_id, "hello")[0] == 4
+    with pytest.raises(Killed):
+        it.api.start_programs(ProgramsBody(items=[item]))
+    it.api.rearm("the test goes on")
+    with pytest.raises(Denied, match="killed"):
+        it.api.say(agent_id, "hello")
+
+
+@pytest.mark.envoy
+def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = Path(tempfile.mkdtemp())
+    state.chmod(0o711)
+    world = World(tmp_path)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-of-the-test")
+    try:
+        with ModelServer(*SCENES, host="10.99.0.2", netns=world.netns) as inner:
+            monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://model.test:{inner.port}")
+            settings(state, **{"egress.netns": str(world.netns), "egress.hosts": {"model.test": ["10.99.0.2"]}})
+            with Instance(state) as it:
+                until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
+                own = {"host": "model.test", "port": inner.port, "private_networks": ["10.99.0.0/24"]}
+                it.api.add_entry(AllowlistEntryBody.model_validate({"reason": "tests", "owner": "tests", **own}))
+                item = ProgramItem(agent="claude-code", prompt="ONCETASK go", sandbox="bubblewrap", network_mode="PROXIED", once=True)
+                started = it.api.start_programs(ProgramsBody(items=[item])).items[0]
+                assert started.network_enforced and any("model.test" in line.words for line in started.reach)
+                it.state_becomes(started.id, "ended", "failed")
+                assert "That was all." in it.output(started.id)
+                asked = {(e.host, e.allowed) for e in it.api.egress().egress if e.agent_id == started.id}
+                assert asked == {(f"model.test:{inner.port}", True)}
+            inner.check()
+    finally:
+        world.stop()
+        shutil.rmtree(state)

@@ -1,0 +1,43 @@
+"""Requests about programs: the right method, path and body go out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.api.client import ApiClient
+from console.api.program_messages import ProgramItem, ProgramsBody
+from console.domain.errors import Denied
+from console.settings.places import find_places
+from tests.fakes.canned_api import canned_api
+
+BODY = ProgramsBody(items=[ProgramItem(agent="codex", prompt="p")])
+ROUTES: list[tuple[str, Any, Callable[[ApiClient], Any], Any]] = [
+    ("GET /api/programs", {"programs": []}, lambda c: c.programs(), None),
+    ("POST /api/programs", {"items": []}, lambda c: c.start_programs(BODY), {"items": [BODY.items[0].model_dump()]}),
+    ("POST /api/programs/preview", {"items": []}, lambda c: c.preview_programs(BODY), {"items": [BODY.items[0].model_dump()]}),
+    ("POST /api/agents/a%2Fb/message", {"id": "a", "done": "said"}, lambda c: c.say("a/b", "hi"), {"text": "hi"}),
+    ("POST /api/agents/a/interrupt", {"id": "a", "done": "interrupted"}, lambda c: c.interrupt("a"), {}),
+]
+
+
+@pytest.mark.parametrize(("route", "given", "call", "body"), ROUTES, ids=[r[0] for r in ROUTES])
+def test_each_asks_its_route(state_dir: Path, route: str, given: Any, call: Callable[[ApiClient], Any], body: Any) -> None:
+    places = find_places(str(state_dir), create=True)
+    assert places is not None
+    with canned_api(places) as api:
+        api.say(route, given)
+        call(ApiClient(places))
+        assert (f"{api.asked[0].method} {api.asked[0].path}", api.asked[0].body) == (route, body)
+
+
+def test_a_refusal_comes_with_its_words(state_dir: Path) -> None:
+    places = find_places(str(state_dir), create=True)
+    assert places is not None
+    with canned_api(places) as api:
+        api.refuse("POST /api/agents/a/message", 403, "a gets no message: it is frozen.", exit_code=4)
+        with pytest.raises(Denied, match="it is frozen"):
+            ApiClient(places).say("a", "hi")

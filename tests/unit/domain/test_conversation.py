@@ -1,0 +1,72 @@
+"""Started programs as command lines, the bounds of what is said to them, and why nobody can talk to one now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
+from console.domain.conversation import MOST_MESSAGE, Program, checked_model, checked_text, command_line, started_as, why_silent
+from console.domain.errors import UsageProblem
+
+ARGV = command_line(Program.CODEX, "do $(this) \"'", "/usr/bin/codex", ("app-server", "-c", "x=1"), talks=True)
+HELD = (ControlLevel.MANAGED, SandboxKind.NONE, 0.0)
+AGENT = Agent(AgentId("a-1"), "codex", None, AgentId("a-1"), 1, ContextId("c"), *HELD, state=AgentState.RUNNING, argv=ARGV)
+
+
+def test_a_command_line_says_all_about_its_program_and_no_other_is_taken_for_one() -> None:
+    started = started_as(ARGV)
+    assert started is not None and started.talks
+    assert (started.program, started.prompt, started.path) == (Program.CODEX, "do $(this) \"'", "/usr/bin/codex")
+    assert started.words == ("app-server", "-c", "x=1")
+    once = started_as(command_line(Program.CLAUDE_CODE, "p", "/c", (), talks=False))
+    assert once is not None and not once.talks
+    for other in (("python3", "x"), ("/bin/sh", "-c", "true"), (*ARGV[:3], "other", *ARGV[4:]), ARGV[:5], ()):
+        assert started_as(other) is None
+
+
+def test_a_prompt_stays_one_word_whatever_it_holds() -> None:
+    assert ARGV[2].count("do $(this)") == 0 and ARGV[4] == "do $(this) \"'"
+
+
+@pytest.mark.parametrize("text", ["", " \n", "x" * (MOST_MESSAGE + 1), "a\0b", "a\ud800"])
+def test_what_cannot_be_said_is_refused_with_why(text: str) -> None:
+    with pytest.raises(UsageProblem):
+        checked_text(text)
+
+
+@pytest.mark.parametrize("name", ["--dangerously-skip-permissions", "a b", "a\n", "x" * 101, "é", "$(id)"])
+def test_a_models_name_is_no_option_and_no_command(name: str) -> None:
+    with pytest.raises(UsageProblem):
+        checked_model(name)
+    assert checked_model("claude-sonnet-4-5") and checked_model("us.anthropic/x:1[1m]") and checked_model("") == ""
+
+
+CASES: list[tuple[dict[str, Any], str]] = [
+    ({}, ""),
+    ({"state": AgentState.WAITING}, ""),
+    ({"argv": ("sleep", "1")}, "not started as a program"),
+    ({"argv": command_line(Program.CODEX, "p", "/c", (), talks=False)}, "--once"),
+    ({"state": AgentState.KILLED, "state_reason": "why"}, "it is killed (why)"),
+    ({"state": AgentState.HALTED}, "it is halted"),
+    ({"state": AgentState.ENDED}, "it is ended"),
+    ({"state": AgentState.ALIVE_AFTER_KILL}, "not proven"),
+    ({"state": AgentState.OVER_BUDGET, "state_reason": "agent limit cost_usd"}, "over its budget (agent limit cost_usd)"),
+    ({"state": AgentState.FROZEN, "causes": ("operator",)}, "frozen (operator)"),
+    ({"causes": ("lease",)}, "frozen (lease)"),
+    ({"isolated": "by me"}, "its network is cut (by me)"),
+    ({"state": AgentState.STARTING}, "not started yet"),
+]
+
+
+@pytest.mark.parametrize(("change", "why"), CASES)
+def test_who_cannot_be_talked_to_and_why(change: dict[str, Any], why: str) -> None:
+    said = why_silent(replace(AGENT, **change), stopping=False, over_budget=False)
+    assert why in said and bool(said) == bool(why)
+
+
+def test_a_stop_or_a_cap_that_is_not_shown_yet_silences_too() -> None:
+    assert "being killed" in why_silent(AGENT, stopping=True, over_budget=False)
+    assert "over its budget" in why_silent(AGENT, stopping=False, over_budget=True)

@@ -1,0 +1,111 @@
+"""Which program file may be started: fixed places, never one that an agent could change or that lies where agents write."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from console.domain.conversation import Program
+from console.domain.errors import Unavailable
+from console.sandbox import programs
+from console.sandbox.programs import Found, find, version
+
+ELSE = 54321
+"""A uid that is nobody's here."""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    made = tmp_path / "bin" / "claude"
+    made.parent.mkdir(mode=0o755)
+    made.write_text("#!/bin/sh\necho '9.8.7 (Claude Code)'\n")
+    made.chmod(0o755)
+    return made
+
+
+def found(named: str, home: Path, uid: int = ELSE, never_in: tuple[Path, ...] = ()) -> Found:
+    return find(Program.CLAUDE_CODE, named, home, uid, ELSE, never_in)
+
+
+def why(named: str, home: Path, uid: int = ELSE, never_in: tuple[Path, ...] = ()) -> str:
+    with pytest.raises(Unavailable) as refused:
+        found(named, home, uid, never_in)
+    return refused.value.what
+
+
+def test_a_named_file_is_taken_through_its_links(program: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(program)
+    assert found(str(link), tmp_path).path == program.resolve()
+    assert found(str(link), tmp_path).bind(in_box=True)[1] == "/opt/watchfloor-programs/claude"
+    assert found(str(link), tmp_path).bind(in_box=False)[1] == str(program.resolve())
+
+
+def test_without_a_name_the_fixed_places_are_looked_at_and_nothing_else(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "SEARCH", {Program.CLAUDE_CODE: ("/nonexistent/claude",)})
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert "/nonexistent/claude: not there" in why("", tmp_path)
+    (tmp_path / ".local" / "bin").mkdir(parents=True)
+    (tmp_path / ".local" / "bin" / "claude").symlink_to(program)
+    assert found("", tmp_path).path == program.resolve()
+
+
+def test_what_an_agent_could_change_is_refused_and_said(program: Path, tmp_path: Path) -> None:
+    program.chmod(0o757)
+    assert f"uid {ELSE} may write {program.resolve()}" in why(str(program), tmp_path)
+    program.chmod(0o755)
+    program.parent.chmod(0o777)
+    assert f"may write {program.parent.resolve()}" in why(str(program), tmp_path)
+    program.parent.chmod(0o1777)  # sticky: nobody can put another in its place
+    assert found(str(program), tmp_path).note == ""
+
+
+def test_with_the_operators_own_rights_it_is_taken_and_said(program: Path, tmp_path: Path) -> None:
+    assert "best effort" in found(str(program), tmp_path, uid=os.geteuid()).note
+
+
+def test_never_where_agents_write_nor_what_is_no_program(program: Path, tmp_path: Path) -> None:
+    assert "where agents write" in why(str(program), tmp_path, never_in=(tmp_path,))
+    program.chmod(0o644)
+    assert "no program" in why(str(program), tmp_path)
+    assert "no program" in why(str(program.parent), tmp_path)
+    assert "not absolute" in why("claude", tmp_path)
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    assert "Too many levels" in why(str(loop), tmp_path)
+
+
+def test_npms_script_leads_to_the_program_beside_it(tmp_path: Path) -> None:
+    package = tmp_path / "node_modules" / "@openai" / "codex"
+    script = package / "bin" / "codex.js"
+    real = package.parent / "codex-linux-x64" / "vendor" / "x" / "bin" / "codex"
+    for file in (script, real):
+        file.parent.mkdir(parents=True)
+        file.write_text("#!/bin/sh\n")
+        file.chmod(0o755)
+    assert find(Program.CODEX, str(script), tmp_path, ELSE, ELSE, ()).path == real.resolve()
+    real.unlink()
+    with pytest.raises(Unavailable, match="not beside it"):
+        find(Program.CODEX, str(script), tmp_path, ELSE, ELSE, ())
+
+
+def test_the_version_is_what_it_says_and_asked_once(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # one that another user may enter
+        Path(folder).chmod(0o711)
+        _ask_for_it(Path(shutil.copy(program, folder)), monkeypatch)
+
+
+def _ask_for_it(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Found(Program.CLAUDE_CODE, program)
+    assert version(one, os.geteuid() or ELSE, os.getegid() or ELSE) == "9.8.7"
+    monkeypatch.setattr(programs, "_ask", lambda *_: "again")
+    assert version(one, ELSE, ELSE) == "9.8.7"
+    program.write_text("#!/bin/sh\necho '\x1b[31mno version\n")
+    os.utime(program, ns=(1, 1))
+    assert version(one, ELSE, ELSE) == "again"

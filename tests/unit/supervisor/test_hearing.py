@@ -1,0 +1,102 @@
+"""Where what a program wrote goes: to listeners, to its recent events, to its budget; and what freezes it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from console.domain import event as e
+from console.domain.agent import AgentId
+from console.domain.errors import ConsoleError
+from console.supervisor.hearing import NOTED, Hearing, in_words, kept_key
+from console.supervisor.listening import Batch
+from tests.fakes.program_stage import ID, Stage
+
+
+def hearing(stage: Stage) -> tuple[Hearing, list[Any]]:
+    answered: list[Any] = []
+    return Hearing(stage.parts, lambda agent_id, reply: answered.append((agent_id, reply))), answered
+
+
+def said(text: str, **more: Any) -> dict[str, Any]:
+    return {"kind": "message", "role": "assistant", "text": text, "at": 1.0, "offset": 5, "n": 0, **more}
+
+
+def test_a_batch_is_told_noted_charged_answered_and_kept(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.agent()
+    one, answered = hearing(stage)
+    heard: list[Any] = []
+    one.listeners.append(lambda agent_id, event: heard.append((agent_id, event["text"])))
+    one.heard(Batch(ID, [said("hi")], answers=1, tokens=7, usd=0.25, tool_calls=2, action="Bash ls", reply=[{"x": 1}], offset=5))
+    agent = stage.core.state.agents[ID]
+    assert (agent.usage.iterations, agent.usage.tokens, agent.usage.tool_calls, agent.usage.cost_usd) == (1, 7, 2, 0.25)
+    assert agent.last_action == "Bash ls" and heard == [(ID, "hi")] and answered == [(ID, [{"x": 1}])]
+    assert stage.scribe.events == [("message", "assistant: hi")] and stage.scribe.kept == {kept_key(ID): "5"}
+    one.heard(Batch(AgentId("nobody"), [said("x")]))
+    assert len(heard) == 1
+
+
+def test_a_flood_reaches_listeners_whole_and_recent_events_in_part(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.agent()
+    one, _ = hearing(stage)
+    heard: list[Any] = []
+    one.listeners.append(lambda _agent, event: heard.append(event))
+    one.heard(Batch(ID, [said(f"{n}" * 2000) for n in range(500)]))
+    assert len(heard) == 500 and len(stage.scribe.events) == NOTED and all(len(text) <= 500 for _, text in stage.scribe.events)
+
+
+async def test_what_cannot_be_seen_freezes_where_it_matters_and_once(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    frozen: list[str] = []
+
+    async def freeze(_agent_id: AgentId, why: str) -> None:
+        frozen.append(why)
+        if len(frozen) == 2:
+            raise ConsoleError("the guard is away", "")
+
+    one, _ = hearing(stage)
+    one.freeze = freeze
+    stage.agent()
+    one.heard(Batch(ID, blind="no price"))
+    await asyncio.sleep(0)
+    assert frozen == []  # no cap on money: it is said in its events, and goes on
+    stage.agent(cost=1.0)
+    one.heard(Batch(ID, blind="no price"))
+    one.heard(Batch(ID, blind="no price"))
+    await asyncio.sleep(0)
+    assert frozen == ["no price"] and "is frozen: no price" in stage.notices[0]
+    one.forget(ID)
+    stage.agent()
+    one.heard(Batch(ID, blind="too much", deaf=True))
+    await asyncio.sleep(0)
+    assert frozen == ["no price", "too much"] and "could not be frozen" in stage.notices[-1]
+
+
+async def test_a_confirmation_reaches_who_waits_for_it(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.agent()
+    stage.listen()
+    one, _ = hearing(stage)
+    waits = one.waiting["r"] = asyncio.get_running_loop().create_future()
+    control = {"kind": "control", "id": "r", "ok": False, "text": "", "at": 1.0, "offset": 1, "n": 0}
+    one.from_thread(Batch(ID, [control, control]))
+    assert await asyncio.wait_for(waits, 20) is False
+
+
+def test_every_kind_has_words_or_none() -> None:
+    events: list[dict[str, Any]] = [
+        {"kind": "tool_call", "tool": "Bash", "arguments": "ls"},
+        {"kind": "tool_result", "text": "x", "error": True},
+        {"kind": "turn", "ok": False, "text": "why"},
+        {"kind": "subagent", "what": "started", "text": "count"},
+        {"kind": "session", "program": "codex", "version": "1", "model": "m"},
+        {"kind": "asked", "what": "can_use_tool", "text": "t"},
+        {"kind": "trouble", "text": "t"},
+        {"kind": "usage", "tokens": 1},
+    ]
+    words = [in_words(one) for one in events]
+    assert words[0] == "Bash ls" and words[1] == "failed: x" and words[2] == "turn broken off: why" and words[-1] == ""
+    assert all(words[:-1]) and isinstance(e.UsageReported, type)

@@ -1,0 +1,48 @@
+"""The worst case in words: files, hosts, scopes, data, cost, secrets; wide things are amber."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.domain.agent import ContextId, LaunchRequest, SandboxKind
+from console.domain.budget import Limits
+from console.domain.conversation import Program
+from console.domain.network import NetworkMode, Sensitivity
+from console.sandbox.programs import Found
+from console.supervisor.program_reach import Outlook, outlook
+from tests.fakes.program_stage import Stage
+
+
+def seen(stage: Stage, **request: Any) -> tuple[Outlook, dict[str, tuple[str, bool]]]:
+    found = Found(Program.CODEX, stage.program, request.pop("note", ""))
+    given = outlook(stage.parts, LaunchRequest(("x",), agent_type="codex", **request), found, "1.2.3", "gpt")
+    return given, {line.what: (line.words, line.amber) for line in given.reach}
+
+
+def test_the_widest_is_amber_in_every_line(tmp_path: Path) -> None:
+    given, lines = seen(Stage(tmp_path), note="best effort")
+    assert given.mode is NetworkMode.FULL and not given.enforced
+    assert {what for what, (_, amber) in lines.items() if amber} == {"program", "files", "hosts", "cost", "secrets"}
+    assert "every host" in lines["hosts"][0] and "no cap" in lines["cost"][0] and "no environment is set" in lines["secrets"][0]
+
+
+def test_a_sandbox_a_cap_and_a_session_with_data_narrow_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, environment={"codex": {"secrets": ["OPENAI_API_KEY"]}})
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    stage.agent()
+    stage.core.state.raise_context(ContextId("c"), Sensitivity.SECRET, NetworkMode.NONE)
+    limits = Limits(cost_usd=2.5, wall_s=60)
+    given, lines = seen(stage, sandbox=SandboxKind.BUBBLEWRAP, context_id=ContextId("c"), limits=limits)
+    assert (given.mode, given.enforced, given.level) == (NetworkMode.NONE, True, Sensitivity.SECRET)
+    assert "cannot answer" in lines["hosts"][0] and "its session holds such data" in lines["data"][0]
+    assert "shares with 1 agents" in lines["scopes"][0] and "nothing else" in lines["files"][0]
+    assert lines["cost"] == ("2.50 USD at most, and the answers under way when it is reached, 60 s at most", False)
+    assert "OPENAI_API_KEY" in lines["secrets"][0]
+
+
+def test_behind_the_allowlist_its_hosts_are_named_and_an_empty_one_is_said(tmp_path: Path) -> None:
+    given, lines = seen(Stage(tmp_path), sandbox=SandboxKind.DOCKER, network_mode=NetworkMode.PROXIED)
+    assert given.enforced and lines["hosts"] == ("PROXIED: 0 allowlist entries", True) and "its image" in lines["files"][0]

@@ -1,0 +1,37 @@
+"""Routes of started programs: which there are; a body is read strictly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from console.supervisor.answers import refusals
+from console.supervisor.program_routes import program_routes
+from tests.fakes.program_stage import Stage
+
+
+def client(tmp_path: Path) -> TestClient:
+    launcher: Any = type("Launcher", (), {})()
+    app = Starlette(routes=program_routes(Stage(tmp_path).parts, launcher), exception_handlers=refusals())
+    return TestClient(app, raise_server_exceptions=False)
+
+
+def test_a_preview_starts_nothing_and_unknown_agents_and_fields_are_refused(tmp_path: Path) -> None:
+    with client(tmp_path) as asks:
+        good = {"agent": "codex", "prompt": "p", "sandbox": "bubblewrap"}
+        seen = asks.post("/api/programs/preview", json={"items": [good]}).json()
+        assert (
+            seen["schema_version"] == 1
+            and seen["items"][0]["version"]
+            and {r["what"] for r in seen["items"][0]["reach"]} >= {"files", "cost"}
+        )
+        assert asks.post("/api/programs/preview", json={"items": []}).status_code == 400
+        assert asks.post("/api/programs/preview", json={"items": [good | {"argv": ["x"]}]}).status_code == 400
+        assert asks.post("/api/programs", json={"items": [good] * 51}).status_code == 400
+        assert asks.post("/api/agents/nobody/message", json={"text": "x"}).status_code == 404
+        assert asks.post("/api/agents/nobody/message", json={"text": ""}).status_code == 400
+        assert asks.post("/api/agents/nobody/interrupt", json={"all": True}).status_code == 400
+        assert len(asks.get("/api/programs").json()["programs"]) == 2

@@ -1,0 +1,59 @@
+"""The way in: a FIFO that loses nothing, writes all or nothing, and is never followed elsewhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from console.domain.errors import Conflict, Unavailable
+from console.supervisor.talk_channel import Channel
+
+
+def made(folder: Path) -> Channel:
+    channel = Channel(folder)
+    channel.make(os.geteuid(), os.getegid())
+    return channel
+
+
+def test_what_is_written_before_anybody_reads_is_read_and_a_restart_of_ours_loses_nothing(tmp_path: Path) -> None:
+    channel = made(tmp_path)
+    channel.write(b"one\n")
+    theirs = os.open(tmp_path / "talk", os.O_RDWR)  # as the program holds it
+    channel.close()
+    again = Channel(tmp_path)
+    again.open()
+    again.write(b"two\n")
+    assert os.read(theirs, 100) == b"one\ntwo\n"
+    os.close(theirs)
+    again.close(remove=True)
+    assert not (tmp_path / "talk").exists()
+    with pytest.raises(Unavailable):
+        again.write(b"x")
+
+
+def test_one_that_never_reads_is_told_no_more_and_what_was_written_is_whole(tmp_path: Path) -> None:
+    channel, line = made(tmp_path), b"x" * 60_000 + b"\n"
+    sent = 0
+    with pytest.raises(Conflict, match="does not read"):
+        for _ in range(100):
+            channel.write(line)
+            sent += 1
+    theirs = os.open(tmp_path / "talk", os.O_RDONLY | os.O_NONBLOCK)
+    got = b""
+    while len(got) < sent * len(line):
+        got += os.read(theirs, 1 << 20)
+    assert sent and got == line * sent
+    os.close(theirs)
+    channel.close(remove=True)
+
+
+def test_what_is_no_fifo_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "talk").write_text("a file")
+    with pytest.raises(OSError, match="no FIFO"):
+        Channel(tmp_path).open()
+    (tmp_path / "talk").unlink()
+    (tmp_path / "talk").symlink_to("/dev/null")
+    with pytest.raises(OSError):
+        Channel(tmp_path).open()
