@@ -8,8 +8,9 @@ from dataclasses import replace
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
-from console.domain.budget import Usage, shortfall
+from console.domain.budget import UNCAPPED, Usage, shortfall
 from console.enforcement import charging, limiting
+from console.enforcement.budget_state import Node
 from console.enforcement.reserving import overdue
 from console.enforcement.state import EngineState
 
@@ -105,18 +106,26 @@ def ticked(state: EngineState, event: e.ClockTicked) -> Iterator[c.Command]:
         # Of a session, a project or a day: how long anything of it was running.
         used = budget.spent.get(node, Usage())
         budget.spent[node] = replace(used, wall_s=used.wall_s + passed)
+    trees: set[Node] = set()
     for agent_id in ours:
-        if agent_id in state.live:
-            yield from _aged(state, agent_id, event, passed)
+        if agent_id in state.live and (born := state.born_boot.get(agent_id)) is not None:
+            agent = _aged(state, agent_id, event, born, passed)
+            trees.update(("tree", i) for i in charging.ancestry(state, agent) if state.agents[i].tree_limits != UNCAPPED)
+            if agent.limits != UNCAPPED:
+                yield from limiting.look_own(state, agent, event)
+    # What many share is looked at once, not once for each of them.
+    shared = sorted(n for n in trees | open_nodes if charging.limits_at(state, n) != UNCAPPED)
+    for node in shared:
+        yield from limiting.look_wide(state, node, event)
+    for node in (n for n in shared if limiting.bounds_steps(state, n)):
+        yield from limiting.look_steps(state, node, event)
     if event.boot_s - budget.kept_boot >= KEEP_S and open_nodes:
         budget.kept_boot = event.boot_s
         yield c.KeepBooks(event.boot_s, budget.boot_id, usage={n: budget.spent[n] for n in open_nodes}, day=budget.day)
 
 
-def _aged(state: EngineState, agent_id: AgentId, event: e.ClockTicked, passed: float) -> Iterator[c.Command]:
-    born, agent, budget = state.born_boot.get(agent_id), state.agents[agent_id], state.budget
-    if born is None:
-        return
+def _aged(state: EngineState, agent_id: AgentId, event: e.ClockTicked, born: float, passed: float) -> Agent:
+    agent, budget = state.agents[agent_id], state.budget
     wall = max(agent.usage.wall_s, event.boot_s - born)
     if agent.state is AgentState.FROZEN or agent.state is AgentState.STARTING:
         # What cannot run cannot work: its step stands still. Its wall time does not.
@@ -127,7 +136,7 @@ def _aged(state: EngineState, agent_id: AgentId, event: e.ClockTicked, passed: f
         tree = state.tree_usage.get(above, Usage())
         if wall > tree.wall_s:
             state.tree_usage[above] = replace(tree, wall_s=wall)
-    yield from limiting.look(state, agent, event)
+    return agent
 
 
 def measured(state: EngineState, agent: Agent) -> Agent:

@@ -31,6 +31,29 @@ def look(state: EngineState, agent: Agent, event: e.Event) -> Iterator[c.Command
         yield from _look_at(state, node, limits, agent, event)
 
 
+def look_own(state: EngineState, agent: Agent, event: e.Event) -> Iterator[c.Command]:
+    """The agent's own caps alone."""
+    if agent.state is not AgentState.STARTING:
+        yield from _look_at(state, ("agent", str(agent.agent_id)), agent.limits, agent, event)
+
+
+def bounds_steps(state: EngineState, node: Node) -> bool:
+    """Whether it bounds single steps of each agent in it."""
+    limits = charging.limits_at(state, node)
+    return any(getattr(limits, name) is not None for name in GAUGES)
+
+
+def look_steps(state: EngineState, node: Node, event: e.Event) -> Iterator[c.Command]:
+    """Each agent in a node that bounds steps: it and what it spawned are halted, nobody else."""
+    limits = charging.limits_at(state, node)
+    for agent_id in members(state, node):
+        agent = state.agents.get(agent_id)
+        if agent is None or not agent.state.is_live or agent.state is AgentState.STARTING:
+            continue
+        if breach := first_breach(agent.usage, limits, node[0], _key(state, node), GAUGES):
+            yield from halt(state, state.subtree(agent_id), breach, event, node)
+
+
 def look_wide(state: EngineState, node: Node, event: e.Event) -> Iterator[c.Command]:
     """A node as such, whoever used it up."""
     limits = charging.limits_at(state, node)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from console.api import budgets as b
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
-from console.domain.budget import RESERVABLE, UNCAPPED, Usage
+from console.domain.budget import RESERVABLE, UNCAPPED, Limits, Usage
 from console.domain.budget_day import note as day_note
 from console.domain.budget_day import until_midnight
 from console.domain.burn import ends_in_s, forecast
 from console.enforcement.budget_state import BudgetState, Node
 from console.enforcement.state import EngineState
-from console.supervisor.budget_gauges import Facts, Nearest, gauges, level_of, nearest
+from console.supervisor.budget_gauges import Facts, Nearest, gauge, level_of, nearest
 from console.supervisor.burn_book import BurnBook
 
 FIRST = 20
@@ -75,10 +75,7 @@ class Snapshot:
 
     # --- facts
 
-    def _facts(self, node: Node, usage: Usage, limits: object, live: bool, born: float | None, inherited: str = "") -> Facts:
-        from console.domain.budget import Limits
-
-        assert isinstance(limits, Limits)
+    def _facts(self, node: Node, usage: Usage, limits: Limits, live: bool, born: float | None, inherited: str = "") -> Facts:
         burn, boot_s = self.burn, self.boot_s
         return Facts(
             usage,
@@ -97,7 +94,7 @@ class Snapshot:
     def tree_facts(self, agent: Agent) -> Facts:
         """Of it and all it spawned."""
         usage = self.tree_usage.get(agent.agent_id, agent.usage)
-        live = any(a.state.is_live for a in self.subtree(agent.agent_id))
+        live = agent.state.is_live or any(a.state.is_live for a in self.subtree(agent.agent_id))
         return self._facts(("tree", agent.agent_id), usage, agent.tree_limits, live, self.born.get(agent.agent_id))
 
     def wide_facts(self, scope: str, key: str, live: bool) -> Facts:
@@ -123,7 +120,7 @@ class Snapshot:
     def row(self, scope: b.BudgetScope, key: str, name: str, facts: Facts, near: Nearest) -> b.BudgetRow:
         """What every row has."""
         minutes = facts.minutes("cost_usd") if facts.live else []
-        cost = gauges(facts)[0]
+        rate = gauge(facts, "cost_usd").rate_per_h
         return b.BudgetRow(
             scope=scope,
             key=key,
@@ -137,7 +134,7 @@ class Snapshot:
             spent_usd=round(facts.usage.cost_usd, 6),
             cap_usd=facts.limits.cost_usd,
             tokens=facts.usage.tokens,
-            burn_usd_per_h=cost.rate_per_h,
+            burn_usd_per_h=rate,
             burn_60=[round(x, 6) for x in minutes],
         )
 
@@ -248,7 +245,7 @@ class Snapshot:
         minutes = facts.minutes("cost_usd")
         if minutes:
             view.burn_60 = [round(x, 6) for x in minutes]
-            view.burn_usd_per_h = gauges(facts)[0].rate_per_h
+            view.burn_usd_per_h = gauge(facts, "cost_usd").rate_per_h
             seen = forecast(view.spend_today_usd, minutes, facts.known_min, until_midnight(self.at))
             if seen is not None:
                 view.forecast_usd, view.forecast_low_usd, view.forecast_high_usd = seen.middle, seen.low, seen.high

@@ -73,8 +73,8 @@ def test_a_call_that_takes_too_long_is_ended_in_its_middle_and_the_owner_finds_o
     assert view.state_reason.startswith("agent limit step_s: ")
     until(lambda: it.agent(agent).cost_usd == 0.25, words="what was not settled is counted in full")
     for folder in (it.places.output_dir, it.places.workspaces_dir / view.session / "output"):
-        until(lambda folder=folder: list(folder.glob(f"HALTED-{agent}*")), words=f"a note in {folder}")
-        [note] = folder.glob(f"HALTED-{agent}*")
+        note = folder / f"HALTED-{agent}.txt"
+        until(note.exists, words=f"{note}")
         assert "agent limit step_s" in note.read_text() and stat.S_ISREG(note.lstat().st_mode)
     receipts = [r for r in it.api.receipts().receipts if r.scope == agent]
     assert receipts and receipts[0].verified_zero and receipts[0].by == "budget"

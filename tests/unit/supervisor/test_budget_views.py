@@ -1,0 +1,138 @@
+"""The Budgets page: what ends first, who spends it, and nothing claimed that is not known."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from console.domain import command as c
+from console.domain import event as e
+from console.domain.agent import AgentId, AgentState, ContextId, ControlLevel
+from console.domain.budget import Limits
+from console.supervisor.budget_gauges import level_of
+from console.supervisor.budget_views import OBSERVED, Snapshot
+from console.supervisor.burn_book import BurnBook
+from tests.fakes.playbook import Playbook
+
+NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
+
+
+def world() -> tuple[Playbook, BurnBook]:
+    book = Playbook()
+    book.at, book.boot = NOON, 100_000.0
+    return book, BurnBook(90_000.0)
+
+
+def spend(book: Playbook, burn: BurnBook, agent: str, **used: float) -> None:
+    book.spend(agent, **used)
+    for charged in book.all(c.Charged):
+        burn.add(charged.nodes, charged.spent, charged.boot_s)
+
+
+def page(book: Playbook, burn: BurnBook, spent_today: float = 0.0) -> Snapshot:
+    return Snapshot.of(book.state, burn, book.at, book.boot, spent_today)
+
+
+def test_trees_stand_by_what_ends_first_in_them_and_below_each_those_that_end_before_it() -> None:
+    book, burn = world()
+    book.run("calm", tree_limits=Limits(cost_usd=1000.0)).run("hot", tree_limits=Limits(cost_usd=100.0))
+    book.run("kid", parent_id=AgentId("hot"), limits=Limits(cost_usd=1.2)).run("free", parent_id=AgentId("hot"))
+    for _ in range(60):
+        spend(book, burn, "calm", cost_usd=0.1)
+        spend(book, burn, "kid", cost_usd=0.01)
+        spend(book, burn, "free", cost_usd=0.09)
+        book.later(60.0)
+    trees = page(book, burn).trees()
+    assert [t.tree.key for t in trees] == ["hot", "calm"]
+    assert [r.key for r in trees[0].first] == ["kid"] and trees[1].first == []
+    kid, hot = trees[0].first[0], trees[0].tree
+    assert kid.first_limit == "cost_usd" and kid.ends_in_s is not None and 3400 < kid.ends_in_s < 3800
+    assert hot.ends_in_s is not None and hot.ends_in_s > 10 * kid.ends_in_s and (hot.spent_usd, hot.cap_usd, hot.agents) == (6.0, 100.0, 3)
+    assert hot.burn_usd_per_h is not None and 5.5 < hot.burn_usd_per_h < 6.5 and len(hot.burn_60) == 60
+
+
+def test_without_data_nothing_is_known_and_nothing_ends() -> None:
+    book, burn = world()
+    book.run("a", limits=Limits(cost_usd=1.0)).run("b")
+    rows = {t.tree.key: t.tree for t in page(book, burn).trees()}
+    assert (rows["a"].ends_in_s, rows["a"].burn_usd_per_h) == (None, None) and rows["a"].why.startswith("unknown")
+    assert (rows["b"].ends_in_s, rows["b"].why, rows["b"].level) == (None, "no limit is set", "within")
+
+
+def test_wall_time_ends_by_itself_and_a_tree_that_ended_ends_nothing() -> None:
+    book, burn = world()
+    book.run("a", limits=Limits(wall_s=3600.0)).run("done", limits=Limits(wall_s=3600.0))
+    book >> e.AgentExited(book.at, book.boot, AgentId("done"), 0)
+    book.tick(600.0)
+    trees = page(book, burn).trees()
+    assert trees[0].tree.ends_in_s == 3000.0 and trees[0].tree.first_limit == "wall_s"
+    assert trees[1].tree.done and trees[1].tree.ends_in_s is None
+
+
+def test_who_is_only_seen_is_metered_after_the_fact_and_cannot_be_stopped_and_who_was_halted_says_why() -> None:
+    book, burn = world()
+    book.run("o").run("h", limits=Limits(cost_usd=1.0))
+    book.state.put(replace(book.agent("o"), control_level=ControlLevel.OBSERVED))
+    spend(book, burn, "h", cost_usd=1.0)
+    rows = {t.tree.key: t.tree for t in page(book, burn).trees()}
+    assert (rows["o"].metered, rows["o"].note) == ("after the fact", OBSERVED)
+    assert rows["h"].level == "over" and rows["h"].note == "agent limit cost_usd: 1 of 1" and rows["h"].metered == "reported"
+
+
+def test_the_header_counts_and_forecasts_the_day_against_its_cap() -> None:
+    book, burn = world()
+    book.run("a", context_id=ContextId("s"))
+    book >> e.LimitsChanged(book.at, book.boot, "day", "", Limits(cost_usd=10.0), "operator:0", "r")
+    for _ in range(60):
+        spend(book, burn, "a", cost_usd=0.02)
+        book.later(60.0)
+    seen = page(book, burn, spent_today=2.0).totals({"a": 0.5, "b": 0.8, "c": 1.2})
+    assert (seen.over, seen.above_75, seen.within, seen.day) == (1, 1, 1, "2026-11-22")
+    assert (seen.spend_today_usd, seen.day_cap_usd) == (2.0, 10.0), "no less than what was seen to be spent"
+    assert seen.forecast_usd is not None and seen.forecast_low_usd is not None and seen.forecast_high_usd is not None
+    assert seen.forecast_low_usd <= seen.forecast_usd <= seen.forecast_high_usd and 14 < seen.forecast_usd < 17
+    assert seen.passes_cap_at is not None and book.at < seen.passes_cap_at < book.at + 11 * 3600
+
+
+def test_a_clock_that_was_set_back_is_said() -> None:
+    book, burn = world()
+    book.run("a").spend("a", cost_usd=1.0)
+    book.at -= 86_400
+    assert "no day opens twice" in page(book, burn).totals({}).day_note
+
+
+def test_sessions_and_projects_that_are_used_up_say_so_and_set_ones_are_shown_before_they_begin() -> None:
+    book, burn = world()
+    for scope, key in (("session", "s"), ("project", "p"), ("project", "later")):
+        book >> e.LimitsChanged(book.at, book.boot, scope, key, Limits(cost_usd=1.0), "operator:0", "r")
+    book.run("a", context_id=ContextId("s"), project="p")
+    spend(book, burn, "a", cost_usd=1.5)
+    seen = page(book, burn)
+    [session] = seen.wide_rows("session")
+    assert (session.state, session.level, session.spent_usd) == ("used_up", "over", 1.5) and "nothing starts" in session.note
+    assert {r.key: r.state for r in seen.wide_rows("project")} == {"p": "used_up", "later": "open"}
+    assert [r.key for r in seen.day_rows()] == ["2026-11-22"]
+
+
+def test_who_spends_it_the_dearest_first_and_the_rest_as_one_sum() -> None:
+    book, burn = Playbook(max_children=100), BurnBook(0.0)
+    book.run("r")
+    for n in range(25):
+        book.run(f"k{n:02}", parent_id=AgentId("r"))
+        spend(book, burn, f"k{n:02}", cost_usd=float(n))
+    shown, others, usd = page(book, burn).spenders("tree", "r")
+    assert (len(shown), shown[0].agent_id, others, usd) == (20, "k24", 6, 10.0)
+
+
+def test_a_snapshot_does_not_move_when_the_engine_does() -> None:
+    book, burn = world()
+    book.run("a", limits=Limits(cost_usd=10.0))
+    spend(book, burn, "a", cost_usd=1.0)
+    before = page(book, burn)
+    spend(book, burn, "a", cost_usd=5.0)
+    book.state.put(replace(book.agent("a"), state=AgentState.KILLED))
+    assert before.trees()[0].tree.spent_usd == 1.0 and not before.trees()[0].tree.done
+
+
+def test_marks() -> None:
+    assert [level_of(x) for x in (0.0, 0.75, 0.9, 1.0, 5.0)] == ["within", "above_75", "above_90", "over", "over"]
