@@ -18,10 +18,11 @@ from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
 from console.domain.failpoints import failpoint
 from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.cut import namespaces_of
-from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Prepared, Sandbox, Ticket
+from console.sandbox.interface import KILLED_EXIT_CODE, OUTPUT_BYTES, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
 from console.supervisor.agent_door import TOKEN_S, AgentDoors
 from console.supervisor.bounding import Bounding
+from console.supervisor.conversation import Conversations
 from console.supervisor.core import now
 from console.supervisor.cutting import PORTAL, Cutter, Running
 from console.supervisor.environments import Environments
@@ -56,6 +57,7 @@ class Launcher:
         self.running: dict[AgentId, Running] = {}
         self.cutter = Cutter(parts, self.running)
         self.bounding = Bounding(parts, self.running)
+        self.talk = Conversations(parts)
         self.sources = TypeSources(parts)
         self.environments = Environments(parts.options, parts.scribe)
         self.said: dict[AgentId, str] = {}
@@ -204,6 +206,7 @@ class Launcher:
             await asyncio.to_thread(parts.contexts.begin, agent)
         workspace = await asyncio.to_thread(open_workspace, parts.places.workspaces_dir, agent.context_id, uid, gid)
         sock = await self._doors.open(agent.agent_id, uid if root else None)
+        program = self.talk.prepare(agent, sock.parent, uid, gid)
         toys = Path(__file__).resolve().parent.parent / "integrations"
         boxed = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)  # its files are an image's, so ours are bound in
         tools = await asyncio.to_thread(offer_tools, parts, agent, workspace)
@@ -227,8 +230,11 @@ class Launcher:
         own |= sources.variables() if sources is not None else {}
         if sources is not None and sources.package_managers.pip.enabled:
             own["PATH"] = on_path(own["PATH"], workspace)
-        if sources is not None:
-            self.cutter.narrowings[agent.agent_id] = sources.narrowing()
+        narrowing = sources.narrowing() if sources is not None else None
+        if narrowing is not None:
+            self.cutter.narrowings[agent.agent_id] = narrowing
+        if narrowing is not None or command.request.agent_type or agent.parent_id is not None:
+            await asyncio.to_thread(self.sources.keep, agent.agent_id, narrowing)
         parts.places.output_dir.mkdir(exist_ok=True, mode=0o700)
         return LaunchSpec(
             agent_id=agent.agent_id,
@@ -245,7 +251,8 @@ class Launcher:
             memory_max_bytes=memory_of(parts.options, sources),
             cpus=parts.options.agents.cpus,
             labels={"io.watchfloor.instance": parts.places.instance_id, "io.watchfloor.agent": agent.agent_id},
-            extra_binds=_toys(agent.sandbox, toys) + tools.binds,
+            extra_binds=_toys(agent.sandbox, toys) + tools.binds + program,
+            output_max_bytes=self.talk.output_max(agent) or OUTPUT_BYTES,
         )
 
     def words(self, agent_id: AgentId) -> tuple[str, str]:
@@ -284,6 +291,7 @@ class Launcher:
             code = None  # something of it still runs: the guard's leaf says so too, and forget will refuse
         if code in (None, KILLED_EXIT_CODE):
             await self._was_it_a_kill(agent_id)
+        await self.talk.drain(agent_id)
         self._parts.core.post(e.AgentExited(*now(), agent_id, code, await self.bounding.why(running)))
 
     async def _was_it_a_kill(self, agent_id: AgentId) -> None:
@@ -301,6 +309,8 @@ class Launcher:
         assert agent.process is not None
         if (narrowing := self.sources.narrowing_of(agent.agent_id)) is not None:
             self.cutter.narrowings[agent.agent_id] = narrowing
+        if words := self.sources.doubts(agent.agent_id):
+            self._parts.notice(words)
         sandbox = self._parts.sandboxes[agent.sandbox]
         prepared = sandbox.reattach(agent.agent_id, agent.process.pid, agent.process.start_ticks, agent.container_id)
         netns, userns = namespaces_of(agent.process.pid)
@@ -311,6 +321,7 @@ class Launcher:
     async def leave(self, agent_id: AgentId) -> None:
         """Lets go of what an ended agent held: portal, socket, leaf, sandbox."""
         running = self.running.pop(agent_id, None)
+        self.talk.end(agent_id)
         await self._doors.close(agent_id)
         with suppress(ConsoleError, OSError):
             if agent_id in self._parts.egress.attached():

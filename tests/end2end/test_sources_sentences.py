@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,3 +109,39 @@ def test_a_session_with_pip_has_a_virtual_environment_of_its_agents_own_behind_t
     )
     assert "True kept" in it.says(again, "kept", 60)
     assert not [path.name for path in it.places.output_dir.iterdir() if path.name.startswith("venv-")]
+
+
+@pytest.mark.envoy
+def test_a_type_whose_file_is_gone_leaves_its_agents_as_narrow_as_they_were_and_what_was_asked_for_stays_in_the_record(
+    state_dir: Path,
+) -> None:
+    (state_dir / "sources").mkdir()
+    with Instance(state_dir) as it:
+        have(it)
+        until(lambda: it.api.allowlist().envoy == "healthy", 60, "Envoy is healthy")
+        for host in ("api.github.com", "other.example.com"):
+            it.api.add_entry(AllowlistEntryBody(host=host, port=80, reason="tests", owner="tests"))
+        code = GET + "import itertools\nfor n in itertools.count():\n"
+        code += "  print(f'look {n}:', get('http://other.example.com/'), get('http://api.github.com/'), flush=True); time.sleep(0.2)"
+        agent = it.python(code, agent_type="python-data-agent")
+        assert "look 0: [403, True] [403" not in it.says(agent, "look 0", 90)
+        (state_dir / "sources" / "python-data-agent.json").unlink()
+        until(lambda: len(it.api.egress().egress) >= 2, 60, "two requests are in the ledger")
+        it.stop(signal.SIGKILL)
+        seen = it.output(agent).count("\n")
+        it.start()
+        until(lambda: it.api.allowlist().envoy == "healthy", 60, "Envoy is healthy again")
+        until(lambda: "[403, True]" in "".join(it.output(agent).splitlines(keepends=True)[seen:]), 60, "its portal is there again")
+        answers = [line.partition(": ")[2] for line in it.output(agent).splitlines()[seen:]]
+        assert {a[: len("[403, True]")] for a in answers if not a.startswith("0 ")} == {"[403, True]"}
+        assert not any(a.startswith("[403, True] [403") for a in answers)  # what its type has is still there
+        assert any("python-data-agent.json is gone" in text for text in it.api.status().notices)
+        with pytest.raises(ConsoleError, match="python-data-agent.json is gone"):
+            it.launch("true", parent_id=agent)
+        it.api.kill(agent)
+        rows = it.api.egress(limit=1000).egress
+        until(lambda: _sealed(it) >= len(rows), 60, "every request of the ledger is in the audit's digests")
+
+
+def _sealed(it: Instance) -> int:
+    return sum(int(r.data["requests"]) for r in it.api.audit(q="egress.requests").rows if r.kind == "egress.requests")
