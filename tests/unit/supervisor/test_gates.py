@@ -17,6 +17,7 @@ from console.supervisor.agent_door import AgentRoutes
 from console.supervisor.gates import ASKERS, UP_WHILE_KILLED, Gates, Trespasses
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.peers import Peer
+from console.supervisor.program_routes import program_routes
 from console.supervisor.secret_routes import SecretRoutes
 
 UP = {
@@ -31,7 +32,7 @@ UP = {
     "POST /api/kill-switch", "POST /api/agents/{id}/kill", "POST /api/ladder", "POST /api/remote/retry", "POST /api/shutdown",
     "GET /api/kill-switch/rearm", "GET /api/passphrase", "POST /api/passphrase", "GET /api/persistence", "GET /api/contexts",
     "GET /api/rotation", "POST /api/rotation", "POST /api/rotation/value", "POST /api/agents/{id}/revoke-token",
-    "GET /api/contexts/{id}/modes", "GET /api/sources",
+    "GET /api/contexts/{id}/modes", "GET /api/sources", "GET /api/programs", "POST /api/programs/preview",
     "GET /api/budgets", "GET /api/budgets/node", "GET /api/budgets/history", "GET /api/budgets/pictures",
     "GET /api/adopt/candidates", "GET /api/approvals", "GET /api/approvals/{id}", "GET /api/approvals/grants",
 }  # fmt: skip
@@ -41,7 +42,7 @@ REFUSED = {
     "POST /api/allowlist/revert", "POST /api/allowlist/import", "POST /api/rollback/{id}/restore", "POST /api/agents/{id}/again",
     "POST /api/contexts/{id}/{verb:str}", "POST /api/api-key", "POST /api/tokens", "POST /api/network/stricter",
     "POST /api/network/private-data", "POST /api/budgets", "POST /api/adopt", "POST /api/approvals",
-    "POST /api/approvals/grants/end",
+    "POST /api/approvals/grants/end", "POST /api/programs", "POST /api/agents/{id}/message", "POST /api/agents/{id}/interrupt",
 }  # fmt: skip
 """503 while killed."""
 
@@ -80,7 +81,7 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     desk: Any = Anything()
     desk.parts = parts
     nothing: Any = Anything()
-    more = SecretRoutes(parts, nothing, nothing).routes()
+    more = [*SecretRoutes(parts, nothing, nothing).routes(), *program_routes(parts, nothing)]
     return OperatorRoutes(desk, more).app()
 
 
