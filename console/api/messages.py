@@ -483,7 +483,8 @@ class ErrorView(View):
 class Delta(View):
     """One SSE message on GET /api/events (``id`` is seq, ``event`` is kind).
 
-    kinds: ``agents`` {upsert: [AgentView], remove: [id], spend_today_usd, burn_usd_per_h}; ``kill`` {state, receipt};
+    kinds: ``agents`` {upsert: [AgentView], patch: [[id, changed fields]], remove: [id], spend_today_usd, burn_usd_per_h} (an agent is told
+    whole once, then only what changed: api/fleet_changes.py); ``kill`` {state, receipt};
     ``egress`` EgressView; ``audit`` {newest, total}; ``allowlist`` {version}; ``rollback`` {record_id, state}; ``status`` StatusView;
     ``notice`` {level: info|amber|red, text}. A client whose ``Last-Event-ID`` is too old gets ``resync`` and reads the fleet again.
     """

@@ -40,6 +40,7 @@ class Desk:
     def fleet(self) -> m.FleetView:
         """Every agent, with totals."""
         core = self.parts.core
+        self.follower.deltas.forget()
         at, _ = now()
         agents = [agent_view(a, core.state, core.meters, at) for a in core.state.agents.values()]
         return m.FleetView(

@@ -13,19 +13,20 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from console.api import messages as m
 from console.domain import event as e
-from console.domain.agent import AgentId, ControlLevel, SandboxKind, SourceReport
+from console.domain.agent import AgentId, ControlLevel, SandboxKind
 from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.guard import LOST
 from console.killswitch.durable import Damaged, read_sealed
 from console.supervisor import light
 from console.supervisor.canary import fly_canary
 from console.supervisor.core import now
+from console.supervisor.deltas import AgentDeltas
 from console.supervisor.freezes import unconfirmed
+from console.supervisor.lookout import Lookout
 from console.supervisor.parts import Parts
 from console.supervisor.revive import revive_guard
 from console.supervisor.secrets_light import secrets_path
 from console.supervisor.stop import StopDesk
-from console.supervisor.views import agent_view
 from console.supervisor.witness import keep_watch
 
 log = logging.getLogger(__name__)
@@ -42,9 +43,10 @@ class Follower:
 
     def __init__(self, parts: Parts, stop: StopDesk) -> None:
         self._parts, self._stop = parts, stop
+        self.deltas = AgentDeltas(parts)
         self.guard_status: dict[str, Any] = {}
         self.gauges = light.Gauges(canary_s=parts.options.canary_s, engine_wanted=bool(parts.options.engine_socket))
-        self._reports: tuple[SourceReport, ...] = ()
+        self.lookout = Lookout(parts)
         self._secrets_seen = m.PathView(name="secrets", state="in_doubt", detail="not looked at yet")
         self._tasks: list[asyncio.Task[None]] = []
         self._latch_seen: float | None = None
@@ -110,12 +112,7 @@ class Follower:
                 continue
             shown = time.monotonic()
             at, _ = now()
-            dirty, core.dirty = core.dirty, set()
-            upsert = [
-                agent_view(core.state.agents[i], core.state, core.meters, at).model_dump() for i in sorted(dirty) if i in core.state.agents
-            ]
-            totals = {"spend_today_usd": round(core.meters.spent_today(at), 6), "burn_usd_per_h": round(core.meters.rate(at), 4)}
-            core.hub.publish("agents", {"upsert": upsert, "remove": [], **totals})
+            self.deltas.tell(at)
 
     def _save(self) -> None:
         waiting, self._parts.core.unsaved = self._parts.core.unsaved, []
@@ -131,9 +128,11 @@ class Follower:
         while True:
             await asyncio.sleep(1.0)
             core.post(e.ClockTicked(*now()))
-            beat += 1
             if beat % 5 == 0:
-                core.dirty.update(core.state.live)  # gauges that move by time alone: wall time, burn
+                core.post(e.TranscriptsSummed(*now(), core.meters.beside()))
+            beat += 1
+            # Gauges that move by time alone (wall time, burn): everybody's every 5 s, a fifth of them each second.
+            core.dirty.update(sorted(core.state.live)[beat % 5 :: 5])
 
     async def _guard(self) -> None:
         """Heartbeat and status; a press made elsewhere is learnt here within a quarter of a second."""
@@ -243,23 +242,8 @@ class Follower:
                 self._parts.core.dirty.add(agent_id)
 
     async def _look_around(self) -> None:
-        while True:
-            reports = tuple([await asyncio.to_thread(source.look) for source in self._parts.sources])
-            self._reports = reports
-            if not self._parts.core.state.killed:
-                self._take(e.Sighted(*now(), reports))
-            await asyncio.sleep(1.0)
-
-    def _take(self, event: e.Sighted) -> None:
-        """Shows who is there, and meters what they spent since the last look."""
-        core = self._parts.core
-        before = {i: core.state.agents[i].usage.cost_usd for i in core.state.live}
-        core.post(event)
-        for agent_id in core.state.live & before.keys():
-            agent = core.state.agents[agent_id]
-            # The first sum is the session's history, which burnt at other times.
-            if agent.control_level is ControlLevel.OBSERVED and agent.usage.cost_usd > before[agent_id] > 0:
-                core.meters.add_seen(agent_id, event.at, agent.usage.cost_usd - before[agent_id])
+        """Sources; each in its own time."""
+        await self.lookout.run()
 
     async def _hosts(self) -> None:
         remote = self._parts.remote
@@ -295,7 +279,7 @@ class Follower:
 
     def source_views(self) -> list[m.SourceView]:
         """What each source sees, or why it cannot look."""
-        return [m.SourceView(source=r.source, available=r.available, reason=r.reason, sees=len(r.sightings)) for r in self._reports]
+        return self.lookout.views()
 
     def armed(self) -> m.ArmedView:
         """The armed light now: every way this host can be stopped, its proof and its age."""

@@ -299,6 +299,35 @@ def type_sources() -> SourcesView:
     return SourcesView(folder="/var/lib/watchfloor/sources", types=[good, bad])
 
 
+def sources(now: float) -> list[SourceView]:
+    """One of every state a source can be in."""
+    adopt = "Nothing by itself: adopt a session first, or start it with watchfloor run."
+    return [
+        SourceView(
+            source="claude_code", available=True, state="watching", looks_in=["~/.claude/projects"], looked_at=now - 0.4,
+            watching="told of changes at once", reason="38 sessions on disk, 0 live",
+            can_see="Sessions, sub-agents and what each answer cost.", can_stop=adopt,
+        ),
+        SourceView(
+            source="codex", available=False, state="polling", looks_in=["~/.codex/sessions"], reason="~/.codex/sessions is not there",
+            watching="looks about once a second", can_see="Sessions and tokens; a nested agent by its parent's link.", can_stop=adopt,
+        ),
+        SourceView(
+            source="docker", available=True, state="polling", looks_in=["/run/docker.sock"], looked_at=now - 1.2,
+            reason="engine 27.3", watching="looks about once a second", can_see="Containers with the label watchfloor.agent.",
+            can_stop="Those that Watchfloor started, with proof; others by the engine's own commands.",
+        ),
+        SourceView(
+            source="processes", available=True, state="silent", looks_in=["/proc"], reason="its look takes longer than 10 s",
+            watching="looks about once a second", can_see="Programs it knows by name; not what they spend.", can_stop=adopt,
+        ),
+        SourceView(
+            source="otlp", available=False, state="absent", reason="Not available, because there is no OTLP receiver yet.",
+            can_see="Nothing yet.", can_stop="Nothing.",
+        ),
+    ]  # fmt: skip
+
+
 def status(now: float = NOW) -> StatusView:
     """A healthy root instance."""
     return StatusView(
@@ -313,10 +342,7 @@ def status(now: float = NOW) -> StatusView:
         guard_ok=True,
         guard_detail="answers in 0.9 ms",
         sources=[
-            SourceView(source="claude_code", available=True, reason="~/.claude/projects", sees=0),
-            SourceView(source="codex", available=False, reason="~/.codex/sessions is not there", sees=0),
-            SourceView(source="docker", available=True, reason="/run/docker.sock", sees=14),
-            SourceView(source="processes", available=True, reason="/proc, 11 known programs", sees=0),
+            *sources(now),
         ],
         engines={"docker": "", "gvisor": "not available, because runsc is not installed", "envoy": ""},
         audit_records=1_204_331,

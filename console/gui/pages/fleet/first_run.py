@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QGuiApplication, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from console.api.messages import SourceView
+from console.gui.pages.fleet.sources_table import SourceTable, tally
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
-from console.gui.theme.icons import icon_pixmap
-from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Card, Fact, Facts
-from console.gui.widgets.marks import draw_mark, draw_text
-from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
 
-_SOURCES = {
-    "watchfloor": ("Watchfloor run", "terminal", "Sees and stops, proven"),
-    "claude_code": ("Claude Code", "terminal", "Sees sessions and cost"),
-    "codex": ("Codex", "terminal", "Sees sessions and cost"),
-    "docker": ("Docker", "box", "Sees and stops containers"),
-    "processes": ("Processes", "fleet", "Sees; best effort"),
-    "otlp": ("OTLP receiver", "network", "Sees tokens and cost"),
-}
 PATH_TITLES = {"local": "Local kill", "engine": "Docker engine", "remote": "Remote file", "secrets": "Secrets"}
 PATH_STATES = {
     "proven": ("Proven", "check", "ok"),
@@ -32,47 +20,6 @@ PATH_STATES = {
     "not_configured": ("Not configured", "ring", "text2"),
     "unavailable": ("Unavailable", "triangle", "warn"),
 }
-
-
-class SourceTable(QWidget):
-    """Two-line rows of 50: where each source looks, whether it can, what it sees."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._sources: list[SourceView] = []
-        self.setFixedHeight(60)
-
-    def say(self, sources: list[SourceView]) -> None:
-        if sources != self._sources:
-            self._sources = list(sources)
-            self.setFixedHeight(50 * max(1, len(sources)) + 30)
-            self.setAccessibleName("; ".join(f"{s.source}: {'watching' if s.available else 'not found'}" for s in sources))
-            self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = ink()
-        painter = QPainter(self)
-        left, middle, right = 38.0, self.width() * 0.2 + 40, self.width() * 0.7
-        for x, words in ((14.0, "Source"), (middle, "Where"), (right, "Now")):
-            draw_text(painter, QRectF(x, 0, 120, 28), words, fonts.ui(11, fonts.MEDIUM), colours.text2)
-        for number, source in enumerate(self._sources):
-            y = 30.0 + 50 * number
-            painter.fillRect(QRectF(0, y, self.width(), 1), QColor(colours.line))
-            title, icon, sees = _SOURCES.get(source.source, (safe_text(source.source, 40), "eye", ""))
-            painter.drawPixmap(14, int(y + 17), icon_pixmap(icon, colours.text2, 16))
-            draw_text(painter, QRectF(left, y, middle - left - 8, 50), title, fonts.ui(13, fonts.MEDIUM), colours.text)
-            where = QRectF(middle, y + 7, right - middle - 12, 18)
-            draw_text(painter, where, safe_text(source.reason), fonts.mono(11), colours.text if source.available else colours.text2)
-            draw_text(painter, where.translated(0, 18), sees, fonts.ui(11), colours.text2)
-            shape, role = ("check", "ok") if source.available else ("ring", "text2")
-            draw_mark(painter, shape, QRectF(right, y + 11, 10, 10), getattr(colours, role))
-            now = QRectF(right + 20, y + 7, self.width() - right - 26, 18)
-            draw_text(painter, now, "Watching" if source.available else "Not found", fonts.ui(12, fonts.MEDIUM), getattr(colours, role))
-            words = f"{source.sees} seen now" if source.available else "looks again"
-            draw_text(painter, now.translated(0, 18), words, fonts.ui(11), colours.text2)
-        if not self._sources:
-            draw_text(painter, QRectF(14, 30, self.width() - 20, 28), "No supervisor has answered yet.", fonts.ui(12), colours.text2)
-        painter.end()
 
 
 class FirstRun(QWidget):
@@ -125,14 +72,21 @@ class FirstRun(QWidget):
         card.column.addLayout(inside)
         column.addWidget(card)
         column.addSpacing(22)
-        column.addWidget(Text("Where it looks", 13, fonts.SEMIBOLD))
+        head = QHBoxLayout()
+        head.addWidget(Text("Where it looks", 13, fonts.SEMIBOLD))
+        self._tally = Text("", 12, fonts.REGULAR, "text2", right=True)
+        head.addWidget(self._tally, 1)
+        column.addLayout(head)
         column.addSpacing(8)
         self.sources = SourceTable()
         box = Card()
         box.column.setContentsMargins(1, 2, 1, 2)
         box.column.addWidget(self.sources)
         column.addWidget(box)
-        column.addSpacing(14)
+        column.addSpacing(10)
+        live = "A tick is a live look, repeated at least every few seconds; a file or socket that appears later is found without a restart."
+        column.addWidget(Text(live, 12, fonts.REGULAR, "text2", wrap=True))
+        column.addSpacing(10)
         demo = QHBoxLayout()
         demo.setSpacing(10)
         demo.addWidget(Text("Nothing at hand?", 13, fonts.REGULAR, "text2"))
@@ -177,7 +131,9 @@ class FirstRun(QWidget):
             self._line.say("Agents may run all the same. Start one with: watchfloor supervisor; this page fills by itself.")
         else:
             self._title.say("Watching. No agents yet.", "text", "")
-            self._line.say("An agent shows here within a second of its start, wherever it was started from.")
+            self._line.say(
+                "Nothing needs setting up. An agent shows here within about a second of its start, wherever it was started from."
+            )
         self.run.allow(words if state == "unknown" else "Killed: nothing starts until rearm." if switch.is_killed else "")
         self._light.say(words, "text" if state == "armed" else "warn", "dot" if state == "armed" else "triangle")
         if state == "armed" and switch.view is not None and switch.view.worst_s is not None:
@@ -194,7 +150,8 @@ class FirstRun(QWidget):
         self._mode_text.setText(note)
         self._mode.setVisible(bool(note))
         if switch.status is not None:
-            self.sources.say(switch.status.sources)
+            self.sources.say(switch.status.sources, self._desk.clock())
+            self._tally.setText(tally(switch.status.sources))
             engines = switch.status.engines.items()
             self._engines.say([Fact(n, w or "works", "ring" if w else "check", right_role="text2" if w else "text") for n, w in engines])
 
