@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from console.domain.spend import Answer, Tokens
@@ -41,7 +41,7 @@ class Thread:
         return asdict(self)
 
 
-def answers(data: bytes, state: Thread, seen: Reading) -> Iterator[Answer]:
+def answers(data: bytes, state: Thread, seen: Reading, uid: int = -1, *, ours: bool = False) -> Iterator[Answer]:
     """The answers in whole lines."""
     for line in data.split(b"\n"):
         if not any(mark in line for mark in _MARKS):
@@ -61,7 +61,7 @@ def answers(data: bytes, state: Thread, seen: Reading) -> Iterator[Answer]:
             continue
         if found is not None and found.tokens.is_sane():
             seen.answers += 1
-            yield found
+            yield replace(found, uid=uid, ours=ours)
         elif found is not None:
             seen.odd += 1
 

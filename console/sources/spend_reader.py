@@ -7,7 +7,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.domain.spend import Answer
@@ -222,13 +222,12 @@ class SpendReader:
             goes_on = before is not None and _same(before, seen) and seen.st_size >= before.offset
             goes_on = goes_on and before is not None and before.mark == _mark(fd, before.offset)
             offset = before.offset if before is not None and goes_on else 0
-            lines = _lines_of(transcript, before.state if before is not None and goes_on else "", found.reading)
+            lines = _lines_of(transcript, seen.st_uid, before.state if before is not None and goes_on else "", found.reading)
             found.read += 1
             until = min(seen.st_size, offset + PASS_MAX)
             for block, behind in _blocks(fd, offset, until, found):
                 offset = behind
                 for answer in lines.take(block):
-                    answer = replace(answer, uid=seen.st_uid, ours=transcript.ours)
                     found.sessions.add((answer.uid, answer.source, answer.session))
                     take(answer)
             found.left += seen.st_size - until
@@ -249,12 +248,12 @@ class _Lines:
     state: Callable[[], str]
 
 
-def _lines_of(transcript: Transcript, state: str, seen: Reading) -> _Lines:
+def _lines_of(transcript: Transcript, uid: int, state: str, seen: Reading) -> _Lines:
     if transcript.source == codex_usage.SOURCE:
         thread = _thread(state)
-        return _Lines(lambda data: codex_usage.answers(data, thread, seen), lambda: json.dumps(thread.kept()))
+        return _Lines(lambda data: codex_usage.answers(data, thread, seen, uid, ours=transcript.ours), lambda: json.dumps(thread.kept()))
     session, agent = _named(transcript.path)
-    return _Lines(lambda data: claude_transcripts.answers(data, session, agent, seen), lambda: "")
+    return _Lines(lambda data: claude_transcripts.answers(data, session, agent, seen, uid, ours=transcript.ours), lambda: "")
 
 
 def _thread(state: str) -> codex_usage.Thread:

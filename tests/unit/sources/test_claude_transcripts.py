@@ -70,8 +70,9 @@ def test_counts_that_no_model_gives_are_said_and_never_guessed(count: object) ->
 
 
 def test_broken_and_hostile_lines_cost_nothing_but_themselves() -> None:
-    deep = b'{"message":' + b"[" * 100_000 + b'"usage"' + b"]" * 100_000 + b"}\n"
-    data = b'{"usage": \n' + deep + b'"usage"\xff\xfe\n' + line(message={"id": "x" * 300}) + line(message={"id": ""}) + line()
+    deep = b'{"message":' + b"[" * 100_000 + b'"input_tokens"' + b"]" * 100_000 + b"}\n"
+    torn = b'{"output_tokens": \n' + deep + b'"output_tokens"\xff\xfe\n'
+    data = torn + line(message={"id": "x" * 300}) + line(message={"id": ""}) + line()
     found, seen = read(data)
     assert (len(found), seen.odd) == (1, 5)
     hostile = read(line(cwd="/a\x1b[31m\n", sessionId="s\u202e\0"))[0][0]

@@ -126,7 +126,7 @@ def test_who_is_not_asked_about_is_forgotten(spend: SessionSpend, home: Path, mo
 def test_what_is_in_no_sum_is_said(spend: SessionSpend, home: Path) -> None:
     message = {"id": "x", "model": "brand-new", "usage": {"output_tokens": 1}}
     line = json.dumps({"type": "assistant", "message": message, "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
-    (home / ".claude" / "projects" / "p" / "s1.jsonl").write_text(line + '\n{"usage": broken\n')
+    (home / ".claude" / "projects" / "p" / "s1.jsonl").write_text(line + '\n{"output_tokens": broken\n')
     assert spend.look() == "1 records that could not be read; 1 answers of today without a price"
 
 

@@ -37,7 +37,7 @@ def line(answer_id: str, model: str, **more: object) -> str:
 
 
 def test_the_object_has_the_keys_that_programs_rely_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    home = made(tmp_path, line("a", "claude-sonnet-4-5") + line("b", "brand-new-model") + '{broken "usage"\n')
+    home = made(tmp_path, line("a", "claude-sonnet-4-5") + line("b", "brand-new-model") + '{broken "output_tokens"\n')
     assert run(tmp_path, "--home", str(home), "--json") == 0
     said = json.loads(capsys.readouterr().out)
     assert said["schema_version"] == 1 and said["total_cost_usd"] == 0.0015
