@@ -10,7 +10,9 @@ from pathlib import Path
 from console.api import budgets as b
 from console.domain.burn import forecast, rate_per_h
 from console.domain.errors import ConsoleError
+from console.sources.homes import homes
 from console.sources.spend_store import SpendStore
+from console.sources.windows import codex_windows
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
 
@@ -59,7 +61,7 @@ def _read(parts: Parts, at: float) -> b.BudgetPictures:
         models=sorted(models.values(), key=lambda m: (m.day, -m.cost_usd, m.model)),
         models_note=note,
         prices=prices,
-        windows=_windows(),
+        windows=_windows(parts),
     )
 
 
@@ -96,12 +98,33 @@ def _midnight(at: float) -> float:
     return time.mktime((there.tm_year, there.tm_mon, there.tm_mday, 0, 0, 0, 0, 0, -1))
 
 
-def _windows() -> list[b.WindowView]:
-    why = "not available, because {} not say how much of its subscription's window is used"
-    claude, codex = why.format("Claude Code's own files do"), why.format("no rollout of Codex that was read does")
-    return [
-        b.WindowView(program="Claude", window="5 h", why_not=claude),
-        b.WindowView(program="Claude", window="week", why_not=claude),
-        b.WindowView(program="Codex", window="5 h", why_not=codex),
-        b.WindowView(program="Codex", window="week", why_not=codex),
-    ]
+def _windows(parts: Parts) -> list[b.WindowView]:
+    why = "not available, because {} how much of its subscription's window is used"
+    claude = why.format("Claude Code's own files do not say")
+    found = [b.WindowView(program="Claude", window=name, why_not=claude) for name in ("5 h", "week")]
+    if not _looks(parts):
+        nobody = "not available, because nobody looks for Codex here: this instance has a folder of its own"
+        return [*found, *(b.WindowView(program="Codex", window=name, why_not=nobody) for name in ("5 h", "week"))]
+    root = Path(parts.options.discover_root) if parts.options.discover_root else None
+    seen = codex_windows(homes(root))
+    for w in seen:
+        found.append(
+            b.WindowView(program="Codex", window=_length(w.minutes), share=round(w.share, 4), renews_at=w.renews_at, seen_at=w.seen_at)
+        )
+    if not seen:
+        codex = why.format("no rollout of Codex that was read says")
+        found += [b.WindowView(program="Codex", window=name, why_not=codex) for name in ("5 h", "week")]
+    return found
+
+
+def _looks(parts: Parts) -> bool:
+    """An instance in a folder of its own looks nowhere but where it is told to."""
+    return parts.places.is_default or bool(parts.options.discover_root)
+
+
+def _length(minutes: int) -> str:
+    """Windows are named a minute short of their length."""
+    if minutes <= 0:
+        return "not named"
+    hours = round(minutes / 60)
+    return "week" if hours == 168 else f"{hours // 24} d" if hours >= 24 and hours % 24 == 0 else f"{hours} h"

@@ -1,0 +1,47 @@
+"""The charts: what agents reported and what transcripts say, by day and model, and what has no price beside them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from console.ledger.spending import SpendSample
+from console.ledger.store import Ledger
+from console.supervisor.budget_pictures import REPORTED, SLICE_S, _length, _midnight, _read
+
+NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
+
+
+def parts(tmp_path: Path, ledger: Ledger) -> Any:
+    places = SimpleNamespace(state_dir=tmp_path, is_default=False)
+    return SimpleNamespace(scribe=SimpleNamespace(ledger=ledger), places=places, options=SimpleNamespace(discover_root=""))
+
+
+def test_today_in_slices_and_seven_days_by_model(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    day = 86_400
+    samples = [(NOON - 8 * day, 5.0), (NOON - 6 * day, 1.0), (NOON - 3600, 2.0), (NOON - 3600 + 10, 1.0), (NOON - 1, 4.0)]
+    ledger.add_spends([SpendSample("a", "a", at, cost, 100) for at, cost in samples])
+    seen = _read(parts(tmp_path, ledger), NOON)
+    assert [(m.day, m.model, m.cost_usd, m.tokens) for m in seen.models] == [
+        ("2026-11-16", REPORTED, 1.0, 100),
+        ("2026-11-22", REPORTED, 7.0, 300),
+    ]
+    assert seen.burn.since == _midnight(NOON) and len(seen.burn.usd_per_h) == 12 * 3600 / SLICE_S + 1
+    assert seen.burn.usd_per_h[44] == 12.0 and seen.burn.usd_per_h[47] == 16.0, "dollars an hour"
+    assert seen.models_note.startswith("transcripts were not read") and not (tmp_path / "cost.db").exists()
+    ledger.close()
+
+
+def test_what_is_not_known_of_a_window_is_said_with_why(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    windows = _read(parts(tmp_path, ledger), NOON).windows
+    ledger.close()
+    assert {(w.program, w.window) for w in windows} == {(p, w) for p in ("Claude", "Codex") for w in ("5 h", "week")}
+    assert all(w.share is None and w.why_not.startswith("not available, because ") for w in windows)
+
+
+def test_lengths() -> None:
+    assert [_length(x) for x in (299, 300, 10_079, 10_080, 1440, 2880, 0)] == ["5 h", "5 h", "week", "week", "1 d", "2 d", "not named"]
