@@ -30,6 +30,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, prepared: Prepared | None) -> None:
         self.done: list[str] = []
         self.kept: list[tuple[object, ...]] = []
+        self.readied: list[tuple[object, ...]] = []
         self.interfaces: list[str] | OSError = ["lo"]
         self.stuck, self.attach_fails, self.cut_fails = False, False, False
         self.attached_ids = {"a1"} if prepared is not None and prepared.netns else set[str]()
@@ -38,6 +39,7 @@ class World:
         egress = SimpleNamespace(
             attached=lambda: list(self.attached_ids), attach=self.attach, detach=self.detach,
             relay_pids=lambda: {"a1": 9} if "a1" in self.attached_ids else {}, available=lambda: SimpleNamespace(ok=True),
+            ready=self.ready,
         )  # fmt: skip
         guard = SimpleNamespace(
             freeze=lambda ids, cause, by: self.done.append(f"freeze {cause}"), thaw=lambda ids, cause, by: self.done.append(f"thaw {cause}")
@@ -55,6 +57,11 @@ class World:
     def post(self, event: e.Event) -> None:
         assert isinstance(event, e.NetworkSwitched)
         self.posted.append(event)
+
+    def ready(self, *args: object) -> None:
+        self.readied.append(args)
+        if self.attach_fails:
+            raise Conflict("Envoy did not take it.", "")
 
     def attach(self, *_args: object) -> None:
         if self.attach_fails:
@@ -109,10 +116,10 @@ def test_proxied_keeps_its_relay_and_nothing_else(monkeypatch: pytest.MonkeyPatc
     assert not other.switch(PROXIED).enforced
 
 
-def test_a_container_is_frozen_cut_thawed_and_gets_its_portal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_container_is_frozen_cut_gets_its_portal_and_is_thawed(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, box(container_id="c1"))
     event = world.switch(PROXIED)
-    assert world.done == ["freeze switch", "cut", "thaw switch", "attach"]
+    assert world.done == ["freeze switch", "cut", "attach", "thaw switch"] and world.readied == [("a1", None)]
     assert event.enforced and event.note == "its way out is http://127.0.0.1:3128 now, as HTTP proxy"
 
 
@@ -121,6 +128,14 @@ def test_a_port_that_the_agent_took_leaves_it_cut_and_that_is_said(monkeypatch: 
     world.attach_fails = True
     event = world.switch(PROXIED)
     assert event.enforced and event.note == "it is cut, and got no portal: Port 3128 is taken."
+    assert world.done == ["freeze switch", "cut", "thaw switch"]
+
+
+def test_with_its_portal_open_it_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, box(container_id="c1"))
+    world.interfaces = ["eth0", "lo"]
+    event = world.switch(PROXIED)
+    assert not event.enforced and event.note == "a way out is left: eth0, lo"
 
 
 def test_a_container_that_cannot_be_cut_stays_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +143,10 @@ def test_a_container_that_cannot_be_cut_stays_frozen(monkeypatch: pytest.MonkeyP
     world.cut_fails = True
     event = world.switch(NONE)
     assert not event.enforced and world.done == ["freeze switch"]
+    other = World(monkeypatch, box(container_id="c1"))
+    other.cut_fails = True
+    assert not other.switch(PROXIED).enforced
+    assert other.done == ["freeze switch", "detach"]  # what was made ready for a portal is taken back
 
 
 @pytest.mark.parametrize("prepared", [None, box()])
