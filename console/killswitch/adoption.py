@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -133,7 +133,7 @@ class Adoption:
             failpoint("adoption.registered")
             answer = self._bring(held, also, spared)
         if not answer["moved"]:
-            self._undo(held)
+            self._undo(held, is_gone=answer["whole"] and not answer["left"])
             raise Unavailable(
                 f"It could not be moved: {answer['left'].get(asked.pid, 'it ended meanwhile')}.", "It is as it was: only seen."
             )
@@ -195,6 +195,8 @@ class Adoption:
             return {"moved": 0, "left": {}, "whole": False}
         roots, left, moved, quiet = [init, *also], dict[int, str](), 0, 0
         closures = [Closure(root) for root in roots]
+        with suppress(OSError):
+            _look(roots, closures)  # whoever is below it is known before anything else can happen: a press, say, that kills it first
         deadline = time.monotonic() + MOVE_S
         while quiet < QUIET_LOOKS and time.monotonic() < deadline and init.pid not in left:
             try:
@@ -231,11 +233,13 @@ class Adoption:
             return str(error)
         return ""
 
-    def _undo(self, held: Held) -> None:
+    def _undo(self, held: Held, *, is_gone: bool = False) -> None:
+        """It is as it was. ``is_gone``: nothing of it lives, so a kill that came in between may call it zero."""
         guard = self._guard
         with guard.lock:
             if held.leaf is not None:
                 held.leaf.freeze(False)
+            held.entry = replace(held.entry, adopting=not is_gone)
             guard.registry.retire(held.entry.agent_id)
             guard.causes.forget(held.entry.agent_id)
         guard.record("registry", guard.registry.save, guard.causes.save)
