@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import claude_agent_sdk
@@ -49,3 +51,23 @@ def start_claude(home: Path, url: str, prompt: str, *options: str, model: str = 
     env = claude_environment(home, url) | ({"IS_SANDBOX": "1"} if os.geteuid() == 0 else {})
     with (home / "said").open("ab") as said:
         return subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True)
+
+
+def peers_of(pid: int) -> set[tuple[str, int]]:
+    """Where the process's TCP and UDP sockets are connected to (proc(5), net/tcp): address and port."""
+    inodes = set()
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(OSError):
+            target = os.readlink(f"/proc/{pid}/fd/{name}")
+            if target.startswith("socket:["):
+                inodes.add(target[8:-1])
+    found = set()
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            address, _, port = fields[2].partition(":")
+            if fields[9] in inodes and int(address, 16):
+                packed = b"".join(bytes.fromhex(address[n : n + 8])[::-1] for n in range(0, len(address), 8))
+                text = socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)
+                found.add((text.removeprefix("::ffff:"), int(port, 16)))
+    return found
