@@ -53,8 +53,8 @@ class Bounds:
     mib: int = 2048
 
 
-class ActivityStore:
-    """Any thread, one at a time. Raises ConsoleError when the disk refuses."""
+class _Opened:
+    """The file, and who may use it when."""
 
     def __init__(self, file: Path, bounds: Bounds | None = None) -> None:
         self.file, self.bounds = file, bounds or Bounds()
@@ -113,6 +113,16 @@ class ActivityStore:
                 yield self._reads
             except sqlite3.Error as error:
                 raise self._refused(error) from error
+
+    def close(self) -> None:
+        """Twice is once."""
+        with self._lock, self._read_lock:
+            self._db.close()
+            self._reads.close()
+
+
+class ActivityStore(_Opened):
+    """Any thread, one at a time. Raises ConsoleError when the disk refuses."""
 
     # --- writing
 
@@ -243,12 +253,6 @@ class ActivityStore:
         at_start = whole if down else not holding.oldest or (after or 0) < holding.oldest
         at_end = before is None if down else whole
         return Window(tuple(rows), holding, at_start, at_end, to)
-
-    def close(self) -> None:
-        """Twice is once."""
-        with self._lock, self._read_lock:
-            self._db.close()
-            self._reads.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from console.domain.activity import Entry, FilePlace, Kind, source_id
 from console.domain.spend import Answer
 from console.sources import claude_activity, codex_activity
 from console.sources.activity_tail import Signature, signature, tail
-from console.sources.claude_activity import ClaudeLines
+from console.sources.claude_activity import ClaudeLines, unreadable
 from console.sources.codex_activity import CodexLines
 from console.sources.homes import homes, is_below, read_foreign
 
@@ -97,6 +97,12 @@ class AgentFiles:
     _seek_at: float = 0.0
     _wide_at: float = 0.0
 
+    def broke(self, why: str) -> None:
+        """Something in it is beyond us: it is said, and read again only when it changes."""
+        self.problem, self.backlog = why, False
+        for one in self._open.values():
+            one.more = False
+
     def has_news(self) -> bool:
         """Whether ``read`` would find anything: a stat for each file, now and then a search."""
         if time.monotonic() >= self._seek_at:
@@ -139,7 +145,11 @@ class AgentFiles:
 
     def _entries(self, one: _Open, lines: list[bytes]) -> Iterator[Entry]:
         for line in lines:
-            for entry in one.lines.take(line):
+            try:
+                found = one.lines.take(line)
+            except (LookupError, AttributeError, ArithmeticError, ValueError, TypeError, RecursionError):
+                found = [unreadable(line)]  # a shape that nobody thought of
+            for entry in found:
                 yield entry if not one.label else _labelled(entry, one.label)
 
     def _lines(self) -> ClaudeLines | CodexLines:

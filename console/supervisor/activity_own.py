@@ -10,6 +10,7 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.activity import Entry, Kind
 from console.domain.network import EgressRecord
+from console.domain.permission import Verdict
 
 Said = tuple[str, Entry]
 """(agent id, entry)"""
@@ -27,6 +28,10 @@ def of_step(step: e.Event | c.Command, name: str) -> Iterator[Said]:
         case e.PermissionAsked(at, _boot, agent_id, request_id, request):
             call = Entry(Kind.TOOL_CALL, f"ask:{request_id}", at, request.argument, tool=request.tool, pair=request_id)
             yield agent_id, call
+        case e.CallJudged() if step.decision.verdict is Verdict.ASK:
+            said = f"{step.decision.rule}: {step.decision.reason}"
+            name = f"ask:{step.request_id}:judged"
+            yield step.agent_id, Entry(Kind.VERDICT, name, step.at, said, who="waits for a human", pair=step.request_id, verdict="ask")
         case e.UsageReported(at, _boot, agent_id):
             used = step.cost_usd > 0 or step.tokens > 0 or step.tool_calls > 0 or step.iterations > 0
             cost = round(step.cost_usd * _NANO) if step.cost_usd > 0 else None

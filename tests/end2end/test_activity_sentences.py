@@ -81,7 +81,7 @@ def test_an_agent_of_ours_has_calls_verdicts_files_children_and_the_audit_behind
     code = (
         "agent.usage(cost_usd=0.25, tokens=100, action='drafts a plan')\n"
         "print('write', agent.permission('write_file', 'notes.txt')['verdict'], flush=True)\n"
-        "print('other', agent.permission('launch_rocket', 'now')['verdict'], flush=True)\n"
+        "print('other', agent.permission('write_file', '/etc/passwd')['verdict'], flush=True)\n"
         "print('child', agent.spawn(['sleep', '300']), flush=True); time.sleep(300)\n"
     )
     with Instance(state_dir) as it:
@@ -92,9 +92,9 @@ def test_an_agent_of_ours_has_calls_verdicts_files_children_and_the_audit_behind
         seen = until(lambda: (found := rows(it, agent)) and [r for r in found if r.verdict == "deny"] and found)
         [spend] = [r for r in seen if r.kind == "spend"]
         assert (spend.cost_usd, spend.tokens, spend.text) == (0.25, 100, "drafts a plan")
-        write, rocket = (r for r in seen if r.kind == "tool_call")
+        write, other = (r for r in seen if r.kind == "tool_call")
         allowed = next(r for r in seen if r.kind == "verdict" and r.pair == write.pair)
-        denied = next(r for r in seen if r.kind == "verdict" and r.pair == rocket.pair)
+        denied = next(r for r in seen if r.kind == "verdict" and r.pair == other.pair)
         assert (write.text, allowed.verdict, denied.verdict) == ("notes.txt", "allow", "deny")
         record = next(r for r in it.api.audit().rows if r.seq == allowed.audit)
         assert record.kind == "permission" and record.agent_id == agent and record.data["rollback_id"] == allowed.rollback_id
@@ -108,7 +108,7 @@ def test_an_agent_of_ours_has_calls_verdicts_files_children_and_the_audit_behind
         assert it.api.activity(agent).output_bytes > 0
 
         env = {**os.environ, "WATCHFLOOR_STATE_DIR": str(state_dir)}
-        argv = [sys.executable, "-m", "console", "activity", agent, "--json", "--search", "ROCKET", "--kind", "tool_call"]
+        argv = [sys.executable, "-m", "console", "activity", agent, "--json", "--search", "PASSWD", "--kind", "tool_call"]
 
         done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
-        assert [row["tool"] for row in json.loads(done.stdout)["rows"]] == ["launch_rocket"]
+        assert [row["text"] for row in json.loads(done.stdout)["rows"]] == ["/etc/passwd"]

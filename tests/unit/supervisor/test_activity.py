@@ -20,7 +20,7 @@ from console.domain.errors import ConsoleError, NotFound, Unavailable
 from console.domain.permission import PermissionRequest
 from console.enforcement.sightings import observed_id
 from console.ledger.activity import Bounds
-from console.supervisor import activity
+from console.supervisor import activity_intake
 from console.supervisor.activity import ActivityDesk
 
 PROGRAM = ("/bin/sh", "-c", TALKING, "claude-code", "", "hi")
@@ -60,7 +60,7 @@ class Stage:
 
     def texts(self, agent_id: str, **asked: Any) -> list[str]:
         for _ in range(4):
-            self.desk._turn()
+            self.desk.turn()
         assert not self.desk.problem, self.desk.problem
         wanted: dict[str, Any] = {"before": None, "after": None, "limit": 500} | asked
         return [row.entry.text for row in self.desk.window(agent_id, **wanted).rows]
@@ -138,18 +138,18 @@ def test_an_agent_of_ours_is_read_below_its_own_home_alone(stage: Stage, tmp_pat
     assert stage.texts("a-1") == ["mine"]
     (home / ".claude").rename(home / "old")
     (home / ".claude").symlink_to(stage.home / ".claude")
-    [key] = [key for key in stage.desk._files if key[0] == "a-1"]
-    del stage.desk._files[key]
+    assert stage.desk.following is not None
+    stage.desk.following._files.clear()
     assert stage.texts("a-1") == ["mine"], "a link leads nowhere"
 
 
-def test_secrets_are_taken_out_before_anything_is_cut(stage: Stage) -> None:
+def test_secrets_are_taken_out_before_anything_is_cut(stage: Stage, tmp_path: Path) -> None:
     stage.redactor.learn("S3CRET-" + "x" * 500)
     [agent] = stage.sees("")
     secret = "S3CRET-" + "x" * 500
     stage.writes(stage.main, secret, "a" * (TEXT_KEPT - 100) + secret, "b" * 1_000_000)
     found = stage.texts(agent)
-    raw = (stage.desk._file).read_bytes() + stage.desk._file.with_name("a.db-wal").read_bytes()
+    raw = b"".join(path.read_bytes() for path in tmp_path.glob("a.db*"))
     assert b"S3CRET" not in raw and found[0] == "[secret]"
     last = stage.desk.window(agent, before=None, after=None, limit=1).rows[0]
     assert last.entry.left_out == 1_000_000 - TEXT_KEPT and last.size == TEXT_KEPT
@@ -166,7 +166,7 @@ def test_moments_lie_neither_in_the_future_nor_nowhere(stage: Stage) -> None:
 
 
 def test_what_comes_too_fast_is_counted_and_said(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(activity, "WAITING_MAX", 10)
+    monkeypatch.setattr(activity_intake, "WAITING_MAX", 10)
     for n in range(25):
         stage.desk.heard(e.PermissionAsked(1.0, 1.0, AgentId("a-1"), f"r{n}", PermissionRequest("read_file", f"{n}")))
     found = stage.texts("a-1")
@@ -183,10 +183,34 @@ def test_a_disk_that_refuses_is_said_and_nothing_is_lost(stage: Stage, monkeypat
 
     assert stage.desk.store is not None
     monkeypatch.setattr(stage.desk.store, "add", refuses)
-    stage.desk._turn()
+    stage.desk.turn()
     assert "disk is full" in stage.desk.problem
     monkeypatch.undo()
     assert sorted(stage.texts(agent)) == ["asked", "from its file"]
+
+
+def test_what_one_file_breaks_keeps_no_other_from_being_read(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    from console.sources.claude_activity import ClaudeLines
+
+    real = ClaudeLines.take
+
+    def take(self: ClaudeLines, line: bytes) -> list[Entry]:
+        if b"bomb" in line:
+            raise AttributeError("a shape that nobody thought of")
+        return real(self, line)
+
+    monkeypatch.setattr(ClaudeLines, "take", take)
+    subs = stage.projects / SESSION / "subagents"
+    subs.mkdir(parents=True)
+    top, sub = stage.sees("", "abc")
+    stage.writes(stage.main, "bomb")
+    stage.writes(subs / "agent-abc.jsonl", "the child's")
+    assert stage.texts(sub) == ["the child's"] and "could not be read" in stage.texts(top)[0]
+    monkeypatch.setattr(ClaudeLines, "state", take)
+    stage.writes(stage.main, "more")
+    stage.writes(subs / "agent-abc.jsonl", "again")
+    stage.texts(sub)
+    assert "not read" in stage.desk.words(top)
 
 
 def test_a_stream_is_kept_once_and_its_transcript_is_then_not_followed(stage: Stage) -> None:
@@ -225,8 +249,8 @@ def test_a_store_that_cannot_be_opened_refuses_with_why(tmp_path: Path) -> None:
 
 
 def test_one_entry_or_none(stage: Stage) -> None:
-    stage.desk._put("a", Entry(Kind.NOTE, "x", 1.0, "y"))
-    stage.desk._turn()
+    stage.desk.intake.put("a", Entry(Kind.NOTE, "x", 1.0, "y"))
+    stage.desk.turn()
     assert stage.desk.one("a", 1).entry.text == "y"
     with pytest.raises(NotFound):
         stage.desk.one("a", 99)

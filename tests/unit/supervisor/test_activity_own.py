@@ -10,7 +10,7 @@ from console.domain import event as e
 from console.domain.activity import Kind
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, SandboxKind
 from console.domain.network import EgressRecord
-from console.domain.permission import PermissionRequest
+from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.supervisor.activity_own import of_egress, of_record, of_step
 
 A = AgentId("a-1")
@@ -30,6 +30,13 @@ def test_a_call_its_verdict_and_its_record_are_one_pair() -> None:
     assert call.pair == verdict.pair == file.pair == "r1"
     assert (verdict.kind, verdict.verdict, verdict.audit) == (Kind.VERDICT, "allow", 7)
     assert (file.kind, file.ref, file.tool, file.rollback_id) == (Kind.FILE, "x.txt", "write", "rb")
+
+
+def test_a_call_that_waits_for_a_human_says_so() -> None:
+    for verdict, many in ((Verdict.ASK, 1), (Verdict.ALLOW, 0)):
+        judged = e.CallJudged(5.0, 1.0, A, "r1", PermissionRequest("shell", "rm"), Decision(verdict, "rule", "why"))
+        found = list(of_step(judged, "n"))
+        assert len(found) == many and all((entry.verdict, entry.pair) == ("ask", "r1") for _, entry in found)
 
 
 def test_usage_is_spend_words_alone_are_a_message_nothing_is_nothing() -> None:

@@ -1,0 +1,169 @@
+"""Whose files are followed, and reading them: of those who are seen now, for a while of those who were, and of those somebody looks at."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from console.domain.agent import AgentId, Sighting, SourceReport
+from console.domain.errors import ConsoleError
+from console.enforcement.sightings import observed_id
+from console.ledger.activity import ActivityStore
+from console.sources import claude_activity, codex_activity
+from console.sources.activity_files import AgentFiles, Whereabouts, whereabouts
+from console.sources.rates import RateBook
+from console.supervisor.activity_clean import Redact, dated
+from console.supervisor.core import Core
+
+log = logging.getLogger(__name__)
+PASS_S = 0.25
+"""Longest time of one look at files; the next goes on. With the rest, at most a quarter of one core, and only while there is a backlog."""
+LINGER_S = 20.0
+"""How long the files of one who ended, or was looked at, are still followed."""
+Followed = tuple[str, Whereabouts]
+"""(agent id, where its files are); one agent may have had several sessions."""
+Changed = dict[str, tuple[int, int]]
+"""Agent id -> (the newest number, how many are new)."""
+_SOURCES = (claude_activity.SOURCE, codex_activity.SOURCE)
+_ALWAYS = float("inf")
+_PLACES_MAX = 20
+_BROKEN = (OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RuntimeError, MemoryError)
+
+
+class Following:
+    """``sighted`` and ``look_at`` come from any thread, ``read`` is for one."""
+
+    def __init__(
+        self, core: Core, store: ActivityStore, redact: Redact, root: Path | None, homes: Path, is_heard: Callable[[str], bool]
+    ) -> None:
+        """``root``: the one home in which others are looked for, None: any. ``homes``: the workspaces of agents of ours.
+
+        ``is_heard``: who tells by itself what it does; its files would say it twice.
+        """
+        self._core, self._store, self._redact, self._is_heard = core, store, redact, is_heard
+        self._root, self._homes = root, homes
+        self._lock = threading.Lock()
+        self._wanted: dict[Followed, float] = {}
+        """Until when, in monotonic seconds; for ever while it is seen."""
+        self._files: dict[Followed, AgentFiles] = {}
+        self._rates = RateBook()
+
+    # --- who
+
+    def sighted(self, reports: Sequence[SourceReport]) -> None:
+        """One round of the sources, after the engine made rows of it."""
+        tick = time.monotonic()
+        with self._lock:
+            for report in reports:
+                if report.source in _SOURCES and report.available:
+                    seen = dict.fromkeys(self._whereabouts(report), _ALWAYS)
+                    for one, until in self._wanted.items():
+                        if one[1].source == report.source and until == _ALWAYS and one not in seen:
+                            self._wanted[one] = tick + LINGER_S
+                    self._wanted |= seen
+            self._wanted = {one: until for one, until in self._wanted.items() if until > tick and not self._is_heard(one[0])}
+
+    def look_at(self, agent_id: str) -> None:
+        """One that is looked at is followed for a while, though it ended. Blocks."""
+        if self._is_heard(agent_id):
+            return
+        known, until = self._places(agent_id), time.monotonic() + LINGER_S
+        with self._lock:
+            for where in known:
+                self._wanted[agent_id, where] = max(until, self._wanted.get((agent_id, where), 0.0))
+
+    def _whereabouts(self, report: SourceReport) -> Iterator[Followed]:
+        for sighting in report.sightings:
+            agent_id, owner = self._row_of(sighting), sighting.key.partition("-")[0]
+            sub = _sub_of(sighting, report)
+            if agent_id is None or sub is None or not sighting.session:
+                continue
+            top = self._core.state.agents.get(AgentId(sighting.agent_id))
+            if top is not None:
+                home = str(self._homes / top.context_id)
+                yield agent_id, Whereabouts(report.source, -1, sighting.session, sighting.cwd, sub, home)
+            elif owner.isascii() and owner.isdigit() and len(owner) <= 10:
+                yield agent_id, Whereabouts(report.source, int(owner), sighting.session, sighting.cwd, sub)
+
+    def _row_of(self, sighting: Sighting) -> AgentId | None:
+        state = self._core.state
+        found = state.rows.get(f"{sighting.source}\0{sighting.key}") or observed_id(sighting)
+        return found if found in state.agents else None
+
+    def _places(self, agent_id: str) -> list[Whereabouts]:
+        found = (whereabouts(text) for text in self._store.place(agent_id).splitlines())
+        return [where for where in found if where is not None]
+
+    # --- what
+
+    def words(self, agent_id: str) -> list[str]:
+        """What a person should know of this agent's own files. Blocks for some looks at them."""
+        files = self._store.files(agent_id)
+        said = ["Kept here: the program's own file is gone."] if files and not any(Path(path).is_file() for path in files) else []
+        followed = [one for (i, _), one in list(self._files.items()) if i == agent_id]
+        said += dict.fromkeys(f"Its own file is not read: {one.problem}." for one in followed if one.problem)
+        return said + (["Its history is still being read."] if any(one.backlog for one in followed) else [])
+
+    def read(self) -> Changed:
+        """A bounded part of what is new. Raises ConsoleError when it cannot be kept; what one file breaks holds up no other."""
+        with self._lock:
+            wanted = dict(self._wanted)
+        tick = time.monotonic()
+        for one in [i for i in self._files if wanted.get(i, 0.0) <= tick]:
+            del self._files[one]
+        changed: Changed = {}
+        # Those who go on come before those whose long history is read for the first time.
+        for one in sorted(wanted, key=self._turn_of):
+            if time.monotonic() - tick > PASS_S and changed:
+                break
+            newest, added = self._read_one(one, wanted)
+            if added:
+                changed[one[0]] = (newest, added + changed.get(one[0], (0, 0))[1])
+        return changed
+
+    def _turn_of(self, one: Followed) -> tuple[bool, float]:
+        files = self._files.get(one)
+        return (files.backlog, files.read_at) if files is not None else (False, 0.0)
+
+    def _read_one(self, one: Followed, wanted: dict[Followed, float]) -> tuple[int, int]:
+        """(the newest number, how many are new)."""
+        newest, many = 0, 0
+        try:
+            files = self._files.get(one)
+            if files is None:
+                files = self._files[one] = self._files_of(*one, wanted)
+            if files.has_news():
+                for batch in files.read():
+                    added, newest = self._store.add(one[0], dated(batch.entries, self._redact), batch.place, again=batch.again)
+                    many += added
+        except ConsoleError:
+            self._files.pop(one, None)  # what was read and not kept is read again, from where the store knows
+            raise
+        except _BROKEN as error:
+            log.error("a file of %s could not be read", one[0], exc_info=error)
+            if one in self._files:
+                self._files[one].broke(f"{type(error).__name__}: {error}"[:200])
+        return newest, many
+
+    def _files_of(self, agent_id: str, where: Whereabouts, wanted: dict[Followed, float]) -> AgentFiles:
+        known = self._places(agent_id)
+        if where not in known:
+            self._store.set_place(agent_id, "\n".join(w.as_json() for w in [*known, where][-_PLACES_MAX:]))
+
+        def has_row(sub: str) -> bool:
+            mine = (where.session, sub, where.uid, where.home)
+            return any((w.session, w.sub, w.uid, w.home) == mine for _, w in wanted | self._wanted)
+
+        return AgentFiles(where, self._root, self._rates.price, self._store.files(agent_id), has_row)
+
+
+def _sub_of(sighting: Sighting, report: SourceReport) -> str | None:
+    """A sub-agent's id within its Claude Code session; empty: it is no sub-agent; None: its session is not in the report."""
+    if sighting.parent_key is None or report.source != claude_activity.SOURCE:
+        return ""
+    tops = (s.key for s in report.sightings if s.parent_key is None and sighting.key.startswith(f"{s.key}-"))
+    top = max(tops, key=len, default=None)
+    return None if top is None else sighting.key.removeprefix(f"{top}-")
