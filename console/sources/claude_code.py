@@ -19,7 +19,7 @@ from console.sources.homes import OwnHome, is_below
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, UNVERIFIED, Confinement, Pids, plain
 from console.sources.processes import ProcessTable
 from console.sources.programs import Programs
-from console.sources.session_spend import SessionSpend
+from console.sources.session_spend import NOT_READ, SessionSpend
 
 _SEEN_ONLY = "Seen through its session file: Watchfloor shows it and has no control over it."
 _OURS = "Its session is seen too, through the files of its home."
@@ -76,10 +76,8 @@ class ClaudeCodeSource:
             return SourceReport(self.name, False, f"Not available, because no session folder can be read: {'; '.join(troubles[:3])}.")
         shown_all, written = self._with_subagents(found)
         self._watched = [*(folder for folder, _ in places), *written]  # at once: a thread that watches reads it
-        if self._spend is not None and self._spend.problem and found:
+        if self._spend is not None and self._spend.problem not in ("", NOT_READ) and found:
             troubles.append(f"what they spent: {self._spend.problem}")
-        if self._spend is not None and self._spend.reading:
-            troubles.append(f"all of the history yet ({self._spend.reading})")
         return self._report([folder for folder, own in places if own is None], shown_all, stale, troubles)
 
     def _gather(self, folder: Path, own: OwnHome | None, found: dict[str, Found], stale: list[str], troubles: list[str]) -> None:
@@ -115,6 +113,8 @@ class ClaudeCodeSource:
     def _report(self, folders: list[Path], found: list[Sighting], stale: list[str], troubles: list[str]) -> SourceReport:
         where = ", ".join(plain(str(f)) for f in folders[:3]) + (f" and {len(folders) - 3} more" if len(folders) > 3 else "")
         words = f"Looks in {where}." if folders else ONLY_OURS
+        if self._spend is not None and self._spend.reading:
+            words += f" Still reads the history: {self._spend.reading}."
         if troubles:
             words += f" Could not read {'; '.join(troubles[:3])}."
         if stale:

@@ -36,6 +36,7 @@ Whose = tuple[int, str, str]
 """(uid, source, session)"""
 KEPT_S = 60.0
 """How long a session that nobody asks about is still summed."""
+NOT_READ = "not read yet"
 _TROUBLE = (ConsoleError, OSError, ValueError, ArithmeticError, LookupError, TypeError, MemoryError)
 
 
@@ -77,7 +78,7 @@ class SessionSpend:
         """Called, in the thread, when sums have changed."""
         self.today_usd = 0.0
         """Of everything on this host but agents that were started here, since local midnight, by the answers' own times."""
-        self.problem = "not read yet"
+        self.problem = NOT_READ
         """Why sums are not there or old, or empty."""
         self.reading = ""
         """How far the reading of a long history is, or empty."""
