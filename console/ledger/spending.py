@@ -83,6 +83,13 @@ class SpendTables(Database):
         with self.reading() as connection:
             return [(index * 900.0, float(cost), int(tokens)) for index, cost, tokens in connection.execute(query)]
 
+    def samples_since(self, at: float, limit: int = 20_000) -> list[SpendSample]:
+        """The newest samples at or after ``at``, oldest first."""
+        query = select(SPEND).where(SPEND.c.at >= at).order_by(SPEND.c.seq.desc()).limit(limit)
+        with self.reading() as connection:
+            rows = [SpendSample(x.agent_id, x.root_id, x.at, x.cost_usd, x.tokens) for x in connection.execute(query)]
+        return sorted(rows, key=lambda sample: sample.at)
+
     def spend_by_minute(self, agent_id: str, minutes: int, now: float) -> list[float]:
         """USD in each of the last ``minutes`` minutes up to ``now``, oldest first."""
         ago = cast((now - SPEND.c.at) / 60.0, Integer)

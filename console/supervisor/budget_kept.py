@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
-from console.domain.budget import UNCAPPED, KeptBudget, Reservation
+from console.domain.agent import AgentId
+from console.domain.budget import UNCAPPED, KeptBudget, Reservation, Usage
 from console.domain.budget_day import Day
+from console.enforcement.charging import nodes_of
+from console.enforcement.state import EngineState
 from console.ledger.budgets import DAY
+from console.ledger.spending import SpendSample
 from console.ledger.store import Ledger
 from console.settings.options import Options
+from console.supervisor.burn_book import BurnBook
 from console.supervisor.launching_body import limits_from
 
 
@@ -31,6 +37,15 @@ def kept_budget(ledger: Ledger, options: Options, at: float) -> KeptBudget:
         warned=ledger.budget_warned(),
         today_usd=ledger.spend_today(at).cost_usd,
     )
+
+
+def recall_burn(book: BurnBook, state: EngineState, samples: Iterable[SpendSample], at: float, boot_s: float) -> None:
+    """The last hour's charts over a restart. Rates begin anew: of calls and iterations no samples are kept."""
+    for sample in samples:
+        agent = state.agents.get(AgentId(sample.agent_id))
+        if agent is not None and sample.at <= at:
+            spent = Usage(cost_usd=sample.cost_usd, tokens=sample.tokens)
+            book.add(nodes_of(state, agent), spent, max(0.0, boot_s - (at - sample.at)))
 
 
 def boot_id() -> str:

@@ -21,7 +21,7 @@ from console.settings.places import Places
 from console.supervisor.adoption import lives
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.approving import open_approvals
-from console.supervisor.budget_kept import kept_budget
+from console.supervisor.budget_kept import kept_budget, recall_burn
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.core import Core, now
 from console.supervisor.launch import Launcher
@@ -34,6 +34,7 @@ from console.supervisor.tool_offers import sweep_offers
 log = logging.getLogger(__name__)
 AGENTS_BACK = 5000
 ASK_AGAIN_S = 1.0
+HOUR_S = 3600.0
 
 
 class Starting(Protocol):
@@ -66,6 +67,7 @@ async def restore(it: Starting) -> None:
     it.core.post(e.Restored(*now(), agents, frozenset(alive), _contexts(it), killed, why, proven, isolated, budget))
     it.core.post(e.ApprovalsRestored(*now(), *open_approvals(it.ledger)))
     it.core.meters.today_usd = it.ledger.spend_today(now()[0]).cost_usd
+    recall_burn(it.parts.burn, it.core.state, it.ledger.samples_since(now()[0] - HOUR_S), *now())
     for agent_id in alive:
         if it.core.state.agents[agent_id].control_level is ControlLevel.ADOPTED:
             continue  # it has no socket of ours, and no process that is our child
