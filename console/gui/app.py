@@ -14,6 +14,7 @@ from console.gui.notices import Notices
 from console.gui.theme import fonts, style
 from console.gui.theme.tokens import DARK, LIGHT, ink
 from console.gui.window.main import Window
+from console.gui.window.outside import Outside
 from console.settings.places import find_places
 
 _FONTS = "watchfloorFonts"
@@ -87,7 +88,12 @@ def run(state_dir: str | None, page: str, theme: style.Choice) -> int:
     if theme == "system":
         app.styleHints().colorSchemeChanged.connect(lambda scheme: _follow(app, scheme))
     window.show()
-    return app.exec()
+    outside = Outside(window)
+    outside.start()
+    try:
+        return app.exec()
+    finally:
+        outside.stop()
 
 
 def _follow(app: QApplication, scheme: Qt.ColorScheme) -> None:

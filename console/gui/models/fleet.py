@@ -18,6 +18,8 @@ from console.gui.widgets.safe_text import safe_text
 
 LIVE = frozenset(state.value for state in AgentState if state.is_live)
 DEEP = 3
+NEWS = 1000
+"""Changes of state that are kept for whoever tells a person of them."""
 _URGENT = {"alive_after_kill": 0, "over_budget": 1, "needs_ok": 2, "lost": 3, "frozen": 5, "failed": 6}
 _UNPROVEN = 4
 CALM = 7
@@ -27,7 +29,22 @@ CALM = 7
 class Row:
     """One agent as the table shows it. ``name`` and ``action`` are safe; ``view`` is as it came."""
 
-    __slots__ = ("attends", "facts", "fixed", "guides", "id", "indent", "is_live", "is_open", "kids", "name", "near", "rank", "tags", "view")
+    __slots__ = (
+        "attends",
+        "facts",
+        "fixed",
+        "guides",
+        "id",
+        "indent",
+        "is_live",
+        "is_open",
+        "kids",
+        "name",
+        "near",
+        "rank",
+        "tags",
+        "view",
+    )
 
     def __init__(self, view: AgentView) -> None:
         self.id = view.id
@@ -155,6 +172,8 @@ class Fleet:
         """Attention first: trees with somebody in them who needs a person stand before calm ones; else as they came."""
         self.structure_changed = True
         """The list must be arranged again; else a repaint is enough."""
+        self.news: list[tuple[Row, str]] = []
+        """Who came into which state since somebody last took this list away; what a first reading brings is none."""
         self._tally: Counter[str] = Counter()
         self._states: Counter[str] = Counter()
         self._kids: dict[str, list[Row]] | None = None
@@ -162,14 +181,17 @@ class Fleet:
 
     def replace(self, views: Iterable[AgentView]) -> None:
         """A whole snapshot; a row that was there stays the same object, so that no list shows the facts of before."""
-        before, self.rows = self.rows, {}
+        before, first, self.rows = self.rows, not self.loaded, {}
         for view in views:
             row = before.get(view.id)
+            was = row.view.state if row is not None else ""
             if row is None:
                 row = Row(view)
             else:
                 row.take(view)
             self.rows[view.id] = row
+            if not first and view.state != was:
+                self._note(row)
         self._tally = Counter(tag for row in self.rows.values() for tag in row.tags)
         self._states = Counter(row.view.state for row in self.rows.values())
         self.loaded = True
@@ -223,19 +245,26 @@ class Fleet:
             return
         self.rows[view.id] = new = Row(view)
         self._count(new, 1)
+        self._note(new)
         self.structure_changed, self._kids = True, None
 
     def _change(self, row: Row, change: Callable[[], None]) -> None:
-        parent, rank = row.view.parent_id, row.rank
+        parent, rank, state = row.view.parent_id, row.rank, row.view.state
         self._count(row, -1)
         change()
         row.judge()
         self._count(row, 1)
+        if row.view.state != state:
+            self._note(row)
         if row.view.parent_id != parent:
             self._kids = None
             self.structure_changed = True
         elif (row.rank != rank and self.urgent_first) or self.sort[0] or self.text or self.filter != "all":
             self.structure_changed = True
+
+    def _note(self, row: Row) -> None:
+        if len(self.news) < NEWS:
+            self.news.append((row, row.view.state))
 
     def remove(self, agent_id: str) -> None:
         """It is not listed any more."""

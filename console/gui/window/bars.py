@@ -176,6 +176,16 @@ class StatusBar(QWidget):
         self.setFixedHeight(STATUS_BAR)
         self._keys: tuple[tuple[str, str], ...] = ()
         self._seal, self._bad = "", False
+        self._lacks = ""
+
+    def show_lacks(self, words: str) -> None:
+        """What this desktop does not give (a tray, notifications), where there is room for it; whole in the tooltip."""
+        shown = safe_text(words, 300)
+        if shown != self._lacks:
+            self._lacks = shown
+            self.setToolTip(tooltip(shown))
+            self.setAccessibleDescription(shown)
+            self.update()
 
     def show_keys(self, keys: tuple[tuple[str, str], ...]) -> None:
         if keys == self._keys:
@@ -214,12 +224,18 @@ class StatusBar(QWidget):
         face = fonts.ui(11)
         seal = fonts.metrics(face).horizontalAdvance(self._seal) + (18 if self._bad else 4)
         x = 16.0
-        for cap, words in self._fitting(self.width() - seal - 40):
+        lacks = fonts.metrics(face).horizontalAdvance(self._lacks) + 22 if self._lacks else 0
+        lacks = min(lacks, max(0, self.width() - seal - 420))
+        for cap, words in self._fitting(self.width() - seal - lacks - 40):
             width = fonts.metrics(fonts.ui(11, fonts.MEDIUM)).horizontalAdvance(cap) + 12
             text = fonts.metrics(face).horizontalAdvance(words)
             paint_key(painter, int(x + width), self.height(), cap, colours)
             draw_text(painter, QRectF(x + width + 7, 0, text + 4, self.height()), words, face, colours.text2)
             x += width + text + 24
+        if lacks > 60:
+            at = self.width() - seal - lacks - 28
+            draw_mark(painter, "ring", QRectF(at, 9, 9, 9), colours.text3)
+            draw_text(painter, QRectF(at + 15, 0, lacks - 18, self.height()), self._lacks, face, colours.text2)
         box = QRectF(self.width() - seal - 16, 0, seal, self.height())
         if self._bad:
             draw_mark(painter, "triangle", QRectF(box.x(), 9, 10, 10), colours.warn)

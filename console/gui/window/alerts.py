@@ -1,0 +1,74 @@
+"""What a person must hear of while the window is elsewhere: a breach, a question, a kill. One notification for many agents at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QObject
+
+from console.domain.kill import Receipt
+from console.gui.link.desktop import Alert
+from console.gui.models.fleet import Fleet, Row
+from console.gui.models.switch import Switch, counts, is_proven, zero_ms
+from console.gui.widgets.words import plural, took
+
+NAMED = 3
+_NEWS: dict[str, tuple[str, str, bool]] = {
+    "over_budget": ("Over budget", "reached a limit and is being halted", True),
+    "halted": ("Halted by its budget", "was halted, verified", False),
+    "needs_ok": ("Waits for you", "asks for permission", False),
+    "alive_after_kill": ("Still alive", "is not proven dead", True),
+    "lost": ("Lost", "is not there any more", False),
+}
+"""state -> (title, what it did, whether it stays until dismissed)."""
+
+
+def state_alert(state: str, rows: Sequence[Row]) -> Alert:
+    """One notification for all agents that came into a state together."""
+    title, did, urgent = _NEWS[state]
+    if len(rows) == 1:
+        view = rows[0].view
+        why = f": {view.state_reason}" if view.state_reason else f": {view.last_action}" if state == "needs_ok" and view.last_action else ""
+        return Alert(title, f"{rows[0].name} {did}{why}", urgent)
+    names = ", ".join(row.name for row in rows[:NAMED])
+    more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
+    return Alert(f"{title}: {plural(len(rows), 'agent')}", f"{names}{more}", urgent)
+
+
+def kill_alert(receipt: Receipt) -> Alert:
+    """How a kill ended: anything but a whole proof says NOT PROVEN first."""
+    proven, provable, best = counts(receipt)
+    if is_proven(receipt):
+        extra = f"; {plural(best, 'agent')} best effort, not counted" if best else ""
+        return Alert("Killed", f"{proven} of {provable} proven zero in {took(zero_ms(receipt))}{extra}. Nothing starts until rearm.", True)
+    return Alert("NOT PROVEN", f"{proven} of {provable} proven zero. Something may still run: open the receipt.", True)
+
+
+class Alerts(QObject):
+    """Reads what the fleet noted since the last look; what was there when the console opened is no news."""
+
+    def __init__(self, fleet: Fleet, switch: Switch, show: Callable[[Alert], None], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._fleet, self._switch, self._show = fleet, switch, show
+        self._told_of = ""
+        """The kill whose end was told."""
+
+    def look(self) -> None:
+        """At every change of the models."""
+        news, self._fleet.news = self._fleet.news, []
+        grouped: dict[str, list[Row]] = {}
+        for row, state in news:
+            if state in _NEWS and row.view.state == state:
+                grouped.setdefault(state, []).append(row)
+        for state, rows in grouped.items():
+            if not (self._switch.is_killed and state in ("lost", "halted")):
+                self._show(state_alert(state, rows))
+        receipt = self._switch.receipt
+        if receipt is not None and receipt.complete and self._told_of == receipt.kill_id:
+            self._told_of = ""
+            self._show(kill_alert(receipt))
+
+    def kill_began(self, kill_id: str) -> None:
+        """A press, from wherever it came."""
+        self._told_of = kill_id
+        self._show(Alert("Kill pressed", "Everything is being stopped. The proof follows.", True))

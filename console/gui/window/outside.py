@@ -1,0 +1,57 @@
+"""What of the console is seen outside its window: the tray and notifications; what the desktop lacks is said in the status bar."""
+
+from __future__ import annotations
+
+from time import time
+
+from PySide6.QtCore import QObject
+
+from console.gui.link.desktop import Desktop
+from console.gui.window.alerts import Alerts
+from console.gui.window.main import Window
+from console.gui.window.tray import Tray
+
+
+class Outside(QObject):
+    """One for a console that a person opened; pictures and tests have none."""
+
+    def __init__(self, window: Window, desktop: Desktop | None = None) -> None:
+        super().__init__(window)
+        self._window = window
+        self.desktop = desktop or Desktop()
+        self.tray = Tray(window)
+        self.alerts = Alerts(window.fleet, window.switch, self.desktop.show, self)
+        window.sync.changed.connect(self._look)
+        window.sync.follower.changed.connect(self._look)
+        window.sync.follower.kill_began.connect(self.alerts.kill_began)
+        self.desktop.told.connect(lambda _why: self._say())
+        self.tray.asked.connect(self._come)
+
+    def start(self) -> None:
+        """Begins; what is not to be had here is said."""
+        self.tray.start()
+        self.desktop.start()
+        self._look()
+        self._say()
+
+    def stop(self) -> None:
+        """Ends the thread and takes the icon away."""
+        self.desktop.stop()
+        self.tray.stop()
+
+    def _look(self) -> None:
+        self.alerts.look()
+        self.tray.say(*self._window.switch.light(time()))
+
+    def _say(self) -> None:
+        lacks = []
+        if self.desktop.why_not:
+            lacks.append(f"No notifications: {self.desktop.why_not}")
+        if self.tray.why_not:
+            lacks.append(f"No tray icon: {self.tray.why_not}")
+        self._window.status.show_lacks(". ".join(lacks))
+
+    def _come(self) -> None:
+        self._window.showNormal()
+        self._window.raise_()
+        self._window.activateWindow()

@@ -1,0 +1,81 @@
+"""The icon in the desktop's tray: the armed light as a shape and in words, and a way back to the window."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
+from PySide6.QtWidgets import QMenu, QSystemTrayIcon, QWidget
+
+from console.gui.theme.tokens import DARK
+from console.gui.widgets.marks import draw_mark
+from console.gui.widgets.safe_text import safe_text
+
+_LIGHTS = {
+    "armed": ("dot", "ok"),
+    "in_doubt": ("triangle", "warn"),
+    "unknown": ("triangle", "warn"),
+    "killing": ("diamond", "danger"),
+    "killed": ("cross", "danger"),
+}
+SIDE = 44
+
+
+def light_icon(state: str) -> QIcon:
+    """A dark plate with the light's shape: readable on a light and on a dark panel; a state nobody knows is doubt."""
+    shape, role = _LIGHTS.get(state, ("triangle", "warn"))
+    picture = QPixmap(QSize(SIDE, SIDE))
+    picture.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(picture)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(DARK.bg1))
+    painter.drawRoundedRect(QRectF(0, 0, SIDE, SIDE), 9, 9)
+    draw_mark(painter, shape, QRectF(11, 11, 22, 22), getattr(DARK, role))
+    painter.end()
+    return QIcon(picture)
+
+
+class Tray(QObject):
+    """``asked``: somebody wants the window. Closing the window still ends the console; the icon goes with it."""
+
+    asked = Signal()
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self.icon: QSystemTrayIcon | None = None
+        self._menu: QMenu | None = None
+        self._state = ""
+        self._window = window
+
+    @property
+    def why_not(self) -> str:
+        """Why there is no icon, or empty."""
+        return "" if self.icon is not None else "this desktop has no tray"
+
+    def start(self) -> None:
+        """Shows it, where there is a tray."""
+        if self.icon is not None or not QSystemTrayIcon.isSystemTrayAvailable():
+            return
+        self._menu = QMenu(self._window)
+        self._menu.addAction("Open Watchfloor").triggered.connect(lambda: self.asked.emit())
+        self.icon = QSystemTrayIcon(light_icon(self._state), self)
+        self.icon.setContextMenu(self._menu)
+        self.icon.activated.connect(lambda _reason: self.asked.emit())
+        self.icon.show()
+
+    def say(self, state: str, words: str) -> None:
+        """The armed light now."""
+        if self.icon is None:
+            self._state = state
+            return
+        if state != self._state:
+            self._state = state
+            self.icon.setIcon(light_icon(state))
+        plain = f"Watchfloor: {words}".replace("<", "‹").replace(">", "›")  # a tray may read markup, and shows Qt's own tags as they are
+        self.icon.setToolTip(safe_text(plain, 140))
+
+    def stop(self) -> None:
+        """Takes it away."""
+        if self.icon is not None:
+            self.icon.hide()
+            self.icon = None

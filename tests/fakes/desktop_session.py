@@ -1,0 +1,76 @@
+"""A real desktop's notification daemon (dunst) on a display (Xvfb) and a session bus of its own; ended by pid."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from jeepney import DBusAddress, new_method_call
+from jeepney.io.blocking import open_dbus_connection
+from jeepney.wrappers import unwrap_msg
+
+from tests.fakes.instance import until
+
+_BUS = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig><type>session</type><listen>unix:path={socket}</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>
+"""
+_DUNST = DBusAddress("/org/freedesktop/Notifications", bus_name="org.freedesktop.Notifications", interface="org.dunstproject.cmd0")
+
+
+class DesktopSession:
+    """``with DesktopSession(folder) as it:``; ``it.address`` is the bus. ``daemon`` False: nobody shows notifications."""
+
+    def __init__(self, folder: Path, *, daemon: bool = True) -> None:
+        folder.mkdir(mode=0o700)
+        self.folder, self._daemon = folder, daemon
+        self.address = f"unix:path={folder / 'bus'}"
+        self._programs: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> DesktopSession:
+        config = self.folder / "bus.conf"
+        config.write_text(_BUS.format(socket=self.folder / "bus"))  # no activation: nothing of this machine's is started on this bus
+        self._start({}, "dbus-daemon", "--nofork", f"--config-file={config}")
+        until((self.folder / "bus").exists, words="the bus listens")
+        if self._daemon:
+            read, write = os.pipe()
+            self._start({}, "Xvfb", "-displayfd", str(write), "-screen", "0", "800x600x24", "-nolisten", "tcp", give=(write,))
+            os.close(write)
+            with os.fdopen(read) as pipe:
+                display = pipe.readline().strip()
+            rules = self.folder / "dunstrc"
+            rules.write_text('[global]\nmarkup = full\nformat = "<b>%s</b>\\n%b"\n')
+            self._start({"DISPLAY": f":{display}", "HOME": str(self.folder)}, "dunst", "-config", str(rules))
+            until(self._answers, words="dunst has its name on the bus")
+        return self
+
+    def _start(self, more: dict[str, str], *argv: str, give: tuple[int, ...] = ()) -> None:
+        environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+        environment |= {"DBUS_SESSION_BUS_ADDRESS": self.address, **more}
+        null = subprocess.DEVNULL
+        self._programs.append(subprocess.Popen(argv, stdin=null, stdout=null, stderr=null, env=environment, pass_fds=give))
+
+    def _answers(self) -> bool:
+        try:
+            self._ask("NotificationListHistory")
+        except Exception:  # noqa: BLE001 - whatever it is, it does not answer yet
+            return False
+        return True
+
+    def _ask(self, method: str) -> tuple[Any, ...]:
+        with open_dbus_connection(self.address) as bus:
+            return tuple(unwrap_msg(bus.send_and_get_reply(new_method_call(_DUNST, method), timeout=10)))
+
+    def shown(self) -> list[dict[str, Any]]:
+        """What the daemon was asked to show, newest first: ``summary``, ``body``, ``message`` (the Pango markup it paints), ``urgency``."""
+        self._ask("NotificationCloseAll")
+        [history] = self._ask("NotificationListHistory")
+        return [{name: value for name, (_, value) in one.items()} for one in history]
+
+    def __exit__(self, *_: object) -> None:
+        for program in reversed(self._programs):
+            program.terminate()
+            program.wait(timeout=30)

@@ -1,0 +1,136 @@
+"""Tray and notifications: a real daemon shows them, an agent's words come out as they are, and what is not to be had is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QSystemTrayIcon
+from pytestqt.qtbot import QtBot
+
+from console.gui.link.desktop import Alert, Desktop, body_of
+from console.gui.models.fleet import NEWS, Fleet, Row
+from console.gui.models.switch import Switch
+from console.gui.window.alerts import Alerts, kill_alert, state_alert
+from console.gui.window.main import Window
+from console.gui.window.outside import Outside
+from console.gui.window.tray import Tray, light_icon
+from tests.fakes import gui_fixture as fixture
+from tests.fakes.desktop_session import DesktopSession
+from tests.fakes.operator_server import FakeHouse
+
+HOSTILE = '<b>Approve</b> &amp; <a href="file:///etc/passwd">x</a> <img src="/etc/icon.png"/>\u202egnp\n'
+
+
+def test_a_breach_a_question_and_a_kill_reach_a_real_daemon_and_hostile_words_stay_words(
+    tmp_path: Path, make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    house = make_house("mockup")
+    window = open_window("fleet")
+    with DesktopSession(tmp_path / "desktop") as session:
+        outside = Outside(window, Desktop(session.address))
+        outside.start()
+        try:
+            qtbot.waitUntil(lambda: outside.desktop.why_not == "")
+            assert session.shown() == [], "what was there when the console opened is no news"
+            agents = house.supervisor.agents
+            breach = agents["inbox-reader"].model_copy(update={"state": "over_budget", "name": HOSTILE, "state_reason": HOSTILE})
+            asks = agents["linux-x64"].model_copy(update={"state": "needs_ok", "last_action": "asks: rm -rf <b>/</b>"})
+            house.on_loop(lambda: house.supervisor.upsert(breach, asks))
+            qtbot.waitUntil(lambda: len(session.shown()) == 2)
+            seen = {one["summary"]: one for one in session.shown()}
+            over = seen["Over budget"]
+            assert "&lt;b&gt;Approve&lt;/b&gt; &amp;amp; &lt;a href" in over["body"] and "\\u202e" in over["body"]
+            assert "<a" not in over["message"] and "<img" not in over["message"] and "<b>Approve" not in over["message"]
+            assert over["timeout"] == 0 < seen["Waits for you"]["timeout"], "a breach stays until it is dismissed"
+            assert "asks: rm -rf &lt;b&gt;/&lt;/b&gt;" in seen["Waits for you"]["body"]
+            window.sync.follower.kill_began.emit("k-0038")
+            qtbot.waitUntil(lambda: session.shown()[0]["summary"] == "Kill pressed")
+        finally:
+            outside.stop()
+    assert window.status.accessibleDescription() == "No tray icon: this desktop has no tray"
+
+
+@pytest.mark.parametrize("bus", ["none", "nobody there", "no daemon"])
+def test_without_a_daemon_the_window_says_so_and_nothing_hangs(
+    bus: str, tmp_path: Path, make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    make_house("0")
+    window = open_window("fleet")
+    with DesktopSession(tmp_path / "d", daemon=False) as session:
+        address = {"none": "", "nobody there": f"unix:path={tmp_path}/gone", "no daemon": session.address}[bus]
+        outside = Outside(window, Desktop(address))
+        outside.start()
+        try:
+            outside.desktop.show(Alert("x", "y"))
+            words = {
+                "none": "there is no session bus",
+                "nobody there": "the session bus does not answer",
+                "no daemon": "no notification daemon",
+            }
+            qtbot.waitUntil(lambda: words[bus] in outside.desktop.why_not)
+            qtbot.waitUntil(lambda: f"No notifications: {words[bus]}" in window.status.accessibleDescription())
+        finally:
+            outside.stop()
+
+
+def test_a_body_is_escaped_or_carries_nothing_that_could_begin_a_tag() -> None:
+    assert body_of("<b>x</b> & y", markup=True) == "&lt;b&gt;x&lt;/b&gt; &amp; y"
+    assert body_of("<b>x</b>", markup=False) == "‹b›x‹/b›"
+    assert len(body_of("a" * 5000, markup=True)) <= 400
+    assert "\u202e" not in body_of("\u202egnp", markup=False)
+
+
+def rows(number: int, state: str) -> list[Row]:
+    return [Row(view.model_copy(update={"state": state})) for view in fixture.many_agents(number)]
+
+
+def test_many_agents_are_one_notification_and_a_kill_says_what_is_proven() -> None:
+    alert = state_alert("over_budget", rows(200, "over_budget"))
+    assert alert.title == "Over budget: 200 agents" and alert.text.endswith(" and 197 more") and alert.urgent
+    proven = kill_alert(fixture.receipt(fixture.mockup_agents(), proven=True, now=1000.0, kill_id="k"))
+    bad = kill_alert(fixture.receipt(fixture.mockup_agents(), proven=False, now=1000.0, kill_id="k"))
+    assert proven.title == "Killed" and "proven zero" in proven.text
+    assert bad.title == "NOT PROVEN" and bad.urgent
+
+
+def test_news_is_what_changed_since_the_console_knows_the_fleet() -> None:
+    fleet, shown = Fleet(), list[Alert]()
+    alerts = Alerts(fleet, Switch(), shown.append)
+    views = fixture.many_agents(3)
+    fleet.replace([views[0].model_copy(update={"state": "over_budget"}), *views[1:]])
+    alerts.look()
+    assert shown == []
+    fleet.replace([views[0], views[1].model_copy(update={"state": "needs_ok"}), views[2]])  # after a gap in the stream
+    fleet.upsert(views[2].model_copy(update={"state": "needs_ok"}))
+    fleet.upsert(views[2])  # answered before anybody looked
+    alerts.look()
+    assert [alert.title for alert in shown] == ["Waits for you"]
+    for number in range(2 * NEWS):
+        fleet.upsert(views[0].model_copy(update={"state": "frozen" if number % 2 else "running"}))
+    assert len(fleet.news) <= NEWS
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")  # what Qt misses where there is no tray
+def test_the_tray_shows_the_light_in_words_and_leads_back(
+    monkeypatch: pytest.MonkeyPatch, make_house: Callable[..., FakeHouse], open_window: Callable[..., Window]
+) -> None:
+    make_house("0")
+    window = open_window("fleet")
+    none = Tray(window)
+    none.start()
+    assert none.icon is None and none.why_not == "this desktop has no tray"
+    monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", staticmethod(lambda: True))
+    tray, asked = Tray(window), list[bool]()
+    tray.asked.connect(lambda: asked.append(True))
+    tray.start()
+    tray.say("armed", "Armed <b>")
+    assert tray.icon is not None and tray.icon.toolTip() == "Watchfloor: Armed ‹b›" and tray.why_not == ""
+    tray.icon.activated.emit(QSystemTrayIcon.ActivationReason.Trigger)
+    assert asked == [True]
+    pictures = [light_icon(state).pixmap(44, 44).toImage() for state in ("armed", "in_doubt", "killed")]
+    assert len({bytes(picture.constBits()) for picture in pictures}) == 3
+    assert light_icon("whatever").pixmap(44, 44).toImage() == light_icon("unknown").pixmap(44, 44).toImage()
+    tray.stop()
+    assert tray.icon is None
