@@ -107,6 +107,9 @@ class Programs:
         uid, gid = agents_user(parts)
         found = await asyncio.to_thread(find_program, parts, program, uid, gid)
         sandbox = SandboxKind(item.sandbox)
+        if sandbox is SandboxKind.GVISOR and not item.once:
+            why = "its sandbox does not show it a FIFO of this host"
+            raise Unavailable(f"Talking to a program in gvisor is not available, because {why}.", "Use --once, or --sandbox docker.")
         available = await asyncio.to_thread(parts.sandboxes[sandbox].available)
         if not available.ok:
             raise Unavailable(f"Sandbox {sandbox} is not available, because {available.reason}", available.remedy)

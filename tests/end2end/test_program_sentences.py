@@ -21,13 +21,14 @@ import pytest
 from console.api.messages import AllowlistEntryBody
 from console.api.program_messages import ProgramItem, ProgramsBody
 from console.cli.main import main
-from console.domain.errors import Denied, Killed
+from console.domain.errors import Conflict, Denied, Killed
 from console.settings.options import Options, merged, save_options
 from tests.fakes.egress_world import World
 from tests.fakes.instance import Instance, processes_with, until
 from tests.fakes.model_server import Call, ModelServer, Reply, Scene
 from tests.fakes.real_programs import CLAUDE, codex
 
+HOSTILE = Path(__file__).parents[1] / "fakes" / "hostile_program.py"
 ANSWER_USD = 0.0100998
 """What Claude Code itself says that one answer of the script cost, by claude-sonnet-4-5."""
 MARK = f"29{secrets.randbelow(10**6):06d}.5"
@@ -247,8 +248,31 @@ def test_while_killed_nobody_is_told_anything(it: Instance, verb: Verb) -> None:
         it.api.say(agent_id, "hello")
 
 
+def test_one_that_floods_is_frozen_and_one_that_hears_nothing_is_said_to_and_both_are_proven_gone(run: Verb) -> None:
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o711)
+    settings(folder, **{"programs.claude_code": str(HOSTILE), "programs.output_max_mib": 8})
+    with Instance(folder) as it:
+        items = [ProgramItem(agent="claude-code", prompt=what, sandbox="bubblewrap") for what in ("flood", "deaf")]
+        flood, deaf = (one.id for one in it.api.start_programs(ProgramsBody(items=items)).items)
+        it.state_becomes(flood, "frozen")
+        assert any("has reached 8 MiB" in notice for notice in it.api.status().notices)
+        code, _, err = run(it, "say", flood, "stop it")
+        assert code == 4 and "frozen" in err
+        heard(it, deaf, "lines were too long")
+        with pytest.raises(Conflict, match="does not read"):
+            for _ in range(50):
+                it.api.say(deaf, "x" * 60_000)
+        receipt = it.api.activate("the test")
+        assert receipt.verified_zero and {t.agent_id for t in receipt.targets} >= {flood, deaf}
+    shutil.rmtree(folder)
+
+
 @pytest.mark.envoy
-def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.engine
+def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else_in_a_sandbox_and_in_a_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine_socket: Path
+) -> None:
     state = Path(tempfile.mkdtemp())
     state.chmod(0o711)
     world = World(tmp_path)
@@ -257,17 +281,21 @@ def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(tmp_path
         with ModelServer(*SCENES, host="10.99.0.2", netns=world.netns) as inner:
             monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://model.test:{inner.port}")
             settings(state, **{"egress.netns": str(world.netns), "egress.hosts": {"model.test": ["10.99.0.2"]}})
-            with Instance(state) as it:
+            with Instance(state, "--engine-socket", str(engine_socket)) as it:
                 until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
                 own = {"host": "model.test", "port": inner.port, "private_networks": ["10.99.0.0/24"]}
                 it.api.add_entry(AllowlistEntryBody.model_validate({"reason": "tests", "owner": "tests", **own}))
-                item = ProgramItem(agent="claude-code", prompt="ONCETASK go", sandbox="bubblewrap", network_mode="PROXIED", once=True)
-                started = it.api.start_programs(ProgramsBody(items=[item])).items[0]
-                assert started.network_enforced and any("model.test" in line.words for line in started.reach)
-                it.state_becomes(started.id, "ended", "failed")
-                assert "That was all." in it.output(started.id)
-                asked = {(e.host, e.allowed) for e in it.api.egress().egress if e.agent_id == started.id}
-                assert asked == {(f"model.test:{inner.port}", True)}
+                once = ProgramItem(agent="claude-code", prompt="ONCETASK go", sandbox="bubblewrap", network_mode="PROXIED", once=True)
+                boxed = ProgramItem(agent="claude-code", prompt="TALKTASK go", sandbox="docker", network_mode="PROXIED")
+                first, second = it.api.start_programs(ProgramsBody(items=[once, boxed])).items
+                assert first.network_enforced and any("model.test" in line.words for line in first.reach)
+                it.state_becomes(first.id, "ended", "failed")
+                assert "That was all." in it.output(first.id)
+                heard(it, second.id, "turn over: It is back.")
+                it.api.say(second.id, "and now?")
+                heard(it, second.id, "turn over: Heard you.")
+                assert {(e.host, e.allowed) for e in it.api.egress().egress} == {(f"model.test:{inner.port}", True)}
+                it.api.kill(second.id)
             inner.check()
     finally:
         world.stop()
