@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from console.domain.network import Allowlist, AllowlistEntry
+from console.domain.network import Allowlist, AllowlistEntry, Sensitivity
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,12 @@ def covers(pattern: str, host: str) -> bool:
     return host == pattern
 
 
-def narrow(allowlist: Allowlist, by: Narrowing | None) -> Allowlist:
-    """The list as it is for one agent; None: as it is for everybody."""
+def narrow(allowlist: Allowlist, by: Narrowing | None, level: Sensitivity = Sensitivity.PUBLIC) -> Allowlist:
+    """The list as it is for one agent, in whose session there is data of ``level``; None: its type takes nothing away."""
+    may = [entry for entry in allowlist.entries if entry.may_receive.level >= level.level]
     if by is None:
-        return allowlist
-    left = [kept for entry in allowlist.entries for kept in _narrowed(entry, by)]
+        return allowlist if len(may) == len(allowlist.entries) else Allowlist(allowlist.version, tuple(may))
+    left = [kept for entry in may for kept in _narrowed(entry, by)]
     return Allowlist(allowlist.version, tuple(left))
 
 

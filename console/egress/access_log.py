@@ -24,6 +24,7 @@ _ROTATE = 16 * 1024 * 1024
 _LINE_MAX = 128 * 1024
 _PENDING_MAX = 10_000
 _HOST_MAX, _PATH_MAX, _WORDS_MAX = 260, 2000, 300
+_TAKEN_AWAY = "not in the allowlist when it was asked for, or taken away from this agent by its type or by the class of its session's data"
 
 
 def printable(text: object, limit: int) -> str:
@@ -79,7 +80,7 @@ def _verdict(line: dict[str, Any], gate: dict[str, Any] | None, allowlist: Allow
         if details != "direct_response":
             return code, False, f"not a request Envoy accepts: {details}"
         judged = judge_request(allowlist, method, authority, path)
-        return code, False, "not in the allowlist when it was asked for" if judged.allowed else judged.reason
+        return code, False, _TAKEN_AWAY if judged.allowed else judged.reason
     if code in (400, 403) and details != "via_upstream":
         return code, False, f"{entry}: not a request Envoy accepts: {details}"
     if method != "CONNECT" or code != 200:

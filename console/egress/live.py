@@ -9,7 +9,7 @@ from typing import Any
 
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.narrowing import Narrowing, narrow
-from console.domain.network import Allowlist
+from console.domain.network import Allowlist, Sensitivity
 from console.egress.admin import Admin, Taken
 from console.egress.config import clusters, listeners, route_config
 from console.egress.files import Files
@@ -59,10 +59,10 @@ class LiveConfig:
                 self._confirm(self._marks())
             raise
 
-    def add(self, agent_id: str, narrowing: Narrowing | None = None) -> Slot:
+    def add(self, agent_id: str, narrowing: Narrowing | None = None, level: Sensitivity = Sensitivity.PUBLIC) -> Slot:
         """A listener, a gate, routes and clusters for one more sandbox. Raises Refused or Unavailable; then it is not there."""
         marks = self._marks()
-        slot = Slot(f"s{self._next_slot}", agent_id, narrowing)
+        slot = Slot(f"s{self._next_slot}", agent_id, narrowing, level)
         self._next_slot += 1
         self.slots[agent_id] = slot
         try:
@@ -72,6 +72,18 @@ class LiveConfig:
             self.remove(agent_id)
             raise
         return slot
+
+    def classify(self, agent_id: str, level: Sensitivity) -> None:
+        """More sensitive data came into its session. Raises Refused or Unavailable; then what it may reach is as before."""
+        old = self.slots[agent_id]
+        marks = self._marks()
+        self.slots[agent_id] = replace(old, level=level)
+        try:
+            self._write()
+            self._confirm(marks)
+        except (ConsoleError, OSError):
+            self.slots[agent_id] = old
+            raise
 
     def remove(self, agent_id: str) -> None:
         """Takes a sandbox out; Envoy closes its listener and everything behind it (no drain)."""
@@ -86,7 +98,7 @@ class LiveConfig:
         self._revision += 1
         version = f"{self.allowlist.version}.{self._revision}"
         slots = list(self.slots.values())
-        mine = {s.name: narrow(self.allowlist, s.narrowing) for s in slots}
+        mine = {s.name: narrow(self.allowlist, s.narrowing, s.level) for s in slots}
         present: dict[str, Any] = {
             "cds": [c for s in slots for c in clusters(s, self.around)],
             "lds": [x for s in slots for x in listeners(s, mine[s.name], self.around)],

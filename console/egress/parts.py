@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.domain.narrowing import Narrowing
-from console.domain.network import Allowlist, AllowlistEntry
+from console.domain.network import Allowlist, AllowlistEntry, Sensitivity
 
 Json = dict[str, Any]
 TYPE = "type.googleapis.com/"
@@ -28,6 +28,8 @@ class Slot:
     agent_id: str
     narrowing: Narrowing | None = None
     """What its agent's type takes away from the list."""
+    level: Sensitivity = Sensitivity.PUBLIC
+    """The class of the data in its session: entries that may not receive it are taken away."""
 
 
 @dataclass(frozen=True, slots=True)

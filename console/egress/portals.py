@@ -8,6 +8,7 @@ from pathlib import Path
 from console.domain.agent import AGENT_ID
 from console.domain.errors import Conflict, ConsoleError, Unavailable, UsageProblem
 from console.domain.narrowing import Narrowing
+from console.domain.network import Sensitivity
 from console.egress.access_log import AccessLog
 from console.egress.live import LiveConfig
 from console.egress.parts import Slot
@@ -26,17 +27,25 @@ class Portals:
         self._config_lock = threading.RLock()
         self._started = False
 
-    def ready(self, agent_id: str, narrowing: Narrowing | None = None) -> None:
+    def ready(self, agent_id: str, narrowing: Narrowing | None = None, level: Sensitivity = Sensitivity.PUBLIC) -> None:
         """Makes everything of an ``attach`` that needs no port yet, so that it is quick. ``detach`` takes it back. Raises as ``attach``."""
         with self._config_lock:
             self._must_run(agent_id)
-            self._slot(agent_id, narrowing)
+            self._slot(agent_id, narrowing, level)
 
     def attach(
-        self, agent_id: str, pid: int, start_ticks: int, userns: bool, door: Path | None = None, narrowing: Narrowing | None = None
+        self,
+        agent_id: str,
+        pid: int,
+        start_ticks: int,
+        userns: bool,
+        door: Path | None = None,
+        narrowing: Narrowing | None = None,
+        level: Sensitivity = Sensitivity.PUBLIC,
     ) -> None:
         """Gives a loopback-only sandbox its proxy on 127.0.0.1:3128, or at ``door`` (a unix socket's path) where a forwarder inside has
-        that port. Call it before the agent runs. ``narrowing``: what is taken away from the list for this one.
+        that port. Call it before the agent runs. ``narrowing``: what is taken away from the list for this one; ``level``: the class of the
+        data in its session, which an entry must be allowed to receive.
 
         Returns once a name that nothing allows was asked for through that very port, and refused. Raises Conflict (attached already, not
         loopback-only, port taken, another process), Unavailable, Refused, ConsoleError (not seen to refuse); then it has no network.
@@ -46,7 +55,7 @@ class Portals:
             if agent_id in self._relays:
                 raise Conflict(f"{agent_id} is attached already.", "Detach it first.")
             try:
-                slot = self._slot(agent_id, narrowing)
+                slot = self._slot(agent_id, narrowing, level)
                 most = narrowing.most_bytes if narrowing else 0
                 with self._relays.open(agent_id, f"sock/{slot.name}.sock", pid, start_ticks, userns, door, most) as inside:
                     name = forbidden_name()
@@ -67,12 +76,31 @@ class Portals:
         if not self._started:
             raise Unavailable("Envoy was not started.", "Start the proxy first.")
 
-    def _slot(self, agent_id: str, narrowing: Narrowing | None) -> Slot:
+    def _slot(self, agent_id: str, narrowing: Narrowing | None, level: Sensitivity) -> Slot:
         slot = self._live.slots.get(agent_id)
-        if slot is not None and slot.narrowing != narrowing:
+        if slot is not None and (slot.narrowing, slot.level) != (narrowing, level):
             self._live.remove(agent_id)
             slot = None
-        return slot or self._live.add(agent_id, narrowing)
+        return slot or self._live.add(agent_id, narrowing, level)
+
+    def classify(self, agent_id: str, level: Sensitivity) -> int:
+        """Data of ``level`` came into its session: from here on only entries that may receive it, and every connection is cut; how many.
+
+        Raises ConsoleError when Envoy does not confirm it; then it has no network.
+        """
+        with self._config_lock:
+            slot = self._live.slots.get(agent_id)
+            if slot is None or agent_id not in self._relays or level.level <= slot.level.level:
+                return 0
+            try:
+                self._live.classify(agent_id, level)
+            except (ConsoleError, OSError) as error:
+                self._relays.close(agent_id)
+                self._live.remove(agent_id)
+                raise Unavailable(
+                    f"{agent_id} lost its proxy, which did not take the class of its data: {error}.", "Start it again."
+                ) from error
+        return self._relays.cut(agent_id)
 
     def revoke(self, agent_id: str) -> int:
         """Cuts every connection of one sandbox, which stays attached; how many."""

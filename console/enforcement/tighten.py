@@ -119,11 +119,12 @@ def _switch(state: EngineState, contexts: set[str], why: str, at: float, *, agai
         level, mode = state.context(agent.context_id)
         wanted = stricter_mode(agent.network_mode, mode)
         changed = wanted is not agent.network_mode
+        rose = level.level > agent.sensitivity.level and wanted is NetworkMode.PROXIED  # what it may reach depends on it
         agent = replace(agent, sensitivity=level, network_mode=wanted)
         if changed:
             agent = replace(agent, network_why=why, network_since=at)
         yield c.ShowAgent(state.put(agent))
-        if changed or (again and _is_open(agent)):
+        if changed or rose or (again and _is_open(agent)):
             yield c.SwitchNetwork(agent_id, wanted, f"{why} ({agent.context_id})")
 
 

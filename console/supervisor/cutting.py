@@ -64,10 +64,11 @@ class Cutter:
         available = egress.available()
         if not available.ok:
             return f"no destination can be reached: Envoy is not available, because {available.reason}"
-        narrowing = self.narrowings.get(agent_id)
+        narrowing, level = self.narrowings.get(agent_id), self._agent(agent_id).sensitivity
         await asyncio.to_thread(
-            egress.attach, agent_id, prepared.pid, prepared.start_ticks, prepared.userns, prepared.portal_door, narrowing
+            egress.attach, agent_id, prepared.pid, prepared.start_ticks, prepared.userns, prepared.portal_door, narrowing, level
         )
+        await asyncio.to_thread(egress.classify, agent_id, self._agent(agent_id).sensitivity)  # it may have risen meanwhile
         if self._agent(agent_id).effective_mode is not NetworkMode.PROXIED:  # tightened while it was opened
             await asyncio.to_thread(egress.detach, agent_id)
         return ""
@@ -116,6 +117,8 @@ class Cutter:
             return await self._disconnect(agent.agent_id, running)
         if mode is NetworkMode.NONE:
             await self._close_portal(agent.agent_id)
+        else:
+            await asyncio.to_thread(self._parts.egress.classify, agent.agent_id, self._agent(agent.agent_id).sensitivity)
         left = await self._ways_out(agent.agent_id, running.prepared.pid, portal=mode is NetworkMode.PROXIED)
         return not left, left
 
@@ -145,7 +148,7 @@ class Cutter:
 
     async def _ready(self, agent_id: AgentId) -> None:
         with suppress(ConsoleError, OSError):  # whoever opens the portal is told
-            await asyncio.to_thread(self._parts.egress.ready, agent_id, self.narrowings.get(agent_id))
+            await asyncio.to_thread(self._parts.egress.ready, agent_id, self.narrowings.get(agent_id), self._agent(agent_id).sensitivity)
 
     async def _ways_out(self, agent_id: AgentId, pid: int, *, portal: bool) -> str:
         """What is left beside what its mode allows, seen from outside; empty: nothing. With ``lo`` alone there is no route to any host."""

@@ -87,6 +87,23 @@ def test_secret_data_closes_the_portal_before_the_agent_is_answered(calm: Instan
 
 
 @pytest.mark.envoy
+def test_confidential_data_takes_away_every_destination_that_may_not_receive_it(calm: Instance) -> None:
+    ids = [calm.api.add_entry(entry("low.example.com", port=80)).entry_id]
+    ids.append(calm.api.add_entry(entry("high.example.com", port=80, may_receive="CONFIDENTIAL")).entry_id)
+    both = "get('http://low.example.com/')[0], get('http://high.example.com/')[0]"
+    code = FETCH + f"print('before', {both}, flush=True); m = agent.private_data('letters', 'CONFIDENTIAL')['network_mode']\n"
+    code += f"print('after', {both}, m, flush=True); time.sleep(300)"
+    agent = calm.python(code, network_mode="PROXIED", context_id="letters-of-customers")
+    before, after = (line.split() for line in calm.says(agent, "after", 90).splitlines()[-2:])
+    assert "403" not in before[1:3]
+    assert after[1] == "403" and after[2] != "403" and after[3] == "PROXIED"
+    view = calm.agent(agent)
+    assert (view.network_mode, view.network_enforced, view.sensitivity) == ("PROXIED", True, "CONFIDENTIAL")
+    for entry_id in ids:
+        calm.api.remove_entry(entry_id, reason="tests are over")
+
+
+@pytest.mark.envoy
 def test_an_entry_is_validated_by_envoy_applied_live_and_a_bad_one_keeps_the_old_list(calm: Instance) -> None:
     added = calm.api.add_entry(entry("api.example.com", base_version=calm.api.allowlist().version))
     assert "validated by Envoy" in added.words

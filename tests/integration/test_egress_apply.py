@@ -7,13 +7,14 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from console.domain.errors import ConsoleError
-from console.domain.network import Allowlist
+from console.domain.errors import ConsoleError, Unavailable
+from console.domain.network import Allowlist, Sensitivity
 from console.egress import live
 from console.egress.config import route_config
 from tests.fakes.egress_stage import Stage, entry, stage
@@ -274,3 +275,27 @@ def test_before_the_start_nothing_is_pretended(state_dir: Path) -> None:
     assert not egress.apply(GOOD).ok
     with pytest.raises(ConsoleError, match="not started"):
         egress.attach("a1", os.getpid(), 1, False)
+
+
+def test_more_sensitive_data_cuts_and_leaves_only_what_may_receive_it(running: Stage) -> None:
+    listed = (entry("e1", "good.test", 80), replace(entry("e2", "other.test", 80), may_receive=Sensitivity.CONFIDENTIAL))
+    applied = running.egress.apply(Allowlist(2, listed))
+    assert applied.ok, applied.words
+    with running.box("c1") as one, running.box("c2") as two:
+        assert one.hold() == "streaming" and two.hold() == "streaming"
+        assert running.egress.classify("c1", Sensitivity.CONFIDENTIAL) == 1
+        assert one.held() == [False] and two.held() == [True]
+        assert one.get("http://good.test/").startswith("HTTP/1.1 403") and "hello" in one.get("http://other.test/")
+        assert "hello" in two.get("http://good.test/")
+        assert "by the class of its session's data" in running.record("c1", host="good.test", allowed=False).rule
+        assert running.egress.classify("c1", Sensitivity.PUBLIC) == 0  # never looser
+        assert one.get("http://good.test/").startswith("HTTP/1.1 403")
+
+
+def test_a_class_that_envoy_does_not_take_leaves_no_network(running: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running.box("c1") as box:
+        monkeypatch.setattr(live, "route_config", lambda *given: route_config(*given) | {"virtual_hots": []})
+        monkeypatch.setattr(live, "CONFIRM_S", 5.0)
+        with pytest.raises(Unavailable, match="lost its proxy"):
+            running.egress.classify("c1", Sensitivity.CONFIDENTIAL)
+        assert running.egress.attached() == [] and box.connect("127.0.0.1", 3128) == "Connection refused"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.domain.narrowing import Narrowing, covers, narrow
-from console.domain.network import Allowlist, AllowlistEntry
+from console.domain.network import Allowlist, AllowlistEntry, Sensitivity
 
 HOSTS = ("a.test", "b.test", "*.test", "*.a.test", "x.a.test", "*.x.a.test", "test", "ba.test")
 
@@ -48,3 +48,13 @@ def test_no_destination_is_ever_added(entries: tuple[str, ...], only: tuple[str,
     reached = any(covers(e, host) for e in left(entries, only, never))
     assert not reached or (any(covers(e, host) for e in entries) and any(covers(o, host) for o in only))
     assert not (reached and any(covers(n, host) for n in never))
+
+
+@pytest.mark.parametrize("by", [None, Narrowing(("*.test",))])
+def test_what_may_not_receive_the_data_of_a_session_is_no_destination_of_it(by: Narrowing | None) -> None:
+    allowlist = Allowlist(3, tuple(AllowlistEntry(level, f"{level.lower()}.test", may_receive=level) for level in Sensitivity))
+    for level in Sensitivity:
+        found = narrow(allowlist, by, level)
+        assert [e.may_receive for e in found.entries] == [one for one in Sensitivity if one.level >= level.level]
+        assert found.version == 3
+    assert narrow(allowlist, None) is allowlist

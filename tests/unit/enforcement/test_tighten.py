@@ -166,3 +166,16 @@ def test_a_proof_of_less_is_no_proof_of_what_was_asked_for_meanwhile() -> None:
     assert "not enforced" in (book << c.Record).what and (book << c.KeepNetworkChange).enforced is False
     book >> e.NetworkSwitched(book.at, book.boot, AgentId("a1"), NONE, True, "", 1.0)
     assert book.agent("a1").network_enforced
+
+
+def test_more_sensitive_data_narrows_who_is_proxied_already_and_nobody_else() -> None:
+    book = tree()
+    tighten(book, Scope(Reach.SESSION, "s1"), PROXIED)
+    book >> e.PrivateDataRegistered(book.at, book.boot, AgentId("a1"), "d", "s", Sensitivity.CONFIDENTIAL, PROXIED)
+    switched = {(x.agent_id, x.mode) for x in book.out if isinstance(x, c.SwitchNetwork)}
+    assert switched == {("a1", PROXIED), ("a2", PROXIED), ("b1", PROXIED)}
+    book >> e.PrivateDataRegistered(book.at, book.boot, AgentId("a1"), "d", "s", Sensitivity.CONFIDENTIAL, PROXIED)
+    book.none(c.SwitchNetwork)
+    tighten(book, Scope(Reach.SESSION, "s1"), NONE)
+    book >> e.PrivateDataRegistered(book.at, book.boot, AgentId("a1"), "d", "s", Sensitivity.SECRET, NONE)
+    book.none(c.SwitchNetwork)  # without network there is nothing to narrow

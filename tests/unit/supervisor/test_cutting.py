@@ -12,7 +12,7 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.errors import Conflict, ConsoleError
-from console.domain.network import NetworkMode
+from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.interface import Prepared
 from console.supervisor import cutting
 from console.supervisor.cutting import SHARED, Cutter, Running
@@ -30,6 +30,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, prepared: Prepared | None) -> None:
         self.done: list[str] = []
         self.kept: list[tuple[object, ...]] = []
+        self.classified: list[Sensitivity] = []
         self.readied: list[tuple[object, ...]] = []
         self.interfaces: list[str] | OSError = ["lo"]
         self.stuck, self.attach_fails, self.cut_fails = False, False, False
@@ -39,7 +40,7 @@ class World:
         egress = SimpleNamespace(
             attached=lambda: list(self.attached_ids), attach=self.attach, detach=self.detach,
             relay_pids=lambda: {"a1": 9} if "a1" in self.attached_ids else {}, available=lambda: SimpleNamespace(ok=True),
-            ready=self.ready,
+            ready=self.ready, classify=lambda agent_id, level: self.classified.append(level),
         )  # fmt: skip
         guard = SimpleNamespace(
             freeze=lambda ids, cause, by: self.done.append(f"freeze {cause}"), thaw=lambda ids, cause, by: self.done.append(f"thaw {cause}")
@@ -110,7 +111,7 @@ def test_a_way_out_that_is_left_is_never_enforced(monkeypatch: pytest.MonkeyPatc
 
 def test_proxied_keeps_its_relay_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, box(netns=True))
-    assert world.switch(PROXIED).enforced and world.done == []
+    assert world.switch(PROXIED).enforced and world.done == [] and world.classified == [Sensitivity.PUBLIC]
     other = World(monkeypatch, box(netns=True))
     other.interfaces = ["eth0", "lo"]
     assert not other.switch(PROXIED).enforced
@@ -119,7 +120,7 @@ def test_proxied_keeps_its_relay_and_nothing_else(monkeypatch: pytest.MonkeyPatc
 def test_a_container_is_frozen_cut_gets_its_portal_and_is_thawed(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, box(container_id="c1"))
     event = world.switch(PROXIED)
-    assert world.done == ["freeze switch", "cut", "attach", "thaw switch"] and world.readied == [("a1", None)]
+    assert world.done == ["freeze switch", "cut", "attach", "thaw switch"] and world.readied == [("a1", None, Sensitivity.PUBLIC)]
     assert event.enforced and event.note == "its way out is http://127.0.0.1:3128 now, as HTTP proxy"
 
 
