@@ -49,6 +49,14 @@ class TestStopMeansStopped:
         judged(book, Outcome.PROVEN_ZERO, "a1")
         assert book.agent("a1").state is AgentState.KILLED
 
+    def test_a_receipt_of_one_that_had_ended_before_leaves_nothing_open(self) -> None:
+        """It was killed while no supervisor ran: its session would else count as busy for ever."""
+        book = Playbook().run("a1")
+        book >> e.AgentExited(book.at, book.boot, AgentId("a1"), 0)
+        pressed(book, "a1")
+        judged(book, Outcome.PROVEN_ZERO, "a1", scope="a1")
+        assert book.state.killing == set() and book.agent("a1").state is AgentState.ENDED
+
     @pytest.mark.parametrize("outcome", [Outcome.DYING, Outcome.NOT_PROVEN, Outcome.BEST_EFFORT])
     def test_killed_is_taken_back_when_a_later_look_says_that_it_lives(self, outcome: Outcome) -> None:
         book = Playbook().run("a1")
