@@ -188,6 +188,13 @@ class CallJudged(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalKept(Event):
+    """A request that waits is on disk: from now on people see it."""
+
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class ApprovalDecided(Event):
     """A human decided; the ledger has it."""
 

@@ -17,6 +17,8 @@ class Approvals:
     by_id: dict[str, Approval] = field(default_factory=dict)
     waiters: dict[str, list[str]] = field(default_factory=dict)
     """Requests that wait for an approval, oldest first; none when whoever asked is gone."""
+    kept: set[str] = field(default_factory=set)
+    """Those that are on disk: nobody is shown, or decides, what a crash would forget."""
     grants: dict[tuple[str, str], str] = field(default_factory=dict)
     """(session, digest) -> approval."""
 

@@ -61,6 +61,14 @@ def opened(state: EngineState, agent: Agent, event: e.CallJudged) -> Iterator[c.
     yield from _seen(state, agent.agent_id)
 
 
+def kept(state: EngineState, event: e.ApprovalKept) -> Iterator[c.Command]:
+    """It is on disk."""
+    approval = state.approvals.by_id.get(event.approval_id)
+    if approval is not None:
+        state.approvals.kept.add(event.approval_id)
+        yield c.ShowApproval(approval)
+
+
 def decided(state: EngineState, event: e.ApprovalDecided) -> Iterator[c.Command]:
     """A human decided, and the ledger has it: the first decision is the only one."""
     approvals = state.approvals
@@ -100,6 +108,7 @@ def used(state: EngineState, event: e.ApprovalUsed) -> Iterator[c.Command]:
         return
     rest = approvals.waiters.pop(event.approval_id, [])
     approvals.by_id.pop(event.approval_id, None)
+    approvals.kept.discard(event.approval_id)
     yield c.ShowApproval(replace(approval, state=ApprovalState.USED))
     yield from _seen(state, approval.agent_id)
     allowed = Decision(Verdict.ALLOW, rule, f"approved by {approval.decided_by}")
@@ -155,6 +164,7 @@ def restored(state: EngineState, event: e.ApprovalsRestored) -> Iterator[c.Comma
     approvals.grants.update({(grant.context_id, grant.digest): grant.approval_id for grant in event.grants})
     for approval in event.open:
         approvals.by_id[approval.approval_id] = approval
+        approvals.kept.add(approval.approval_id)
         agent = state.agents.get(approval.agent_id)
         if state.killed or agent is None or not agent.state.is_live:
             yield from _close(state, approval, ApprovalState.VOID, "killed" if state.killed else "its agent has ended")
@@ -224,6 +234,7 @@ def _answer_all(state: EngineState, approval: Approval, decision: Decision) -> I
 def _forget(state: EngineState, approval: Approval) -> None:
     approvals = state.approvals
     approvals.by_id.pop(approval.approval_id, None)
+    approvals.kept.discard(approval.approval_id)
     approvals.waiters.pop(approval.approval_id, None)
 
 

@@ -55,6 +55,7 @@ class Engine:
             e.PermissionAsked: self._permission,
             e.CallJudged: lambda event: permissions.judged(self.state, event),
             e.ApprovalsRestored: lambda event: approvals.restored(self.state, event),
+            e.ApprovalKept: lambda event: approvals.kept(self.state, event),
             e.ApprovalDecided: lambda event: approvals.decided(self.state, event),
             e.ApprovalUsed: lambda event: approvals.used(self.state, event),
             e.ApprovalBroke: lambda event: approvals.broke(self.state, event),
@@ -200,6 +201,7 @@ class Engine:
         for target, outcome in worst_outcomes(receipt.targets).items():
             agent = state.agents.get(AgentId(target))
             if agent is None or not self._may_judge(agent, outcome, place, was_seen=target not in unseen):
+                state.killing.discard(AgentId(target))  # of one that had ended before, nothing is open any more
                 continue
             proven = outcome is Outcome.PROVEN_ZERO
             state.killing.discard(agent.agent_id)

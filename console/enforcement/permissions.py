@@ -1,4 +1,4 @@
-"""What an agent may do, in the simplest honest form: files inside its workspace, URLs by the allowlist, nothing else (deny is default)."""
+"""What an agent may do: judged by the policy outside the engine, then allowed, denied, or put before a human."""
 
 from __future__ import annotations
 
@@ -7,29 +7,33 @@ from dataclasses import replace
 
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.permission import Decision, Verdict
+from console.domain.permission import Verdict
+from console.enforcement import approvals
+from console.enforcement.permitting import NOT_ALIVE, permit, stopped
 from console.enforcement.state import EngineState
-
-_DESTRUCTIVE = {"write_file": "file_write", "delete_file": "file_delete"}
 
 
 def asked(state: EngineState, event: e.PermissionAsked) -> Iterator[c.Command]:
-    """One verdict, always with rule and reason; a destructive call gets its rollback record first (promise 5)."""
+    """Nobody who is stopped is judged; everybody else is, by the rules in force."""
     agent = state.agents.get(event.agent_id)
-    tool, argument = event.request.tool, event.request.argument
-    if agent is None or not agent.state.is_live:
-        yield c.AnswerPermission(event.agent_id, event.request_id, Decision(Verdict.DENY, "agent", "the agent is not alive"))
+    denied = stopped(state, agent)
+    if agent is None or denied is not None:
+        yield c.AnswerPermission(event.agent_id, event.request_id, denied or NOT_ALIVE)
         return
-    if state.killed or state.soft_stop or agent.causes:
-        decision = Decision(Verdict.DENY, "stop", "killed" if state.killed else state.soft_stop or "frozen")
-        yield c.AnswerPermission(event.agent_id, event.request_id, decision)
-        return
-    yield c.ShowAgent(state.put(replace(agent, last_action=f"asks {tool} {argument}"[:200], last_action_at=event.at)))
-    if kind := _DESTRUCTIVE.get(tool):
-        allow = Decision(Verdict.ALLOW, f"{tool} in the workspace", "a rollback record was written first")
-        yield c.SnapshotThenAnswer(event.agent_id, agent.context_id, event.request_id, kind, argument, allow)
-    elif tool == "http_request":
-        yield c.JudgeUrl(event.agent_id, event.request_id, argument, agent.effective_mode)
+    words = f"asks {event.request.tool} {event.request.argument}"[:200]
+    yield c.ShowAgent(state.put(replace(agent, last_action=words, last_action_at=event.at)))
+    yield c.JudgeCall(event.agent_id, event.request_id, event.request)
+
+
+def judged(state: EngineState, event: e.CallJudged) -> Iterator[c.Command]:
+    """The policy's verdict: deny before ask before allow was decided there; here it becomes an answer, or waits."""
+    agent = state.agents.get(event.agent_id)
+    denied = stopped(state, agent)
+    if agent is None or denied is not None:
+        yield c.AnswerPermission(event.agent_id, event.request_id, denied or NOT_ALIVE)
+    elif event.decision.verdict is Verdict.ALLOW:
+        yield from permit(state, event.agent_id, event.request_id, event.request, event.decision)
+    elif event.decision.verdict is Verdict.ASK:
+        yield from approvals.opened(state, agent, event)
     else:
-        decision = Decision(Verdict.DENY, "default", f"no rule allows {tool[:100]}")
-        yield c.AnswerPermission(event.agent_id, event.request_id, decision)
+        yield c.AnswerPermission(event.agent_id, event.request_id, event.decision)

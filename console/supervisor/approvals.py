@@ -33,7 +33,7 @@ class ApprovalDesk:
         """What waits, least time left first, and what was decided last."""
         state = self._parts.core.state
         at, boot = now()
-        waiting = [self._row(x, boot) for x in state.approvals.by_id.values() if x.state is ApprovalState.WAITING]
+        waiting = [self._row(x, boot) for x in state.approvals.by_id.values() if self._may_decide(x)]
         decided = await asyncio.to_thread(self._parts.scribe.ledger.decided_approvals, DECIDED_MAX)
         took = [x.took_s for x in decided if x.took_s is not None][:50]
         return a.ApprovalsView(
@@ -101,7 +101,7 @@ class ApprovalDesk:
     async def _decide(self, one: a.Decided, body: a.DecideBody, by: str) -> a.DecidedRow:
         parts, state = self._parts, self._parts.core.state
         approval = state.approvals.by_id.get(one.id)
-        if approval is None or approval.state is not ApprovalState.WAITING:
+        if approval is None or not self._may_decide(approval):
             return a.DecidedRow(id=one.id, done=False, words=await self._gone(one.id, approval))
         if approval.digest != one.digest:
             return a.DecidedRow(id=one.id, done=False, words="the request is not the one that was shown; look again")
@@ -126,6 +126,10 @@ class ApprovalDesk:
             return a.DecidedRow(id=one.id, done=False, words=await self._gone(one.id, state.approvals.by_id.get(one.id)))
         parts.core.post(e.ApprovalDecided(*now(), one.id, one.digest, approved, new.scope, by, new.words))
         return a.DecidedRow(id=one.id, done=True)
+
+    def _may_decide(self, approval: Approval) -> bool:
+        """Only what is on disk: a decision on what a crash forgets would be one on nothing."""
+        return approval.state is ApprovalState.WAITING and approval.approval_id in self._parts.core.state.approvals.kept
 
     async def _gone(self, approval_id: str, approval: Approval | None) -> str:
         found = approval or await asyncio.to_thread(self._parts.scribe.ledger.approval, approval_id[:40])

@@ -15,7 +15,7 @@ from console.domain.permission import Decision, Verdict
 from console.killswitch.causes import boot_id
 from console.ledger.store import Ledger
 from console.supervisor.core import now
-from console.supervisor.judging import Judge, Judged
+from console.supervisor.judging import Judge, Judged, NoRules
 
 if TYPE_CHECKING:
     from console.supervisor.parts import Parts
@@ -26,8 +26,9 @@ log = logging.getLogger(__name__)
 class Approving:
     """Effects of the engine's words on approvals. Each method is a task of the runner's."""
 
-    def __init__(self, parts: Parts, judge: Judge) -> None:
-        self._parts, self.judge = parts, judge
+    def __init__(self, parts: Parts, judge: Judge | None = None) -> None:
+        """``judge`` None: nobody knows the rules, so nothing is allowed."""
+        self._parts, self.judge = parts, judge or NoRules()
 
     async def judged(self, command: c.JudgeCall) -> None:
         """The verdict of the rules in force, back into the engine."""
@@ -57,7 +58,10 @@ class Approving:
         what = approval.reason if command.was is None else approval.words
         by = f"agent:{approval.agent_id}" if command.was is None else "supervisor"
         parts.scribe.record(record_of(approval, by, kind, f"{approval.rule}: {what}", "ask" if command.was is None else "deny"))
-        self.show(approval)
+        if command.was is None:
+            parts.core.post(e.ApprovalKept(*now(), approval.approval_id))
+        else:
+            self.show(approval)
 
     async def use(self, command: c.UseApproval) -> None:
         """Audit, then the ledger's word that it was good and is over now; only then may the call go on."""

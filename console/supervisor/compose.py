@@ -52,6 +52,8 @@ from console.supervisor.owed import finish_rotations
 from console.supervisor.own_agents import OwnAgents
 from console.supervisor.parts import Parts
 from console.supervisor.peers import is_operator, peer_of
+from console.supervisor.policy_desk import PolicyDesk
+from console.supervisor.press_scope import keep_telling
 from console.supervisor.program_routes import program_routes
 from console.supervisor.restore import restore
 from console.supervisor.revive import ensure_guard
@@ -102,6 +104,8 @@ class Supervisor:
         self.stop = StopDesk(self.parts)
         self.network = NetworkDesk(self.parts, self.ledger.allowlist())
         self.runner = Runner(self.parts, self.launcher, self.stop, self.network)
+        self.policy = PolicyDesk(places, lambda text: self.parts.notice(text, "red"), self.launcher.sources.declared_of)
+        self.runner.approving.judge = self.policy
         self.core.run = self.runner.run
         self.core.before_launch = self._fits
         self.core.shape = self.launcher.sources.shape
@@ -234,6 +238,7 @@ class Supervisor:
         self.runner.task(self._keep_contexts())
         self.runner.task(keep_adopted(self.parts))
         self.runner.task(keep_tidy(self.parts, self.stop))
+        self.runner.task(keep_telling(self.parts, self.places.is_default))
         self.runner.task(self.launcher.bounding.measure())
         self.runner.task(fold_journal(self.parts, self.stop.amend))
         self.runner.task(finish_rotations(self.parts, self.stop))

@@ -26,16 +26,9 @@ class Judge(Protocol):
         ...
 
 
-class BuiltInRules:
-    """Rules without a file: files inside the workspace, URLs by the allowlist, nothing else."""
-
-    _ALLOWED = {
-        "write_file": Decision(Verdict.ALLOW, "write_file in the workspace", "a rollback record was written first"),
-        "delete_file": Decision(Verdict.ALLOW, "delete_file in the workspace", "a rollback record was written first"),
-        "http_request": Decision(Verdict.ALLOW, "allowlist", "by the session's network mode"),
-    }
+class NoRules:
+    """Nobody knows the rules: everything is denied."""
 
     def judge(self, agent: Agent, request: PermissionRequest) -> Judged:
-        """A verdict on the tool's name alone; paths and hosts are held by what carries the call out."""
-        default = Decision(Verdict.DENY, "default", f"no rule allows {request.tool[:100]}")
-        return Judged(self._ALLOWED.get(request.tool, default))
+        """A denial."""
+        return Judged(Decision(Verdict.DENY, "no policy", f"there are no rules for {request.tool[:100]}"))

@@ -19,7 +19,6 @@ from console.egress.url_test import judge_url
 from console.ledger.network_history import NetworkChange
 from console.supervisor.approving import Approving
 from console.supervisor.halt_notes import leave_notes
-from console.supervisor.judging import BuiltInRules
 from console.supervisor.launch import Launcher
 from console.supervisor.network import NetworkDesk
 from console.supervisor.parts import Parts
@@ -34,7 +33,7 @@ class Runner:
 
     def __init__(self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk) -> None:
         self._parts, self._launcher, self._stop, self._network = parts, launcher, stop, network
-        self.approving = Approving(parts, BuiltInRules())
+        self.approving = Approving(parts)
         self.tasks: set[asyncio.Task[None]] = set()
         self.unseen_after: dict[str, float] = {}
         """Rollback records whose action was allowed but not seen on disk yet, with the moment of the allow."""

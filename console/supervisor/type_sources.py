@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 
+from console.api import policy_data
 from console.api.sources import SourcesFileView, SourcesView
-from console.domain.agent import AgentId, LaunchRequest
+from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.narrowing import Narrowing
 from console.domain.network import NetworkMode, stricter_mode
+from console.policy.declared import Declared
 from console.settings.options import Options
 from console.settings.sources_file import AgentSources, load_sources
 from console.supervisor.environments import is_damaged, stored
@@ -70,6 +72,14 @@ class TypeSources:
         if most is not None:
             wall = float(most) if wall is None else min(wall, float(most))
         return replace(request, network_mode=stricter_mode(asked, mode), limits=replace(request.limits, wall_s=wall))
+
+    def declared_of(self, agent: Agent) -> Declared | None:
+        """What its type declares, as a policy joins it; None: it has no type, or is only seen. Blocks. Raises ConsoleError."""
+        if agent.control_level is ControlLevel.OBSERVED:
+            return None
+        kind = self._type_of(agent.agent_id)
+        found = load_sources(self._folder, kind) if kind else None
+        return policy_data.declared(found) if found is not None else None
 
     def narrowing_of(self, agent_id: AgentId) -> Narrowing | None:
         """For an agent of an earlier supervisor: as it was started, whatever became of the file. Unknown: it reaches nothing."""

@@ -200,6 +200,18 @@ def test_an_end_takes_its_requests_along() -> None:
     assert book.out == []
 
 
+def test_nobody_sees_what_is_not_on_disk_yet() -> None:
+    book = Playbook().run("a")
+    approval = waiting(book)
+    assert book.state.approvals.kept == set()
+    book >> e.ApprovalKept(book.at, book.boot, approval.approval_id)
+    assert (book << c.ShowApproval).approval == approval and book.state.approvals.kept == {approval.approval_id}
+    book.tick(601)
+    assert book.state.approvals.kept == set()
+    book >> e.ApprovalKept(book.at, book.boot, approval.approval_id)  # too late
+    assert book.out == [] and book.state.approvals.kept == set()
+
+
 def test_what_cannot_be_written_down_is_denied() -> None:
     book = Playbook().run("a")
     approval = waiting(book)

@@ -1,0 +1,57 @@
+"""What a policy is made from besides its own file: what is known of programs, tools and dangers, and what an agent's type declares."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from console.policy.dangers import Danger, read_dangers
+from console.policy.declared import Declared
+from console.policy.loading import read_json
+from console.policy.programs import Catalogue, read_catalogue
+from console.policy.tools import Tool, read_tools
+from console.settings.assets import resource
+from console.settings.sources_file import AgentSources
+
+
+@functools.cache
+def catalogue() -> Catalogue:
+    """What is known of programs."""
+    return read_catalogue(_resource("programs.json"))
+
+
+@functools.cache
+def tools() -> Mapping[str, Tool]:
+    """What is known of tools."""
+    return read_tools(_resource("tools.json"))
+
+
+@functools.cache
+def dangers() -> tuple[Danger, ...]:
+    """Operations that ask whatever the rules say."""
+    return tuple(read_dangers(_resource("dangers.json"), "dangers.json"))
+
+
+def default_rules() -> bytes:
+    """The rules of an instance that has none of its own."""
+    return resource("policy", "default.json").read_bytes()
+
+
+def declared(read: AgentSources) -> Declared:
+    """The limits of a ``sources.json`` as a policy joins them."""
+    managers = read.package_managers
+    return Declared(
+        managers={"pip": managers.pip.enabled, "conda": managers.conda.enabled, "npm": managers.npm.enabled},
+        registries=tuple(one.url for one in managers.pip.registries),
+        blocked_packages=managers.pip.blocked_packages,
+        web_enabled=read.web_access.enabled,
+        allowed_domains=read.web_access.allowed_domains,
+        blocked_domains=read.web_access.blocked_domains,
+        git_enabled=read.git.enabled,
+        allowed_remotes=read.git.allowed_remotes,
+    )
+
+
+def _resource(name: str) -> Any:
+    return read_json(resource("policy", name).read_bytes(), name)

@@ -1,0 +1,206 @@
+"""The rules in force for this instance, and the verdicts they lead to. A file that breaks changes nothing but raises an alarm.
+
+``policy.json`` of the state directory, else the product's own rules. The last bytes that were good are kept beside it, so that a
+restart with a broken file neither opens nor closes more than before; with no good bytes at all everything is denied.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from console.api import policy_data
+from console.domain.agent import Agent, ControlLevel, SandboxKind
+from console.domain.approval import AskedPart
+from console.domain.errors import ConsoleError
+from console.domain.network import NetworkMode
+from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.policy.declared import Declared
+from console.policy.disk import Disk
+from console.policy.judge import Call, Context, judge
+from console.policy.kept import Kept
+from console.policy.lint import Severity, lint
+from console.policy.loading import MAX_BYTES, read_settings
+from console.policy.paths import Facts, Files, NoFiles
+from console.policy.scopes import Scope
+from console.policy.shell import Policy
+from console.policy.verdicts import NO_RULE, Judgement
+from console.settings.durable import replace_file
+from console.settings.places import Places
+from console.supervisor.judging import Judged
+
+COMPILED_MAX = 64
+"""Policies kept compiled: one for each session that asks."""
+PARTS_MAX = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """What tells one version of the file from another without reading it."""
+
+    inode: int = 0
+    size: int = -1
+    mtime_ns: int = 0
+    ctime_ns: int = 0
+
+
+class _Container:
+    """A container's own file system: read-only but for its workspace, which lies here. What is not in the workspace is what it says."""
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace, self._disk, self._nothing = f"{workspace}/", Disk(), NoFiles()
+
+    def look(self, path: str) -> Facts:
+        if f"{posixpath.normpath(path)}/".startswith(self._workspace):
+            return self._disk.look(path)
+        return self._nothing.look(path)
+
+
+class PolicyDesk:
+    """Thread-safe: calls are judged in threads."""
+
+    def __init__(
+        self,
+        places: Places,
+        alarm: Callable[[str], None],
+        declared_of: Callable[[Agent], Declared | None] = lambda _agent: None,
+        scopes_of: Callable[[Agent], frozenset[Scope]] = lambda _agent: frozenset(Scope),
+    ) -> None:
+        self._file, self._good_file = places.policy_file, places.policy_file.with_name(".policy-last-good.json")
+        self._workspaces, self._alarm = places.workspaces_dir, alarm
+        self._declared_of, self._scopes_of = declared_of, scopes_of
+        self._lock = threading.Lock()
+        self._stamp: _Stamp | None = None
+        self.kept = Kept()
+        self._compiled: dict[tuple[bytes, str, str, str], Policy] = {}
+        with suppress(OSError):
+            self.kept = _offered(self.kept, self._good_file.read_bytes())
+        self._look()
+
+    @property
+    def problem(self) -> str:
+        """Why the newest file is not in force; empty: it is."""
+        with self._lock:
+            return self.kept.problem
+
+    def judge(self, agent: Agent, request: PermissionRequest) -> Judged:
+        """The verdict now. Never raises: what cannot be judged is denied."""
+        try:
+            return self._judge(agent, request)
+        except (ConsoleError, OSError, ValueError, RecursionError) as error:
+            return Judged(Decision(Verdict.DENY, "policy", f"it could not be judged: {error}"))
+
+    def _judge(self, agent: Agent, request: PermissionRequest) -> Judged:
+        self._look()
+        workspace = self.workspace_of(agent)
+        call = Call(request.tool, request.argument)
+        own = agent.control_level is not ControlLevel.OBSERVED
+        context = Context(
+            policy=self._policy(agent, workspace),
+            files=_Container(workspace) if agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR) else Disk(),
+            tools=policy_data.tools(),
+            scopes=self._scopes_of(agent),
+            sensitivity=agent.sensitivity,
+            matrix=None,
+            cwd=request.cwd or str(workspace),
+            problem=self.problem,
+        )
+        found = judge(call, context)
+        if own:
+            found = _held(found, request, agent, workspace, context.files)
+        parts = tuple(AskedPart(p.text, p.verdict.value, p.rule, p.step, p.reason) for p in found.parts[:PARTS_MAX])
+        return Judged(Decision(found.verdict, found.rule, found.reason), parts)
+
+    def workspace_of(self, agent: Agent) -> Path:
+        """What ``${WORKSPACE}`` is for an agent: its session's workspace; of one that is only seen, the folder it works in."""
+        if agent.control_level is ControlLevel.OBSERVED:
+            return Path(agent.cwd) if agent.cwd.startswith("/") and len(agent.cwd) > 1 else Path("/nonexistent")
+        return self._workspaces / agent.context_id
+
+    def _policy(self, agent: Agent, workspace: Path) -> Policy | None:
+        declared = self._declared_of(agent)
+        with self._lock:
+            good = self.kept.good
+            if self.kept.settings is None:
+                return None
+            context_id = agent.context_id if agent.control_level is not ControlLevel.OBSERVED else ""
+            key = (good, context_id, str(workspace), repr(declared))
+            found = self._compiled.get(key)
+        if found is None:
+            settings = read_settings(good, context_id, str(workspace))
+            found = Policy(settings, policy_data.catalogue(), policy_data.dangers(), declared)
+            with self._lock:
+                while len(self._compiled) >= COMPILED_MAX:
+                    del self._compiled[next(iter(self._compiled))]
+                self._compiled[key] = found
+        return found
+
+    def _look(self) -> None:
+        """Takes up a file that was changed. One ``stat`` when it was not."""
+        stamp, data, trouble = self._newest()
+        with self._lock:
+            if stamp == self._stamp:
+                return
+            self._stamp = stamp
+            before = self.kept
+            self.kept = before.lost(trouble) if data is None else _offered(before, data)
+            after = self.kept
+            self._compiled.clear()
+        if after.problem and after.problem != before.problem:
+            kept_words = "the last good rules stay in force" if after.settings is not None else "everything is denied"
+            self._alarm(f"{self._file}: {after.problem} {kept_words}.")
+        if not after.problem and after.good != before.good:
+            with suppress(OSError):
+                replace_file(self._good_file, after.good)
+
+    def _newest(self) -> tuple[_Stamp, bytes | None, str]:
+        try:
+            seen = self._file.lstat()
+        except FileNotFoundError:
+            if self.kept.good not in (b"", policy_data.default_rules()):
+                # Rules that were in force are gone: that is no reason to go back to others, which may allow more.
+                return _Stamp(), None, "it is gone. Put it back, or write the rules that are wanted there;"
+            return _Stamp(), policy_data.default_rules(), ""
+        except OSError as error:
+            return _Stamp(size=-2), None, f"it cannot be looked at: {error.strerror}"
+        stamp = _Stamp(seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+        if stamp == self._stamp:
+            return stamp, None, ""
+        try:
+            with self._file.open("rb") as file:
+                return stamp, file.read(MAX_BYTES + 1), ""
+        except OSError as error:
+            return stamp, None, f"it cannot be read: {error.strerror}"
+
+
+def _offered(kept: Kept, data: bytes) -> Kept:
+    """As ``Kept.offered``; rules that swallow what is denied, and are not marked, are as good as broken (P7)."""
+    after = kept.offered(data)
+    if after.problem or after.settings is None:
+        return after
+    refused = [one for one in lint(after.settings, policy_data.catalogue()) if one.severity is Severity.REFUSED]
+    if refused:
+        return replace(kept, problem=f"{refused[0].rule}: {refused[0].what}. Mark it unconfined if that is meant.")
+    return after
+
+
+def _held(found: Judgement, request: PermissionRequest, agent: Agent, workspace: Path, files: Files) -> Judgement:
+    """What holds for agents of ours beside the rules: a rollback record for each file that goes, and the allowlist for each host."""
+    if request.tool in ("write_file", "delete_file") and found.verdict is not Verdict.DENY and not _is_inside(request, workspace, files):
+        reason = "it lies outside the session's workspace, where no rollback record can be kept"
+        return replace(found, verdict=Verdict.DENY, rule="rollback record", reason=reason, steps=())
+    if request.tool == "http_request" and found.verdict is Verdict.ASK and found.rule == NO_RULE:
+        # The allowlist is a reviewed list of hosts: what no rule names is decided there, when the call is permitted.
+        how = "not inspected" if agent.effective_mode is NetworkMode.FULL else "the allowlist decides"
+        return replace(found, verdict=Verdict.ALLOW, rule="allowlist", reason=how)
+    return found
+
+
+def _is_inside(request: PermissionRequest, workspace: Path, files: Files) -> bool:
+    path = request.argument if request.argument.startswith("/") else f"{request.cwd or workspace}/{request.argument}"
+    real, root = files.look(path).real, files.look(str(workspace)).real
+    return bool(real and root) and real.startswith(root.rstrip("/") + "/")

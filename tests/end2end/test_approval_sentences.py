@@ -1,0 +1,194 @@
+"""What an agent asks waits for a human; what the human says is what happens: once, on exactly what was shown, and on record."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from console.api.approval_messages import ApprovalRow, DecideBody, Decided, EndGrantBody
+from console.api.ladder import ScopeBody
+from console.cli.main import main
+from console.domain.errors import Conflict, Killed, NotFound
+from tests.fakes.instance import Instance, until
+
+ASK = "v = agent.permission({tool!r}, {argument!r}); print('verdict', v['verdict'], '-', v['reason'], flush=True)\n"
+TWICE = ASK * 2 + "time.sleep(300)"
+
+
+@pytest.fixture(scope="module")
+def standing() -> Iterator[Instance]:
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o711)
+    with Instance(folder) as instance:
+        yield instance
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def it(standing: Instance) -> Iterator[Instance]:
+    yield standing
+    with suppress(NotFound, Conflict):
+        standing.api.kill_scope(ScopeBody(reach="host"), "end of the sentence")
+    until(lambda: not [a for a in standing.api.fleet().agents if a.ended_at is None])
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder with a short name: its sockets lie in it."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o711)
+    yield folder
+    shutil.rmtree(folder)
+
+
+Say = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def watchfloor(it: Instance, capsys: pytest.CaptureFixture[str]) -> Say:
+    """A verb of this instance: exit code, stdout, stderr."""
+
+    def say(*argv: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([*argv, "--state-dir", str(it.state_dir)])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return say
+
+
+def asks(it: Instance, tool: str = "launch_rocket", argument: str = "now", more: str = "time.sleep(300)", **options: object) -> str:
+    return it.python(ASK.format(tool=tool, argument=argument) + more, **options)
+
+
+def waiting(it: Instance, agent: str) -> ApprovalRow:
+    found = until(lambda: [row for row in it.api.approvals().waiting if row.agent_id == agent], words="it waits in the inbox")
+    return found[0]
+
+
+def decide(it: Instance, row: ApprovalRow, verdict: str, **fields: str) -> None:
+    body = DecideBody.model_validate({"requests": [{"id": row.id, "digest": row.digest}], "verdict": verdict, **fields})
+    (result,) = it.api.decide(body).results
+    assert result.done, result.words
+
+
+def test_it_waits_is_approved_once_and_asks_again(it: Instance) -> None:
+    agent = it.python(TWICE.format(tool="launch_rocket", argument="now"))
+    row = waiting(it, agent)
+    assert (row.tool, row.argument) == ("launch_rocket", "now") and it.agent(agent).state == "needs_ok"
+    decide(it, row, "approve")
+    it.says(agent, "verdict allow")
+    again = waiting(it, agent)
+    assert again.id != row.id
+    decide(it, again, "deny", reason="once is enough")
+    assert "once is enough" in it.says(agent, "verdict deny")
+    kinds = [record.kind for record in it.api.audit(q=agent).rows if record.kind.startswith("approval.")]
+    assert sorted(kinds) == ["approval.approved", "approval.asked", "approval.asked", "approval.denied", "approval.used"]
+    assert it.api.verify_audit().whole
+
+
+def test_for_the_session_it_is_not_asked_again_until_that_is_taken_back(it: Instance) -> None:
+    agent = it.python(TWICE.format(tool="launch_rocket", argument="now"))
+    row = waiting(it, agent)
+    decide(it, row, "approve", scope="session")
+    until(lambda: it.output(agent).count("verdict allow") == 2)
+    session = it.agent(agent).session
+    assert [grant.session for grant in it.api.grants().grants] == [session]
+    it.api.end_grants(EndGrantBody(session=session, reason="enough"))
+    other = asks(it, context_id=session)
+    decide(it, waiting(it, other), "deny", reason="no more")
+    it.says(other, "verdict deny")
+
+
+def test_a_press_answers_everything_that_waits_and_nothing_of_it_can_be_approved_later(it: Instance) -> None:
+    agent = asks(it)
+    row = waiting(it, agent)
+    it.api.kill(agent, reason="test")
+    assert not it.api.approvals().waiting
+    body = DecideBody(requests=[Decided(id=row.id, digest=row.digest)], verdict="approve")
+    (result,) = it.api.decide(body).results
+    assert not result.done and "void" in result.words
+
+
+def test_what_waits_outlives_a_crash_of_the_supervisor_and_is_used_by_the_same_request_alone(short: Path) -> None:
+    retry = (
+        "while True:\n"
+        "    try:\n"
+        "        v = agent.permission('launch_rocket', 'now')\n"
+        "        print('verdict', v['verdict'], flush=True); break\n"
+        "    except Exception as error: print('lost', flush=True); time.sleep(0.2)\n"
+        "time.sleep(300)"
+    )
+    with Instance(short) as it:
+        agent = it.python(retry)
+        row = waiting(it, agent)
+        it.stop(signal.SIGKILL)
+        it.start()
+        found = waiting(it, agent)
+        assert (found.id, found.digest) == (row.id, row.digest)
+        decide(it, found, "approve")
+        it.says(agent, "verdict allow")
+        assert it.api.approval(row.id).row.state == "used"
+
+
+def test_who_edits_the_rules_decides_the_next_call_and_a_broken_edit_changes_nothing(it: Instance) -> None:
+    file = it.places.policy_file
+    file.write_text(json.dumps({"permissions": {"deny": ["shell(ls:*)"], "allow": ["shell(wc:*)"]}}))
+    agent = it.python(ASK.format(tool="shell", argument="ls") + ASK.format(tool="shell", argument="wc -l") + "time.sleep(300)")
+    it.says(agent, "verdict allow")
+    assert "verdict deny - the deny list has it" in it.output(agent)
+    file.write_text("{")
+    again = it.python(ASK.format(tool="shell", argument="ls") + "time.sleep(300)")
+    it.says(again, "verdict deny")
+    until(lambda: any("last good rules stay in force" in notice for notice in it.api.status().notices))
+    file.write_text((Path(__file__).parents[2] / "resources/policy/default.json").read_text())
+
+
+def test_an_agent_has_no_way_to_approve(it: Instance) -> None:
+    code = (
+        "import http.client, socket\n"
+        "def knock(path, route):\n"
+        "    with socket.socket(socket.AF_UNIX) as s:\n"
+        "        s.settimeout(5)\n"
+        "        try: s.connect(path)\n"
+        "        except OSError as error: return type(error).__name__\n"
+        "        s.sendall(f'POST {route} HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Length: 2\\r\\n\\r\\n{{}}'.encode())\n"
+        "        return s.recv(200).split(b' ')[1].decode()\n"
+        f"print('knocked', knock(agent.path, '/api/approvals'), knock({str(it.places.operator_sock)!r}, '/api/approvals'), flush=True)\n"
+        "time.sleep(300)"
+    )
+    agent = it.python(code)
+    said = it.says(agent, "knocked")
+    own, operators = said.split("knocked", 1)[1].split()[:2]
+    assert own == "404" and operators in ("403", "FileNotFoundError", "PermissionError", "ConnectionRefusedError")
+
+
+def test_the_command_line_shows_it_whole_and_decides_on_what_it_showed(it: Instance, watchfloor: Say) -> None:
+    agent = asks(it, "launch_rocket", "\u202e\x1b[2K moon")
+    row = waiting(it, agent)
+    code, out, _ = watchfloor("approvals", "show", row.id)
+    assert code == 0 and "\x1b" not in out and "\u202e" not in out and "\\u202e" in out and row.digest in out
+    code, _, err = watchfloor("approvals", "approve", row.id, "--digest", "0" * 64)
+    assert code == 1 and "not the one with that digest" in err
+    assert watchfloor("approvals", "deny", row.id, "--reason", "no rockets")[0] == 0
+    assert "no rockets" in it.says(agent, "verdict deny")
+    code, _, err = watchfloor("approvals", "approve", row.id)
+    assert code == 3 and "waits" in err
+    assert "denied" in watchfloor("approvals", "list", "--decided")[1]
+
+
+def test_while_killed_nothing_is_approved(short: Path) -> None:
+    with Instance(short) as own:
+        agent = asks(own)
+        row = waiting(own, agent)
+        own.api.activate("test")
+        with pytest.raises(Killed):
+            own.api.decide(DecideBody(requests=[Decided(id=row.id, digest=row.digest)], verdict="approve"))
+        assert own.api.approval(row.id).row.state == "void"
