@@ -194,7 +194,7 @@ class Sighting:
     process: ProcessIdentity | None
     session: str
     cwd: str
-    seen_at: float
+    seen_at: float = field(compare=False)
     parent_key: str | None = None
     container_id: str = ""
     status: str = ""

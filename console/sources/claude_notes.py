@@ -24,6 +24,8 @@ _DEPTH = 4
 _PROJECTS_MAX = 5000
 AGAIN_S = 5.0
 """Between two searches for something that was not found."""
+ELSEWHERE_S = 30.0
+"""The same for a session's folder in other projects: most sessions have none anywhere."""
 _SEARCHED = 8 << 20
 """Bytes of a transcript in which the call that started a sub-agent is looked for."""
 
@@ -92,7 +94,7 @@ class Notes:
         at, place = self._places.get(key, (-1e9, None))
         if place is not None and _is_folder(place):
             return place
-        if time.monotonic() - at < AGAIN_S:
+        if time.monotonic() - at < ELSEWHERE_S:
             return None
         place = None
         try:

@@ -18,7 +18,7 @@ from typing import Any
 from console.domain.agent import ProcessIdentity
 from console.sources.homes import OwnHome, read_foreign
 from console.sources.interface import Confinement, plain
-from console.sources.processes import ProcessTable
+from console.sources.processes import ProcessFacts, ProcessTable
 from console.sources.programs import CLAUDE, Programs
 
 _RECORD = re.compile(r"^([1-9][0-9]{0,8})\.json\Z")
@@ -56,11 +56,17 @@ class Records:
         self._table, self._confinement, self._programs = table, confinement, programs
         self._kept: dict[str, tuple[tuple[int, int, int, int], int, dict[str, Any] | None]] = {}
         self._used: set[str] = set()
+        self._running: dict[int, ProcessFacts] = {}
+        self._owners: dict[int, str] = {}
 
     def begin(self) -> None:
         """A new look: what the last one did not meet is forgotten."""
         self._kept = {name: kept for name, kept in self._kept.items() if name in self._used}
         self._used = set()
+        # The walk over /proc that all sources share has most of them already, each read as one process within the last moment.
+        running = self._programs.running()
+        self._running = {one.facts.identity.pid: one.facts for one in running}
+        self._owners = {one.facts.identity.pid: one.agent_id for one in running}
 
     def of(self, folder: Path, own: OwnHome | None = None) -> Iterator[Session | str]:
         """Sessions, or why a record is stale. Raises OSError when the folder cannot be read."""
@@ -101,7 +107,8 @@ class Records:
             process = self._verify(pid, owner, record)
         except _Unverified as why:
             return Session(pid, owner, record, None, str(why))
-        return Session(pid, owner, record, process, agent_id=self._programs.whose(pid))
+        known = self._owners.get(pid)
+        return Session(pid, owner, record, process, agent_id=self._programs.whose(pid) if known is None else known)
 
     def _verify(self, pid: int, owner: int, record: dict[str, Any]) -> ProcessIdentity:
         """The process that every claim of the record and the kernel agree on; raises _Stale or _Unverified with why."""
@@ -112,7 +119,9 @@ class Records:
         if domain and own and domain[0] != own:
             raise _Unverified("it runs in another PID namespace (a container?), where its number means another process")
         # 2. The process must exist, and the record must name the one its file name names.
-        facts = self._table.facts(pid)
+        facts = self._running.get(pid)
+        if facts is None or self._table.start_ticks(pid) != facts.identity.start_ticks:
+            facts = self._table.facts(pid)
         if facts is None:
             raise _Stale(f"process {pid} is gone")
         if record.get("pid", pid) != pid:

@@ -18,7 +18,7 @@ from console.supervisor.parts import Parts
 
 log = logging.getLogger(__name__)
 PERIOD_S = 1.0
-SHARE = 8
+SHARE = 12
 """A source rests this many times as long as its look took: a bounded part of one core."""
 REST_S = (0.1, 0.8)
 """Shortest and longest rest before a look that a change asked for."""
@@ -26,6 +26,8 @@ LONGEST_S = 5.0
 SILENT_S = 10.0
 """A look that takes longer is said; it is waited for, and no other source with it."""
 TOGETHER_S = 0.05
+AGAIN_S = 2.0
+"""What sources say is taken again after so long though nothing of it changed."""
 ABSENT = (
     m.SourceView(
         source="otlp",
@@ -58,6 +60,7 @@ class Lookout:
         self._parts = parts
         self._all: list[_Watched] = []
         self._news = asyncio.Event()
+        self._taken = -1e9
 
     async def run(self) -> None:
         """Forever; ends its watches when it is cancelled."""
@@ -132,6 +135,7 @@ class Lookout:
     def _keep(self, one: _Watched, report: SourceReport, trouble: str = "") -> None:
         had = one.report
         one.trouble = trouble or ("" if report.available else one.trouble)
+        is_news = had is None or had != report
         one.report, one.at = report, time.time()
         name = one.source.name
         if had is not None and had.available and not report.available:
@@ -140,7 +144,9 @@ class Lookout:
             self._parts.notice(f"Source {name} can see nothing. {report.reason} The other sources go on.")
         elif had is not None and not had.available and report.available:
             self._parts.notice(f"Source {name} sees again.", "info")
-        self._news.set()
+        # What says the same again changes nothing, but for what became of our own agents meanwhile.
+        if is_news or time.monotonic() - self._taken > AGAIN_S:
+            self._news.set()
 
     async def _take_all(self) -> None:
         """One step of the engine for what several sources say at the same moment."""
@@ -152,6 +158,7 @@ class Lookout:
 
     def take(self, reports: tuple[SourceReport, ...]) -> None:
         """Shows who is there, and meters what they spent since the last look."""
+        self._taken = time.monotonic()
         core, event = self._parts.core, e.Sighted(*now(), reports)
         before = {i: core.state.agents[i].usage.cost_usd for i in core.state.seen}
         core.post(event)
