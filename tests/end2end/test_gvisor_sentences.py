@@ -123,6 +123,7 @@ def test_an_agent_on_its_own_kernel_outlives_a_supervisor_that_is_killed_keeps_i
         until(lambda: not list(it.places.agents_dir.iterdir()))
 
 
+@pytest.mark.long
 def test_memory_is_bounded_on_its_own_kernel_too_and_the_end_names_the_limit(engine: Path, state_dir: Path) -> None:
     if not RUNSC:
         return
