@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QModelIndex, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -36,9 +36,7 @@ class LogModel(RowModel):
         """``rows`` were appended to the list already."""
         if not rows:
             return
-        first = len(self.rows) - len(rows)
-        self.beginInsertRows(QModelIndex(), first, len(self.rows) - 1)
-        self.endInsertRows()
+        self.insertRows(len(self.rows) - len(rows), len(rows))
 
 
 class Log(QWidget):
