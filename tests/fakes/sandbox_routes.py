@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from console.api import messages as m
 from console.api import sandbox_messages as s
+from console.api.adopt_messages import AdoptBody, AdoptedView, Candidate, CandidatesView
 
 if TYPE_CHECKING:
     from tests.fakes.operator_server import FakeSupervisor
@@ -52,6 +53,26 @@ class FakeSandboxes:
     def __init__(self, desk: FakeSupervisor) -> None:
         self._desk = desk
         self.asked: list[s.StricterBody] = []
+        self.adopting = AdoptedView(agent="", moved=3)
+        self.adopted: list[AdoptBody] = []
+        self.candidates = CandidatesView(
+            agent="",
+            candidates=[
+                Candidate(
+                    pid=4711,
+                    start_ticks=99,
+                    kind="itself",
+                    exe="/usr/bin/node",
+                    uid=1000,
+                    command="claude <b>--resume</b>",
+                    cgroup="/user.slice",
+                ),
+                Candidate(pid=4712, start_ticks=100, kind="descendant", exe="/bin/sh", uid=1000, command="sh -c make"),
+                Candidate(pid=4800, start_ticks=150, kind="orphan", exe="/usr/bin/python3", uid=1000, command="python3 & watch.py"),
+            ],
+            descendants=2,
+            orphans=1,
+        )
         self.registered: list[s.RegisterDataBody] = []
         self.refuse: tuple[int, str] | None = None
         self.refuse_history: tuple[int, str] | None = None
@@ -63,6 +84,8 @@ class FakeSandboxes:
     def routes(self) -> list[Route]:
         return [
             Route("/api/network/stricter", self._stricter, methods=["POST"]),
+            Route("/api/adopt/candidates", self._candidates, methods=["GET"]),
+            Route("/api/adopt", self._adopt, methods=["POST"]),
             Route("/api/network/private-data", self._register, methods=["POST"]),
             Route("/api/contexts/{id}/modes", self._modes, methods=["GET"]),
         ]
@@ -96,6 +119,17 @@ class FakeSandboxes:
                 why_not=self.why_not if body.dry_run else "",
             )
         )
+
+    async def _candidates(self, request: Request) -> Response:
+        return _say(self.candidates.model_copy(update={"agent": request.query_params["agent"]}))
+
+    async def _adopt(self, request: Request) -> Response:
+        body = AdoptBody.model_validate_json(await request.body())
+        self.adopted.append(body)
+        if self.refuse is not None:
+            return _say(m.ErrorView(error=self.refuse[1], remedy="Look at it again."), self.refuse[0])
+        self._desk.upsert(self._desk.agents[body.agent].model_copy(update={"control_level": "adopted"}))
+        return _say(self.adopting.model_copy(update={"agent": body.agent}))
 
     async def _register(self, request: Request) -> Response:
         body = s.RegisterDataBody.model_validate_json(await request.body())

@@ -16,6 +16,7 @@ from console.domain.kill import Receipt, receipt_from_json
 from console.gui.link.http import Link, segment
 from console.gui.link.pending import Pending
 from console.gui.requests.activity import ActivityRequests
+from console.gui.requests.adopt import AdoptRequests
 
 LAUNCH_S = 300.0
 LADDER_S = 60.0
@@ -208,6 +209,7 @@ class Requests:
         self.network = NetworkRequests(link)
         self.rollback = RollbackRequests(link)
         self.audit = AuditRequests(link)
+        self.adopt = AdoptRequests(link)
         self.activity = ActivityRequests(link)
 
     def status(self) -> Pending[m.StatusView]:

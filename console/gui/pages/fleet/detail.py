@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 from console.api.messages import AgentDetailView, AgentView, EgressView
 from console.gui.models.fleet import Fleet, Row, view_mode
 from console.gui.models.modes import asked_mode, is_open, network_chip
+from console.gui.pages.fleet.adopt import why_not_adopt
 from console.gui.pages.fleet.egress_lines import RequestLines
 from console.gui.pages.fleet.held import HeldCard
 from console.gui.pages.fleet.modes import ModeCard
@@ -72,6 +73,10 @@ class DetailPane(QWidget):
             self._column.addSpacing(room)
         self.ladder = Button("Freeze, isolate, kill over…", "down", keys="M", small=True, parent=self)
         self.ladder.clicked.connect(lambda: self.asked.emit("fleet.ladder"))
+        self.adopt = Button("Adopt…", "lock", keys="U", small=True, parent=self)
+        self.adopt.clicked.connect(lambda: self.asked.emit("fleet.adopt"))
+        self._column.addSpacing(6)
+        self._column.addWidget(self.adopt)
         self._column.addSpacing(6)
         self._column.addWidget(self.ladder)
         self.activity = Button("Activity", "list", keys="A", small=True, parent=self)
@@ -155,6 +160,7 @@ class DetailPane(QWidget):
         note = _doubts(view)
         self._note.setText(note)
         self._note.setVisible(bool(note))
+        self.adopt.setVisible(not why_not_adopt(row))
         self._show_gauges(view)
         if self.isVisible():
             self.workspace.show_session(view.session)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QWidget
 from console.api.messages import AgentDetailView, Delta, EgressView
 from console.gui.actions import ActionSpec, Risk
 from console.gui.pages.fleet.acts import LADDER_VERBS, FleetActs
+from console.gui.pages.fleet.adopt import AdoptDialog, why_not_adopt
 from console.gui.pages.fleet.detail import DetailPane
 from console.gui.pages.fleet.first_run import FirstRun
 from console.gui.pages.fleet.rows import Mood
@@ -43,6 +44,9 @@ class FleetPage(Page):
         ActionSpec("fleet.run", "Run an agent…", "N", "run an agent"),
         ActionSpec("fleet.urgent", "Attention first, or as they came", "T", ""),
         ActionSpec("fleet.data", "Register private data in this agent's session…", "D", "", Risk.DESTRUCTIVE, "It only ever tightens."),
+        ActionSpec(
+            "fleet.adopt", "Adopt this agent, which was only seen…", "U", "", Risk.REVERSIBLE, "It is moved into a cgroup of its own."
+        ),
         ActionSpec("fleet.filter", "Filter this list", "/", ""),
         *LADDER_VERBS,
     )
@@ -134,6 +138,9 @@ class FleetPage(Page):
             if row is None:
                 return "No agent is selected."
             return self.acts.why_not(row, action_id, self._detail)
+        if action_id == "fleet.adopt":
+            killed = self.desk.switch.is_killed
+            return "No agent is selected." if row is None else "Killed: nothing changes until rearm." if killed else why_not_adopt(row)
         if action_id == "fleet.data":
             killed = self.desk.switch.is_killed
             return "No agent is selected." if row is None else "Killed: nothing changes until rearm." if killed else why_not_data(row)
@@ -160,6 +167,8 @@ class FleetPage(Page):
             if action_id == "fleet.ladder":
                 at = self.view.visualRect(self.view.currentIndex())
                 self.acts.show_menu(row, self._detail, self.view.viewport().mapToGlobal(at.bottomLeft() + QPoint(60, 0)))
+            elif action_id == "fleet.adopt":
+                AdoptDialog(self.desk, row, self.window()).open()
             elif action_id == "fleet.data":
                 RegisterDialog(self.desk, row.view, self.window()).open()
             else:

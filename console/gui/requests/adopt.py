@@ -1,0 +1,24 @@
+"""Adoption, asked by the window."""
+
+from __future__ import annotations
+
+from console.api.adopt_messages import AdoptBody, AdoptedView, CandidatesView
+from console.gui.link.http import Link
+from console.gui.link.pending import Pending
+
+ADOPT_S = 30.0
+
+
+class AdoptRequests:
+    """Which process a seen agent is, and taking it over."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def candidates(self, agent_id: str) -> Pending[CandidatesView]:
+        """Nothing is moved."""
+        return self._link.get("/api/adopt/candidates", CandidatesView, agent=agent_id[:80])
+
+    def adopt(self, body: AdoptBody) -> Pending[AdoptedView]:
+        """Refused when the process is not what was shown."""
+        return self._link.send("POST", "/api/adopt", AdoptedView, body, timeout_s=ADOPT_S)
