@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api.activity import ActivityEntryView, ActivityPage
-from console.api.messages import ErrorView
+from console.api.messages import ErrorView, OutputView
 from console.domain.activity import Entry, Kind
 from console.ledger.activity import ActivityStore, Bounds
 from console.supervisor.activity_routes import row_of
@@ -76,6 +76,7 @@ class FakeActivity:
         self._store: ActivityStore | None = None
         self.words = ""
         self.broken = ""
+        self.output = "line\n\x1b[31mred\u202e\n"
         self.asked: list[dict[str, str]] = []
 
     @property
@@ -105,6 +106,7 @@ class FakeActivity:
     def routes(self) -> list[Route]:
         return [
             Route("/api/agents/{id}/activity", self._page, methods=["GET"]),
+            Route("/api/agents/{id}/output", self._output, methods=["GET"]),
             Route("/api/agents/{id}/activity/{seq:int}", self._one, methods=["GET"]),
         ]
 
@@ -139,6 +141,12 @@ class FakeActivity:
                 output_bytes=12_400 if held.count else 0,
             )
         )
+
+    async def _output(self, request: Request) -> Response:
+        offset = int(request.query_params.get("offset", "0"))
+        data = self.output.encode("utf-8", "surrogatepass")[offset:]
+        text = data.decode("utf-8", "backslashreplace")
+        return _say(OutputView(text=text, offset=offset + len(data), total=offset + len(data), state="running"))
 
     async def _one(self, request: Request) -> Response:
         kept = self.store.one(request.path_params["id"], request.path_params["seq"])

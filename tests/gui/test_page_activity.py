@@ -16,6 +16,7 @@ from console.api.activity import ActivityRow
 from console.domain.activity import Entry, Kind
 from console.gui.pages.activity import book
 from console.gui.pages.activity.book import Book, Item
+from console.gui.pages.activity.output import OutputDialog
 from console.gui.pages.activity.page import ActivityPageView
 from console.gui.pages.activity.rows import HEIGHT, lines_of, words_of
 from console.gui.pages.fleet.page import FleetPage
@@ -246,3 +247,21 @@ def test_narrow_the_detail_opens_over_the_feed_with_enter(qtbot: QtBot, make_hou
     assert page.pane.isVisible()
     QTest.keyClick(window, Qt.Key.Key_Backspace)
     assert front(window) == "fleet"
+
+
+def test_what_its_program_wrote_can_be_read_and_goes_on(qtbot: QtBot, make_house: House, open_window: Opener) -> None:
+    house = make_house()
+    window, page = opened(house, open_window, qtbot, 5)
+    window.do("activity.output")
+    dialog = window.findChild(OutputDialog)
+    assert isinstance(dialog, OutputDialog)
+    dialog._offset = 0
+    qtbot.waitUntil(lambda: "\\x1b[31mred\\u202e" in dialog.view.toPlainText())
+    house.supervisor.activity.output += "more\n"
+    qtbot.waitUntil(lambda: "more" in dialog.view.toPlainText())
+    assert all(is_plain(line) for line in dialog.view.toPlainText().split("\n"))
+    dialog.main.click()
+    qtbot.waitUntil(lambda: window.findChild(OutputDialog) is None)
+    page.feed.show_agent("nobody")
+    qtbot.waitUntil(lambda: page.feed.loaded)
+    assert "only of agents that Watchfloor started" in page.why_not("activity.output")

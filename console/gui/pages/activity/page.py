@@ -12,6 +12,7 @@ from console.gui.actions import ActionSpec
 from console.gui.pages.activity.book import Item
 from console.gui.pages.activity.detail import DetailPane
 from console.gui.pages.activity.feed import Feed
+from console.gui.pages.activity.output import OutputDialog
 from console.gui.pages.interface import Desk, Page, PageSpec
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
@@ -39,6 +40,7 @@ class ActivityPageView(Page):
         ActionSpec("activity.open", "Open the activity of the agent that was started", "A", ""),
         ActionSpec("activity.audit", "Open the audit record", "O", "audit record"),
         ActionSpec("activity.rollback", "Open the rollback record of the file", "U", "undo"),
+        ActionSpec("activity.output", "Show what its program wrote", "W", "output"),
         ActionSpec("activity.copy", "Copy the entry as it is shown", "C", "copy"),
         ActionSpec("activity.detail", "Show or hide the detail pane", "", "", cap="Enter"),
     )
@@ -136,6 +138,8 @@ class ActivityPageView(Page):
             return "No entry is selected."
         if action_id in ("activity.agent", "activity.open") and item is not None and self._child_of(item) not in self.desk.fleet.rows:
             return "This entry started no agent that is in the fleet."
+        if action_id == "activity.output" and not self._output_size():
+            return "Nothing its program wrote is kept here: only of agents that Watchfloor started."
         if action_id == "activity.audit" and item is not None and not item.audit:
             return "No audit record is behind this entry: it is from the program's own file."
         if action_id == "activity.rollback" and item is not None and not item.rollback_id:
@@ -150,6 +154,8 @@ class ActivityPageView(Page):
             self.feed.to_newest()
         elif action_id == "activity.filter":
             self.feed.search.setFocus()
+        elif action_id == "activity.output":
+            OutputDialog(self.desk.requests.fleet, self.feed.agent_id, self.name.text(), self._output_size(), self.window()).open()
         elif action_id == "activity.back":
             self.desk.goto("fleet", self.feed.agent_id)
         elif action_id == "activity.detail":
@@ -172,6 +178,10 @@ class ActivityPageView(Page):
             self.desk.goto("rollback", item.rollback_id)
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _output_size(self) -> int:
+        page = self.feed.page
+        return page.output_bytes if page is not None and page.agent_id == self.feed.agent_id else 0
 
     def _child_of(self, item: Item) -> str:
         return item.row.ref if item.row.kind == "spawn" else ""
@@ -201,8 +211,8 @@ class ActivityPageView(Page):
         if row is not None:
             view = row.view
             about = [view.control_level, view.state.replace("_", " "), usd(view.cost_usd) if view.cost_usd else "", self.feed.agent_id]
-        if page is not None and page.agent_id == self.feed.agent_id and page.output_bytes:
-            about.append(f"output {count(page.output_bytes)} bytes")
+        if size := self._output_size():
+            about.append(f"output {count(size)} bytes")
         self.about.setText("  ·  ".join(part for part in about if part))
         said = []
         if page is not None and page.agent_id == self.feed.agent_id:
