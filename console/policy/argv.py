@@ -183,7 +183,7 @@ class _Reader:
         if len(self._operands) > skip:
             self._made.inners.append(tuple(self._operands[skip:]))
             self._made.exact = self._described.special != "xargs"
-        elif self._described.swallows or len(self._operands) < skip:
+        else:
             self._made.ask("what it runs is not said")
 
     def _script(self, special: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -63,6 +65,7 @@ class FileRules:
             for action in ("read", "write", "delete")
         }
         self._protected = tuple(protected)
+        self._any_protected = _either(self._protected)
 
     def judge(self, use: str, path: str, cwd: str, files: Files, shown: str = "") -> Part:
         """A verdict on one use (``read list write make delete``) of a path as an agent wrote it."""
@@ -112,10 +115,19 @@ class FileRules:
         return Part(text, Verdict.ALLOW, named, "file", "the allow list has it")
 
     def _is_protected(self, candidates: Sequence[str], deep: bool) -> str:
-        for rule in self._protected:
+        if self._any_protected is None:
+            return ""
+        for rule in self._protected if any(self._any_protected.match(path) for path in candidates) else ():
             if any(rule.covers_path(path) for path in candidates):
                 return rule.text
         return self._protected[0].text if deep and self._protected else ""
+
+
+@functools.cache
+def _either(rules: tuple[Rule, ...]) -> re.Pattern[str] | None:
+    """One pattern for all, so that a path is looked at once."""
+    patterns = [rule.regex.pattern for rule in rules if rule.regex is not None]
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
 
 
 _PAST = {"read": "read", "write": "written", "delete": "deleted"}

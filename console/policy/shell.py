@@ -6,6 +6,7 @@ The steps: (1) bounds and characters, (2) two readings into simple commands, (3)
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -44,12 +45,16 @@ class Policy:
     def __init__(self, settings: Settings, catalogue: Catalogue, dangers: Iterable[Danger] = (), declared: Declared | None = None) -> None:
         self.settings = settings
         self.catalogue = catalogue
-        protected = [replace(read_rule(f"file(write:{glob})", "protected", {}), text=f"protected {glob}") for glob in catalogue.protected]
-        self.files = FileRules(settings, protected)
+        self.files = FileRules(settings, _protected(catalogue.protected))
         self.hosts = HostRules(settings)
         self.commands = CommandRules(settings)
         self.dangers = tuple(dangers)
         self.declared = declared
+
+
+@functools.cache
+def _protected(globs: tuple[str, ...]) -> tuple[Rule, ...]:
+    return tuple(replace(read_rule(f"file(write:{glob})", "protected", {}), text=f"protected {glob}") for glob in globs)
 
 
 class ShellJudge:
@@ -144,12 +149,13 @@ class ShellJudge:
         described = self._policy.catalogue.of(program.name) or Description()
         reading = read_argv(argv, described) if described.is_described else Reading()
         words = reading.words if described.is_described else None
-        for kind, verdict in (("deny", Verdict.DENY), ("ask", Verdict.ASK)):
-            if rule := self._policy.commands.forbidding(kind, program, argv, words, place.cwd, self._files):
-                return [Part(shown, verdict, rule.text, "program", f"the {kind} list has it"), *self._inside(argv, program, place)], program
+        if rule := self._policy.commands.forbidding("deny", program, argv, words, place.cwd, self._files):
+            return [Part(shown, Verdict.DENY, rule.text, "program", "the deny list has it")], program
         if why := self._never(program, argv, place):
             return [Part(shown, Verdict.DENY, "never", "program", why)], program
         parts = [self._allowed(argv, program, described, reading, place, shown)]
+        if rule := self._policy.commands.forbidding("ask", program, argv, words, place.cwd, self._files):
+            parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "the ask list has it"))
         if danger := danger_of(self._policy.dangers, program.names, argv, words):
             parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.why))
         parts += [self._uses.judge(use, place.cwd, described.shallow and not reading.deep) for use in reading.uses]

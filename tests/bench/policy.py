@@ -1,0 +1,152 @@
+"""How long one decision takes, beside cedarpy, in one run.
+
+    python tests/bench/policy.py [--rules 500] [--decisions 5000] [--rounds 3] [--markdown]
+
+Both hold as many rules: ours is ``settings.json`` (2 of 5 shell, 2 of 5 file, the rest network), Cedar's one policy per rule with the same
+meaning as far as it has words for it (a program's name, a path's ``like``, a host), parsed once. Ours does more in a decision: it reads the
+shell text twice, asks the real disk for every program and file, and judges each argument; Cedar is given the answer to all of that as plain
+strings. ``judge`` is a whole decision, ``rules only`` the file rules on paths that were looked up before, which is what Cedar is asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+import cedarpy  # noqa: E402 - needs the line above to find the project
+
+from console.policy.disk import Disk  # noqa: E402
+from console.policy.paths import Facts, FileRules  # noqa: E402
+from tests.fakes.policy_world import context, rules, told  # noqa: E402
+
+Row = tuple[str, float, float, float, float]
+CALLS = (
+    ("shell", "grep -r error logs/"),
+    ("shell", "cat a.txt | sort -u | head -5"),
+    ("shell", "git log --oneline -5"),
+    ("shell", "cat /etc/shadow"),
+    ("shell", "sed -n 1,5p a.txt > b.txt"),
+    ("read_file", "a.txt"),
+    ("write_file", "logs/new.log"),
+    ("http_request", "https://host7.example/x"),
+)
+
+
+def lists(count: int) -> dict[str, list[str]]:
+    """``count`` rules; the programs that are called are among the last."""
+    made: dict[str, list[str]] = {"allow": [], "ask": [], "deny": []}
+    for at in range(count - 12):
+        kind = ("allow", "deny", "allow", "ask", "deny")[at % 5]
+        rule = (
+            f"shell(tool{at}:*)",
+            f"file(read:/srv/area{at}/**)",
+            f"shell(git sub{at}:*)",
+            f"file(write:/srv/area{at}/*.log)",
+            f"network(outbound:host{at}.example)",
+        )
+        made[kind].append(rule[(at // 5) % 5])
+    made["allow"] += [f"shell({name}:*)" for name in ("grep", "cat", "sort", "head", "sed", "git log")]
+    made["allow"] += ["file(read:${WORKSPACE}/**)", "file(write:${WORKSPACE}/**)", "network(outbound:*.example)"]
+    made["deny"] += ["shell(curl:*)", "file(read:/etc/shadow)", "network(outbound:evil.example)"]
+    return made
+
+
+def as_cedar(made: dict[str, list[str]], workspace: str) -> str:
+    """The same rules as Cedar policies (there is no ask: it is left out)."""
+    words = []
+    for kind, effect in (("allow", "permit"), ("deny", "forbid")):
+        for rule in made[kind]:
+            family, inside = rule[:-1].split("(", 1)
+            inside = inside.removesuffix(":*").replace("${WORKSPACE}", workspace).replace("**", "*")
+            field, value = {
+                "shell": ("program", inside),
+                "file": ("path", inside.partition(":")[2]),
+                "network": ("host", inside.partition(":")[2]),
+            }[family]
+            action = family if family != "file" else inside.partition(":")[0]
+            words.append(f'{effect}(principal, action == Action::"{action}", resource) when {{ context.{field} like "{value}" }};')
+    return "\n".join(words)
+
+
+def timed(decide: Callable[[int], object], count: int) -> list[tuple[float, float]]:
+    """Milliseconds of each of ``count`` decisions: by the clock, and of this thread's own (a busy machine takes turns)."""
+    found = []
+    for at in range(count):
+        begun, own = time.perf_counter_ns(), time.thread_time_ns()
+        decide(at)
+        own, done = time.thread_time_ns() - own, time.perf_counter_ns() - begun
+        found.append((done / 1e6, own / 1e6))
+    return found
+
+
+def line(name: str, found: list[tuple[float, float]]) -> Row:
+    clock, own = sorted(one for one, _ in found), sorted(one for _, one in found)
+    return name, statistics.median(clock), clock[int(len(clock) * 0.99)], statistics.median(own), own[int(len(own) * 0.99)]
+
+
+class Known:
+    """Facts that were looked up before."""
+
+    def look(self, path: str) -> Facts:
+        return Facts(path)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options.add_argument("--rules", type=int, default=500)
+    options.add_argument("--decisions", type=int, default=5000)
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--markdown", action="store_true")
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "logs").mkdir()
+        for name in ("a.txt", "b.txt", "logs/x.log"):
+            (Path(folder) / name).write_text("x\n")
+        show(given, measured(given, folder))
+
+
+def measured(given: argparse.Namespace, folder: str) -> list[Row]:
+    made = lists(given.rules)
+    settings = rules(**{kind: [rule.replace("${WORKSPACE}", folder) for rule in found] for kind, found in made.items()})
+    judged = context(settings, Disk())
+    only = FileRules(settings)
+    parsed = cedarpy.PolicySet.from_str(as_cedar(made, folder))
+    asked = {
+        "principal": 'Agent::"a"',
+        "action": 'Action::"read"',
+        "resource": 'File::"f"',
+        "context": {"path": f"{folder}/a.txt", "program": "", "host": ""},
+    }
+    assert cedarpy.is_authorized(asked, parsed, []).allowed
+    decisions = {
+        "watchfloor, judge": lambda at: told(judged, *CALLS[at % len(CALLS)]),
+        "watchfloor, rules only": lambda at: only.judge("read", f"{folder}/a.txt", folder, Known()),
+        "cedarpy": lambda at: cedarpy.is_authorized(asked, parsed, []),
+    }
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in decisions}
+    for (name, decide), _ in itertools.product(decisions.items(), range(given.rounds)):
+        timed(decide, 50)
+        found[name] += timed(decide, given.decisions if name != "cedarpy" else max(200, given.decisions // 10))
+    return [line(name, times) for name, times in found.items()]
+
+
+def show(given: argparse.Namespace, rows: list[Row]) -> None:
+    print(f"{given.rules} rules, {given.decisions} decisions, {given.rounds} rounds; milliseconds")
+    bar = "| " if given.markdown else ""
+    print(f"{bar}{'':24}{'p50':>10}{'p99':>10}{'own p50':>10}{'own p99':>10}")
+    for name, *numbers in rows:
+        print(f"{bar}{name:24}" + "".join(f"{number:10.3f}" for number in numbers))
+    print(f"own p50, cedarpy / judge: {rows[2][3] / rows[0][3]:.1f}; cedarpy / rules only: {rows[2][3] / rows[1][3]:.1f}")
+
+
+if __name__ == "__main__":
+    main()
