@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from console.sources.claude_code import ClaudeCodeSource
 from console.sources.codex import CodexSource
 from console.sources.processes import ProcessTable
 
+ROOT = Path(__file__).resolve().parents[2]
 SLEEP = shutil.which("sleep") or "/usr/bin/sleep"
 
 
@@ -111,3 +113,43 @@ def test_a_look_over_all_processes_is_quick_and_quiet() -> None:
         assert report.available
         assert report.sightings == ()
     assert time.monotonic() - began < 30
+
+
+AUDITED = """
+import sys, time
+from pathlib import Path
+opened = []
+kinds = ("open", "os.open", "os.listdir", "os.scandir")
+sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event in kinds and args else None)
+from console.sources.claude_code import ClaudeCodeSource
+from console.sources.codex import CodexSource
+from console.sources.folder_watch import FolderWatch
+from console.sources.plain_processes import ProcessSource
+from console.sources.programs import Programs
+from console.sources.rates import RateBook
+from console.sources.session_spend import SessionSpend
+home, programs = Path(sys.argv[1]), Programs()
+spend = SessionSpend(home / "cost.db", home, RateBook(lambda: None))
+source = ClaudeCodeSource(home, spend=spend, programs=programs)
+watch = FolderWatch("t", source.folders, lambda paths: [Path(p).exists() for p in paths])
+seen = [len(source.look().sightings) for _ in range(2)]
+watch.start()
+while watch.problem: time.sleep(0.01)
+(home / ".claude" / "sessions" / "9.bb.key").write_text("another secret")
+for one in (CodexSource(home, programs=programs, spend=spend), ProcessSource(programs, home)): one.look()
+spend.end(); watch.end()
+keys = [name for name in opened if name.endswith(".key")]
+print(seen, [name for name in keys if not name.endswith("9.bb.key")], len([name for name in keys if name.endswith("9.bb.key")]))
+print(any(name.endswith(".json") for name in opened))
+"""
+
+
+def test_no_open_of_any_kind_reaches_a_key(tmp_path: Path) -> None:
+    """By the interpreter's own audit of every open, in everything that looks at a home."""
+    with program(tmp_path, "claude") as pid:
+        record(tmp_path, pid, ProcessTable().start_ticks(pid))
+        (tmp_path / ".claude" / "sessions" / f"{pid}.0a1b.key").write_text("a secret")
+        command = [sys.executable, "-c", AUDITED, str(tmp_path)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
+        # The one key that was opened is the one that the test itself wrote.
+        assert done.stdout.splitlines() == ["[1, 1] [] 1", "True"], done.stdout + done.stderr
