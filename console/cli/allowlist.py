@@ -32,7 +32,7 @@ def list_entries(state_dir: StateDir = None, as_json: Json = False) -> int:
         out.say("No entries: nothing can be reached in PROXIED mode.")
         return 0
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("ENTRY", "HOST", "METHODS", "PATHS", "PRIVATE", "OWNER", "LAST USED", "7 D", "REASON"):
+    for name in ("ENTRY", "HOST", "METHODS", "PATHS", "PRIVATE", "MAY RECEIVE", "OWNER", "LAST USED", "7 D", "REASON"):
         table.add_column(name, overflow="fold")
     for e in seen.entries:
         used = "never" if e.last_used is None else moment(e.last_used)
@@ -42,6 +42,7 @@ def list_entries(state_dir: StateDir = None, as_json: Json = False) -> int:
             out.words(",".join(e.methods) or "any", limit=80),
             out.words(" ".join(e.paths) or "any", limit=200),
             out.words(" ".join(e.private_networks) or "-", limit=100),
+            out.words(e.may_receive, limit=20),
             out.words(e.owner, limit=60),
             used,
             str(e.hits_7d),
@@ -63,7 +64,10 @@ def add(
     method: Annotated[Words, typer.Option("--method", metavar="METHOD", help="Repeatable; without: any (plain HTTP).")] = None,
     path: Annotated[Words, typer.Option("--path", metavar="PREFIX", help="Repeatable; without: any (plain HTTP).")] = None,
     private: Annotated[Words, typer.Option("--private-network", metavar="CIDR", help="Private range it may resolve to.")] = None,
-    may_receive: Annotated[str, typer.Option("--may-receive", metavar="LEVEL", help="Highest data class sent there.")] = "INTERNAL",
+    may_receive: Annotated[
+        str,
+        typer.Option("--may-receive", metavar="LEVEL", help="Highest class of data: sessions with more sensitive data do not reach it."),
+    ] = "INTERNAL",
     review_by: Annotated[str, typer.Option("--review-by", metavar="DATE", help="Next review, YYYY-MM-DD.")] = "",
     state_dir: StateDir = None,
     as_json: Json = False,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from console.domain.errors import ConsoleError, Unavailable, UsageProblem
-from console.domain.network import Allowlist, EgressRecord
+from console.domain.network import Allowlist, AllowlistEntry, EgressRecord
 from console.egress.access_log import AccessLog
 from console.egress.addresses import host_addresses
 from console.egress.answers import Applied, Availability, Validation
@@ -67,6 +67,7 @@ class Egress(Portals):
         self._envoy = EnvoyProcess(self._files, envoy, netns, engine, state_dir)
         servers = [resolver] if resolver else ([] if netns else system_servers())
         self._resolver = ResolverProcess(relay, netns, dict(hosts or {}), servers)
+        self._valid: tuple[tuple[AllowlistEntry, ...], Surroundings] | None = None
         self._live = LiveConfig(self._files, self._envoy.admin)
         self._log = AccessLog(self._files.access_log, on_record, lambda: self._live.allowlist, self._envoy.admin.reopen_logs)
         self._relays = Relays(relay, dir, relay_cgroup, self._forget, on_relay_death, on_words)
@@ -116,8 +117,11 @@ class Egress(Portals):
             return Validation(False, str(problem), 0.0)
         if not (can := self.available()).ok:
             return Validation(False, f"Envoy is {can.reason}. {can.remedy}", 0.0)
+        around = _surroundings(self._resolver)
         try:
-            return self._envoy.validate(whole([Slot("s0", "validation")], allowlist, _surroundings(self._resolver)))
+            said = self._envoy.validate(whole([Slot("s0", "validation")], allowlist, around))
+            self._valid = (allowlist.entries, around) if said.ok else None
+            return said
         except OSError as error:
             return Validation(False, f"it could not be written down for Envoy: {error}.", 0.0)
 
@@ -129,7 +133,8 @@ class Egress(Portals):
         began = time.monotonic()
         with self._config_lock:
             old = self._live.allowlist
-            said = self.validate(allowlist)
+            is_known = self._valid == (allowlist.entries, _surroundings(self._resolver))  # asked a moment ago: nothing can have changed
+            said = Validation(True, "", 0.0) if is_known else self.validate(allowlist)
             words = said.words
             if said.ok:
                 words = self._put(old, allowlist)
