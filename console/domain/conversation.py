@@ -21,9 +21,13 @@ CHANNEL = "talk"
 PROGRAMS_IN_BOX = "/opt/watchfloor-programs"
 """Where a sandbox that does not show this machine's files holds the program."""
 _SHELL = "/bin/sh"
+_QUIET = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_AUTOUPDATER")
+"""Claude Code asks nobody but its model: no telemetry, no updates of a program that an operator chose. A launch may say otherwise."""
 _BEGIN = (
-    'export CLAUDE_CONFIG_DIR="$HOME/.watchfloor/claude" CODEX_HOME="$HOME/.watchfloor/codex"; mkdir -p "$CODEX_HOME"; '
-    f'p=$2; [ -x "$p" ] || p="{PROGRAMS_IN_BOX}/${{p##*/}}"; q=$1; shift 2; '
+    'w="$HOME/.watchfloor"; export CLAUDE_CONFIG_DIR="$w/claude" CODEX_HOME="$w/codex" TMPDIR="$w/tmp" CLAUDE_CODE_TMPDIR="$w/tmp"; '
+    + "".join(f'export {name}="${{{name}:-1}}"; ' for name in _QUIET)
+    + 'mkdir -p "$CODEX_HOME" "$TMPDIR"; '
+    + f'p=$2; [ -x "$p" ] || p="{PROGRAMS_IN_BOX}/${{p##*/}}"; q=$1; shift 2; '
 )
 # Open for both directions: whoever writes there may come and go (a supervisor that restarts), and the program never reads end-of-file.
 TALKING = _BEGIN + f'exec "$p" "$@" 0<>"${{WATCHFLOOR_AGENT_SOCKET%/*}}/{CHANNEL}"'

@@ -20,13 +20,6 @@ from console.supervisor.parts import Parts
 from console.supervisor.program_files import agents_user, find_program
 from console.supervisor.program_reach import Outlook, outlook
 
-QUIET = {
-    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    "DISABLE_TELEMETRY": "1",
-    "DISABLE_ERROR_REPORTING": "1",
-    "DISABLE_AUTOUPDATER": "1",
-}
-"""Claude Code asks nobody but its model: no telemetry, no updates of a program that an operator chose."""
 MEMINFO = Path("/proc/meminfo")
 _REFUSALS = 200
 
@@ -124,7 +117,7 @@ class Programs:
             network_mode=NetworkMode(item.network_mode) if item.network_mode else None,
             limits=limits,
             tree_limits=tree_limits,
-            env=tuple({**(QUIET if program is Program.CLAUDE_CODE else {}), **item.env}.items()),
+            env=tuple(item.env.items()),
             agent_type=kind,
             project=item.project,
         )

@@ -268,35 +268,47 @@ def test_one_that_floods_is_frozen_and_one_that_hears_nothing_is_said_to_and_bot
     shutil.rmtree(folder)
 
 
-@pytest.mark.envoy
-@pytest.mark.engine
-def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else_in_a_sandbox_and_in_a_container(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine_socket: Path
-) -> None:
+@contextmanager
+def allowlisted(folder: Path, *options: str) -> Iterator[Instance]:
+    """An instance whose programs find their model behind Envoy alone, as ``model.test`` in another network."""
     state = Path(tempfile.mkdtemp())
     state.chmod(0o711)
-    world = World(tmp_path)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-of-the-test")
+    world = World(folder)
     try:
-        with ModelServer(*SCENES, host="10.99.0.2", netns=world.netns) as inner:
-            monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://model.test:{inner.port}")
+        with ModelServer(*SCENES, host="10.99.0.2", netns=world.netns) as inner, pytest.MonkeyPatch.context() as patch:
+            patch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-of-the-test")
+            patch.setenv("ANTHROPIC_BASE_URL", f"http://model.test:{inner.port}")
             settings(state, **{"egress.netns": str(world.netns), "egress.hosts": {"model.test": ["10.99.0.2"]}})
-            with Instance(state, "--engine-socket", str(engine_socket)) as it:
+            with Instance(state, *options) as it:
                 until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
                 own = {"host": "model.test", "port": inner.port, "private_networks": ["10.99.0.0/24"]}
                 it.api.add_entry(AllowlistEntryBody.model_validate({"reason": "tests", "owner": "tests", **own}))
-                once = ProgramItem(agent="claude-code", prompt="ONCETASK go", sandbox="bubblewrap", network_mode="PROXIED", once=True)
-                boxed = ProgramItem(agent="claude-code", prompt="TALKTASK go", sandbox="docker", network_mode="PROXIED")
-                first, second = it.api.start_programs(ProgramsBody(items=[once, boxed])).items
-                assert first.network_enforced and any("model.test" in line.words for line in first.reach)
-                it.state_becomes(first.id, "ended", "failed")
-                assert "That was all." in it.output(first.id)
-                heard(it, second.id, "turn over: It is back.")
-                it.api.say(second.id, "and now?")
-                heard(it, second.id, "turn over: Heard you.")
+                yield it
                 assert {(e.host, e.allowed) for e in it.api.egress().egress} == {(f"model.test:{inner.port}", True)}
-                it.api.kill(second.id)
             inner.check()
     finally:
         world.stop()
         shutil.rmtree(state)
+
+
+@pytest.mark.envoy
+def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(tmp_path: Path) -> None:
+    with allowlisted(tmp_path) as it:
+        item = ProgramItem(agent="claude-code", prompt="ONCETASK go", sandbox="bubblewrap", network_mode="PROXIED", once=True)
+        (one,) = it.api.start_programs(ProgramsBody(items=[item])).items
+        assert one.network_enforced and any("model.test" in line.words for line in one.reach)
+        it.state_becomes(one.id, "ended", "failed")
+        assert "That was all." in it.output(one.id)
+
+
+@pytest.mark.envoy
+@pytest.mark.engine
+@pytest.mark.long
+def test_in_a_container_it_is_heard_and_told_as_well(tmp_path: Path, engine_socket: Path) -> None:
+    with allowlisted(tmp_path, "--engine-socket", str(engine_socket)) as it:
+        item = ProgramItem(agent="claude-code", prompt="TALKTASK go", sandbox="docker", network_mode="PROXIED")
+        (one,) = it.api.start_programs(ProgramsBody(items=[item])).items
+        heard(it, one.id, "turn over: It is back.")
+        it.api.say(one.id, "and now?")
+        heard(it, one.id, "turn over: Heard you.")
+        it.api.kill(one.id)

@@ -37,6 +37,8 @@ def claude_environment(home: Path, url: str) -> dict[str, str]:
         "HOME": str(home),
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LANG": "C.UTF-8",
+        "CLAUDE_CODE_TMPDIR": str(home),
+        "TMPDIR": str(home),
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "sk-ant-api03-of-the-test",
         **QUIET,

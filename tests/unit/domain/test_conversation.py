@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
-from console.domain.conversation import MOST_MESSAGE, Program, checked_model, checked_text, command_line, started_as, why_silent
+from console.domain.conversation import CHANNEL, MOST_MESSAGE, Program, checked_model, checked_text, command_line, started_as, why_silent
 from console.domain.errors import UsageProblem
 
 ARGV = command_line(Program.CODEX, "do $(this) \"'", "/usr/bin/codex", ("app-server", "-c", "x=1"), talks=True)
@@ -25,6 +28,27 @@ def test_a_command_line_says_all_about_its_program_and_no_other_is_taken_for_one
     assert once is not None and not once.talks
     for other in (("python3", "x"), ("/bin/sh", "-c", "true"), (*ARGV[:3], "other", *ARGV[4:]), ARGV[:5], ()):
         assert started_as(other) is None
+
+
+def test_the_shell_that_becomes_it_keeps_it_in_its_workspace_quiet_and_hands_every_word_on(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text(
+        '#!/bin/sh\nprintf "%s\\n" "$@" "$TMPDIR" "$CLAUDE_CONFIG_DIR" "$DISABLE_TELEMETRY" "$DISABLE_AUTOUPDATER"; head -n1\n'
+    )
+    program.chmod(0o755)
+    door = tmp_path / "door"
+    door.mkdir()
+    os.mkfifo(door / CHANNEL)
+    held = os.open(door / CHANNEL, os.O_RDWR)
+    os.write(held, b"hello\n")
+    env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "WATCHFLOOR_AGENT_SOCKET": str(door / "agent.sock"), "DISABLE_TELEMETRY": "0"}
+    own = f"{tmp_path}/.watchfloor"
+    for talks, said in ((True, "hello\n"), (False, "$(id) 'x'")):
+        argv = command_line(Program.CODEX, "$(id) 'x'", str(program), ("-a", "b c"), talks=talks)
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=True)
+        assert done.stdout == f"-a\nb c\n{own}/tmp\n{own}/claude\n0\n1\n{said}", done.stderr
+    os.close(held)
+    assert (tmp_path / ".watchfloor" / "codex").is_dir()
 
 
 def test_a_prompt_stays_one_word_whatever_it_holds() -> None:

@@ -42,8 +42,7 @@ async def test_a_prompt_is_one_word_and_the_programs_own_options_are_ours(tmp_pa
     started = started_as(plan.request.argv)
     assert started is not None and started.prompt == "--help; $(id)" and started.talks
     assert started.words[-2:] == ("--model", "m-1") and "stream-json" in started.words and "--help; $(id)" not in started.words
-    env = dict(plan.request.env)
-    assert env["DISABLE_AUTOUPDATER"] == "1" and env["DISABLE_TELEMETRY"] == "0" and plan.request.agent_type == "claude-code"
+    assert dict(plan.request.env) == {"DISABLE_TELEMETRY": "0"} and plan.request.agent_type == "claude-code"
     once = started_as((await one.plan(item(once=True))).request.argv)
     assert once is not None and not once.talks and "--input-format" not in once.words
 
@@ -97,6 +96,13 @@ def test_memory_is_what_the_kernel_says(tmp_path: Path) -> None:
     file.write_text("MemAvailable: x\n")
     assert memory_free_mib(file) is None and memory_free_mib(tmp_path / "none") is None
     assert (memory_free_mib() or 0) > 0
+
+
+async def test_nobody_talks_into_gvisor_but_asks_once(tmp_path: Path) -> None:
+    one, _ = desk(Stage(tmp_path))
+    with pytest.raises(Unavailable, match="in gvisor is not available, because"):
+        await one.plan(item(sandbox="gvisor"))
+    assert (await one.plan(item(sandbox="gvisor", once=True))).request.sandbox == "gvisor"
 
 
 async def test_refusals_of_the_host_and_of_the_session_come_beforehand(tmp_path: Path) -> None:
