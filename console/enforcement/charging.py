@@ -28,8 +28,11 @@ def ancestry(state: EngineState, agent: Agent) -> list[AgentId]:
 
 
 def wide_nodes(state: EngineState, agent: Agent) -> list[Node]:
-    """Session, project and day."""
-    nodes = [("session", str(agent.context_id)), ("project", agent.charged_project)]
+    """Sessions, project and day. A child in a session of its own is charged to those of all above it as well: no way out of a budget."""
+    sessions = [str(agent.context_id)]
+    if agent.parent_id is not None:
+        sessions = list(dict.fromkeys(str(state.agents[i].context_id) for i in ancestry(state, agent)))
+    nodes = [*(("session", key) for key in sessions), ("project", agent.charged_project)]
     return [*nodes, ("day", state.budget.day.date)] if state.budget.day.date else nodes
 
 

@@ -88,7 +88,9 @@ def _check_budgets(state: EngineState, event: e.LaunchAsked, parent: Agent | Non
     project = parent.charged_project if parent else event.request.project or context_id
     trees = charging.ancestry(state, parent) if parent is not None else []
     nodes = [("tree", str(i)) for i in trees]
-    nodes += [("session", str(context_id))] if context_id else []
+    sessions = [str(context_id)] if context_id else []
+    sessions += [str(state.agents[i].context_id) for i in trees]
+    nodes += [("session", key) for key in dict.fromkeys(sessions)]
     nodes += [("project", str(project))] if project else []
     nodes += [("day", state.budget.day.date)]
     if breach := limiting.spent_out(state, nodes):

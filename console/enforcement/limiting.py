@@ -97,10 +97,8 @@ def members(state: EngineState, node: Node) -> list[AgentId]:
         return state.subtree(AgentId(key))
     if scope == "day":
         return sorted(state.live)
-    inside = [
-        i for i in sorted(state.live) if (str(state.agents[i].context_id) if scope == "session" else state.agents[i].charged_project) == key
-    ]
-    return list(dict.fromkeys(below for i in inside for below in state.subtree(i)))
+    # Those below one that has ended are in it as well.
+    return [i for i in sorted(state.live) if (scope, key) in charging.wide_nodes(state, state.agents[i])]
 
 
 def spent_out(state: EngineState, nodes: list[Node]) -> Breach | None:

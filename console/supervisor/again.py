@@ -7,6 +7,7 @@ import json
 
 from console.api import rearm_messages as rm
 from console.domain.agent import Agent, AgentId, AgentState, LaunchRequest
+from console.domain.budget import tightest
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.network import NetworkMode
@@ -91,7 +92,8 @@ async def start_again(parts: Parts, agent_id: AgentId, by: str) -> AgentId:
         sensitivity=agent.sensitivity,
         network_mode=None if agent.network_mode is NetworkMode.FULL else agent.network_mode,
         limits=agent.limits,
-        tree_limits=agent.tree_limits if parent is not None else root.tree_limits,
+        tree_limits=agent.tree_limits if parent is not None else tightest(agent.tree_limits, root.tree_limits),
+        project=agent.project,
         agent_type=before.agent_type if before is not None else "",
     )
     record = Record(by, "launch.again", f"start {agent_id} again", verdict="allow", agent_id=agent_id)

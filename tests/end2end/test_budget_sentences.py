@@ -133,6 +133,8 @@ def test_a_limit_is_raised_and_lowered_while_it_runs_and_only_by_an_operator(it:
         change(it, "agent", agent, tokens=1)
     with pytest.raises(Denied, match="project's budget"):
         it.launch("sleep", "1", project="north")
+    with pytest.raises(Denied, match="project's budget"):
+        it.api.again(agent)  # the same work under a new id is charged to the same project
 
 
 def test_from_the_command_line(it: Instance, capsys: pytest.CaptureFixture[str]) -> None:

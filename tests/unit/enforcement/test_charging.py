@@ -7,7 +7,7 @@ from dataclasses import replace
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId, ContextId, ControlLevel
-from console.domain.budget import Usage
+from console.domain.budget import Limits, Usage
 from console.enforcement import budgets, charging
 from tests.fakes.playbook import Playbook
 
@@ -28,6 +28,21 @@ def test_children_are_charged_to_their_parents_project_and_a_project_is_its_sess
     assert book.agent("r").charged_project == "s"
     book.run("c", parent_id=AgentId("r"), context_id=ContextId("own"), project="mine")
     assert book.agent("c").charged_project == "s"
+
+
+def test_a_child_in_a_session_of_its_own_is_no_way_out_of_the_sessions_budget() -> None:
+    book = Playbook().run("r", context_id=ContextId("s")).run("c", parent_id=AgentId("r"), context_id=ContextId("own"))
+    book >> e.LimitsChanged(book.at, book.boot, "session", "s", Limits(tokens=10), "operator:0", "r")
+    assert set((book.spend("c", tokens=10) << c.HaltAgents).agent_ids) == {"r", "c"}
+    assert book.state.budget.spent[("session", "own")].tokens == 10
+    book.run("p", context_id=ContextId("q")).run("left", parent_id=AgentId("p"), context_id=ContextId("r"))
+    book >> e.AgentExited(book.at, book.boot, AgentId("p"), 0)
+    book >> e.LimitsChanged(book.at, book.boot, "session", "q", Limits(tokens=5), "operator:0", "r")
+    assert (book.spend("left", tokens=5) << c.HaltAgents).agent_ids == ("left",), "though who spawned it has ended"
+    book.run("x", context_id=ContextId("t")).run("y", parent_id=AgentId("x"), context_id=ContextId("u"))
+    book >> e.LimitsChanged(book.at, book.boot, "session", "t", Limits(tokens=0, wall_s=0.0), "operator:0", "r")
+    assert set((book << c.HaltAgents).agent_ids) == {"x", "y"}
+    book.launch("z", parent_id=AgentId("y"), context_id=ContextId("v")) << c.RefuseLaunch
 
 
 def test_a_circle_of_parents_is_followed_once() -> None:
