@@ -13,7 +13,7 @@ LINE_MAX = 4 << 20
 """Bytes; a longer line is passed over, and said. Programs write a hundredth of it, and taking it apart needs ten times its size."""
 STEP_MAX = 1 << 20
 """Bytes read of one file at once: nobody's long history delays those who live."""
-FIRST_MAX = 64 << 20
+FIRST_MAX = 32 << 20
 """Bytes of a history that was never read; what lies before is left out, and said."""
 _MARK = 64
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW

@@ -119,9 +119,12 @@ class Following:
         for one in sorted(wanted, key=self._turn_of):
             if time.monotonic() - tick > PASS_S and changed:
                 break
-            newest, added = self._read_one(one, wanted)
-            if added:
-                changed[one[0]] = (newest, added + changed.get(one[0], (0, 0))[1])
+            is_more = True
+            while is_more:
+                newest, added = self._read_one(one, wanted)
+                if added:
+                    changed[one[0]] = (newest, added + changed.get(one[0], (0, 0))[1])
+                is_more = self._turn_of(one)[0] and time.monotonic() - tick < PASS_S
         return changed
 
     def _turn_of(self, one: Followed) -> tuple[bool, float]:
