@@ -15,7 +15,7 @@ from console.domain.agent import Sighting, SourceReport
 from console.sources.claude_notes import Notes
 from console.sources.claude_records import Records, Session
 from console.sources.claude_subagents import Tree, sightings
-from console.sources.homes import OwnHome, is_below
+from console.sources.homes import CLAUDE_FOLDERS, OwnHome, is_below
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, UNVERIFIED, Confinement, Pids, plain
 from console.sources.processes import ProcessTable
 from console.sources.programs import Programs
@@ -133,9 +133,10 @@ class ClaudeCodeSource:
         for place in dict.fromkeys(places):
             yield place, None
         for own in self._own():
-            folder = own.path / ".claude" / "sessions"
-            if is_below(own.path, folder):
-                yield folder, own
+            for config in CLAUDE_FOLDERS:
+                folder = own.path / config / "sessions"
+                if is_below(own.path, folder):
+                    yield folder, own
 
     def _sighting(self, seen: Session) -> Sighting:
         record = seen.record

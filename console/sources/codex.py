@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -56,8 +57,10 @@ class CodexSource:
         """Where rollouts of today begin, and where those are that are open."""
         day = time.strftime("%Y/%m/%d")
         found: dict[Path, None] = {}
-        for home in self._confinement.homes():
-            place = home / ".codex" / "sessions"
+        named = os.environ.get("CODEX_HOME", "") if self._confinement.outside and self._confinement.root is None else ""
+        places = [Path(named)] if named.startswith("/") else []
+        for folder in [*places, *(home / ".codex" for home in self._confinement.homes())]:
+            place = folder / "sessions"
             found.update((place.joinpath(*day.split("/")[:n]), None) for n in range(4))
         return [*found, *self._watched]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from console.domain.spend import Answer
 from console.sources import claude_transcripts, codex_usage
 from console.sources.claude_transcripts import Reading
-from console.sources.homes import homes, is_below
+from console.sources.homes import CLAUDE_FOLDERS, CODEX_FOLDERS, homes, is_below
 from console.sources.interface import plain
 from console.sources.rates import RateBook
 from console.sources.spend_store import Place, SpendStore
@@ -33,6 +33,11 @@ _PLACES = (
     (codex_usage.SOURCE, "CODEX_HOME", ".codex", "sessions"),
 )
 """(source, variable that names another folder, folder of a home, what of it holds transcripts)"""
+_OWN_PLACES = (
+    *((claude_transcripts.SOURCE, config, "projects") for config in CLAUDE_FOLDERS),
+    *((codex_usage.SOURCE, config, "sessions") for config in CODEX_FOLDERS),
+)
+"""(source, folder of the home of an agent of ours, what of it holds transcripts)"""
 Key = tuple[int, str, str]
 
 
@@ -97,9 +102,10 @@ class SpendReader:
     def _all_folders(self) -> list[tuple[str, Path, bool]]:
         found = [(source, folder, False) for source, folder in self.folders()]
         for home in self._own():
-            found += [
-                (source, home / folder / below, True) for source, _, folder, below in _PLACES if is_below(home, home / folder / below)
-            ]
+            for source, config, below in _OWN_PLACES:
+                folder = home / config / below
+                if is_below(home, folder):
+                    found.append((source, folder, True))
         return found
 
     def read_these(self, paths: Iterable[str]) -> Found:

@@ -10,7 +10,7 @@ from pathlib import Path
 from console.domain.agent import ControlLevel, ProcessIdentity, SandboxKind
 from console.enforcement.state import EngineState
 from console.settings.places import Places
-from console.sources.homes import OwnHome, is_below
+from console.sources.homes import CLAUDE_FOLDERS, CODEX_FOLDERS, OwnHome, is_below
 from console.sources.processes import ProcessTable
 
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -33,7 +33,8 @@ class OwnAgents:
 
     def __init__(self, places: Places, table: ProcessTable | None = None) -> None:
         self._places, self._table = places, table or ProcessTable()
-        self._leaf = re.compile(rf"/watchfloor-{re.escape(places.instance_id)}/agents/([a-z0-9][a-z0-9-]{{0,62}}?)-[0-9a-f]{{8}}(?=/|\n|\Z)")
+        leaves = rf"/watchfloor-{re.escape(places.instance_id)}/agents/"
+        self._leaf = re.compile(leaves + r"([a-z0-9][a-z0-9-]{0,62}?)-[0-9a-f]{8}(?=/|\n|\Z)")
         self._known = _Known({}, {}, ())
 
     def update(self, state: EngineState) -> None:
@@ -81,11 +82,10 @@ class OwnAgents:
 def workspaces_with_transcripts(workspaces: Path) -> list[Path]:
     """Homes of agents of ours, living or not, in which a program may have written transcripts."""
     try:
-        with_any = [
+        return sorted(
             folder
             for folder in islice(workspaces.iterdir(), HOMES_MAX)
-            if is_below(folder, folder / ".claude") or is_below(folder, folder / ".codex")
-        ]
+            if any(is_below(folder, folder / config) for config in (*CLAUDE_FOLDERS, *CODEX_FOLDERS))
+        )
     except OSError:
         return []
-    return sorted(with_any)

@@ -184,6 +184,8 @@ def test_while_a_long_history_is_read_what_changes_is_read_first_and_it_says_how
 def test_agents_started_here_are_read_from_their_own_homes_and_are_not_of_the_rest_of_the_host(tmp_path: Path, home: Path) -> None:
     (tmp_path / "ws" / ".claude" / "projects" / "p").mkdir(parents=True)
     say(tmp_path / "ws", "mine", "a")
+    (tmp_path / "ws" / ".watchfloor").mkdir()
+    (tmp_path / "ws" / ".claude").rename(tmp_path / "ws" / ".watchfloor" / "claude")  # as a conversation started here is told to
     say(home, "theirs", "b")
     spend = SessionSpend(tmp_path / "cost.db", home, RATES, own=lambda: [tmp_path / "ws"], outside=False)
     spend._wanted = {(ME, "claude_code", "mine"): time.monotonic()}

@@ -76,5 +76,6 @@ def test_only_workspaces_with_transcripts_are_read_and_no_link_leads_out_of_one(
         (tmp_path / "ws" / name).mkdir(parents=True)
     (tmp_path / "ws" / "one" / ".claude").mkdir()
     (tmp_path / "ws" / "two" / ".claude").symlink_to(tmp_path / "outside" / ".claude")
-    assert workspaces_with_transcripts(tmp_path / "ws") == [tmp_path / "ws" / "one"]
+    (tmp_path / "ws" / "three" / ".watchfloor" / "codex").mkdir(parents=True)
+    assert workspaces_with_transcripts(tmp_path / "ws") == [tmp_path / "ws" / "one", tmp_path / "ws" / "three"]
     assert workspaces_with_transcripts(tmp_path / "nothing") == []
