@@ -24,6 +24,7 @@ import random
 import re
 import select
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -360,6 +361,7 @@ def main() -> int:
     parser.add_argument("--containers", type=lambda s: [int(n) for n in s.split(",")], default=[20, 100])
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ended by a time-out, it still shows and sweeps
     folder = Path(tempfile.mkdtemp(prefix="wfb-", dir="/tmp"))
     engine = Path(os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://"))
     world = GuardWorld(folder / "state", engine_socket=engine if engine.exists() else None)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from console.api.adopt_messages import AdoptBody, CandidatesView
-from console.domain.errors import Conflict, Killed
+from console.domain.errors import Conflict
 from console.killswitch import processes
 from console.killswitch.closure import Closure
 from console.killswitch.processes import Handle
@@ -146,18 +146,6 @@ def test_it_stays_adopted_when_supervisor_and_guard_are_started_again_and_its_en
         it.state_becomes(agent, "ended")
 
 
-def test_nobody_is_adopted_while_killed_and_a_panic_takes_the_adopted_with_it(state_dir: Path, home: Path, session: Session) -> None:
-    with Instance(state_dir, "--discover-root", str(home)) as it, contextlib.closing(Session(home, "other")) as other:
-        agent, late = seen(it, session), seen(it, other)
-        it.api.adopt(confirmed(it.api.adopt_candidates(agent)))
-        shown = it.api.adopt_candidates(late)
-        receipt = it.api.activate("the test")
-        assert receipt.verified_zero and [t.agent_id for t in receipt.targets] == [agent]
-        assert not processes.is_alive(session.pid) and other.process.poll() is None
-        with pytest.raises(Killed):
-            it.api.adopt(confirmed(shown))
-
-
 @pytest.fixture
 def terminal(state_dir: Path, home: Path) -> Iterator[Terminal]:
     state_dir.mkdir(exist_ok=True, mode=0o711)
@@ -166,18 +154,27 @@ def terminal(state_dir: Path, home: Path) -> Iterator[Terminal]:
         yield made
 
 
-def test_the_terminal_lists_who_it_is_and_takes_nothing_but_what_was_listed(terminal: Terminal, session: Session) -> None:
+def test_the_terminal_takes_what_was_listed_and_nothing_else_and_a_panic_takes_the_adopted_with_it(
+    terminal: Terminal, session: Session, home: Path
+) -> None:
     terminal.serve()
-    agent = until(lambda: [a["id"] for a in terminal("fleet", "--json").json["agents"] if a["pid"] == session.pid])[0]
-    listed = terminal("adopt", agent)
-    named = f"{session.pid}:{ticks(session.pid)}"
-    assert listed.code == 0 and named in listed.out and "comes along" in listed.out and "network" in listed.out
-    assert terminal("adopt", agent, "--pid", str(session.pid)).code == 2
-    assert terminal("adopt", agent, "--pid", f"{session.pid}:1").code == 1
-    assert terminal("adopt", "o-nobody").code == 3
-    done = terminal("adopt", agent, "--pid", named, "--reason", "mine", "--json")
-    assert (done.code, done.json["moved"], done.json["best_effort"]) == (0, 4, "")
-    said = terminal("kill", agent, "--reason", "enough", "--json")
-    looked = next(step for step in said.json["steps"] if step["name"] == "second_look")
-    assert (said.code, said.json["verified_zero"]) == (7, True), "dead for certain; what it had left before is not known"
-    assert "unknown" in looked["detail"] or "not known" in looked["detail"]
+    with contextlib.closing(Session(home, "other")) as other:
+
+        def rows() -> dict[int, str]:
+            return {a["pid"]: a["id"] for a in terminal("fleet", "--json").json["agents"]}
+
+        until(lambda: {session.pid, other.pid} <= rows().keys())
+        agent, late = rows()[session.pid], rows()[other.pid]
+        named = f"{session.pid}:{ticks(session.pid)}"
+        listed = terminal("adopt", agent)
+        assert listed.code == 0 and named in listed.out and "comes along" in listed.out and "network" in listed.out
+        assert terminal("adopt", agent, "--pid", f"{session.pid}:1").code == 1
+        done = terminal("adopt", agent, "--pid", named, "--reason", "mine", "--json")
+        assert (done.code, done.json["moved"], done.json["best_effort"]) == (0, 4, "")
+        receipt = terminal("panic", "--reason", "enough", "--json").json
+        looked = next(step["detail"] for step in receipt["steps"] if step["name"] == "second_look")
+        assert receipt["verified_zero"] and [t["agent_id"] for t in receipt["targets"]] == [agent]
+        assert "unknown" in looked or "not known" in looked, "dead for certain; what it had left before is not known"
+        assert not processes.is_alive(session.pid) and other.process.poll() is None
+        refused = terminal("adopt", late, "--pid", f"{other.pid}:{ticks(other.pid)}", "--reason", "late")
+        assert refused.code == 1 and "latched" in refused.err and other.process.poll() is None
