@@ -90,8 +90,8 @@ def checked_model(name: str) -> str:
     return name
 
 
-def why_silent(agent: Agent, *, stopping: bool, over_budget: bool) -> str:
-    """Why nobody can talk to this agent now; empty: one can. ``stopping``: a kill of it is under way."""
+def why_silent(agent: Agent, *, stopping: bool, over_budget: str) -> str:
+    """Why nobody can talk to this agent now; empty: one can. ``stopping``: a kill of it is under way; ``over_budget``: which cap."""
     started = started_as(agent.argv)
     if started is None:
         return "it was not started as a program that one can talk to (watchfloor run --agent ...)"
@@ -103,7 +103,7 @@ def why_silent(agent: Agent, *, stopping: bool, over_budget: bool) -> str:
     if stopping:
         return "it is being killed"
     if over_budget or agent.state is AgentState.OVER_BUDGET:
-        return f"it is over its budget ({agent.state_reason[:200] or 'a cap is used up'})"
+        return f"it is over its budget ({over_budget[:200] or agent.state_reason[:200] or 'a cap is used up'})"
     if agent.state is AgentState.FROZEN or agent.causes:
         return f"it is frozen ({', '.join(agent.causes)[:200] or 'thaw it first'})"
     if agent.isolated:

@@ -78,8 +78,8 @@ class UsageReported(Event):
     tool_calls: int = 0
     cost_usd: float = 0.0
     action: str = ""
-    errors: int = 0
-    """Steps of it that failed; a report without any ends a row of errors."""
+    errors: int | None = 0
+    """Steps of it that failed; a report without any ends a row of errors. None: it says nothing of steps, the row stands."""
 
 
 @dataclass(frozen=True, slots=True)

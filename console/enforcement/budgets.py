@@ -32,10 +32,10 @@ def reported(state: EngineState, event: e.UsageReported) -> Iterator[c.Command]:
     yield from limiting.look(state, agent, event)
 
 
-def worked(state: EngineState, agent: Agent, event: e.Event, errors: int = 0) -> Agent:
+def worked(state: EngineState, agent: Agent, event: e.Event, errors: int | None = 0) -> Agent:
     """A sign of work: the step's clock begins anew; errors follow one another until a step goes well."""
     state.budget.worked[agent.agent_id] = event.boot_s
-    row = agent.usage.consecutive_errors + errors if errors else 0
+    row = 0 if errors == 0 else agent.usage.consecutive_errors + (errors or 0)
     return state.put(replace(agent, usage=replace(agent.usage, step_s=0.0, consecutive_errors=row)))
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import Agent, AgentId, SandboxKind
-from console.domain.budget import first_breach
 from console.domain.command import Record
 from console.domain.conversation import Program, checked_text, started_as, why_silent
 from console.domain.errors import ConsoleError, Denied, TimedOut
+from console.enforcement.charging import nodes_of
+from console.enforcement.limiting import spent_out
 from console.sources.program_stream import encoded
 from console.supervisor.hearing import Hearing, kept_key
 from console.supervisor.listening import Follower, Following
@@ -107,12 +108,11 @@ class Conversations:
         """Why nobody can talk to it now, or nothing."""
         state = self._parts.core.state
         agent = state.agents[agent_id]
-        root = state.agents.get(agent.root_id, agent)
-        tree = state.tree_usage.get(agent.root_id, agent.usage)
-        over = agent_id in state.halting or first_breach(agent.usage, agent.limits, "agent") or first_breach(tree, root.tree_limits, "tree")
+        breach = spent_out(state, nodes_of(state, agent)) if agent.state.is_live else None
         if state.soft_stop and agent.state.is_live:
             return f"soft stop: {state.soft_stop[:200]}"
-        return why_silent(agent, stopping=agent_id in state.killing, over_budget=bool(over))
+        over = breach.words() if breach is not None else agent.state_reason or "it is being halted" if agent_id in state.halting else ""
+        return why_silent(agent, stopping=agent_id in state.killing, over_budget=over)
 
     async def say(self, agent_id: AgentId, text: str, by: str) -> None:
         """Tells it something: on record first. Raises Denied with why not, Conflict, NotRecorded, UsageProblem."""

@@ -64,9 +64,7 @@ class Hearing:
             self._listen(agent_id, event)
         for event in batch.events[-NOTED:]:
             self._note(agent_id, event)
-        if batch.tokens or batch.usd or batch.answers or batch.tool_calls or batch.action:
-            used = {"iterations": batch.answers, "tokens": batch.tokens, "tool_calls": batch.tool_calls}
-            self._parts.core.post(e.UsageReported(*now(), agent_id, cost_usd=batch.usd, action=batch.action, **used))
+        self._charge(batch)
         if batch.reply:
             self._answer(agent_id, batch.reply)
         if batch.offset:
@@ -75,6 +73,14 @@ class Hearing:
             self._frozen_for.add(agent_id)
             self._parts.notice(f"{agent_id} is frozen: {batch.blind}", "red")
             asyncio.get_running_loop().create_task(self._freeze(agent_id, batch.blind))
+
+    def _charge(self, batch: Batch) -> None:
+        post, agent_id = self._parts.core.post, batch.agent_id
+        if batch.recovered and batch.errors:
+            post(e.UsageReported(*now(), agent_id))
+        if batch.tokens or batch.usd or batch.answers or batch.tool_calls or batch.action or batch.errors is not None:
+            used = {"iterations": batch.answers, "tokens": batch.tokens, "tool_calls": batch.tool_calls, "errors": batch.errors}
+            post(e.UsageReported(*now(), agent_id, cost_usd=batch.usd, action=batch.action, **used))  # type: ignore[arg-type]
 
     def tell(self, agent_id: AgentId, event: Event) -> None:
         """An event of ours: what an operator said."""

@@ -52,6 +52,10 @@ class Batch:
     usd: float = 0.0
     tool_calls: int = 0
     action: str = ""
+    errors: int | None = None
+    """Calls of tools that failed, since the last that did not; None: none ended."""
+    recovered: bool = False
+    """One did not fail before those."""
     reply: list[dict[str, Any]] = field(default_factory=list)
     offset: int = 0
     """How far it was read, when that is to be kept; 0: not now."""
@@ -129,6 +133,10 @@ class Following:
             batch.reply += heard.reply
             batch.tool_calls += heard.tool_calls
             batch.action = heard.action or batch.action
+            for event in heard.events:
+                if event["kind"] == "tool_result":
+                    batch.errors = (batch.errors or 0) + 1 if event["error"] else 0
+                    batch.recovered = batch.recovered or not event["error"]
             room = MOST_EVENTS - len(batch.events)
             left_out += max(0, len(heard.events) - room)
             for n, event in enumerate(heard.events[: max(0, room)]):

@@ -87,10 +87,10 @@ CASES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("change", "why"), CASES)
 def test_who_cannot_be_talked_to_and_why(change: dict[str, Any], why: str) -> None:
-    said = why_silent(replace(AGENT, **change), stopping=False, over_budget=False)
+    said = why_silent(replace(AGENT, **change), stopping=False, over_budget="")
     assert why in said and bool(said) == bool(why)
 
 
 def test_a_stop_or_a_cap_that_is_not_shown_yet_silences_too() -> None:
-    assert "being killed" in why_silent(AGENT, stopping=True, over_budget=False)
-    assert "over its budget" in why_silent(AGENT, stopping=False, over_budget=True)
+    assert "being killed" in why_silent(AGENT, stopping=True, over_budget="")
+    assert "over its budget (day limit cost_usd)" in why_silent(AGENT, stopping=False, over_budget="day limit cost_usd")

@@ -86,6 +86,19 @@ async def test_a_confirmation_reaches_who_waits_for_it(tmp_path: Path) -> None:
     assert await asyncio.wait_for(waits, 20) is False
 
 
+def test_failed_calls_in_a_row_add_up_and_a_usage_says_nothing_of_them(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.agent()
+    one, _ = hearing(stage)
+    for batch in (Batch(ID, errors=2), Batch(ID, tokens=5), Batch(ID, errors=1)):
+        one.heard(batch)
+    assert stage.core.state.agents[ID].usage.consecutive_errors == 3
+    one.heard(Batch(ID, errors=1, recovered=True))
+    assert stage.core.state.agents[ID].usage.consecutive_errors == 1
+    one.heard(Batch(ID, errors=0, recovered=True))
+    assert stage.core.state.agents[ID].usage.consecutive_errors == 0
+
+
 def test_every_kind_has_words_or_none() -> None:
     events: list[dict[str, Any]] = [
         {"kind": "tool_call", "tool": "Bash", "arguments": "ls"},

@@ -86,6 +86,20 @@ def test_more_events_than_can_be_told_are_counted_and_their_usage_counts(out: Pa
     assert used == 3 * MOST_EVENTS and told < 3 * MOST_EVENTS
 
 
+def test_failed_calls_are_counted_since_the_last_that_did_not_fail(out: Path) -> None:
+    def result(failed: bool) -> bytes:
+        block = {"type": "tool_result", "tool_use_id": "t", "content": "x", "is_error": failed}
+        return json.dumps({"type": "user", "message": {"content": [block]}}).encode() + b"\n"
+
+    out.write_bytes(answer("a"))
+    one = following(out)
+    assert one.look().errors is None
+    with out.open("ab") as file:
+        file.write(result(True) + result(False) + result(True) + result(True))
+    batch = one.look()
+    assert (batch.errors, batch.recovered) == (2, True)
+
+
 def test_at_its_bound_it_is_deaf_and_a_model_without_a_price_makes_it_blind_once(out: Path) -> None:
     out.write_bytes(answer("a", model="odd"))
     one = following(out, most=len(answer("a", model="odd")) + 5)
