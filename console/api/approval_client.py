@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from console.api import approval_messages as a
+from console.api.hook_messages import HooksView
 from console.api.wire import Wire, segment
 
 
@@ -18,6 +19,10 @@ class ApprovalRoutes:
     def approval(self, approval_id: str) -> a.ApprovalDetailView:
         """GET /api/approvals/{id}. Raises NotFound."""
         return self._wire.ask(a.ApprovalDetailView, "GET", f"/api/approvals/{segment(approval_id)}")
+
+    def hooks(self) -> HooksView:
+        """GET /api/hooks."""
+        return self._wire.ask(HooksView, "GET", "/api/hooks")
 
     def decide(self, body: a.DecideBody) -> a.DecideView:
         """POST /api/approvals. Raises UsageProblem, Killed."""

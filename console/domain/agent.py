@@ -214,6 +214,8 @@ class Sighting:
     """Why it is shown without a parent though it says that it has one, or empty."""
     project: str = ""
     """The root of the working tree (git) that its folder is in; empty: the folder itself."""
+    part: str = ""
+    """The program's own id of a part of its session (a sub-agent); empty: the session itself."""
 
 
 @dataclass(frozen=True, slots=True)

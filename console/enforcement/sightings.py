@@ -93,6 +93,7 @@ def _seen(state: EngineState, agent_id: AgentId, row: Row) -> Seen:
         model=first.model or had.model,
         unpriced=sum(one.unpriced for one in tops) if any(one.usage is not None for one in tops) else had.unpriced,
         unlinked=first.unlinked,
+        part=first.part,
         inside=row.inside,
         parts=_parts(had.parts, row),
     )

@@ -34,6 +34,8 @@ class Seen:
     model: str = ""
     unpriced: int = 0
     unlinked: str = ""
+    part: str = ""
+    """The program's own id of a sub-agent; empty: it is the session itself."""
     inside: AgentId | None = None
     """The agent of ours in whose process it runs: what ends that one ends it."""
     parts: tuple[tuple[str, Usage], ...] = ()

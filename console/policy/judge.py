@@ -111,6 +111,8 @@ def _by_settings(tool: Tool, argument: str, policy: Policy, files: Files, cwd: s
             return worst((replace(part, action=ACTIONS[tool.action]),))
         case "network":
             return _request(argument, policy)
+        case "none":
+            return worst((Part(tool.name, Verdict.ALLOW, "no effect of its own", "tool", "what it leads to is judged itself"),))
         case _:
             return worst(
                 (Part(f"{tool.name} {argument[:200]}", Verdict.ASK, NO_RULE, "tool", f"no rule says whether {tool.name} may be used"),)

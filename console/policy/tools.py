@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from console.domain.errors import UsageProblem
 from console.policy.scopes import Scope, read_scopes
 
-FAMILIES = ("shell", "argv", "file", "network", "code", "other")
+FAMILIES = ("shell", "argv", "file", "network", "code", "other", "none")
 _FIELDS = {"names", "family", "action", "scopes", "connects"}
 
 
@@ -18,7 +18,10 @@ class Tool:
 
     name: str
     family: str
-    """``shell`` (a string), ``argv`` (a JSON list), ``file``, ``network``, ``code``, ``other``."""
+    """``shell`` (a string), ``argv`` (a JSON list), ``file``, ``network``, ``code``, ``other``.
+
+    ``none``: it has no effect but through calls that are judged themselves.
+    """
     action: str = ""
     scopes: frozenset[Scope] = frozenset()
     connects: bool = False

@@ -74,6 +74,7 @@ def _row(session: Sighting, one: SubAgent, known: set[str], used: Spent | None) 
     return replace(
         session,
         key=f"{session.key}-{one.agent_id}",
+        part=one.agent_id,
         name=one.name,
         process=None,
         # That it is of this session is certain, so what it spends is charged there; only who in it started it is not known.

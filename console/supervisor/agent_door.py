@@ -18,11 +18,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import messages as m
+from console.api.hook_messages import HookBody, HookVerdict
 from console.api.rotation_messages import TokenView
 from console.credentials.tokens import Tokens
 from console.domain import event as e
 from console.domain.agent import AgentId
-from console.domain.errors import Denied, Killed, NotFound, TokenRefused, TooMany, UsageProblem
+from console.domain.errors import ConsoleError, Denied, Killed, NotFound, TokenRefused, TooMany, UsageProblem
 from console.domain.network import read_sensitivity
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.ledger.sessions import Tightening
@@ -33,6 +34,8 @@ from console.supervisor.asgi import Door
 from console.supervisor.core import Core, now
 from console.supervisor.gates import Handler, Trespasses
 from console.supervisor.hiding import hidden, shown_once
+from console.supervisor.hook_calls import read_call
+from console.supervisor.hooks import HookDesk
 from console.supervisor.launching_body import request_from
 from console.supervisor.peers import is_agent, peer_of
 from console.supervisor.scribe import Scribe
@@ -65,6 +68,7 @@ class AgentDoors:
         self._dir, self._core, self._scribe, self._trespasses = places.agents_dir, core, scribe, trespasses
         self._instance_id, self._cgroups = places.instance_id, cgroups
         self._held: dict[AgentId, _Held] = {}
+        self.hooks = HookDesk(core)
 
     async def open(self, agent_id: AgentId, owner_uid: int | None) -> Path:
         """The path of the agent's own socket, listening."""
@@ -72,7 +76,7 @@ class AgentDoors:
         folder = self._dir / agent_id
         folder.mkdir(exist_ok=True, mode=0o755)
         path = folder / "agent.sock"
-        routes = AgentRoutes(agent_id, self._core, self._scribe, self._trespasses, self._tokens)
+        routes = AgentRoutes(agent_id, self._core, self._scribe, self._trespasses, self._tokens, self.hooks)
         routes.revoked = await secret_call(self._tokens.is_barred, agent_id)
         app = hidden(watched(routes.app(), routes.is_own), self._tokens.store.redactor)
         door = Door(path, app, lambda sock: self._accepts(agent_id, sock), mode=0o600, owner=owner_uid, connections=CONNECTIONS)
@@ -115,8 +119,10 @@ class AgentDoors:
 class AgentRoutes:
     """The whole of what an agent can ask. There is no route here to grant, approve, release or stop anything (promise 6)."""
 
-    def __init__(self, agent_id: AgentId, core: Core, scribe: Scribe, trespasses: Trespasses, tokens: Tokens) -> None:
-        self._tokens = tokens
+    def __init__(
+        self, agent_id: AgentId, core: Core, scribe: Scribe, trespasses: Trespasses, tokens: Tokens, hooks: HookDesk | None = None
+    ) -> None:
+        self._tokens, self._hooks = tokens, hooks or HookDesk(core)
         self.revoked = False
         """A person revoked this agent's tokens: for as long as it lives."""
         self._id, self._core, self._scribe, self._trespasses = agent_id, core, scribe, trespasses
@@ -131,6 +137,7 @@ class AgentRoutes:
             self._route("POST", "/v1/spawn", self._spawn),
             *(self._route("POST", path, handler) for path, handler in self._spending.handlers()),
             self._route("POST", "/v1/permission", self._permission),
+            self._route("POST", "/v1/hook", self._hook),
             self._route("POST", "/v1/private-data", self._private_data),
             self._route("POST", "/v1/token", self._token),
         ]
@@ -239,6 +246,15 @@ class AgentRoutes:
         return answer(
             m.PermissionView(verdict=decision.verdict.value, rule=decision.rule, reason=decision.reason, rollback_id=decision.rollback_id)
         )
+
+    async def _hook(self, request: Request) -> Response:
+        """A tool call of a program that runs as this agent, told by its hook: the socket says whose it is."""
+        body = await body_of(request, HookBody)
+        try:
+            call = read_call(body.program, body.payload)
+        except ConsoleError as error:
+            return answer(HookVerdict(verdict="deny", rule="hook", reason=error.what))
+        return answer(await self._hooks.ask(call, self._hooks.of_own(self._id, call), request.is_disconnected))
 
     async def _answered(self, request: Request, request_id: str, future: asyncio.Future[object]) -> object:
         """Its answer, however long a human thinks. Whoever hung up is not waited for: an equal request takes its place up."""

@@ -42,6 +42,7 @@ from console.supervisor.fold import fold_journal
 from console.supervisor.follow import Follower
 from console.supervisor.gates import Trespasses
 from console.supervisor.hiding import hidden, hide_in_logs
+from console.supervisor.hooks import hook_app, hook_routes
 from console.supervisor.hunt import Hunt
 from console.supervisor.launch import Launcher
 from console.supervisor.leftovers import keep_tidy
@@ -210,7 +211,7 @@ class Supervisor:
             self.parts.guard.call("quit")
 
     def _egress_show(self, record: EgressRecord) -> None:
-        view = egress_view(record, self.desk.name_of(record.agent_id))
+        view = egress_view(record, self.core.state.agents.get(AgentId(record.agent_id)))
         self.core.hub.publish("egress", view.model_dump())
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
@@ -221,6 +222,8 @@ class Supervisor:
         await restore(self)
         door = Door(self.places.operator_sock, self._operators_app(), self._accepts, mode=0o600)
         await door.open()
+        hooks = Door(self.places.hooks_sock, hook_app(self.doors.hooks), self._accepts_hooks, mode=0o600)
+        await hooks.open()
         if self.set_aside is not None:
             words = f"a damaged audit log was set aside as {self.set_aside.name}; a new segment begins and this host starts killed"
             self.parts.scribe.record(Record("supervisor", "audit.set_aside", words, verdict="not_proven", must=True))
@@ -253,6 +256,7 @@ class Supervisor:
                 task.cancel()
             envoy.cancel()
             await door.close()
+            await hooks.close()
             await self.doors.close_all()
             await asyncio.to_thread(self.launcher.talk.close)
             await asyncio.to_thread(self._close)
@@ -260,6 +264,7 @@ class Supervisor:
     def _operators_app(self) -> App:
         tokens, redactor = self.parts.tokens, self.parts.keyring.redactor
         more = [*SecretRoutes(self.parts, self.doors, self.stop).routes(), *program_routes(self.parts, self.launcher)]
+        more += hook_routes(self.doors.hooks)
         routes = OperatorRoutes(self.desk, more)
         return hidden(watched(routes.app(), lambda token: tokens.accepts(token, "operator")), redactor)
 
@@ -291,6 +296,9 @@ class Supervisor:
             await contexts.keep(self._freeze_session)
         finally:
             await metrics.close()
+
+    def _accepts_hooks(self, sock: socket.socket) -> bool:
+        return is_operator(peer_of(sock), self.places.instance_id)
 
     def _accepts(self, sock: socket.socket) -> bool:
         peer = peer_of(sock)

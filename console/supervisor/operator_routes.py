@@ -14,6 +14,7 @@ from starlette.routing import Route
 from console.api import messages as m
 from console.api.ladder import SwitchBody
 from console.api.rearm_messages import RearmProof
+from console.domain.agent import AgentId
 from console.domain.command import Record
 from console.domain.errors import Denied, NotFound
 from console.domain.ladder import Reach, Scope
@@ -116,7 +117,7 @@ class OperatorRoutes:
             agent=agent_view(agent, self._core.state, self._core.meters, at),
             argv=list(agent.argv),
             events=[m.AgentEventView(at=x.at, kind=x.kind, text=x.text) for x in events],
-            egress=[egress_view(x.record, agent.name) for x in egress],
+            egress=[egress_view(x.record, agent) for x in egress],
             cost_per_minute=meter.per_minute(at) if meter else [],
             can=self._desk.can(agent),
             environment=await self._desk.launcher.environments.view(agent_id),
@@ -163,7 +164,8 @@ class OperatorRoutes:
     async def _egress(self, request: Request) -> Response:
         await asyncio.to_thread(self._parts.scribe.settle, 2.0)
         records = await asyncio.to_thread(self._parts.scribe.ledger.egress, number_in(request, "limit", 200, 1000))
-        rows = [egress_view(r.record, self._desk.name_of(r.record.agent_id)).model_dump() for r in records]
+        agents = self._core.state.agents
+        rows = [egress_view(r.record, agents.get(AgentId(r.record.agent_id))).model_dump() for r in records]
         return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "egress": rows}), media_type="application/json")
 
     async def _rollbacks(self, _request: Request) -> Response:

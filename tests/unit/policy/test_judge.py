@@ -129,3 +129,8 @@ def test_a_denied_call_has_nothing_to_execute() -> None:
         (2, "", "copy", 1),
     ]
     assert json.dumps(allowed.as_json())
+
+
+def test_what_acts_only_through_other_calls_is_allowed() -> None:
+    found = told(context(RULES), "Agent", "{}")
+    assert (found.verdict, found.rule) == (Verdict.ALLOW, "no effect of its own")

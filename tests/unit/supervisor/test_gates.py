@@ -15,6 +15,7 @@ from console.domain.command import Record
 from console.domain.errors import Denied, Killed
 from console.supervisor.agent_door import AgentRoutes
 from console.supervisor.gates import ASKERS, UP_WHILE_KILLED, Gates, Trespasses
+from console.supervisor.hooks import hook_routes
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.peers import Peer
 from console.supervisor.program_routes import program_routes
@@ -35,6 +36,7 @@ UP = {
     "GET /api/contexts/{id}/modes", "GET /api/sources", "GET /api/programs", "POST /api/programs/preview",
     "GET /api/budgets", "GET /api/budgets/node", "GET /api/budgets/history", "GET /api/budgets/pictures",
     "GET /api/adopt/candidates", "GET /api/approvals", "GET /api/approvals/{id}", "GET /api/approvals/grants",
+    "GET /api/hooks",
 }  # fmt: skip
 """Stays up while killed. A new route belongs here or below, by decision."""
 REFUSED = {
@@ -81,7 +83,7 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     desk: Any = Anything()
     desk.parts = parts
     nothing: Any = Anything()
-    more = [*SecretRoutes(parts, nothing, nothing).routes(), *program_routes(parts, nothing)]
+    more = [*SecretRoutes(parts, nothing, nothing).routes(), *program_routes(parts, nothing), *hook_routes(nothing)]
     return OperatorRoutes(desk, more).app()
 
 
@@ -179,7 +181,7 @@ AGENT = {
     "POST /v1/usage",
     "POST /v1/reserve",
     "POST /v1/settle",
-    "POST /v1/permission",
+    "POST /v1/permission", "POST /v1/hook",
     "POST /v1/private-data",
     "POST /v1/token",
 }

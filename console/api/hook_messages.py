@@ -1,0 +1,42 @@
+"""What hooks ask, and since when they do."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from console.api.bodies import SCHEMA_VERSION, Request, View
+
+
+class HookBody(Request):
+    """POST /v1/hook: the program, and what it told its hook. Hostile, and bounded by the door."""
+
+    program: Annotated[str, Field(max_length=40)]
+    payload: dict[str, Any]
+
+
+class HookVerdict(View):
+    """The answer. Only ``allow`` lets the call go on."""
+
+    schema_version: int = SCHEMA_VERSION
+    verdict: Literal["allow", "deny", "ask"]
+    rule: str
+    reason: str
+
+
+class ProgramHook(View):
+    """One program whose hook has reached the supervisor."""
+
+    program: str
+    calls: int
+    last_at: float
+
+
+class HooksView(View):
+    """GET /api/hooks. A program that is not in it has never asked: nothing of it is enforced."""
+
+    schema_version: int = SCHEMA_VERSION
+    programs: list[ProgramHook] = []
+    sessions: dict[str, float] = {}
+    """The programs' own session ids, and when each asked last."""

@@ -1,0 +1,151 @@
+"""Somebody's own Claude Code with our hook in its settings: every tool call of the real program is judged, and blocks when nobody can."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.api.approval_messages import ApprovalRow, DecideBody, Decided
+from tests.fakes.instance import ROOT, Instance, until
+from tests.fakes.model_server import Call, ModelServer, Reply, Scene
+from tests.fakes.real_programs import start_claude
+
+held = {name: threading.Event() for name in ("killed", "away", "end")}
+
+
+def bash(command: str, **more: Any) -> Reply:
+    return Reply("", (Call("Bash", {"command": command, "description": "work"}),), **more)
+
+
+SCENES = (
+    Scene(
+        "HOOKTASK",
+        bash("ls"),
+        bash("cat /etc/shadow"),
+        bash("touch approved.txt"),
+        bash("touch denied.txt"),
+        Reply("", (Call("Write", {"file_path": "/etc/cron.d/watchfloor-test", "content": "x"}),)),
+        Reply("", (Call("Agent", {"description": "look", "prompt": "SUBTASK", "subagent_type": "general-purpose"}),)),
+        bash("touch broken-off.txt"),
+        bash("echo in-the-dark", after=held["away"]),
+        Reply("All done.", after=held["end"]),
+        Reply("Really done."),
+    ),
+    Scene("SUBTASK", bash("touch from-below.txt"), Reply("Looked.", after=held["end"])),
+)
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp())
+    (folder / ".claude").mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
+def install(state_dir: Path, home: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "console", "install-hook", "claude-code", "--yes", "--state-dir", str(state_dir), *more]
+    return subprocess.run(argv, cwd=ROOT, env={**os.environ, "HOME": str(home)}, capture_output=True, text=True, check=False, timeout=60)
+
+
+def results(model: ModelServer, word: str = "HOOKTASK") -> list[str]:
+    """What the program told the model of its calls, in order: the last request holds them all."""
+    asked = [one for one in model.asked if one.word == word]
+    found = []
+    for message in asked[-1].body["messages"] if asked else []:
+        for block in message["content"] if isinstance(message["content"], list) else []:
+            if block.get("type") == "tool_result":
+                found.append(json.dumps(block.get("content")))
+    return found
+
+
+def waiting(it: Instance, words: str) -> ApprovalRow:
+    found = until(lambda: [row for row in it.api.approvals().waiting if words in row.argument], words=f"{words} waits in the inbox")
+    return found[0]
+
+
+def decide(it: Instance, row: ApprovalRow, verdict: str, reason: str = "") -> None:
+    body = DecideBody.model_validate({"requests": [Decided(id=row.id, digest=row.digest)], "verdict": verdict, "reason": reason})
+    (result,) = it.api.decide(body).results
+    assert result.done, result.words
+
+
+def hook_of(session: int) -> int:
+    """The hook that runs below the session now, whatever shells lie between."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                if "watchfloor-hook.py" in (folder / "cmdline").read_text() and (folder / "comm").read_text().startswith("python"):
+                    return int(folder.name)
+            except OSError:
+                continue
+    return 0
+
+
+def test_the_real_claude_code_under_the_rules(state_dir: Path, home: Path) -> None:
+    session: subprocess.Popen[bytes] | None = None
+    installed = install(state_dir, home)
+    assert installed.returncode == 0, installed.stderr
+    with ModelServer(*SCENES) as model, Instance(state_dir, "--discover-root", str(home)) as it:
+        assert it.api.hooks().programs == []  # nothing has asked yet: nothing is called enforced
+        try:
+            # The program itself would let everything through.
+            session = start_claude(home, model.url, "HOOKTASK please", "--permission-mode", "bypassPermissions")
+            project = home / "proj"
+
+            # allow: a rule says so; deny: a rule says so, and the model is told which.
+            approved = waiting(it, "touch approved.txt")
+            said = results(model)
+            assert "Watchfloor" not in said[0] and "Watchfloor: file(read:/etc/shadow)" in said[1]
+            assert it.api.hooks().programs[0].calls >= 3
+
+            # ask: it waits, nothing happens, then it happens once.
+            assert not (project / "approved.txt").exists() and it.agent(approved.agent_id).pid == session.pid
+            decide(it, approved, "approve")
+            denied = waiting(it, "touch denied.txt")
+            assert (project / "approved.txt").exists()
+            decide(it, denied, "deny", "leave it")
+
+            # what a sub-agent asks is the sub-agent's.
+            below = waiting(it, "from-below.txt")
+            said = results(model)
+            assert "leave it" in said[3] and not (project / "denied.txt").exists()
+            assert "file(write:/etc/**)" in said[4] and not Path("/etc/cron.d/watchfloor-test").exists()
+            assert below.agent_id != approved.agent_id and it.agent(below.agent_id).parent_id == approved.agent_id
+            decide(it, below, "deny", "not you")
+
+            # a hook that is killed in the middle blocks.
+            row = waiting(it, "touch broken-off.txt")
+            os.kill(until(lambda: hook_of(session.pid if session else 0)), signal.SIGKILL)
+            until(lambda: len(results(model)) >= 7, words="the program was told")
+            assert not (project / "broken-off.txt").exists()
+            decide(it, row, "approve")  # too late: whoever asked is gone, and an approval lets nothing through by itself
+            assert not (project / "broken-off.txt").exists()
+
+            # nobody there: blocked.
+            it.stop(signal.SIGKILL)
+            held["away"].set()
+            until(lambda: len(results(model)) >= 8, words="the program was told")
+            assert "no supervisor answers" in results(model)[7] and "in-the-dark" not in results(model)[7]
+            held["end"].set()
+            assert session.wait(60) == 0
+            it.start()
+        finally:
+            for event in held.values():
+                event.set()
+            if session is not None and session.poll() is None:
+                os.killpg(session.pid, signal.SIGKILL)
+                session.wait()
+    model.check()
+    assert install(state_dir, home, "--undo").returncode == 0 and "watchfloor" not in (home / ".claude" / "settings.json").read_text()
