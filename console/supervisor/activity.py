@@ -19,7 +19,7 @@ from console.domain.activity import Kept, Window
 from console.domain.errors import ConsoleError, NotFound, Unavailable
 from console.domain.network import EgressRecord
 from console.ledger.activity import ActivityStore, Bounds
-from console.supervisor.activity_clean import Redact, cleaned
+from console.supervisor.activity_clean import Redact, cleaned_all
 from console.supervisor.activity_follow import Changed, Following
 from console.supervisor.activity_intake import Intake
 from console.supervisor.core import Core
@@ -140,7 +140,7 @@ class ActivityDesk:
         waiting, changed = self.intake.taken(), Changed()
         for agent_id in list(waiting):
             try:
-                added, newest = store.add(agent_id, [cleaned(entry, self._redact) for entry in waiting[agent_id]])
+                added, newest = store.add(agent_id, cleaned_all(waiting[agent_id], self._redact))
             except ConsoleError:
                 self.intake.give_back(waiting)
                 raise
