@@ -131,6 +131,8 @@ class EgressView(View):
     bytes_down: int = 0
     allowed: bool
     rule: str = ""
+    sensitivity: str = ""
+    """The class of the data in its agent's session now; empty: not known."""
 
 
 class HardeningView(View):

@@ -134,9 +134,10 @@ def receipt_row(receipt: Receipt) -> m.ReceiptRow:
     )
 
 
-def egress_view(record: EgressRecord, name: str) -> m.EgressView:
-    """One request through Envoy."""
-    return m.EgressView(agent_name=name, **asdict(record))
+def egress_view(record: EgressRecord, agent: Agent | None) -> m.EgressView:
+    """One request through Envoy, and what is known of its agent."""
+    name, level = (agent.name, agent.sensitivity.value) if agent is not None else ("", "")
+    return m.EgressView(agent_name=name, sensitivity=level, **asdict(record))
 
 
 def entry_view(entry: AllowlistEntry, hits: tuple[int, float | None], marks: Iterable[Mark] = ()) -> m.AllowlistEntryView:

@@ -99,6 +99,9 @@ def test_confidential_data_takes_away_every_destination_that_may_not_receive_it(
     assert after[1] == "403" and after[2] != "403" and after[3] == "PROXIED"
     view = calm.agent(agent)
     assert (view.network_mode, view.network_enforced, view.sensitivity) == ("PROXIED", True, "CONFIDENTIAL")
+    until(
+        lambda: [r for r in calm.api.egress().egress if not r.allowed and r.host == "low.example.com" and r.sensitivity == view.sensitivity]
+    )
     for entry_id in ids:
         calm.api.remove_entry(entry_id, reason="tests are over")
 

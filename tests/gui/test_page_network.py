@@ -59,6 +59,8 @@ def test_the_narrowest_entry_names_this_request_alone() -> None:
     assert made is not None
     assert (made.host, made.port, made.methods, made.paths) == ("crates.io", 8080, ["GET"], ["/dl/x"])
     tunnel = offer(blocked("pastebin.com", "CONNECT", "")).draft
+    secretive = offer(blocked("pastebin.com", "CONNECT", "").model_copy(update={"sensitivity": "CONFIDENTIAL"})).draft
+    assert secretive is not None and secretive.may_receive == "CONFIDENTIAL"  # so that its next try is let through
     assert tunnel is not None and (tunnel.port, tunnel.methods, tunnel.paths) == (443, [], [])
 
 

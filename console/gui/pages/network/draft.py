@@ -57,6 +57,8 @@ def offer(record: EgressView) -> Offer:
         port=port,
         methods=[] if tunnel or record.method not in METHODS else [record.method],
         paths=[] if tunnel else [record.path.split("?", 1)[0] or "/"],
+        # Less, and the agent's next try would be refused as this one was: its session holds data of that class.
+        may_receive=record.sensitivity if record.sensitivity in ("CONFIDENTIAL", "SECRET") else "INTERNAL",
     )
     return _checked(draft)
 

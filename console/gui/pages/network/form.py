@@ -105,7 +105,7 @@ class EntryForm(QWidget):
         self.paths.setTabChangesFocus(True)
         self.may_receive = QComboBox(self)
         self.may_receive.setAccessibleName("May receive at most")
-        self.may_receive.setToolTip("Recorded with the entry, for the review.")
+        self.may_receive.setToolTip("Sessions with more sensitive data do not reach it.")
         for level, words in LEVELS.items():
             self.may_receive.addItem(words, level)
         self.owner = self._line("Owner", longest=100)
