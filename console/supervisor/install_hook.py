@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import console
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, UsageProblem
-from console.integrations import hook as hook_module
 from console.settings.durable import make_folder, replace_file
 from console.settings.options import load_options
 from console.settings.places import Places
@@ -21,6 +21,8 @@ from console.sources.homes import read_foreign
 from console.supervisor.hook_files import FILE_MAX, PLACES, HookCommand, installed, read_file, with_hook, without_hook, written
 from console.supervisor.printing import show
 
+SOURCE = Path(console.__file__).resolve().parent / "integrations" / "hook.py"
+"""A file that is copied, never imported: it runs without this package."""
 HOOK_FILE = "watchfloor-hook.py"
 GRACE_S = 10
 """The hook waits so much longer than a request is kept for a human."""
@@ -79,7 +81,7 @@ def put_hook(places: Places) -> Path:
     """The hook itself, in the state directory: it runs from there, whatever becomes of this installation."""
     make_folder(places.hooks_dir, 0o755)
     file = places.hooks_dir / HOOK_FILE
-    data = Path(hook_module.__file__).read_bytes()
+    data = SOURCE.read_bytes()
     if not file.is_file() or file.is_symlink() or file.read_bytes() != data:
         replace_file(file, data, 0o644)
     return file

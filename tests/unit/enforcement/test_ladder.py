@@ -197,10 +197,11 @@ class TestIsolationCanBeTakenBack:
         assert "not enforced" in (book << c.Record).what
 
     def test_an_isolated_agent_is_refused_every_destination(self) -> None:
-        from console.domain.permission import PermissionRequest
+        from console.domain.permission import Decision, PermissionRequest, Verdict
 
         book = isolate(Playbook().run("a1"), "a1")
-        book >> e.PermissionAsked(book.at, book.boot, AgentId("a1"), "r", PermissionRequest("http_request", "https://x.example.com/"))
+        request = PermissionRequest("http_request", "https://x.example.com/")
+        book >> e.CallJudged(book.at, book.boot, AgentId("a1"), "r", request, Decision(Verdict.ALLOW, "network(outbound:*)", ""))
         assert (book << c.JudgeUrl).mode is NetworkMode.NONE
 
     def test_one_that_starts_is_left_to_its_launch_and_the_observed_are_left_alone(self) -> None:

@@ -47,7 +47,7 @@ def test_in_and_out_again_to_the_byte(places: Places, file: Path, capsys: pytest
     assert run(places, file, "--yes") == 0 and run(places, file, "--check") == 0
     settings = json.loads(file.read_bytes())
     assert str(places.hooks_sock) in installed(settings, "f") and file.stat().st_mode & 0o777 == 0o640
-    assert (places.hooks_dir / verb.HOOK_FILE).read_bytes() == Path(verb.hook_module.__file__).read_bytes()
+    assert (places.hooks_dir / verb.HOOK_FILE).read_bytes() == verb.SOURCE.read_bytes()
     assert "+" in capsys.readouterr().out
     assert run(places, file, "--undo", "--yes") == 0 and file.read_bytes() == OWN
 
