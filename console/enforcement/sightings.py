@@ -12,14 +12,17 @@ from dataclasses import replace
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind, Sighting
-from console.domain.budget import Usage
+from console.domain.budget import Usage, shortfall
+from console.domain.conversation import started_as
 from console.enforcement import budgets, charging
 from console.enforcement.identity import Row, joined
 from console.enforcement.state import EngineState, Seen
 
 FINISHED = "finished"
-_PARTS = 200
-"""Sessions of one agent of ours whose usage is told apart; earlier ones are one sum."""
+LAG_S = 10.0
+"""How long the stream of a conversation may take to tell what its transcript says."""
+_PARTS = 5000
+"""Sessions and sub-agents of one agent of ours whose usage is told apart; earlier ones are one sum."""
 
 
 def observed_id(sighting: Sighting) -> AgentId:
@@ -36,7 +39,12 @@ def sighted(state: EngineState, event: e.Sighted) -> Iterator[c.Command]:
     sees: dict[str, set[AgentId]] = {report.source: set() for report in event.reports if report.available}
     names: dict[str, AgentId] = {}
     taken: set[AgentId] = set()
-    for row in joined(state, event.reports):
+    rows = joined(state, event.reports)
+    inside: dict[AgentId, list[Sighting]] = {}
+    for row in rows:
+        if row.inside is not None:
+            inside.setdefault(row.inside, []).append(row.first)
+    for row in rows:
         agent_id = row.own or _row_id(state, row, taken)
         taken.add(agent_id)
         for one in row.members:
@@ -44,7 +52,7 @@ def sighted(state: EngineState, event: e.Sighted) -> Iterator[c.Command]:
             if row.own is None and one.status != FINISHED:
                 sees[one.source].add(agent_id)
         if row.own is not None:
-            yield from _ours(state, event, row, row.own)
+            yield from _ours(state, event, row, row.own, inside.get(row.own, []))
         else:
             yield from _theirs(state, event, row, agent_id, _parent(state, row, names))
     before = set().union(*state.sighted.values()) if state.sighted else set()
@@ -83,7 +91,7 @@ def _process(row: Row) -> ProcessIdentity | None:
     return next((one.process for one in row.members if one.process is not None), None)
 
 
-def _seen(state: EngineState, agent_id: AgentId, row: Row) -> Seen:
+def _seen(state: EngineState, agent_id: AgentId, row: Row, inside: list[Sighting]) -> Seen:
     had, first = state.seen.get(agent_id, Seen()), row.first
     tops = [one for one in row.members if one.source == first.source]
     return Seen(
@@ -95,14 +103,14 @@ def _seen(state: EngineState, agent_id: AgentId, row: Row) -> Seen:
         unlinked=first.unlinked,
         part=first.part,
         inside=row.inside,
-        parts=_parts(had.parts, row),
+        parts=_parts(had.parts, [*row.members, *inside]),
     )
 
 
-def _parts(had: tuple[tuple[str, Usage], ...], row: Row) -> tuple[tuple[str, Usage], ...]:
-    """Usage by session; each only grows, whatever a transcript says next."""
+def _parts(had: tuple[tuple[str, Usage], ...], sightings: list[Sighting]) -> tuple[tuple[str, Usage], ...]:
+    """Usage by session and sub-agent; each only grows, whatever a transcript says next."""
     parts = dict(had)
-    for one in row.members:
+    for one in sightings:
         if one.usage is not None:
             parts[_name(one)] = _larger(parts.get(_name(one), Usage()), one.usage)
     while len(parts) > _PARTS:
@@ -119,13 +127,22 @@ def _larger(one: Usage, other: Usage) -> Usage:
     )
 
 
-def _ours(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId) -> Iterator[c.Command]:
-    """An agent of ours whose session is seen: what the session says is shown in its row and counted, nothing else of it changes."""
-    had, now = state.seen.get(agent_id), _seen(state, agent_id, row)
+def _ours(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, inside: list[Sighting]) -> Iterator[c.Command]:
+    """An agent of ours whose session is seen: what the session says is shown in its row and counted, nothing else of it changes.
+
+    Its sub-agents' usage is its own, since they run in it: what it reports or streams of itself holds theirs too, and must not count twice.
+    """
+    had, now = state.seen.get(agent_id), _seen(state, agent_id, row, inside)
     state.seen[agent_id] = now
     total = Usage()
     for _, part in now.parts:
         total = total.plus(part)
+    if started_as(state.agents[agent_id].argv) is not None:
+        # Its stream tells each answer as well: transcripts count only what that has not told in a while, else a race counts twice.
+        since, told = had.lag if had is not None and had.lag is not None else (event.boot_s, Usage())
+        is_due = event.boot_s - since >= LAG_S
+        state.seen[agent_id] = now = replace(now, lag=(event.boot_s, total) if is_due or had is None else (since, told))
+        total = told if is_due else Usage()
     yield from _metered(state, event, agent_id, total, row.first.action)
     if had != now:
         yield c.ShowAgent(state.agents[agent_id])
@@ -136,13 +153,13 @@ def _theirs(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, p
     is_live = had is not None and had.state.is_live
     if first.status == FINISHED:
         if is_live:
-            yield from _metered(state, event, agent_id, first.usage or Usage(), first.action)
+            yield from _used(state, event, row, agent_id)
             yield from _end(state, event, agent_id, FINISHED)
         return
     if had is not None and had.state is AgentState.ALIVE_AFTER_KILL:
         return
     seen_before = state.seen.get(agent_id)
-    state.seen[agent_id] = _seen(state, agent_id, row)
+    state.seen[agent_id] = _seen(state, agent_id, row, [])
     status = AgentState.WAITING if first.status in ("waiting", "idle") else AgentState.RUNNING
     if had is None or not is_live:
         agent = _born(event, row, agent_id, parent, status)
@@ -155,7 +172,7 @@ def _theirs(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, p
             now = _linked(state, now, parent)
         if now != had or state.seen[agent_id] != seen_before:
             yield c.ShowAgent(state.put(now))
-    yield from _metered(state, event, agent_id, first.usage or Usage(), first.action)
+    yield from _used(state, event, row, agent_id)
 
 
 def _born(event: e.Sighted, row: Row, agent_id: AgentId, parent: Agent | None, status: AgentState) -> Agent:
@@ -222,6 +239,27 @@ def _end(state: EngineState, event: e.Sighted, agent_id: AgentId, why: str) -> I
     agent = state.agents[agent_id]
     if agent.state.is_live and agent.control_level is ControlLevel.OBSERVED:
         yield c.ShowAgent(state.put(replace(agent, state=AgentState.ENDED, state_reason=why, ended_at=event.at)))
+
+
+def _used(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId) -> Iterator[c.Command]:
+    total = row.first.usage or Usage()
+    if row.inside is None:
+        yield from _metered(state, event, agent_id, total, row.first.action)
+        return
+    agent = state.agents[agent_id]
+    grown = shortfall(total, agent.usage)
+    if grown == Usage():
+        return
+    state.budget.metered.add(agent_id)
+    # Up to the agent in which it runs, which is charged with the whole of its session.
+    for above in charging.ancestry(state, agent):
+        if above == row.inside:
+            break
+        state.tree_usage[above] = state.tree_usage.get(above, Usage()).plus(grown)
+    agent = replace(agent, usage=agent.usage.plus(grown))
+    if row.first.action:
+        agent = replace(agent, last_action=row.first.action, last_action_at=event.at)
+    yield c.ShowAgent(state.put(agent))
 
 
 def _metered(state: EngineState, event: e.Sighted, agent_id: AgentId, total: Usage, action: str) -> Iterator[c.Command]:

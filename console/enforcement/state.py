@@ -40,6 +40,8 @@ class Seen:
     """The agent of ours in whose process it runs: what ends that one ends it."""
     parts: tuple[tuple[str, Usage], ...] = ()
     """Usage by session key: an agent of ours may run several sessions, one after the other."""
+    lag: tuple[float, Usage] | None = None
+    """Of a conversation that was started here: what its transcripts said, and when (boot seconds)."""
 
 
 @dataclass(slots=True)

@@ -142,7 +142,7 @@ def test_a_program_we_started_and_the_session_seen_in_it_are_one_row_with_its_su
         agent = it.python(OWN, sandbox=sandbox)
         it.says(agent, "number")
         (sub,) = until(lambda: [a for a in it.api.fleet().agents if a.parent_id == agent])
-        until(lambda: (it.agent(agent).cost_usd, it.agent(sub.id).cost_usd) == (1.5, 1.5))
+        until(lambda: (it.agent(agent).cost_usd, it.agent(sub.id).cost_usd) == (3.0, 1.5))
         own = it.agent(agent)
         assert own.seen_session == "s-own" and own.seen_by[0] == "claude_code" and own.name != "claims another name"
         assert (own.model, own.tree_usage["cost_usd"]) == ("claude-sonnet-4-5", 3.0)

@@ -11,6 +11,7 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId, AgentState, ControlLevel, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Usage
+from console.domain.conversation import Program, command_line
 from console.enforcement.identity import joined
 from tests.fakes.playbook import Playbook
 
@@ -91,7 +92,8 @@ def test_a_session_in_an_agent_of_ours_is_that_agents_row_and_its_sub_agents_han
     see(book, session, sub, deep, say("processes", pid=99, agent_id="a"))
     agent = book.agent("a")
     assert (agent.name, agent.control_level) == ("agent", ControlLevel.MANAGED)  # nothing it says of itself renames or moves it
-    assert (agent.usage.tokens, agent.usage.cost_usd) == (10, 1.0) and book.state.tree_usage[AgentId("a")].cost_usd == 1.5
+    # What runs in it is its own, so its limits hold for it; each part's share is shown below, and nothing counts twice.
+    assert (agent.usage.tokens, agent.usage.cost_usd) == (15, 1.5) and book.state.tree_usage[AgentId("a")].cost_usd == 1.5
     first, second = sorted((x for x in book.state.agents.values() if x.agent_id != "a"), key=lambda x: x.depth)
     assert (first.parent_id, second.parent_id, second.depth) == ("a", first.agent_id, 3)
     assert {first.control_level, second.control_level} == {ControlLevel.OBSERVED}
@@ -162,3 +164,29 @@ def test_parts_of_a_program_take_no_childs_place() -> None:
 def test_a_source_that_cannot_look_joins_nothing() -> None:
     reports = (SourceReport("codex", False, "no", (say("codex"),)),)
     assert joined(Playbook().state, reports) == []
+
+
+def test_an_agent_that_says_itself_what_all_its_parts_used_is_charged_once() -> None:
+    book = Playbook().run("a")
+    book.spend("a", cost_usd=1.5)  # its stream told of every answer, its sub-agent's too
+    session = say("claude_code", pid=99, agent_id="a", usage=Usage(cost_usd=1.0))
+    sub = replace(session, key="k-1", process=None, parent_key="k", usage=Usage(cost_usd=0.5))
+    see(book, session, sub)
+    assert book.agent("a").usage.cost_usd == book.state.tree_usage[AgentId("a")].cost_usd == 1.5
+    see(book, session, replace(sub, usage=Usage(cost_usd=0.75)))
+    assert book.agent("a").usage.cost_usd == book.state.tree_usage[AgentId("a")].cost_usd == 1.75
+    (part,) = [x for x in book.state.agents.values() if x.parent_id == "a"]
+    assert part.usage.cost_usd == book.state.tree_usage[part.agent_id].cost_usd == 0.75
+
+
+def test_of_a_conversation_transcripts_count_what_its_stream_has_not_told_in_a_while_and_nothing_twice() -> None:
+    book = Playbook().run("a", argv=command_line(Program.CLAUDE_CODE, "p", "/usr/bin/claude", (), talks=True))
+    session = say("claude_code", pid=99, agent_id="a", usage=Usage(cost_usd=1.0))
+    see(book, session)
+    assert book.agent("a").usage.cost_usd == 0.0  # the transcript was first: its stream will tell
+    book.spend("a", cost_usd=1.0)
+    for cost in (2.0, 2.0, 2.0):
+        see(book.later(6), replace(session, usage=Usage(cost_usd=cost)))
+    for _ in range(4):  # a stream that is not heard any more
+        see(book.later(6), replace(session, usage=Usage(cost_usd=2.0)))
+    assert book.agent("a").usage.cost_usd == 2.0
