@@ -122,6 +122,7 @@ class Conversations:
         data = {"characters": len(text), "sha256": digest}
         record = Record(by, "agent.message", f"to {agent_id}: {text[:300]}", verdict="allow", agent_id=agent_id, data=data)
         await asyncio.to_thread(self._parts.scribe.record_first, record)
+        await asyncio.to_thread(self._follower.look, agent_id)  # whether a turn is under way decides how it is said
         words = await asyncio.to_thread(self._following(agent_id).message, text)
         self._check(agent_id, "message", by).write(encoded(words))  # a stop may have come while it was recorded
         self.hearing.tell(agent_id, {"kind": "message", "role": "operator", "text": text, "parent": "", "by": by})
@@ -132,6 +133,7 @@ class Conversations:
         record = Record(by, "agent.interrupt", f"the turn of {agent_id}", verdict="allow", agent_id=agent_id)
         await asyncio.to_thread(self._parts.scribe.record_first, record)
         request_id = f"wf-{secrets.token_hex(6)}"
+        await asyncio.to_thread(self._follower.look, agent_id)
         words = await asyncio.to_thread(self._following(agent_id).interrupt, request_id)
         future = self.hearing.waiting[request_id] = asyncio.get_running_loop().create_future()
         try:

@@ -213,6 +213,13 @@ class Follower:
         """The one of this agent."""
         return self._all.get(agent_id)
 
+    def look(self, agent_id: AgentId) -> None:
+        """Looks at one of them now, out of turn. Blocks for a moment."""
+        following = self._all.get(agent_id)
+        if following is not None:
+            with following.lock:
+                self._tell(following.look())
+
     def finish(self, agent_id: AgentId) -> Batch | None:
         """The last of it; then it is followed no more. Blocks."""
         following = self._all.pop(agent_id, None)

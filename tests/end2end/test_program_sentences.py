@@ -33,8 +33,9 @@ ANSWER_USD = 0.0100998
 """What Claude Code itself says that one answer of the script cost, by claude-sonnet-4-5."""
 MARK = f"29{secrets.randbelow(10**6):06d}.5"
 """Seconds that a shell of the endless agent sleeps: nobody else's."""
-held = threading.Event()
-"""The interrupted answer waits for it."""
+LEAVE = Call("Bash", {"command": f"setsid -f sleep {MARK}", "description": "leave"})
+held, turned, left = threading.Event(), threading.Event(), threading.Event()
+"""What scenes wait for: the interrupted answer; the sub-agent, for its parent's turn to end; the endless one, for us to have seen it."""
 SCENES = (
     Scene(
         "TALKTASK",
@@ -46,12 +47,10 @@ SCENES = (
         Reply("After the interrupt.", after=held),
         Reply("After the restart."),
     ),
-    Scene("SUBTASK", Reply("", (Call("Bash", {"command": "ls | wc -l", "description": "count"}),)), Reply("There are 0 files.")),
     Scene(
-        "ENDLESS",
-        Reply("", (Call("Bash", {"command": f"setsid -f sleep {MARK}", "description": "leave"}),), delay_s=0.2),
-        forever=True,
+        "SUBTASK", Reply("", (Call("Bash", {"command": "ls | wc -l", "description": "count"}),)), Reply("There are 0 files.", after=turned)
     ),
+    Scene("ENDLESS", Reply("", (LEAVE,)), Reply("", (LEAVE,), after=left), forever=True),
     Scene("ONCETASK", Reply("", (Call("Bash", {"command": "ls /root /home; pwd", "description": "look"}),)), Reply("That was all.")),
     Scene("CODEXTASK", Reply("I look.", (Call("exec_command", {"cmd": "echo $CODEX_HOME"}),)), Reply("Done."), Reply("Late.", after=held)),
 )
@@ -142,6 +141,8 @@ def _talk(it: Instance, verb: Verb, model: ModelServer) -> None:
     code, out, err = verb("run", "--agent", "claude-code", "--limit", "cost=1", "--", "TALKTASK please")
     assert code == 0 and "1.00 USD at most" in err and "claude (2." in err and "ANTHROPIC_API_KEY" in err
     agent_id = out.strip()
+    heard(it, agent_id, "turn over: Started it.")
+    turned.set()
     lines = heard(it, agent_id, "turn over: It is back.")
     text = "\n".join(lines)
     assert "tool_result: done: 65534" in text and f"workspaces/{it.agent(agent_id).session}" in text
@@ -182,6 +183,7 @@ def test_its_budget_halts_it_in_the_middle_and_what_left_its_session_is_proven_g
     assert code == 0
     agent_id = out.strip()
     until(lambda: processes_with(MARK), words="a shell of its tool call has left its session")
+    left.set()
     it.state_becomes(agent_id, "halted")
     view = it.agent(agent_id)
     assert "cost" in view.state_reason and view.cost_usd >= 6 * ANSWER_USD - 1e-4
@@ -210,7 +212,7 @@ def test_codex_is_heard_told_interrupted_and_charged(it: Instance, verb: Verb) -
     has_cost(it, agent_id, 2, (12 * 1.25 + 4096 * 0.125 + 77 * 10) / 1e6)
     assert verb("say", agent_id, "think long")[0] == 0
     until(lambda: any((a.word, a.turn) == ("CODEXTASK", 2) for a in MODEL[0].asked), words="its model is asked")
-    assert verb("interrupt", agent_id)[0] == 0
+    until(lambda: verb("interrupt", agent_id)[0] == 0, words="its turn has begun, by its own word")
     heard(it, agent_id, "turn broken off: interrupted")
     it.api.kill(agent_id)
 
@@ -246,6 +248,9 @@ def test_while_killed_nobody_is_told_anything(it: Instance, verb: Verb) -> None:
     it.api.rearm("the test goes on")
     with pytest.raises(Denied, match="killed"):
         it.api.say(agent_id, "hello")
+    again = it.api.again(agent_id).id
+    heard(it, again, "turn over: completed")
+    it.api.kill(again)
 
 
 def test_one_that_floods_is_frozen_and_one_that_hears_nothing_is_said_to_and_both_are_proven_gone(run: Verb) -> None:
@@ -306,8 +311,11 @@ def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(tmp_path
 @pytest.mark.long
 def test_in_a_container_it_is_heard_and_told_as_well(tmp_path: Path, engine_socket: Path) -> None:
     with allowlisted(tmp_path, "--engine-socket", str(engine_socket)) as it:
+        turned.clear()
         item = ProgramItem(agent="claude-code", prompt="TALKTASK go", sandbox="docker", network_mode="PROXIED")
         (one,) = it.api.start_programs(ProgramsBody(items=[item])).items
+        heard(it, one.id, "turn over: Started it.")
+        turned.set()
         heard(it, one.id, "turn over: It is back.")
         it.api.say(one.id, "and now?")
         heard(it, one.id, "turn over: Heard you.")
