@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from console.policy import scripts
 from console.policy.programs import Description
 
-_NUMBER = re.compile(r"[-+]\d+\w?\Z")
+_NUMBER = re.compile(r"[-+]\d+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class Reading:
     """Commands it runs in its turn: each is judged as a command of its own."""
     exact: bool = True
     """False: an inner command gets arguments that nobody has seen yet (``xargs``, ``find -exec``)."""
+    base: str = ""
+    """Relative files start there, below the folder it runs in (``git -C``)."""
     deep: bool = False
     """An option makes it walk through folders that it would only look at."""
     words: tuple[str, ...] = ()
@@ -67,6 +69,10 @@ class _Reader:
         self._scripts: list[str] = []
 
     def read(self) -> None:
+        if self._described.special == "test" and (found := {"-v", "-R"} & set(self._words)):  # wherever it stands, after -- too
+            self._made.uses.append(Use("run", "", f"option {min(found)} evaluates what is in brackets"))
+        if self._described.special == "wget" and "--max-redirect=0" not in self._words:
+            self._made.ask("it follows redirects to hosts that nobody has seen; --max-redirect=0 forbids it")
         while self._at < len(self._words):
             word = self._words[self._at]
             self._at += 1
@@ -146,7 +152,12 @@ class _Reader:
             self._at += 1
 
     def _value(self, kind: str, value: str, name: str) -> None:
-        if self._described.special in ("sed", "awk") and name in ("-e", "--expression", "--source"):
+        if name == "-C" and kind == "list":  # git: everything after it is read from there
+            self._made.base = posixpath.join(self._made.base, value)
+            self._made.uses.append(Use("list", self._made.base, f"option {name}"))
+        elif self._described.special == "tar" and name in ("-f", "--file") and ":" in value:
+            self._made.uses.append(Use("run", value, "tar runs a remote shell for an archive with a colon in its name"))
+        elif self._described.special in ("sed", "awk") and name in ("-e", "--expression", "--source"):
             self._scripts.append(value)
         elif kind in ("read", "list") and value == "-":
             return
@@ -175,11 +186,15 @@ class _Reader:
         self._made.deep = bool(self._seen & set(here))
         if here and not any(use.why == "argument" for use in self._made.uses) and (here == ("always",) or self._seen & set(here)):
             self._made.uses.append(Use("read", ".", "the folder it runs in"))
+        if self._described.writes_here >= 0 and len(self._operands) <= self._described.writes_here:
+            self._made.uses.append(Use("make", ".", "the folder it runs in"))
         if special == "sed" and self._seen & {"-i", "--in-place"}:
             self._in_place()
 
     def _inner(self) -> None:
         skip = self._described.skip
+        if self._operands[:1] == ["-"] and "-" in self._described.options:  # env - CMD
+            del self._operands[0]
         if len(self._operands) > skip:
             self._made.inners.append(tuple(self._operands[skip:]))
             self._made.exact = self._described.special != "xargs"
@@ -201,7 +216,7 @@ class _Reader:
 
     def _in_place(self) -> None:
         for word in self._words:
-            if (word.startswith("--in-place=") or re.match(r"-[nEersuz]*i.", word)) and "/" in word or "*" in word and word.startswith("-"):
+            if word.startswith("--in-place=") or re.match(r"-[nErsuz]*i.", word):
                 self._made.ask("where the copies of changed files go cannot be judged", word)
         for operand in self._operands:
             self._made.uses.append(Use("write", operand, "changed in place"))
@@ -235,11 +250,11 @@ def _assigned(operands: list[str], kinds: tuple[str, ...], made: Reading) -> Ite
             kind = kinds[len(kinds) - (len(operands) - at)]
         else:
             kind = kinds[star].rstrip("*")
-        if kind == "ask":
+        if kind == "ask" or (kind == "format" and not operand.startswith("+")):
             yield Use("ask", operand, "an argument that is not described")
         elif kind == "run":
             yield Use("run", operand, "an argument that is run")
-        elif kind != "text" and not (kind in ("read", "list", "maybe") and operand == "-"):
+        elif kind not in ("text", "format") and not (kind in ("read", "list", "maybe") and operand == "-"):
             yield Use(kind, operand, "argument")
 
 

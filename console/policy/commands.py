@@ -137,8 +137,17 @@ def _means(rule: Rule, argv: Sequence[str], words: Sequence[str] | None) -> bool
     return words is not None and rule.open_end and list(words[: len(wanted)]) == wanted
 
 
+def _usual(word: str) -> str:
+    """One spelling of a path or a number: ``//x/./`` is ``/x``, ``0777`` is ``777``."""
+    if "/" in word:
+        return re.sub(r"/(\./)+|/+|/\.$", "/", re.sub("/+", "/", word)).rstrip("/") or "/"
+    return word.lstrip("0") or "0" if word.isdigit() else word
+
+
 def _may_mean(rule: Rule, argv: Sequence[str], words: Sequence[str] | None) -> bool:
-    wanted = rule.words[1:]
+    wanted = [_usual(word) for word in rule.words[1:]]
+    argv = [_usual(word) for word in argv]
+    words = None if words is None else [_usual(word) for word in words]
     if not wanted:
         return rule.open_end or len(argv) == 1 or not rule.words
     if tuple(argv[1 : 1 + len(wanted)]) == tuple(wanted):

@@ -62,7 +62,8 @@ def _checked(host: str, port: int | None, scheme: str) -> Destination | None:
         return None
     if ":" in bare:
         try:
-            return Destination(str(ipaddress.IPv6Address(bare)), port, scheme)
+            address = ipaddress.IPv6Address(bare)
+            return Destination(str(address.ipv4_mapped or address), port, scheme)
         except ValueError:
             return None
     if _NUMERIC.match(bare):  # 0x7f.1, 017700000001, 127.1: programs read them as addresses, each in its own way

@@ -75,14 +75,12 @@ class FileRules:
         literal = absolute(path, cwd)
         if literal == NULL:
             return Part(text, Verdict.ALLOW, NULL, "file", "nothing is kept there")
-        if literal.startswith(("/dev/", "/proc/self/fd", "/proc/thread-self")) or literal == "/dev":
-            return Part(text, Verdict.DENY, "devices", "file", f"{literal} is no file of the disk")
-        if ACTIONS[use] != "read" and literal.startswith(("/proc/", "/sys/")):
-            return Part(text, Verdict.DENY, "devices", "file", f"{literal} is the kernel's, not a file of the disk")
         facts = files.look(literal)
+        flat = posixpath.normpath(literal)
+        if why := next((why for one in (literal, flat, facts.real) if (why := _of_the_kernel(one, use))), ""):
+            return Part(text, Verdict.DENY, "devices", "file", f"{literal} {why}")
         if why := _not_plain(facts):
             return Part(text, Verdict.DENY, "plain files only", "file", f"{literal} {why}")
-        flat = posixpath.normpath(literal)
         candidates = (flat,) if flat == facts.real else (flat, facts.real)
         text = f"{use} {facts.real}" if flat == facts.real else f"{use} {flat} -> {facts.real}"
         return self._by_rules(text, use, candidates, facts.kind == "folder")
@@ -93,11 +91,12 @@ class FileRules:
         deep = is_folder and use in ("read", "write", "delete")
         for kind, verdict in (("deny", Verdict.DENY), ("ask", Verdict.ASK)):
             for one in denying:
-                for rule in self._lists[kind, one]:
-                    if any(rule.covers_path(path) or (is_folder and rule.covers_path(path + "/")) for path in candidates):
-                        return Part(text, verdict, rule.text, "file", f"the {kind} list has it")
-                    if deep and any(rule.may_lie_below(path) for path in candidates):
-                        return Part(text, verdict, rule.text, "file", f"the {kind} list has something below this folder")
+                spellings = (*candidates, *(path + "/" for path in candidates)) if is_folder else candidates
+                if rule := self._first(kind, one, spellings):
+                    return Part(text, verdict, rule.text, "file", f"the {kind} list has it")
+                below = (rule for rule in self._lists[kind, one] if any(rule.may_lie_below(path) for path in candidates)) if deep else ()
+                if rule := next(iter(below), None):
+                    return Part(text, verdict, rule.text, "file", f"the {kind} list has something below this folder")
         if action != "read" and (caught := self._is_protected(candidates, deep)):
             return Part(text, Verdict.ASK, caught, "file", "other programs run what is written there")
         return self._allowed(text, action, use, candidates, is_folder)
@@ -107,12 +106,20 @@ class FileRules:
         for path in candidates:
             # A folder itself may be looked at where all in it may be read; it may be changed only where it is covered itself.
             spellings = (path, path + "/") if is_folder and use in ("read", "list", "make") else (path,)
-            rule = next((r for r in self._lists["allow", action] if any(r.covers_path(one) for one in spellings)), None)
+            rule = self._first("allow", action, spellings)
             if rule is None:
                 where = "" if path == candidates[0] else ", where the link leads"
                 return Part(text, Verdict.ASK, NO_RULE, "file", f"no rule says whether {path} may be {_PAST[action]}{where}")
             named = rule.text
         return Part(text, Verdict.ALLOW, named, "file", "the allow list has it")
+
+    def _first(self, kind: str, action: str, spellings: Sequence[str]) -> Rule | None:
+        """The first rule of a list that covers one of the spellings of a path."""
+        rules = self._lists[kind, action]
+        either = _either(rules)
+        if either is None or not any(either.match(one) for one in spellings):
+            return None
+        return next((rule for rule in rules if any(rule.covers_path(one) for one in spellings)), None)
 
     def _is_protected(self, candidates: Sequence[str], deep: bool) -> str:
         if self._any_protected is None:
@@ -123,7 +130,7 @@ class FileRules:
         return self._protected[0].text if deep and self._protected else ""
 
 
-@functools.cache
+@functools.lru_cache(maxsize=512)
 def _either(rules: tuple[Rule, ...]) -> re.Pattern[str] | None:
     """One pattern for all, so that a path is looked at once."""
     patterns = [rule.regex.pattern for rule in rules if rule.regex is not None]
@@ -144,6 +151,14 @@ def _trouble(path: str) -> str:
         return "the path holds characters that cannot be shown"
     if len(raw) > _PATH_BYTES or any(len(piece.encode()) > _NAME_BYTES for piece in path.split("/")):
         return "the path is longer than a file's name can be"
+    return ""
+
+
+def _of_the_kernel(path: str, use: str) -> str:
+    if path.startswith(("/dev/", "/proc/self/fd", "/proc/thread-self")) or path == "/dev":
+        return "is no file of the disk"
+    if ACTIONS[use] != "read" and path.startswith(("/proc/", "/sys/")):
+        return "is the kernel's, not a file of the disk"
     return ""
 
 

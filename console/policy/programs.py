@@ -13,12 +13,29 @@ from console.domain.errors import UsageProblem
 
 KINDS = frozenset(
     # a file it reads (a folder: all below it), looks at, writes, makes, removes; reads if it is there; reads and removes
-    ["text", "read", "list", "write", "make", "delete", "maybe", "move", "host", "url", "package", "remote", "run", "ask", "inner"]
+    [
+        "text",
+        "read",
+        "list",
+        "write",
+        "make",
+        "delete",
+        "maybe",
+        "move",
+        "host",
+        "url",
+        "package",
+        "remote",
+        "run",
+        "ask",
+        "inner",
+        "format",
+    ]
 )
-_OPTION_KINDS = ("flags", "optional", *sorted(KINDS - {"inner", "move", "maybe"}))
+_OPTION_KINDS = ("flags", "optional", *sorted(KINDS - {"inner", "move", "maybe", "format"}))
 _FIELDS = {
     *_OPTION_KINDS, "_comment", "operands", "given", "commands", "stop", "single", "digits", "shallow", "skip", "special", "environment",
-    "swallows", "here", "runner", "like", "names",
+    "swallows", "here", "writes_here", "runner", "like", "names",
 }  # fmt: skip
 
 
@@ -48,6 +65,8 @@ class Description:
     environment: tuple[tuple[str, str], ...] = ()
     here: tuple[str, ...] = ()
     """Without a file it reads all below the folder it runs in: ``always``, or when one of these options is given."""
+    writes_here: int = -1
+    """It makes files where it runs unless it has more than so many operands; -1: it does not."""
     swallows: str = ""
     """Why a rule that allows it swallows what is denied; empty: it does not."""
     runner: bool = False
@@ -121,6 +140,7 @@ def _description(found: Mapping[str, Any], where: str, known: Mapping[str, Descr
         skip=int(found.get("skip", like.skip)),
         special=str(found.get("special", like.special)),
         environment=tuple((str(k), str(v)) for k, v in _mapping(found.get("environment", {}), where).items()),
+        writes_here=int(found.get("writes_here", like.writes_here)),
         here=_words(found.get("here", ""), where) or like.here,
         swallows=str(found.get("swallows", "")),
         runner=found.get("runner", False) is True,

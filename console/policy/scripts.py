@@ -23,8 +23,12 @@ def awk_trouble(script: str) -> str:
 
 
 def jq_trouble(script: str) -> str:
-    """Why a jq filter is not certain to be harmless: modules are files that nobody named."""
-    return "the jq filter reads a module" if re.search(r"\b(import|include|input_filename|modulemeta)\b", script) else ""
+    """Why a jq filter is not certain to be harmless: modules are files that nobody named, the environment holds secrets."""
+    return (
+        "the jq filter reads a module or the environment"
+        if re.search(r"\b(import|include|input_filename|modulemeta|env|get_search_list)\b|\$ENV", script)
+        else ""
+    )
 
 
 def sed_trouble(script: str) -> str:

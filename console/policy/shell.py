@@ -19,7 +19,7 @@ from console.policy.hosts import HostRules
 from console.policy.lexer import Refused, Target, check_text
 from console.policy.lines import Simple, simple_commands
 from console.policy.loading import Settings
-from console.policy.paths import FileRules, Files, absolute
+from console.policy.paths import Facts, FileRules, Files, absolute
 from console.policy.programs import Catalogue, Description
 from console.policy.rules import Rule, read_rule
 from console.policy.uses import UseRules
@@ -37,6 +37,8 @@ class Place:
 
     cwd: str
     depth: int = 0
+    moved: bool = False
+    """A ``cd`` led here."""
 
 
 class Policy:
@@ -57,13 +59,27 @@ def _protected(globs: tuple[str, ...]) -> tuple[Rule, ...]:
     return tuple(replace(read_rule(f"file(write:{glob})", "protected", {}), text=f"protected {glob}") for glob in globs)
 
 
+class _Once:
+    """Looks at each path once, so that all parts of a judgement are about the same moment."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._seen: dict[str, Facts] = {}
+
+    def look(self, path: str) -> Facts:
+        found = self._seen.get(path)
+        if found is None:
+            found = self._seen[path] = self._files.look(path)
+        return found
+
+
 class ShellJudge:
-    """Judges strings and argv lists by one policy and one disk."""
+    """Judges strings and argv lists by one policy and one disk. One for each judgement."""
 
     def __init__(self, policy: Policy, files: Files) -> None:
         self._policy = policy
-        self._files = files
-        self._uses = UseRules(policy.files, policy.hosts, files, policy.declared)
+        self._files = _Once(files)
+        self._uses = UseRules(policy.files, policy.hosts, self._files, policy.declared)
 
     def text(self, text: str, cwd: str = "") -> Judgement:
         """A verdict on a shell string; what it allows is executed as ``steps``, never as the string."""
@@ -91,6 +107,9 @@ class ShellJudge:
         steps: list[Step] = []
         for at, simple in enumerate(simples):
             following = simples[at + 1].joined if at + 1 < len(simples) else ""
+            if place.moved and simple.joined in (";", "||"):
+                why = "it would run elsewhere if the cd before it failed; join it with &&"
+                parts.append(Part(_source(text, simple), Verdict.DENY, "cd", "parse", why))
             if simple.argv[0] == "cd":
                 place = self._folder(simple, following, place, parts)
                 continue
@@ -122,7 +141,7 @@ class ShellJudge:
         facts = self._files.look(absolute(folder, place.cwd))
         if ".." in folder.split("/") and facts.real != _flat(folder, place.cwd):
             parts.append(Part(text, Verdict.DENY, "cd", "parse", "the shell and the disk read '..' behind a link differently"))
-        return replace(place, cwd=facts.real or absolute(folder, place.cwd))
+        return replace(place, cwd=facts.real or absolute(folder, place.cwd), moved=True)
 
     def _redirect(self, target: Target, place: Place, redirects: list[Redirect]) -> Part:
         word, operator = target.word, target.operator
@@ -158,12 +177,15 @@ class ShellJudge:
             parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "the ask list has it"))
         if danger := danger_of(self._policy.dangers, program.names, argv, words):
             parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.why))
-        parts += [self._uses.judge(use, place.cwd, described.shallow and not reading.deep) for use in reading.uses]
-        if not described.is_described:
+        parts += [self._uses.judge(use, self._base(use, reading, place), described.shallow and not reading.deep) for use in reading.uses]
+        if not described.is_described or (described.operands[:1] == ("inner",) and any(use.kind in ("ask", "run") for use in reading.uses)):
             parts += self._inside(argv, program, place)
         for inner in reading.inners:
             parts += self._inner(inner, reading, place)
         return parts, program
+
+    def _base(self, use: Use, reading: Reading, place: Place) -> str:
+        return place.cwd if use.why == "option -C" or not reading.base else absolute(reading.base, place.cwd)
 
     def _never(self, program: Program, argv: tuple[str, ...], place: Place) -> str:
         if place.depth > _DEPTH:
@@ -198,6 +220,9 @@ class ShellJudge:
     def _by_rule(self, rule: Rule, program: Program, described: Description, reading: Reading, shown: str) -> Part:
         if rule.unconfined:
             return Part(shown, Verdict.ALLOW, rule.text, "program", "the allow list has it, marked unconfined")
+        if not rule.words or not program.in_search:
+            why = "it allows every program" if not rule.words else f"{program.called} may be a file that agents can change"
+            return Part(shown, Verdict.ASK, rule.text, "program", f"{why}, and the rule is not marked unconfined")
         if described.swallows and not described.is_described:
             why = f"{program.name} {described.swallows}, and the rule is not marked unconfined"
             return Part(shown, Verdict.ASK, rule.text, "program", why)

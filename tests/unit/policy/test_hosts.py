@@ -61,6 +61,8 @@ def test_rules() -> None:
     assert made.judge("c.example", False).verdict is Verdict.DENY, "a port that is not said may be the denied one"
     assert made.judge("http://2130706433/", True).verdict is Verdict.DENY, "what is not certain may be what is denied"
     assert made.judge("https://d.example/", True).verdict is Verdict.ASK
+    mapped = HostRules(rules(allow=["network(outbound:*)"], deny=["network(outbound:169.254.169.254)"]))
+    assert mapped.judge("http://[::ffff:169.254.169.254]/", True).verdict is Verdict.DENY
     assert HostRules(rules(allow=["network(outbound:*)"])).judge("http://0x7f.1/", True).verdict is Verdict.ASK
 
 

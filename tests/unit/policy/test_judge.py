@@ -81,7 +81,7 @@ def test_scopes_only_take_away() -> None:
     assert verdict("shell", "cat a.txt", scopes=frozenset({Scope.RUN_CODE})) == ("deny", "scope"), "what a command reads needs READ_FS"
     assert verdict("shell", "cp a.txt n", scopes=frozenset({Scope.RUN_CODE, Scope.READ_FS})) == ("deny", "scope")
     assert verdict("shell", "cat a.txt > n", scopes=frozenset({Scope.RUN_CODE, Scope.READ_FS})) == ("deny", "scope")
-    assert verdict("shell", "wget -O n https://a.example/", scopes=ALL - {Scope.CALL_API}) == ("deny", "scope")
+    assert verdict("shell", "wget --max-redirect=0 -O n https://a.example/", scopes=ALL - {Scope.CALL_API}) == ("deny", "scope")
     assert verdict("shell", "cat a.txt", scopes=frozenset({Scope.RUN_CODE, Scope.READ_FS}))[0] == "allow"
     assert verdict("run_python", "x", scopes=ALL - {Scope.RUN_CODE}) == ("deny", "scope")
 
@@ -89,7 +89,7 @@ def test_scopes_only_take_away() -> None:
 def test_private_data_stays() -> None:
     for level in (Sensitivity.CONFIDENTIAL, Sensitivity.SECRET):
         assert verdict("http_request", "https://a.example/", sensitivity=level) == ("deny", "sensitivity")
-        assert verdict("shell", "wget -O n https://a.example/", sensitivity=level) == ("deny", "sensitivity")
+        assert verdict("shell", "wget --max-redirect=0 -O n https://a.example/", sensitivity=level) == ("deny", "sensitivity")
         assert verdict("mcp__x__y", "z", sensitivity=level) == ("deny", "sensitivity")
         assert verdict("read_file", "a.txt", sensitivity=level)[0] == "allow"
     assert verdict("http_request", "https://a.example/", sensitivity=Sensitivity.INTERNAL)[0] == "allow"
@@ -113,7 +113,7 @@ def test_the_matrix_restricts_what_settings_allow_and_decides_where_they_have_no
 def test_sources_join() -> None:
     none = Declared(web_enabled=False)
     assert verdict("http_request", "https://a.example/", declared=none) == ("deny", "sources")
-    assert verdict("shell", "wget -O n https://a.example/", declared=none) == ("deny", "sources")
+    assert verdict("shell", "wget --max-redirect=0 -O n https://a.example/", declared=none) == ("deny", "sources")
 
 
 def test_a_denied_call_has_nothing_to_execute() -> None:

@@ -110,4 +110,10 @@ def test_awk_that_may_do_more(script: str) -> None:
 
 
 def test_jq_modules_are_files_that_nobody_named() -> None:
-    assert jq_trouble(".a | map(.b)") == "" and jq_trouble('import "x" as x; .') and jq_trouble('include "x";')
+    assert (
+        jq_trouble(".a | map(.b)") == ""
+        and jq_trouble('import "x" as x; .')
+        and jq_trouble('include "x";')
+        and jq_trouble("env.TOKEN")
+        and jq_trouble("$ENV.X")
+    )

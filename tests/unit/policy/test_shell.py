@@ -65,6 +65,18 @@ def test_what_is_not_described_asks_though_a_rule_allows_it() -> None:
     assert shell("mytool /etc/shadow", allow=["shell(mytool:*)"], unconfined=["shell(mytool:*)"], deny=["file(read:/etc/shadow)"]) == "deny"
 
 
+def test_rules_that_could_mean_anything_are_not_in_force_until_they_are_marked() -> None:
+    assert shell("true", allow=["shell(*)"]) == "ask" and shell("true", allow=["shell(*)"], unconfined=["shell(*)"]) == "allow"
+    assert shell("./run.sh", allow=["shell(./run.sh:*)"]) == "ask"
+    assert shell("./run.sh", allow=["shell(./run.sh:*)"], unconfined=["shell(./run.sh:*)"]) == "allow"
+    assert shell("/usr/bin/true", allow=["shell(/usr/bin/true:*)"]) == "allow"
+
+
+def test_an_ask_never_hides_a_denial() -> None:
+    lists = {"ask": ["shell(cat:*)"], "allow": ["file(read:/**)"], "deny": ["file(read:/etc/shadow)"]}
+    assert shell("cat a.txt", **lists) == "ask" and shell("cat shadow", **lists) == "deny" and shell("cat < shadow", **lists) == "deny"
+
+
 def test_deny_before_ask_before_allow() -> None:
     assert shell("true", allow=["shell(true:*)"]) == "allow" and shell("true", deny=["shell(ls:*)"]) == "ask"
     assert shell("true", allow=["shell(true:*)"], ask=["shell(true:*)"]) == "ask"
