@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QCheckBox, QLineEdit, QWidget
+from PySide6.QtWidgets import QCheckBox, QLayout, QLineEdit, QWidget
 
 from console.api.adopt_messages import AdoptBody, AdoptedView, Candidate, CandidatesView, OrphanBody
 from console.domain.errors import Conflict, ConsoleError
@@ -53,6 +53,9 @@ class AdoptDialog(Dialog):
     def __init__(self, desk: Desk, row: Row, parent: QWidget) -> None:
         super().__init__(f"Adopt {row.name}?", "Adopt", "primary", parent, width=560)
         self._desk, self._agent_id = desk, row.id
+        column = self.layout()
+        assert column is not None
+        column.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)  # Qt's least height is that of narrower paragraphs
         self.view: CandidatesView | None = None
         self._sent = False
         self._refusal = ""
@@ -62,6 +65,8 @@ class AdoptDialog(Dialog):
         self.body.addWidget(self.process)
         self.orphans: list[tuple[QCheckBox, Candidate]] = []
         self._lacks = Lines(3)
+        self._lacks.more.clicked.connect(self.adjustSize)
+        self.body.addWidget(Text("What adoption does not give it", 11, fonts.MEDIUM, "text2"))
         self.body.addWidget(self._lacks)
         self._label = Text("Reason, for the record", 11, fonts.MEDIUM, "text2")
         self.reason = QLineEdit(self)
@@ -90,7 +95,7 @@ class AdoptDialog(Dialog):
         )
         self.sentence.say(f"This process is taken for it. {along}" if itself is not None else "No process is known for it.", "text", "")
         self._show_orphans([one for one in view.candidates if one.kind == "orphan"])
-        self._lacks.say([Line(f"Not: {words}", "ring", quiet=True) for words in view.lacks])
+        self._lacks.say([Line(words, "ring", quiet=True) for words in view.lacks])
         why_not = self.why_not()
         said = why_not or self._refusal  # why it was refused stays while what it is now is read
         self.problem.setText(said)
