@@ -26,7 +26,7 @@ from console.settings.options import Options, merged, save_options
 from tests.fakes.egress_world import World
 from tests.fakes.instance import Instance, processes_with, until
 from tests.fakes.model_server import Call, ModelServer, Reply, Scene
-from tests.fakes.real_programs import CLAUDE, codex
+from tests.fakes.real_programs import CLAUDE, codex, codex_if_there
 
 HOSTILE = Path(__file__).parents[1] / "fakes" / "hostile_program.py"
 ANSWER_USD = 0.0100998
@@ -66,7 +66,7 @@ def settings(folder: Path, **more: Any) -> None:
             "codex": {"names": ["OPENAI_BASE_URL"], "secrets": ["OPENAI_API_KEY"]},
         },
         "programs.claude_code": str(CLAUDE),
-        "programs.codex": str(codex()),
+        "programs.codex": str(codex_if_there() or ""),
         "programs.models": {"claude-code": "claude-sonnet-4-5", "codex": "gpt-5.1-codex"},
         "programs.memory_free_min_mib": 0,
     }
@@ -203,6 +203,7 @@ def test_one_that_is_asked_once_in_a_sandbox_sees_only_its_own_and_ends_with_its
 
 
 def test_codex_is_heard_told_interrupted_and_charged(it: Instance, verb: Verb) -> None:
+    assert codex()
     held.clear()
     code, out, err = verb("run", "--agent", "codex", "--", "CODEXTASK please")
     assert code == 0 and "no cap" in err
@@ -235,7 +236,7 @@ def test_a_batch_starts_all_or_says_which_item_is_wrong_and_starts_none(it: Inst
 
 
 def test_while_killed_nobody_is_told_anything(it: Instance, verb: Verb) -> None:
-    item = ProgramItem(agent="codex", prompt="CODEXTASK again")
+    item = ProgramItem(agent="claude-code", prompt="ONCETASK again")
     agent_id = it.api.start_programs(ProgramsBody(items=[item])).items[0].id
     it.api.activate("the test")
     with pytest.raises(Killed):
@@ -249,7 +250,7 @@ def test_while_killed_nobody_is_told_anything(it: Instance, verb: Verb) -> None:
     with pytest.raises(Denied, match="killed"):
         it.api.say(agent_id, "hello")
     again = it.api.again(agent_id).id
-    heard(it, again, "turn over: completed")
+    heard(it, again, "turn over: That was all.")
     it.api.kill(again)
 
 

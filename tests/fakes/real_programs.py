@@ -24,11 +24,14 @@ QUIET = {
 
 def codex() -> Path:
     """The real Codex, which packaging/test installs by requirements/npm."""
-    found = sorted(_PEERS.glob("@openai/codex-linux-*/vendor/*/bin/codex")) + sorted(
-        _PEERS.glob("@openai/codex-linux-*/vendor/*/codex/codex")
-    )
-    assert found, "Codex is not there: packaging/test installs it"
-    return found[0]
+    found = codex_if_there()
+    assert found is not None, "Codex is not there: packaging/test installs it"
+    return found
+
+
+def codex_if_there() -> Path | None:
+    """The same, or None."""
+    return next(iter(sorted(_PEERS.glob("@openai/codex-linux-*/vendor/*/bin/codex"))), None)
 
 
 def claude_environment(home: Path, url: str) -> dict[str, str]:
