@@ -224,6 +224,8 @@ class BudgetBody(Request):
     limits: Annotated[dict[str, float], Field(max_length=20)] = {}
     clear: Annotated[list[str], Field(max_length=20)] = []
     reason: Reason
+    dry_run: bool = False
+    """Says what it would do; nothing changes and nothing is recorded."""
 
 
 class BudgetSetView(View):
@@ -237,7 +239,10 @@ class BudgetSetView(View):
     words: str = ""
     """One sentence for the person."""
     halted: list[str] = []
-    """Agents that are being halted because they have used more than it allows now."""
+    """Agents that are being halted because they have used more than it allows now; of a dry run: that would be."""
+    cannot_stop: list[str] = []
+    """Of a dry run: agents over it that are only observed."""
+    dry_run: bool = False
 
 
 class BudgetHistoryView(View):

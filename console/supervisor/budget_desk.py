@@ -13,6 +13,7 @@ from console.domain.command import Record
 from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
 from console.ledger.budgets import LimitChange
+from console.supervisor.budget_foresight import foresee, foreseen
 from console.supervisor.budget_gauges import gauges
 from console.supervisor.budget_views import AT_FULL, Snapshot
 from console.supervisor.core import now
@@ -83,6 +84,8 @@ class BudgetDesk:
         """POST /api/budgets. What raises or clears a limit is on record first, or refused; what only tightens acts first."""
         async with self._turn:
             asked = self._checked(body, by)
+            if body.dry_run:
+                return self._would(asked)
             if not asked.changes:
                 return self._said(asked, "Nothing changed: these limits held already.", [])
             words = f"{_where(asked)}: {_listed(asked.changes)}: {body.reason}"
@@ -99,6 +102,14 @@ class BudgetDesk:
             if agent_id:
                 await self._parts.core.saved()
             return self._said(asked, words if not halted else f"{words}. {len(halted)} agents are halted now.", halted)
+
+    def _would(self, asked: Asked) -> b.BudgetSetView:
+        """What a change would do; it does nothing."""
+        if not asked.changes:
+            return self._said(asked, "Nothing would change: these limits hold already.", []).model_copy(update={"dry_run": True})
+        seen = foresee(self._parts.core.state, asked.scope, asked.key, asked.new)
+        view = self._said(asked, foreseen(seen), list(seen.halted))
+        return view.model_copy(update={"dry_run": True, "cannot_stop": [str(i) for i in seen.observed]})
 
     def _keep(self, asked: Asked, record: Record) -> None:
         self._parts.scribe.record_first(record)

@@ -81,6 +81,15 @@ async def test_a_lower_limit_says_whom_it_halts() -> None:
     assert done.halted == ["a"] and "1 agents are halted now" in done.words and done.limits["cost_usd"] == 1.0
 
 
+async def test_a_dry_look_says_whom_it_would_halt_and_does_nothing() -> None:
+    world = World()
+    world.book.spend("a", cost_usd=2.0)
+    body = b.BudgetBody(scope="session", key="s", limits={"cost": 1.0}, reason="asked before", dry_run=True)
+    would = await world.desk.change(body, "operator:0")
+    assert would.dry_run and would.halted == ["a"] and [x.new for x in would.changes] == [1.0]
+    assert world.log == [] and world.book.state.budget.of("session", "s") == Limits() and not world.book.state.halting
+
+
 async def test_what_changes_nothing_is_no_change() -> None:
     world = World()
     await world.change("day", "", cost=5.0)
