@@ -89,6 +89,8 @@ class AgentView(View):
     """Why it is not shown below the parent that it says it has, or empty."""
     project: str = ""
     """What it is charged to besides its session: a folder or an operator's word (hostile)."""
+    scopes: list[str] | None = None
+    """Kinds of effects it was granted at birth; None: nothing is kept about it."""
     metered: str = ""
     """``after the fact``: its use is read from transcripts, so it may pass a cap by the answers in flight; empty: it reports itself."""
     overshoot: float | None = None
@@ -178,6 +180,8 @@ class LaunchBody(Request):
     agent_type: Annotated[str, Field(max_length=63)] = ""
     project: Annotated[str, Field(max_length=400)] = ""
     """What it is charged to besides its session; empty: its session. Children have their parent's."""
+    scopes: Annotated[list[str] | None, Field(max_length=20)] = None
+    """READ_FS WRITE_FS DELETE_FS READ_DB WRITE_DB SEND_EMAIL CALL_API RUN_CODE; None: what its parent has, or the options say."""
     wait_output: bool = False
 
 

@@ -39,6 +39,7 @@ def run(
     name: Annotated[str, typer.Option(metavar="WORDS", help="What people call it; without: the command.")] = "",
     agent_type: Annotated[str, typer.Option("--type", metavar="TYPE", help="What kind of agent: settings per type apply to it.")] = "",
     project: Annotated[str, typer.Option(metavar="NAME", help="Whose budget it is charged to besides its session's.")] = "",
+    scope: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Grant only such effects, e.g. READ_FS; repeatable.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Stream its output; end with its exit code.")] = False,
     agent: Annotated[str, typer.Option(metavar="PROGRAM", help="claude-code or codex: start it; behind -- stands its prompt.")] = "",
     model: Annotated[str, typer.Option(metavar="NAME", help="With --agent: the model it uses.")] = "",
@@ -60,6 +61,7 @@ def run(
         given: dict[str, Any] = {"name": name, "context_id": context, "sandbox": sandbox, "sensitivity": sensitivity.upper()}
         given |= {"agent_type": agent_type, "network_mode": None if network is None else network.upper(), "model": model, "once": once}
         given |= {"limits": _limits(limit), "tree_limits": _limits(tree_limit), "project": project}
+        given["scopes"] = None if scope is None else [name.upper() for name in scope]
         return _program(agent, batch, argv, given, state_dir, dry_run=dry_run, as_json=as_json, wait=wait)
     if model or once or dry_run:
         raise UsageProblem("--model, --once and --dry-run go with --agent or --batch.", "Name a program: --agent claude-code.")
@@ -84,6 +86,7 @@ def run(
         tree_limits=_limits(tree_limit),
         agent_type=agent_type,
         project=project,
+        scopes=None if scope is None else [name.upper() for name in scope],
         wait_output=wait,
     )
     with ApiClient(ensure_supervisor(state_dir)) as client:

@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import jeepney  # type: ignore[import-untyped]
+import jeepney
 import keyring.backends.kwallet
 import keyring.backends.libsecret
 import keyring.backends.SecretService
 import keyring.errors
-from jeepney.io.common import RouterClosed  # type: ignore[import-untyped]
+from jeepney.io.common import RouterClosed
 from keyring.backend import KeyringBackend
 from secretstorage.exceptions import SecretStorageException
 

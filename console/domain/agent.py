@@ -101,6 +101,8 @@ class LaunchRequest:
     """Which kind of agent it is, by an operator's word: what is configured per type follows from it. Children have their parent's."""
     project: str = ""
     """Whose budget it is charged to besides its session's; empty: its session's id. Children have their parent's."""
+    scopes: tuple[str, ...] | None = None
+    """Kinds of effects it is granted at birth; None: what its parent has, or for a root what the options say."""
 
     def check(self) -> None:
         """Raises UsageProblem that names the field."""
@@ -171,6 +173,8 @@ class Agent:
     """What it is charged to besides its session: a word of the operator's, or the folder it works in; hostile. Empty: its session."""
     halt: Halt | None = None
     """The budget that halted it, and how far it had come by then; None: none did."""
+    scopes: tuple[str, ...] | None = None
+    """Kinds of effects it was granted at birth, sorted; None: started before that was kept, nothing is taken from it."""
 
     @property
     def charged_project(self) -> str:

@@ -14,6 +14,7 @@ from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mo
 from console.enforcement import charging, limiting
 from console.enforcement.state import EngineState
 from console.enforcement.tighten import joined
+from console.policy.scopes import ALL, at_birth, read_scopes
 
 
 def asked(state: EngineState, event: e.LaunchAsked) -> Iterator[c.Command]:
@@ -23,11 +24,12 @@ def asked(state: EngineState, event: e.LaunchAsked) -> Iterator[c.Command]:
         _check(state, event.request, parent)
         _check_context(state, event, parent)
         _check_budgets(state, event, parent)
+        scopes = _scopes(state, event.request, parent)
     except ConsoleError as error:
         yield c.Record(event.by, "launch.refused", str(error), verdict="deny", data={"argv0": event.request.argv[0]})
         yield c.RefuseLaunch(event.agent_id, error, event.by)
         return
-    agent = state.put(_born(state, event, parent))
+    agent = state.put(replace(_born(state, event, parent), scopes=scopes))
     state.born_boot[agent.agent_id] = event.boot_s
     state.tree_usage.setdefault(agent.agent_id, Usage())
     state.raise_context(agent.context_id, agent.sensitivity, agent.network_mode)
@@ -99,6 +101,14 @@ def _check_budgets(state: EngineState, event: e.LaunchAsked, parent: Agent | Non
             f"The {breach.scope}'s budget is used up: {breach.words()}.",
             f"Raise it, with a reason: watchfloor budget set {where} {breach.limit}=... --reason ...; or work in another.",
         )
+
+
+def _scopes(state: EngineState, request: LaunchRequest, parent: Agent | None) -> tuple[str, ...]:
+    """Granted by the launcher at birth, never by the agent: a child gets a subset. Raises Denied, UsageProblem."""
+    wanted = None if request.scopes is None else read_scopes(request.scopes)
+    if parent is None:
+        return tuple(sorted(read_scopes(state.scopes) if wanted is None else wanted))
+    return tuple(sorted(at_birth(ALL if parent.scopes is None else read_scopes(parent.scopes), wanted)))
 
 
 def _check_context(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> None:

@@ -10,6 +10,7 @@ from console.domain.ladder import Scope
 from console.domain.network import ModeMapping, NetworkMode, Sensitivity, stricter_mode
 from console.enforcement.approval_state import Approvals
 from console.enforcement.budget_state import BudgetState
+from console.policy.scopes import Scope as Effect
 
 NOT_CONFIRMED = "freeze not confirmed"
 """Such an agent is shown as running: something may still run."""
@@ -50,6 +51,8 @@ class EngineState:
 
     spawn: SpawnLimits = field(default_factory=SpawnLimits)
     modes: ModeMapping = field(default_factory=ModeMapping)
+    scopes: tuple[str, ...] = tuple(scope.value for scope in Effect)
+    """What a root agent is granted when nothing is asked for."""
     notice: str = ""
     """Added to what agents are told when their network changes; ``{mode}`` and ``{sensitivity}`` are filled in."""
     agents: dict[AgentId, Agent] = field(default_factory=dict)

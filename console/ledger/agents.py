@@ -114,6 +114,7 @@ def _row(agent: Agent) -> dict[str, Any]:
     row["argv"] = json.dumps(agent.argv)
     row["causes"] = json.dumps(agent.causes)
     row["halt"] = "" if agent.halt is None else json.dumps(asdict(agent.halt))
+    row["scopes"] = None if agent.scopes is None else json.dumps(agent.scopes)
     row["process"] = None if agent.process is None else json.dumps(asdict(agent.process))
     row["live"] = int(agent.state.is_live)
     row["network_enforced"] = int(agent.network_enforced)
@@ -158,6 +159,8 @@ def _agent(row: RowMapping) -> Agent:
         network_why=row["network_why"],
         network_since=row["network_since"],
         project=row["project"],
+        # What cannot be read grants nothing.
+        scopes=None if row["scopes"] is None else tuple(str(name) for name in _json(row["scopes"], list)),
         halt=_halt(row["halt"]),
     )
 

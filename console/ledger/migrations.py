@@ -155,6 +155,8 @@ _APPROVALS = (
     ) STRICT""",
 )
 
+_SCOPES = ("ALTER TABLE agents ADD COLUMN scopes TEXT",)
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "agents, sessions, spend, egress, allowlist", _FIRST),
     Migration(2, "isolation by an operator", _ISOLATION),
@@ -162,6 +164,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(4, "history of network modes", _NETWORK_HISTORY),
     Migration(5, "budgets: limits, changes, usage, what is set aside", _BUDGETS),
     Migration(6, "approvals: what waits for a human, and what was decided", _APPROVALS),
+    Migration(7, "scopes that agents were granted", _SCOPES),
 )
 
 VERSION_TABLE = (

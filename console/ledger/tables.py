@@ -99,6 +99,7 @@ AGENTS = Table(
     Column("network_since", Float),
     Column("project", HostileText),
     Column("halt", String),
+    Column("scopes", String),
 )
 
 

@@ -35,6 +35,10 @@ class AgentOptions(_Section):
     gid: int = Field(default=65534, ge=1, description="Group id of agents when Watchfloor runs as root; never 0.")
     pids_max: int = Field(default=512, ge=4, description="Most processes of one agent.")
     memory_max_mib: int = Field(default=2048, ge=16, description="Most memory of one agent, in MiB.")
+    scopes: list[Literal["READ_FS", "WRITE_FS", "DELETE_FS", "READ_DB", "WRITE_DB", "SEND_EMAIL", "CALL_API", "RUN_CODE"]] = Field(
+        default=["READ_FS", "WRITE_FS", "DELETE_FS", "READ_DB", "WRITE_DB", "SEND_EMAIL", "CALL_API", "RUN_CODE"],
+        description="What a root agent is granted when its launch names no scopes.",
+    )
     cpus: float = Field(default=2.0, ge=0.05, le=1024, description="Most processors' worth of time of one agent.")
 
 

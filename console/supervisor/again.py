@@ -94,6 +94,7 @@ async def start_again(parts: Parts, agent_id: AgentId, by: str) -> AgentId:
         limits=agent.limits,
         tree_limits=agent.tree_limits if parent is not None else tightest(agent.tree_limits, root.tree_limits),
         project=agent.project,
+        scopes=agent.scopes,
         agent_type=before.agent_type if before is not None else "",
     )
     record = Record(by, "launch.again", f"start {agent_id} again", verdict="allow", agent_id=agent_id)

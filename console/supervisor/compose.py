@@ -80,6 +80,7 @@ class Supervisor:
         make_run_dir(places)
         spawn = SpawnLimits(max_depth=options.spawn.max_depth, max_children=options.spawn.max_children)
         self.core = Core(Engine(EngineState(spawn=spawn, modes=mapping_of(options.network.modes), notice=options.network.notice)))
+        self.core.state.scopes = tuple(options.agents.scopes)
         self.core.state.approvals.ttl_s = options.approvals.ttl_s
         self.core.state.approvals.waiting_max = options.approvals.waiting_max
         if not places.ledger_db.exists() and places.audit_db.exists() and not noted_loss(places.state_dir):

@@ -34,4 +34,5 @@ def request_from(body: m.LaunchBody) -> LaunchRequest:
         env=tuple(body.env.items()),
         agent_type=body.agent_type,
         project=body.project,
+        scopes=None if body.scopes is None else tuple(body.scopes),
     )

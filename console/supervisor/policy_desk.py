@@ -26,7 +26,7 @@ from console.policy.kept import Kept
 from console.policy.lint import Severity, lint
 from console.policy.loading import MAX_BYTES, read_settings
 from console.policy.paths import Facts, Files, NoFiles
-from console.policy.scopes import Scope
+from console.policy.scopes import ALL, read_scopes
 from console.policy.shell import Policy
 from console.policy.verdicts import NO_RULE, Judgement
 from console.settings.durable import replace_file
@@ -68,11 +68,10 @@ class PolicyDesk:
         places: Places,
         alarm: Callable[[str], None],
         declared_of: Callable[[Agent], Declared | None] = lambda _agent: None,
-        scopes_of: Callable[[Agent], frozenset[Scope]] = lambda _agent: frozenset(Scope),
     ) -> None:
         self._file, self._good_file = places.policy_file, places.policy_file.with_name(".policy-last-good.json")
         self._workspaces, self._alarm = places.workspaces_dir, alarm
-        self._declared_of, self._scopes_of = declared_of, scopes_of
+        self._declared_of = declared_of
         self._lock = threading.Lock()
         self._stamp: _Stamp | None = None
         self.kept = Kept()
@@ -103,7 +102,7 @@ class PolicyDesk:
             policy=self._policy(agent, workspace),
             files=_Container(workspace) if agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR) else Disk(),
             tools=policy_data.tools(),
-            scopes=self._scopes_of(agent),
+            scopes=ALL if agent.scopes is None else read_scopes(agent.scopes),
             sensitivity=agent.sensitivity,
             matrix=None,
             cwd=request.cwd or str(workspace),

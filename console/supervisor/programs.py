@@ -120,6 +120,7 @@ class Programs:
             env=tuple(item.env.items()),
             agent_type=kind,
             project=item.project,
+            scopes=None if item.scopes is None else tuple(item.scopes),
         )
         request.check()
         parts.core.before_launch(request)

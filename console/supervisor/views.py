@@ -72,6 +72,7 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
         network_why=f"isolated by {agent.isolated}" if agent.isolated else agent.network_why,
         network_since=agent.network_since,
         project=agent.charged_project,
+        scopes=None if agent.scopes is None else list(agent.scopes),
         metered="after the fact" if observed or agent.agent_id in state.budget.metered else "",
         overshoot=agent.halt.overshoot if agent.halt is not None else None,
         overshoot_limit=agent.halt.limit if agent.halt is not None else "",

@@ -248,7 +248,8 @@ def test_a_write_is_allowed_only_after_its_snapshot_and_can_be_put_back(calm: In
 def test_nothing_outside_the_workspace_is_touched(calm: Instance, path: str) -> None:
     agent = calm.python(
         "os.symlink('/etc', 'link'); os.mkfifo('fifo')\n"
-        f"print('verdict', agent.permission('write_file', {path!r})['verdict'], agent.permission('shell', 'rm -rf /')['verdict'], flush=True)"
+        f"told = [agent.permission('write_file', {path!r}), agent.permission('shell', 'rm -rf /')]\n"
+        "print('verdict', *(one['verdict'] for one in told), flush=True)"
     )
     assert "verdict deny deny" in calm.says(agent, "verdict")
 

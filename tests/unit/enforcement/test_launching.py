@@ -121,3 +121,23 @@ def test_what_caps_a_root_caps_all_it_spawns() -> None:
     book = Playbook().run("r", limits=Limits(cost_usd=1.0)).run("c", parent_id=AgentId("r"))
     book.spend("c", cost_usd=1.5)
     assert set((book << c.HaltAgents).agent_ids) == {"r", "c"}
+
+
+def test_scopes_are_granted_at_birth_and_a_child_gets_a_subset() -> None:
+    book = Playbook().run("root", scopes=("WRITE_FS", "READ_FS"))
+    assert book.agent("root").scopes == ("READ_FS", "WRITE_FS")
+    book.run("child", parent_id=AgentId("root"), by="agent:root")
+    assert book.agent("child").scopes == ("READ_FS", "WRITE_FS")
+    book.run("less", parent_id=AgentId("root"), scopes=("READ_FS",))
+    assert book.agent("less").scopes == ("READ_FS",)
+    book.launch("more", parent_id=AgentId("less"), scopes=("READ_FS", "CALL_API"), by="agent:less")
+    assert "its parent has not" in str((book << c.RefuseLaunch).error)
+    book.launch("odd", scopes=("ROOT",))
+    assert "is not known" in str((book << c.RefuseLaunch).error)
+
+
+def test_without_a_wish_a_root_gets_what_the_options_say() -> None:
+    book = Playbook()
+    book.state.scopes = ("READ_FS",)
+    assert book.run("a").agent("a").scopes == ("READ_FS",)
+    assert book.run("b", scopes=()).agent("b").scopes == ()

@@ -31,8 +31,9 @@ def test_unknown_killed_stopped_and_frozen_are_denied_before_and_after_they_are_
     book.run("a")
 
     def both(word: str) -> None:
-        for asked in (lambda: ask(book, "write_file"), lambda: judge(book, Verdict.ALLOW, "write_file"), lambda: judge(book, Verdict.ASK)):
-            decision = (asked() << c.AnswerPermission).decision
+        for verdict in (None, Verdict.ALLOW, Verdict.ASK):
+            told = ask(book, "write_file") if verdict is None else judge(book, verdict, "write_file")
+            decision = (told << c.AnswerPermission).decision
             assert decision.verdict is Verdict.DENY and word in (decision.rule, decision.reason)
 
     book >> e.FrozenSetChanged(book.at, book.boot, {AgentId("a"): ("operator",)})

@@ -71,7 +71,7 @@ def test_changes_are_checked() -> None:
 
 def test_every_option_explains_itself() -> None:
     kinds = [field.annotation for field in Options.model_fields.values()]
-    sections = [Options, *(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))]
+    sections: list[type[BaseModel]] = [Options, *(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))]
     assert len(sections) > 9
     for section in sections:
         for name, field in section.model_fields.items():

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, UsageProblem
+from console.settings import durable
 from console.settings.places import Places, find_places
 from console.supervisor import install_hook as verb
 from console.supervisor.hook_files import installed
@@ -68,7 +69,7 @@ def test_a_file_that_is_not_there_is_made_for_its_owner_alone(places: Places, tm
 
 
 def test_without_a_record_nothing_is_changed(places: Places, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = verb.replace_file
+    real = durable.replace_file
 
     def full(path: Path, data: bytes, mode: int = 0o600) -> None:
         if path.name.startswith("record-"):

@@ -16,7 +16,6 @@ from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode, Sensitivity
 from console.domain.permission import PermissionRequest, Verdict
 from console.policy.declared import Declared
-from console.policy.scopes import Scope
 from console.settings.places import Places, find_places
 from console.supervisor.policy_desk import PolicyDesk
 from tests.fakes.playbook import Playbook
@@ -139,7 +138,7 @@ def test_of_one_that_is_only_seen_the_workspace_is_the_folder_it_works_in(desk: 
 def test_private_data_scopes_and_what_its_type_declares_are_joined(desk: Any) -> None:
     secret = agent(sensitivity=Sensitivity.SECRET)
     assert verdict(desk(), "http_request", "https://x.example/", secret) is Verdict.DENY
-    assert verdict(desk(scopes_of=lambda _: frozenset({Scope.READ_FS})), "write_file", "a") is Verdict.DENY
+    assert verdict(desk(), "write_file", "a", agent(scopes=("READ_FS",))) is Verdict.DENY
     declared = Declared(web_enabled=False)
     assert verdict(desk(declared_of=lambda _: declared), "http_request", "https://x.example/") is Verdict.DENY
 
