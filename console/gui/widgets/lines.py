@@ -72,6 +72,7 @@ class Lines(QWidget):
         for line in shown:
             text = Text(line.words, 11 if line.mono else 12, fonts.REGULAR, line.role, mono=line.mono, wrap=True, mark=line.mark)
             self._column.addWidget(text)
+            text.show()  # at once: a dialog is made as high as what it shows, and Qt would show it only later
             self._texts.append(text)
         hidden = len(self.lines) - len(shown)
         self.more.setVisible(bool(hidden) or self._open)

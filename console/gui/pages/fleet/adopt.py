@@ -128,6 +128,7 @@ class AdoptDialog(Dialog):
             box.setToolTip(tooltip(one.why_not or one.command))
             box.setEnabled(not one.why_not)
             self.body.insertWidget(self.body.indexOf(self.process) + 1 + number, box)
+            box.show()
             self.orphans.append((box, one))
 
     def _unknown(self, error: ConsoleError) -> None:
