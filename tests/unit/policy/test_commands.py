@@ -53,6 +53,7 @@ def test_allow_is_narrow() -> None:
         and allows("shell(/workspace/run.sh:*)", "./run.sh")
         and not allows("shell(./run.sh:*)", "run.sh")
     )
+    assert not allows("shell(curl:*)", "./curl x"), "a file of the same name in the workspace"
     assert not allows("shell(curl:*)", "./hardcurl x") and allows("shell(*)", "./run.sh")
 
 
