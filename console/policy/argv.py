@@ -184,12 +184,17 @@ class _Reader:
             self._made.uses += _assigned(self._operands, kinds, self._made)
         here = self._described.here
         self._made.deep = bool(self._seen & set(here))
-        if here and not any(use.why == "argument" for use in self._made.uses) and (here == ("always",) or self._seen & set(here)):
+        if here and not self._names_files() and (here == ("always",) or self._seen & set(here)):
             self._made.uses.append(Use("read", ".", "the folder it runs in"))
         if self._described.writes_here >= 0 and len(self._operands) <= self._described.writes_here:
             self._made.uses.append(Use("make", ".", "the folder it runs in"))
         if special == "sed" and self._seen & {"-i", "--in-place"}:
             self._in_place()
+
+    def _names_files(self) -> bool:
+        """Whether files are named for certain: a word that is one only if it is there (``git diff WORD``) counts after ``--`` alone."""
+        after = self._words[self._words.index("--") + 1 :] if "--" in self._words else ()
+        return any(use.why == "argument" and (use.kind != "maybe" or use.value in after) for use in self._made.uses)
 
     def _inner(self) -> None:
         skip = self._described.skip

@@ -39,7 +39,9 @@ def uses(line: str) -> list[tuple[str, str]]:
         ("mv a b", [("move", "a"), ("into", "b")]),
         ("curl -o x u", [("write", "x"), ("url", "u")]),
         ("git clone u d", [("remote", "u"), ("write", "d")]),
-        ("git diff --output=x y", [("write", "x"), ("maybe", "y")]),
+        ("git diff --output=x y", [("write", "x"), ("maybe", "y"), ("read", ".")]),
+        ("git diff -- y", [("maybe", "y")]),
+        ("git show HEAD", [("maybe", "HEAD"), ("read", ".")]),
     ],
 )
 def test_what_arguments_do(line: str, found: list[tuple[str, str]]) -> None:
