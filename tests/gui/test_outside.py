@@ -9,10 +9,10 @@ import pytest
 from PySide6.QtWidgets import QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
-from console.gui.link.desktop import Alert, Desktop, body_of
 from console.gui.models.fleet import NEWS, Fleet, Row
 from console.gui.models.switch import Switch
 from console.gui.window.alerts import Alerts, kill_alert, state_alert
+from console.gui.window.desktop import Alert, Desktop, body_of
 from console.gui.window.main import Window
 from console.gui.window.outside import Outside
 from console.gui.window.tray import Tray, light_icon

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import QObject
 
 from console.domain.kill import Receipt
-from console.gui.link.desktop import Alert
 from console.gui.models.fleet import Fleet, Row
 from console.gui.models.switch import Switch, counts, is_proven, zero_ms
 from console.gui.widgets.words import plural, took
+from console.gui.window.desktop import Alert
 
 NAMED = 3
 _NEWS: dict[str, tuple[str, str, bool]] = {

@@ -6,8 +6,8 @@ from time import time
 
 from PySide6.QtCore import QObject
 
-from console.gui.link.desktop import Desktop
 from console.gui.window.alerts import Alerts
+from console.gui.window.desktop import Desktop
 from console.gui.window.main import Window
 from console.gui.window.tray import Tray
 
