@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import zipfile
@@ -68,6 +69,20 @@ def test_every_module_says_what_it_is_for() -> None:
 def test_no_drawer_is_called_utils() -> None:
     drawers = [str(p) for p in (ROOT / "console").rglob("*") if p.stem in ("utils", "helpers", "common", "misc")]
     assert not drawers
+
+
+def test_nothing_of_ours_runs_git_where_agents_write() -> None:
+    """B2: git runs what a repository's own settings name (core.fsmonitor, hooks); so nothing here ever starts git."""
+    starts = {"run", "Popen", "call", "check_call", "check_output", "create_subprocess_exec", "execv", "execve", "execvp", "execvpe"}
+    found = []
+    for file in (ROOT / "console").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+            if not isinstance(node, ast.Call) or name not in starts:
+                continue
+            words = [x.value for arg in node.args for x in ast.walk(arg) if isinstance(x, ast.Constant) and isinstance(x.value, str)]
+            found += [f"{file.relative_to(ROOT)}:{node.lineno}" for word in words if word.rsplit("/", 1)[-1] == "git"]
+    assert not found
 
 
 def test_folders_of_these_names_never_become_packages() -> None:
