@@ -17,6 +17,7 @@ from console.gui.link.http import Link, segment
 from console.gui.link.pending import Pending
 from console.gui.requests.activity import ActivityRequests
 from console.gui.requests.adopt import AdoptRequests
+from console.gui.requests.programs import ProgramRequests
 
 LAUNCH_S = 300.0
 LADDER_S = 60.0
@@ -211,6 +212,7 @@ class Requests:
         self.audit = AuditRequests(link)
         self.adopt = AdoptRequests(link)
         self.activity = ActivityRequests(link)
+        self.programs = ProgramRequests(link)
 
     def status(self) -> Pending[m.StatusView]:
         return self._link.get("/api/status", m.StatusView)

@@ -1,0 +1,50 @@
+"""Programs and agents that are started from the window, what their hooks have asked, and talking to them."""
+
+from __future__ import annotations
+
+from console.api import messages as m
+from console.api import program_messages as pm
+from console.api.hook_messages import HooksView
+from console.gui.link.http import Link, segment
+from console.gui.link.pending import Pending
+
+START_S = 300.0
+TALK_S = 30.0
+
+
+class ProgramRequests:
+    """What can be started, what it could do at worst, starting it, talking to it."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def listed(self) -> Pending[pm.ProgramsView]:
+        """Programs, templates, free memory."""
+        return self._link.get("/api/programs", pm.ProgramsView)
+
+    def preview(self, item: pm.ProgramItem) -> Pending[pm.ProgramPreviews]:
+        """Nothing is started."""
+        return self._link.send("POST", "/api/programs/preview", pm.ProgramPreviews, pm.ProgramsBody(items=[item]), timeout_s=TALK_S)
+
+    def preview_command(self, body: m.LaunchBody) -> Pending[pm.ProgramPreview]:
+        """The same of any command."""
+        return self._link.send("POST", "/api/programs/preview-command", pm.ProgramPreview, body, timeout_s=TALK_S)
+
+    def start(self, item: pm.ProgramItem) -> Pending[pm.ProgramsStarted]:
+        """One program."""
+        return self._link.send("POST", "/api/programs", pm.ProgramsStarted, pm.ProgramsBody(items=[item]), timeout_s=START_S)
+
+    def say(self, agent_id: str, text: str) -> Pending[pm.SaidView]:
+        """Refused (Denied) with why."""
+        return self._talk(agent_id, "message", pm.SayBody(text=text))
+
+    def interrupt(self, agent_id: str) -> Pending[pm.SaidView]:
+        """The end of its present turn; TimedOut when the program does not confirm it."""
+        return self._talk(agent_id, "interrupt", pm.InterruptBody())
+
+    def _talk(self, agent_id: str, verb: str, body: pm.SayBody | pm.InterruptBody) -> Pending[pm.SaidView]:
+        return self._link.send("POST", f"/api/agents/{segment(agent_id)}/{verb}", pm.SaidView, body, timeout_s=TALK_S)
+
+    def hooks(self) -> Pending[HooksView]:
+        """Which programs' hooks have reached the supervisor."""
+        return self._link.get("/api/hooks", HooksView)
