@@ -11,8 +11,14 @@ from console.domain.errors import UsageProblem
 from console.domain.permission import PermissionRequest
 
 PROGRAMS = ("claude-code", "codex")
-DECIDING = ("PreToolUse", "PermissionRequest")
-"""Events on which the program waits for a decision; all others are only told."""
+TOLD = frozenset(
+    (
+        *("SessionStart", "SessionEnd", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Notification"),
+        *("Stop", "StopFailure", "SubagentStart", "SubagentStop", "PreCompact", "PostCompact"),
+    )
+)
+"""Events that ask nothing. Whatever else comes, an event without a name among it, is a tool call that waits for a decision: a program
+that changes its words must not be waved through."""
 ARGUMENT_MAX = 64 * 1024
 DETAIL_MAX = 256 * 1024
 SAYS_MAX = 2000
@@ -53,7 +59,7 @@ def read_call(program: str, payload: dict[str, Any]) -> HookCall:
     sub_agent = _text(payload, "agent_id")
     if not _ID.match(session) or (sub_agent and not _ID.match(sub_agent)):
         raise UsageProblem("The hook names no session.", "Update the program; it is known to work with Claude Code 2.1 and Codex 0.169.")
-    request = _request(payload) if event in DECIDING else None
+    request = None if event in TOLD else _request(payload)
     return HookCall(program, event, session, sub_agent, request)
 
 

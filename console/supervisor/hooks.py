@@ -52,11 +52,11 @@ class HookDesk:
 
     async def ask(self, call: HookCall, agent_id: AgentId | None, left: Callable[[], Awaitable[bool]], why: str = "") -> HookVerdict:
         """The verdict, after a human's word where one is asked. ``agent_id`` None: whose it is could not be told, and ``why``."""
-        self._note(call)
         if call.request is None:
             return HookVerdict(verdict="allow", rule="event", reason="nothing is asked")
         if agent_id is None:
             return HookVerdict(verdict="deny", rule="unknown session", reason=why)
+        self._note(call)  # only now: anybody of this account can name a session, and none is called enforced for that
         request_id = secrets.token_hex(8)
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._core.answers[request_id] = future

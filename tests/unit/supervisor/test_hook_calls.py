@@ -62,6 +62,14 @@ def test_a_sub_agent_is_named_and_other_events_ask_nothing() -> None:
     assert (seen.session, seen.sub_agent, seen.request) == ("ca2200bd-a045", "a66", None)
 
 
+@pytest.mark.parametrize("event", [None, "", 7, "pretooluse", "PreToolUse ", "PreToolCall", ["PreToolUse"]])
+def test_an_event_that_is_not_known_to_ask_nothing_is_judged_or_refused_never_waved_through(event: Any) -> None:
+    asked = read_call("claude-code", {**BASE, "hook_event_name": event, "tool_name": "Bash", "tool_input": {"command": "rm -r x"}})
+    assert asked.request is not None and asked.request.argument == "rm -r x"
+    with pytest.raises(UsageProblem):
+        read_call("claude-code", {**BASE, "hook_event_name": event})
+
+
 @pytest.mark.parametrize(
     "more",
     [

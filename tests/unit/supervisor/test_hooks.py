@@ -89,7 +89,16 @@ async def test_nobody_is_allowed_anything_and_other_events_ask_nothing(desk: Hoo
     denied = await desk.ask(call(), None, stays, "it is nobody's")
     assert (denied.verdict, denied.reason) == ("deny", "it is nobody's")
     assert (await desk.ask(call(hook_event_name="Stop"), None, stays)).verdict == "allow"
-    assert [(p.program, p.calls) for p in desk.view().programs] == [("claude-code", 2)] and list(desk.view().sessions) == ["s-1"]
+
+
+async def test_nobody_makes_somebody_elses_session_look_enforced(desk: HookDesk) -> None:
+    await desk.ask(call(), None, stays, "it is nobody's")  # any process of this account can name any session
+    await desk.ask(call(hook_event_name="Stop"), None, stays)
+    assert desk.view().programs == [] and desk.view().sessions == {}
+    asked = asyncio.create_task(desk.ask(call(), AgentId("own"), stays))
+    await asyncio.sleep(0)
+    assert [(p.program, p.calls) for p in desk.view().programs] == [("claude-code", 1)] and list(desk.view().sessions) == ["s-1"]
+    asked.cancel()
 
 
 async def test_the_engines_word_is_the_answer_and_whoever_hangs_up_is_not_waited_for(
