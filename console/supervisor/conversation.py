@@ -20,6 +20,7 @@ from console.supervisor.hearing import Hearing, kept_key
 from console.supervisor.listening import Follower, Following
 from console.supervisor.parts import Parts
 from console.supervisor.program_files import find_program
+from console.supervisor.program_hooks import furnish
 from console.supervisor.talk_channel import Channel
 
 CONFIRM_S = 10.0
@@ -48,13 +49,14 @@ class Conversations:
         if started is None:
             return ()
         found = find_program(self._parts, started.program, uid, gid, named=started.path)
+        boxed = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
+        furnish(started, folder, folder / "agent.sock", self._parts.options.approvals.ttl_s, boxed=boxed)
         following = self._followed(agent, started.program)
         if started.talks:
             channel = self._channels[agent.agent_id] = Channel(folder)
             channel.make(uid, gid)
             channel.write(encoded(following.stream.begin(started.prompt)))
         self._follower.add(following)
-        boxed = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
         return () if agent.sandbox is SandboxKind.NONE else (found.bind(boxed),)
 
     def output_max(self, agent: Agent) -> int:
@@ -112,7 +114,12 @@ class Conversations:
         if state.soft_stop and agent.state.is_live:
             return f"soft stop: {state.soft_stop[:200]}"
         over = breach.words() if breach is not None else agent.state_reason or "it is being halted" if agent_id in state.halting else ""
-        return why_silent(agent, stopping=agent_id in state.killing, over_budget=over)
+        return why_silent(agent, stopping=agent_id in state.killing, over_budget=over) or self._lost(agent_id)
+
+    def _lost(self, agent_id: AgentId) -> str:
+        channel = self._channels.get(agent_id)
+        reached = channel is not None and channel.is_open and self._follower.of(agent_id) is not None
+        return "" if reached else "the channel to it is gone"
 
     async def say(self, agent_id: AgentId, text: str, by: str) -> None:
         """Tells it something: on record first. Raises Denied with why not, Conflict, NotRecorded, UsageProblem."""
@@ -150,8 +157,6 @@ class Conversations:
     def _check(self, agent_id: AgentId, what: str, by: str) -> Channel:
         why = self.why_not(agent_id)
         channel = self._channels.get(agent_id)
-        if not why and (channel is None or not channel.is_open or self._follower.of(agent_id) is None):
-            why = "the channel to it is gone"
         if why or channel is None:
             self._parts.scribe.record(Record(by, f"agent.{what}", f"to {agent_id}: refused: {why}", verdict="deny", agent_id=agent_id))
             raise Denied(f"{agent_id} gets no {what}: {why}.", "watchfloor fleet shows its state.")

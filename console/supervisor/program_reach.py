@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from console.api.program_messages import ReachView
 from console.domain.agent import LaunchRequest, SandboxKind
@@ -26,7 +26,13 @@ class Outlook:
 
 
 def outlook(parts: Parts, request: LaunchRequest, found: Found, told: str, model: str) -> Outlook:
-    """Of one request, as the engine would start it now. Blocks for a moment."""
+    """Of one program, as the engine would start it now. Blocks for a moment."""
+    seen = outlook_of(parts, request, _program(found, told, model))
+    return replace(seen, reach=[*seen.reach, _secrets(parts, request)])
+
+
+def outlook_of(parts: Parts, request: LaunchRequest, program: ReachView) -> Outlook:
+    """Of any command; ``program``: the line that says which. Blocks for a moment."""
     state = parts.core.state
     context_level, context_mode = state.context(request.context_id or "")
     level = higher(request.sensitivity, context_level)
@@ -34,13 +40,12 @@ def outlook(parts: Parts, request: LaunchRequest, found: Found, told: str, model
     # Without root nobody makes a network namespace for a plain process here; FULL shares the machine's network.
     enforced = mode is not NetworkMode.FULL and (request.sandbox is not SandboxKind.NONE or os.geteuid() == 0)
     reach = [
-        _program(found, told, model),
+        program,
         _files(parts, request),
         _hosts(parts, mode, enforced=enforced),
         _scopes(parts, request),
         _data(level, context_level),
         _cost(request),
-        _secrets(parts, request),
     ]
     return Outlook(mode, enforced, level, reach)
 
@@ -85,7 +90,9 @@ def _scopes(parts: Parts, request: LaunchRequest) -> ReachView:
     beside = [i for i in state.live if request.context_id and state.agents[i].context_id == request.context_id]
     whom = f"session {request.context_id}" + (f", whose workspace it shares with {len(beside)} agents" if beside else "")
     whom = whom if request.context_id else "a session of its own"
-    words = f"{whom}; may ask for {spawn.max_children} children, {spawn.max_depth} deep at most"
+    granted = parts.options.agents.scopes if request.scopes is None else request.scopes
+    kinds = f"kinds of effects: {', '.join(granted)}" if granted else "no kind of effect is granted: every judged call is denied"
+    words = f"{whom}; {kinds}; may ask for {spawn.max_children} children, {spawn.max_depth} deep at most"
     return ReachView(what="scopes", words=words, amber=bool(beside))
 
 

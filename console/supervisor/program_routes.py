@@ -9,14 +9,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import program_messages as pm
+from console.api.messages import LaunchBody
 from console.supervisor.answers import answer, asked_by, body_of
+from console.supervisor.command_reach import preview_command
 from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts
 from console.supervisor.programs import Programs
 
 
 def program_routes(parts: Parts, launcher: Launcher) -> list[Route]:
-    """GET and POST /api/programs, POST /api/programs/preview, POST /api/agents/{id}/message and /interrupt."""
+    """GET and POST /api/programs, POST /api/programs/preview and /preview-command, POST /api/agents/{id}/message and /interrupt."""
     programs = Programs(parts, launcher)
 
     async def listed(_request: Request) -> Response:
@@ -24,6 +26,9 @@ def program_routes(parts: Parts, launcher: Launcher) -> list[Route]:
 
     async def preview(request: Request) -> Response:
         return answer(await programs.preview(await body_of(request, pm.ProgramsBody)))
+
+    async def preview_a_command(request: Request) -> Response:
+        return answer(await preview_command(parts, await body_of(request, LaunchBody)))
 
     async def start(request: Request) -> Response:
         return answer(await programs.start(await body_of(request, pm.ProgramsBody), asked_by(request)))
@@ -40,6 +45,7 @@ def program_routes(parts: Parts, launcher: Launcher) -> list[Route]:
         Route("/api/programs", listed, methods=["GET"]),
         Route("/api/programs", start, methods=["POST"]),
         Route("/api/programs/preview", preview, methods=["POST"]),
+        Route("/api/programs/preview-command", preview_a_command, methods=["POST"]),
         Route("/api/agents/{id}/message", say, methods=["POST"]),
         Route("/api/agents/{id}/interrupt", interrupt, methods=["POST"]),
     ]

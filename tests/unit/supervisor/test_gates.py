@@ -34,6 +34,7 @@ UP = {
     "GET /api/kill-switch/rearm", "GET /api/passphrase", "POST /api/passphrase", "GET /api/persistence", "GET /api/contexts",
     "GET /api/rotation", "POST /api/rotation", "POST /api/rotation/value", "POST /api/agents/{id}/revoke-token",
     "GET /api/contexts/{id}/modes", "GET /api/sources", "GET /api/programs", "POST /api/programs/preview",
+    "POST /api/programs/preview-command",
     "GET /api/budgets", "GET /api/budgets/node", "GET /api/budgets/history", "GET /api/budgets/pictures",
     "GET /api/adopt/candidates", "GET /api/approvals", "GET /api/approvals/{id}", "GET /api/approvals/grants",
     "GET /api/hooks",
@@ -181,7 +182,8 @@ AGENT = {
     "POST /v1/usage",
     "POST /v1/reserve",
     "POST /v1/settle",
-    "POST /v1/permission", "POST /v1/hook",
+    "POST /v1/permission",
+    "POST /v1/hook",
     "POST /v1/private-data",
     "POST /v1/token",
 }

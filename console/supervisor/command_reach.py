@@ -1,0 +1,51 @@
+"""What any command that an operator is about to start could do at worst: the same lines as for a program, and nothing is started."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+from console.api import messages as m
+from console.api import program_messages as pm
+from console.domain.agent import LaunchRequest, SandboxKind
+from console.domain.errors import ConsoleError, Unavailable
+from console.supervisor.launching_body import request_from
+from console.supervisor.parts import Parts
+from console.supervisor.program_reach import outlook_of
+
+COMMAND = "command"
+WORDS = 300
+
+
+async def preview_command(parts: Parts, body: m.LaunchBody) -> pm.ProgramPreview:
+    """Judged as its launch would be; a refusal is told, never raised."""
+    try:
+        request = request_from(body)
+        request.check()
+        available = await asyncio.to_thread(parts.sandboxes[request.sandbox].available)
+        if not available.ok:
+            raise Unavailable(f"Sandbox {request.sandbox} is not available, because {available.reason}", available.remedy)
+        parts.core.before_launch(request)
+        seen = await asyncio.to_thread(outlook_of, parts, parts.core.shape(request), _line(request))
+    except ConsoleError as error:
+        return pm.ProgramPreview(agent=COMMAND, why_not=error.what, remedy=error.remedy, exit_code=int(error.exit_code))
+    return pm.ProgramPreview(
+        agent=COMMAND,
+        network_mode=seen.mode.value,
+        network_enforced=seen.enforced,
+        sensitivity=seen.level.value,
+        cost_cap_usd=request.limits.cost_usd,
+        reach=seen.reach,
+    )
+
+
+def _line(request: LaunchRequest) -> pm.ReachView:
+    """Which command. On this machine its program is looked for where ours are; a container has its own."""
+    words = " ".join(request.argv)[:WORDS]
+    name = request.argv[0]
+    inside = request.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
+    if inside or "/" in name or shutil.which(name, path="/usr/local/bin:/usr/bin:/bin") is not None:
+        missing = "/" in name and not inside and name.startswith("/") and not Path(name).exists()
+        return pm.ReachView(what="program", words=f"{words}; there is no such file" if missing else words, amber=missing)
+    return pm.ReachView(what="program", words=f"{words}; {name[:60]!r} is not in the usual folders of programs", amber=True)
