@@ -157,6 +157,14 @@ _APPROVALS = (
 
 _SCOPES = ("ALTER TABLE agents ADD COLUMN scopes TEXT",)
 
+_CALLS = (
+    """CREATE TABLE judged_calls (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, agent_id ANY NOT NULL, context_id ANY NOT NULL, tool ANY NOT NULL,
+        argument ANY NOT NULL, cwd ANY NOT NULL, verdict TEXT NOT NULL, rule ANY NOT NULL
+    ) STRICT""",
+    "CREATE INDEX judged_calls_by_time ON judged_calls (at)",
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "agents, sessions, spend, egress, allowlist", _FIRST),
     Migration(2, "isolation by an operator", _ISOLATION),
@@ -165,6 +173,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(5, "budgets: limits, changes, usage, what is set aside", _BUDGETS),
     Migration(6, "approvals: what waits for a human, and what was decided", _APPROVALS),
     Migration(7, "scopes that agents were granted", _SCOPES),
+    Migration(8, "calls that were judged", _CALLS),
 )
 
 VERSION_TABLE = (

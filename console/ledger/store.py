@@ -8,6 +8,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from console.ledger.agents import AgentTables
 from console.ledger.approvals import ApprovalTables
 from console.ledger.budgets import BudgetTables
+from console.ledger.calls import CallTables
 from console.ledger.contexts import ContextTables
 from console.ledger.network import NetworkTables
 from console.ledger.network_history import NetworkHistoryTables
@@ -16,7 +17,17 @@ from console.ledger.spending import SpendTables
 from console.ledger.tables import KV
 
 
-class Ledger(AgentTables, SessionTables, ContextTables, SpendTables, NetworkTables, NetworkHistoryTables, BudgetTables, ApprovalTables):
+class Ledger(
+    AgentTables,
+    SessionTables,
+    ContextTables,
+    SpendTables,
+    NetworkTables,
+    NetworkHistoryTables,
+    BudgetTables,
+    ApprovalTables,
+    CallTables,
+):
     """All groups of tables over one file. Thread-safe; what a method wrote is on disk when it returns."""
 
     def kv_get(self, key: str) -> str | None:

@@ -288,6 +288,20 @@ APPROVAL_GRANTS = Table(
     Column("at", Float),
 )
 
+CALLS = Table(
+    "judged_calls",
+    METADATA,
+    Column("seq", Integer, primary_key=True),
+    Column("at", Float),
+    Column("agent_id", HostileText),
+    Column("context_id", HostileText),
+    Column("tool", HostileText),
+    Column("argument", HostileText),
+    Column("cwd", HostileText),
+    Column("verdict", String),
+    Column("rule", HostileText),
+)
+
 EGRESS = Table(
     "egress",
     METADATA,

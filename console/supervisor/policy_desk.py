@@ -77,7 +77,7 @@ class PolicyDesk:
         self.kept = Kept()
         self._compiled: dict[tuple[bytes, str, str, str], Policy] = {}
         with suppress(OSError):
-            self.kept = _offered(self.kept, self._good_file.read_bytes())
+            self.kept = self.kept.offered(self._good_file.read_bytes())
         self._look()
 
     @property
@@ -146,12 +146,16 @@ class PolicyDesk:
                 return
             self._stamp = stamp
             before = self.kept
-            self.kept = before.lost(trouble) if data is None else _offered(before, data)
+            self.kept = before.lost(trouble) if data is None else before.offered(data)
             after = self.kept
             self._compiled.clear()
         if after.problem and after.problem != before.problem:
             kept_words = "the last good rules stay in force" if after.settings is not None else "everything is denied"
             self._alarm(f"{self._file}: {after.problem} {kept_words}.")
+        if not after.problem and after.settings is not None and after.good != policy_data.default_rules():
+            asleep = [one.rule for one in lint(after.settings, policy_data.catalogue()) if one.severity is Severity.REFUSED]
+            if asleep:
+                self._alarm(f"{self._file}: {len(asleep)} rules swallow what is denied and are not in force: {', '.join(asleep)[:300]}.")
         if not after.problem and after.good != before.good:
             with suppress(OSError):
                 replace_file(self._good_file, after.good)
@@ -174,17 +178,6 @@ class PolicyDesk:
                 return stamp, file.read(MAX_BYTES + 1), ""
         except OSError as error:
             return stamp, None, f"it cannot be read: {error.strerror}"
-
-
-def _offered(kept: Kept, data: bytes) -> Kept:
-    """As ``Kept.offered``; rules that swallow what is denied, and are not marked, are as good as broken (P7)."""
-    after = kept.offered(data)
-    if after.problem or after.settings is None:
-        return after
-    refused = [one for one in lint(after.settings, policy_data.catalogue()) if one.severity is Severity.REFUSED]
-    if refused:
-        return replace(kept, problem=f"{refused[0].rule}: {refused[0].what}. Mark it unconfined if that is meant.")
-    return after
 
 
 def _held(found: Judgement, request: PermissionRequest, agent: Agent, workspace: Path, files: Files) -> Judgement:
