@@ -10,6 +10,7 @@ from console.domain.approval import Approval, ApprovalState
 from console.domain.budget import Reservation, Usage
 from console.domain.budget_day import Day
 from console.domain.errors import ConsoleError
+from console.domain.lineage import Mark
 from console.domain.network import NetworkMode
 from console.domain.permission import Decision, PermissionRequest
 
@@ -193,6 +194,19 @@ class JudgeCall(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class KeepMarks(Command):
+    """Write down what a call takes of a forbidden sequence and tighten what the sequence says; then MarksKept, and only then the answer."""
+
+    agent_id: AgentId
+    request_id: str
+    request: PermissionRequest
+    decision: Decision
+    marks: tuple[Mark, ...]
+    contexts: tuple[str, ...] = ()
+    """Sessions that lose their network because of it."""
+
+
+@dataclass(frozen=True, slots=True)
 class KeepApproval(Command):
     """Write it down: a new request (``was`` None), or what became of one without a human."""
 
@@ -209,7 +223,18 @@ class ShowApproval(Command):
 
 @dataclass(frozen=True, slots=True)
 class EndGrants(Command):
-    """Take back what was approved for sessions: a kill ends all of it."""
+    """Take back what was approved for sessions: a kill ends it."""
+
+    sessions: tuple[str, ...] = ()
+    """Empty: all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBackApproval(Command):
+    """A human approved it, and the ledger says so, but its request was over by then: it lets nothing through, nor its session."""
+
+    approval_id: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)

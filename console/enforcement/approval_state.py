@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
 from console.domain.agent import AgentId
@@ -21,6 +22,8 @@ class Approvals:
     """Those that are on disk: nobody is shown, or decides, what a crash would forget."""
     grants: dict[tuple[str, str], str] = field(default_factory=dict)
     """(session, digest) -> approval."""
+    opened: dict[str, deque[float]] = field(default_factory=dict)
+    """When each tree asked lately (CLOCK_BOOTTIME seconds)."""
 
     def of_agent(self, agent_id: AgentId) -> list[Approval]:
         """Open ones of one agent, oldest first."""

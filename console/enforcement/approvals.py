@@ -5,6 +5,7 @@ The ledger is the arbiter: nothing is let through before the ledger has said tha
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -15,6 +16,10 @@ from console.domain.approval import Approval, ApprovalScope, ApprovalState, dige
 from console.domain.permission import Decision, Verdict
 from console.enforcement.permitting import permit
 from console.enforcement.state import EngineState
+
+OPENED_MAX = 100
+OPENED_S = 60.0
+"""Of one tree, so many new requests in so long: one that is changed all the time waits alone, and each of it goes to the disk (A2)."""
 
 
 def opened(state: EngineState, agent: Agent, event: e.CallJudged) -> Iterator[c.Command]:
@@ -37,8 +42,7 @@ def opened(state: EngineState, agent: Agent, event: e.CallJudged) -> Iterator[c.
         for other in approvals.of_agent(agent.agent_id):
             if other.request.call_id == request.call_id:
                 yield from _close(state, other, ApprovalState.VOID, "the request was changed after it was asked")
-    if approvals.waiting_of_tree(agent.root_id) >= approvals.waiting_max:
-        words = f"{approvals.waiting_max} requests of this tree wait for a human already"
+    if words := _too_many(state, agent, event.boot_s):
         yield c.AnswerPermission(agent.agent_id, event.request_id, Decision(Verdict.DENY, "too many requests", words))
         return
     approval = Approval(
@@ -73,7 +77,11 @@ def decided(state: EngineState, event: e.ApprovalDecided) -> Iterator[c.Command]
     """A human decided, and the ledger has it: the first decision is the only one."""
     approvals = state.approvals
     approval = approvals.by_id.get(event.approval_id)
-    if approval is None or approval.state is not ApprovalState.WAITING or approval.digest != event.digest:
+    if approval is None or approval.state is not ApprovalState.WAITING:
+        if event.approved:  # it was over before this was heard: what is on disk by now must let nothing through after a restart
+            yield c.TakeBackApproval(event.approval_id, "its request was over before it was approved")
+        return
+    if approval.digest != event.digest:
         return
     approval = replace(
         approval,
@@ -135,6 +143,8 @@ def broke(state: EngineState, event: e.ApprovalBroke) -> Iterator[c.Command]:
 def expired(state: EngineState, event: e.ClockTicked) -> Iterator[c.Command]:
     """Whoever waited to its end is denied; what was approved and never used is over too."""
     approvals = state.approvals
+    for root in [r for r, times in approvals.opened.items() if times[-1] <= event.boot_s - OPENED_S]:
+        del approvals.opened[root]
     for approval in [a for a in approvals.by_id.values() if event.boot_s >= a.expires_boot]:
         yield from _close(state, approval, ApprovalState.EXPIRED, f"nobody decided within {approvals.ttl_s:g} s")
 
@@ -145,9 +155,20 @@ def voided(state: EngineState, agent_ids: Iterable[AgentId] | None, words: str) 
     chosen = None if agent_ids is None else set(agent_ids)
     for approval in [a for a in approvals.by_id.values() if chosen is None or a.agent_id in chosen]:
         yield from _close(state, approval, ApprovalState.VOID, words)
-    if chosen is None and approvals.grants:
-        approvals.grants.clear()
+
+
+def ended(state: EngineState, agent_ids: Iterable[AgentId] | None) -> Iterator[c.Command]:
+    """A kill takes back what the sessions of those who are killed were given; one of everything clears the disk, whatever is known here."""
+    grants = state.approvals.grants
+    if agent_ids is None:
+        grants.clear()
         yield c.EndGrants()
+        return
+    killed = {agent.context_id for i in agent_ids if (agent := state.agents.get(i)) is not None}
+    if sessions := sorted({context for context, _ in grants if context in killed}):
+        for key in [key for key in grants if key[0] in killed]:
+            del grants[key]
+        yield c.EndGrants(tuple(sessions))
 
 
 def left(state: EngineState, event: e.AskerLeft) -> Iterator[c.Command]:
@@ -170,9 +191,8 @@ def restored(state: EngineState, event: e.ApprovalsRestored) -> Iterator[c.Comma
             yield from _close(state, approval, ApprovalState.VOID, "killed" if state.killed else "its agent has ended")
         else:
             yield from _seen(state, approval.agent_id)
-    if state.killed and approvals.grants:
-        approvals.grants.clear()
-        yield c.EndGrants()
+    if state.killed:
+        yield from ended(state, None)
 
 
 def shown(state: EngineState, agent: Agent) -> Agent:
@@ -184,6 +204,18 @@ def shown(state: EngineState, agent: Agent) -> Agent:
     if not waits and agent.state is AgentState.NEEDS_OK:
         return replace(agent, state=AgentState.RUNNING, state_reason="")
     return agent
+
+
+def _too_many(state: EngineState, agent: Agent, boot_s: float) -> str:
+    """Why this tree may put nothing more before a human now; empty: it may, and it is counted."""
+    approvals = state.approvals
+    if approvals.waiting_of_tree(agent.root_id) >= approvals.waiting_max:
+        return f"{approvals.waiting_max} requests of this tree wait for a human already"
+    times = approvals.opened.setdefault(agent.root_id, deque(maxlen=OPENED_MAX))
+    if len(times) == OPENED_MAX and times[0] > boot_s - OPENED_S:
+        return f"this tree asked {OPENED_MAX} times within {OPENED_S:g} s"
+    times.append(boot_s)
+    return ""
 
 
 def _seen(state: EngineState, agent_id: AgentId) -> Iterator[c.Command]:

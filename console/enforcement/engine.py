@@ -162,7 +162,7 @@ class Engine:
                 reason = f"{NOT_CONFIRMED}: {doubt}" if doubt else ""
             if (causes, state, reason) == (agent.causes, agent.state, agent.state_reason):
                 continue
-            yield self._show(replace(agent, causes=causes, state=state, state_reason=reason))
+            yield self._show(approvals.shown(self.state, replace(agent, causes=causes, state=state, state_reason=reason)))
             words = f"frozen: {', '.join(causes)}" + (f", {reason}" if doubt else "")
             yield c.NoteEvent(agent_id, "freeze", words if causes else "thawed")
 
@@ -193,6 +193,7 @@ class Engine:
             must=True,
         )
         yield from approvals.voided(state, event.agent_ids, "killed")
+        yield from approvals.ended(state, event.agent_ids)
 
     def _kill_judged(self, event: e.KillJudged) -> Commands:
         receipt, state = event.receipt, self.state

@@ -56,6 +56,21 @@ class ApprovalTables(Database):
         with self.writing() as connection:
             return connection.execute(query.values(state=ApprovalState.VOID.value, words=words)).rowcount
 
+    def take_back(self, approval_id: str, words: str) -> None:
+        """An approval that came too late: void unless it was used, and what its session was given with it is gone. Raises NotRecorded."""
+        where = (APPROVALS.c.approval_id == approval_id, APPROVALS.c.state == ApprovalState.APPROVED.value)
+        with self.writing() as connection:
+            connection.execute(update(APPROVALS).where(*where).values(state=ApprovalState.VOID.value, words=words))
+            connection.execute(delete(APPROVAL_GRANTS).where(APPROVAL_GRANTS.c.approval_id == approval_id))
+
+    def trim_approvals(self, keep: int) -> int:
+        """Forgets what was over without a human's word, but for the newest ``keep``: an agent asks as often as it likes. How many."""
+        over = (ApprovalState.VOID.value, ApprovalState.EXPIRED.value)
+        undecided = select(APPROVALS.c.approval_id).where(APPROVALS.c.state.in_(over), APPROVALS.c.decided_by == "")
+        oldest = undecided.order_by(APPROVALS.c.asked_at.desc(), APPROVALS.c.approval_id).limit(-1).offset(keep)
+        with self.writing() as connection:
+            return connection.execute(delete(APPROVALS).where(APPROVALS.c.approval_id.in_(oldest))).rowcount
+
     def end_grants(self, context_id: str | None = None) -> int:
         """Takes back what was approved for one session, or for all. How many. Raises NotRecorded."""
         query = delete(APPROVAL_GRANTS)

@@ -90,12 +90,14 @@ class ApprovalDesk:
         """Takes back all that a session was given: at once in memory, then on record. Raises NotFound."""
         grants = self._parts.core.state.approvals.grants
         mine = [key for key in grants if key[0] == body.session]
-        if not mine:
+        # What only the disk knows of (it could not be read at the start) would come into force with the next supervisor.
+        ledger = self._parts.scribe.ledger
+        if not mine and not any(g.context_id == body.session for g in await asyncio.to_thread(ledger.grants)):
             raise NotFound(f"Nothing was approved for session {body.session!r}.", "watchfloor approvals list shows what was.")
         for key in mine:
             del grants[key]
         self._parts.scribe.record(Record(by, "approval.taken_back", body.reason, data={"session": body.session, "n": len(mine)}, must=True))
-        await asyncio.to_thread(self._parts.scribe.ledger.end_grants, body.session)
+        await asyncio.to_thread(ledger.end_grants, body.session)
         return await self.grants()
 
     async def _decide(self, one: a.Decided, body: a.DecideBody, by: str) -> a.DecidedRow:
@@ -123,8 +125,13 @@ class ApprovalDesk:
         except ConsoleError as error:
             return a.DecidedRow(id=one.id, done=False, words=f"not recorded, so not decided: {error}")
         if not first:
-            return a.DecidedRow(id=one.id, done=False, words=await self._gone(one.id, state.approvals.by_id.get(one.id)))
+            words = await self._gone(one.id, state.approvals.by_id.get(one.id))
+            parts.scribe.record(record_of(new, by, "approval.too_late", f"not {new.state}: {words}", "deny"))
+            return a.DecidedRow(id=one.id, done=False, words=words)
+        waits = state.approvals.by_id.get(one.id)
         parts.core.post(e.ApprovalDecided(*now(), one.id, one.digest, approved, new.scope, by, new.words))
+        if waits is None or waits.state is not ApprovalState.WAITING:
+            return a.DecidedRow(id=one.id, done=False, words="it ended while this was written down: nothing is let through")
         return a.DecidedRow(id=one.id, done=True)
 
     def _may_decide(self, approval: Approval) -> bool:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from console.domain import command as c
 from console.domain import event as e
+from console.domain.agent import Agent
 from console.domain.approval import Approval, ApprovalState, Grant
 from console.domain.errors import ConsoleError
-from console.domain.permission import Decision, Verdict
+from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.killswitch.causes import boot_id
+from console.ledger.calls import JudgedCall
 from console.ledger.store import Ledger
 from console.supervisor.core import now
 from console.supervisor.judging import Judge, Judged, NoRules
@@ -21,6 +24,13 @@ if TYPE_CHECKING:
     from console.supervisor.parts import Parts
 
 log = logging.getLogger(__name__)
+AGAIN_S = 5.0
+"""Between two tries of a disk that refuses to take something back."""
+UNDECIDED_MAX = 500
+TRIM_EVERY = 50
+"""New requests between two looks at how many are kept that nobody decided."""
+
+CALLS_S = 0.5
 
 
 class Approving:
@@ -29,6 +39,10 @@ class Approving:
     def __init__(self, parts: Parts, judge: Judge | None = None) -> None:
         """``judge`` None: nobody knows the rules, so nothing is allowed."""
         self._parts, self.judge = parts, judge or NoRules()
+        self._calls: list[JudgedCall] = []
+        self._in_order = asyncio.Lock()
+        """What became of a request is written after the request: asyncio's locks are given in the order they were asked for."""
+        self._kept = 0
 
     async def judged(self, command: c.JudgeCall) -> None:
         """The verdict of the rules in force, back into the engine."""
@@ -38,17 +52,30 @@ class Approving:
             found = await asyncio.to_thread(self.judge.judge, agent, command.request)
         except (ConsoleError, OSError, ValueError, RecursionError) as error:
             found = Judged(Decision(Verdict.DENY, "policy", f"it could not be judged: {error}"))
+        self._keep_call(agent, command.request, found)
         core.post(e.CallJudged(*now(), command.agent_id, command.request_id, command.request, found.decision, found.parts))
+
+    def _keep_call(self, agent: Agent, request: PermissionRequest, found: Judged) -> None:
+        """For later tries of other rules; many become one write."""
+        redact = self._parts.keyring.redactor.redact
+        decision = found.decision
+        call = JudgedCall(
+            now()[0], agent.agent_id, agent.context_id, request.tool, redact(request.argument), request.cwd, decision.verdict, decision.rule
+        )
+        self._calls.append(call)
+        if len(self._calls) == 1:
+            asyncio.get_running_loop().call_later(CALLS_S, self._write_calls)
+
+    def _write_calls(self) -> None:
+        calls, self._calls = self._calls, []
+        self._parts.scribe.job(lambda: self._parts.scribe.ledger.add_calls(calls))
 
     async def keep(self, command: c.KeepApproval) -> None:
         """A new request, or what became of one without a human, into the ledger and the audit; then to every view."""
         parts, approval = self._parts, command.approval
-        ledger = parts.scribe.ledger
         try:
-            if command.was is None:
-                await asyncio.to_thread(ledger.add_approval, approval, boot_id())
-            else:
-                await asyncio.to_thread(ledger.change_approval, approval, command.was)
+            async with self._in_order:
+                await asyncio.to_thread(self._write, command)
         except ConsoleError as error:
             if command.was is None:
                 parts.core.post(e.ApprovalBroke(*now(), approval.approval_id, str(error)))
@@ -63,6 +90,16 @@ class Approving:
         else:
             self.show(approval)
 
+    def _write(self, command: c.KeepApproval) -> None:
+        ledger = self._parts.scribe.ledger
+        if command.was is not None:
+            ledger.change_approval(command.approval, command.was)
+            return
+        ledger.add_approval(command.approval, boot_id())
+        self._kept += 1
+        if self._kept % TRIM_EVERY == 0:
+            ledger.trim_approvals(UNDECIDED_MAX)
+
     async def use(self, command: c.UseApproval) -> None:
         """Audit, then the ledger's word that it was good and is over now; only then may the call go on."""
         parts, approval = self._parts, command.approval
@@ -76,12 +113,32 @@ class Approving:
             why = f"not recorded: {error}"
         parts.core.post(e.ApprovalUsed(*now(), approval.agent_id, approval.approval_id, command.request_id, ok, "" if ok else why))
 
-    async def end_grants(self) -> None:
-        """What sessions were given is over."""
-        try:
-            await asyncio.to_thread(self._parts.scribe.ledger.end_grants)
-        except ConsoleError as error:
-            self._parts.notice(f"what was approved for sessions could not be taken back on disk: {error}", "red")
+    async def end_grants(self, command: c.EndGrants) -> None:
+        """What sessions were given is over, on disk too: a restart must not bring it back."""
+        ledger = self._parts.scribe.ledger
+        for session in command.sessions or (None,):
+            await self._insist(lambda session=session: ledger.end_grants(session))  # type: ignore[misc]
+
+    async def take_back(self, command: c.TakeBackApproval) -> None:
+        """A decision that came too late lets nothing through, now or after a restart."""
+        parts = self._parts
+        await self._insist(lambda: parts.scribe.ledger.take_back(command.approval_id, command.why))
+        data = {"approval_id": command.approval_id}
+        parts.scribe.record(c.Record("supervisor", "approval.taken_back", command.why, verdict="deny", data=data, must=True))
+
+    async def _insist(self, job: Callable[[], object]) -> None:
+        """Until the disk takes it: what tightens is never given up. What was given meanwhile may go with it; then it is asked again."""
+        told = False
+        while True:
+            try:
+                await asyncio.to_thread(job)
+            except ConsoleError as error:
+                if not told:
+                    self._parts.notice(f"what was approved could not be taken back on disk yet: {error}", "red")
+                told = True
+                await asyncio.sleep(AGAIN_S)
+            else:
+                return
 
     def show(self, approval: Approval) -> None:
         """To every view: they ask for what they show."""

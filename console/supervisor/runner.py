@@ -107,7 +107,9 @@ class Runner:
             case c.UseApproval():
                 self.task(self.approving.use(command))
             case c.EndGrants():
-                self.task(self.approving.end_grants())
+                self.task(self.approving.end_grants(command))
+            case c.TakeBackApproval():
+                self.task(self.approving.take_back(command))
             case c.SnapshotThenAnswer():
                 self.task(self._snapshot(command))
             case c.JudgeUrl():

@@ -96,3 +96,29 @@ def test_a_row_that_cannot_be_read_lets_nothing_through(tmp_path: Path) -> None:
         assert found is not None and found.state is ApprovalState.VOID and found.parts == ()
     finally:
         ledger.close()
+
+
+def test_an_approval_that_came_too_late_is_taken_back_with_what_it_gave(ledger: Ledger) -> None:
+    ledger.add_approval(asked("q-1"), BOOT)
+    ledger.change_approval(
+        asked("q-1", state=ApprovalState.APPROVED), ApprovalState.WAITING, Grant(ContextId("c"), "d", "q-1", "operator:0", 1.0)
+    )
+    ledger.take_back("q-1", "killed")
+    approval = ledger.approval("q-1")
+    assert approval is not None and (approval.state, approval.words) == (ApprovalState.VOID, "killed") and ledger.grants() == []
+    ledger.add_approval(asked("q-2"), BOOT)
+    ledger.change_approval(asked("q-2", state=ApprovalState.APPROVED), ApprovalState.WAITING)
+    ledger.change_approval(asked("q-2", state=ApprovalState.USED), ApprovalState.APPROVED)
+    ledger.take_back("q-2", "killed")
+    assert (found := ledger.approval("q-2")) is not None and found.state is ApprovalState.USED  # what happened stays what happened
+
+
+def test_what_nobody_decided_is_kept_only_so_long_and_what_a_human_decided_for_good(ledger: Ledger) -> None:
+    for number in range(6):
+        ledger.add_approval(asked(f"q-{number}", asked_at=float(number)), BOOT)
+        end = asked(f"q-{number}", state=ApprovalState.VOID if number else ApprovalState.DENIED, decided_by="" if number else "operator:0")
+        ledger.change_approval(end, ApprovalState.WAITING)
+    ledger.add_approval(asked("q-w", asked_at=-1.0), BOOT)
+    assert ledger.trim_approvals(2) == 3
+    left = {name for name in ("q-0", "q-1", "q-2", "q-3", "q-4", "q-5", "q-w") if ledger.approval(name) is not None}
+    assert left == {"q-0", "q-4", "q-5", "q-w"}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,12 +16,13 @@ from console.api import approval_messages as a
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId, ContextId, ControlLevel, LaunchRequest, ProcessIdentity
-from console.domain.approval import AskedPart
+from console.domain.approval import Approval, ApprovalState, AskedPart, Grant
 from console.domain.errors import NotFound, NotRecorded, UsageProblem
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.enforcement.engine import Engine
 from console.ledger.store import Ledger
 from console.supervisor import approvals as desk_module
+from console.supervisor import approving as approving_module
 from console.supervisor.approvals import ApprovalDesk
 from console.supervisor.approving import Approving, open_approvals
 from console.supervisor.core import Core, now
@@ -28,6 +31,10 @@ from console.supervisor.judging import Judged
 ASK = Judged(
     Decision(Verdict.ASK, "shell(cargo publish:*)", "the ask list has it"),
     (AskedPart("cargo publish", "ask", "shell(cargo publish:*)", "program"), AskedPart("write /w/x", "ask", "no rule", "file")),
+)
+
+APPROVAL = Approval(
+    "q-1", AgentId("a"), AgentId("a"), ContextId("c"), PermissionRequest("run", "cargo publish"), "d" * 64, "rule", "why", 1.0, 1e12
 )
 
 
@@ -73,7 +80,9 @@ class World:
             case c.UseApproval():
                 self.task(effects.use(command))
             case c.EndGrants():
-                self.task(effects.end_grants())
+                self.task(effects.end_grants(command))
+            case c.TakeBackApproval():
+                self.task(effects.take_back(command))
             case c.ShowApproval(approval):
                 effects.show(approval)
             case c.AnswerPermission(_agent, request_id, decision):
@@ -195,6 +204,104 @@ async def test_two_consoles_at_once_one_decides(world: World, monkeypatch: pytes
     views = await asyncio.gather(*(world.desk.decide(body, f"operator:{n}") for n, body in enumerate(both)))
     await world.settle()
     assert sorted(view.results[0].done for view in views) == [False, True] and future.done()
+
+
+@pytest.mark.parametrize("what", ["kill", "kill one", "expiry", "end"])
+async def test_whatever_ends_a_request_while_its_approval_is_written_leaves_nothing_on_disk(
+    world: World, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Found by review: the grant was in the ledger, nobody took it out, and the next supervisor let the session's calls through."""
+    at, boot = now()
+    events: dict[str, e.Event] = {
+        "kill": e.KillStarted(at, boot, "k", None, "r", "b"),
+        "kill one": e.KillStarted(at, boot, "k", (AgentId("a"),), "r", "b"),
+        "expiry": e.ClockTicked(at, boot + 10_000),
+        "end": e.AgentExited(at, boot, AgentId("a"), 0),
+    }
+    future = await world.ask("r1")
+    (row,) = (await world.desk.inbox()).waiting
+    change, loop = world.ledger.change_approval, asyncio.get_running_loop()
+
+    async def happens() -> None:
+        world.core.post(events[what])
+        await world.settle()
+
+    def slowly(approval: Any, was: Any, grant: Any = None) -> bool:
+        done = change(approval, was, grant)
+        if approval.state == "approved":
+            asyncio.run_coroutine_threadsafe(happens(), loop).result(30)
+        return done
+
+    monkeypatch.setattr(world.ledger, "change_approval", slowly)
+    view = await world.decide(scope="session")
+    assert not view.results[0].done and "ended" in view.results[0].words
+    decision = await future
+    assert isinstance(decision, Decision) and decision.verdict is Verdict.DENY
+    assert open_approvals(world.ledger) == ((), ())
+    kept = world.ledger.approval(row.id)
+    assert kept is not None and kept.state == "void" and "approval.taken_back" in kinds(world)
+
+
+async def test_a_request_whose_agent_ends_before_it_is_on_disk_is_no_request_after_a_restart(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add, started, may_go_on = world.ledger.add_approval, threading.Event(), threading.Event()
+
+    def slowly(approval: Any, boot: str) -> None:
+        started.set()
+        assert may_go_on.wait(30)
+        add(approval, boot)
+
+    monkeypatch.setattr(world.ledger, "add_approval", slowly)
+    world.core.post(e.PermissionAsked(*now(), AgentId("a"), "r1", PermissionRequest("run", "cargo publish")))
+    while not started.is_set():
+        await asyncio.sleep(0.01)
+    world.core.post(e.AgentExited(*now(), AgentId("a"), 0))
+    await asyncio.sleep(0.2)  # what does not wait its turn is through by now
+    may_go_on.set()
+    await world.settle()
+    assert open_approvals(world.ledger)[0] == ()
+
+
+async def test_what_a_full_disk_kept_is_taken_back_as_soon_as_it_can_be(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(approving_module, "AGAIN_S", 0.01)
+    await world.ask("r1")
+    await world.decide(scope="session")
+    end, tries = world.ledger.end_grants, list[int]()
+
+    def full_twice(*given: Any) -> int:
+        tries.append(1)
+        if len(tries) < 3:
+            raise NotRecorded("the disk is full", "")
+        return end(*given)
+
+    monkeypatch.setattr(world.ledger, "end_grants", full_twice)
+    world.core.post(e.KillStarted(*now(), "k", None, "r", "b"))
+    await world.settle()
+    assert open_approvals(world.ledger)[1] == () and len(tries) == 3
+    assert [n for n in world.notices if "taken back" in n] == ["what was approved could not be taken back on disk yet: the disk is full"]
+
+
+async def test_of_two_consoles_the_one_that_was_late_is_on_record_as_late(world: World) -> None:
+    await world.ask("r1")
+    (row,) = (await world.desk.inbox()).waiting
+    one = [a.Decided(id=row.id, digest=row.digest)]
+    both = (a.DecideBody(requests=one, verdict="approve"), a.DecideBody(requests=one, verdict="deny", reason="no"))
+    await asyncio.gather(*(world.desk.decide(body, f"operator:{n}") for n, body in enumerate(both)))
+    await world.settle()
+    said = sorted(k for k in kinds(world) if k in ("approval.approved", "approval.denied", "approval.too_late"))
+    assert said == ["approval.approved", "approval.denied", "approval.too_late"]
+
+
+async def test_what_only_the_disk_knows_of_can_be_taken_back_too(world: World) -> None:
+    world.ledger.add_approval(replace(APPROVAL, approval_id="q-old"), "boot")
+    world.ledger.change_approval(
+        replace(APPROVAL, approval_id="q-old", state=ApprovalState.APPROVED),
+        ApprovalState.WAITING,
+        Grant(ContextId("c"), "d", "q-old", "o", 1.0),
+    )
+    await world.desk.end_grants(a.EndGrantBody(session="c", reason="enough"), "operator:0")
+    assert world.ledger.grants() == []
 
 
 async def test_what_a_session_was_given_can_be_taken_back(world: World) -> None:
