@@ -33,6 +33,15 @@ class ProgramHook(View):
     last_at: float
 
 
+class AgentHook(View):
+    """One agent whose tool calls have reached the supervisor."""
+
+    calls: int
+    since: float
+    """Its first call since this supervisor started; before that nothing of it is called enforced."""
+    last_at: float
+
+
 class HooksView(View):
     """GET /api/hooks. A program that is not in it has never asked: nothing of it is enforced."""
 
@@ -40,3 +49,5 @@ class HooksView(View):
     programs: list[ProgramHook] = []
     sessions: dict[str, float] = {}
     """The programs' own session ids, and when each asked last."""
+    agents: dict[str, AgentHook] = {}
+    """By agent id. One that is not in it has never asked: nothing of it is enforced by a hook."""

@@ -162,6 +162,8 @@ class AgentDetailView(View):
     environment: EnvironmentView | None = None
     hardening: list[HardeningView] = []
     """What its sandbox is made of, measure by measure; empty: not known."""
+    hook: str = ""
+    """Whether its tool calls are judged before they happen, as far as was seen (``enforced: ...``); empty: nobody promised it."""
 
 
 class LaunchBody(Request):

@@ -18,6 +18,8 @@ MOST_MESSAGE = 60_000
 MODEL = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,99}\Z")
 CHANNEL = "talk"
 """Name of the FIFO beside the agent's own socket."""
+HOOKED = "hooked"
+"""Name of the file beside the agent's own socket that tells the program to ask us before each tool call: one line, in its own words."""
 PROGRAMS_IN_BOX = "/opt/watchfloor-programs"
 """Where a sandbox that does not show this machine's files holds the program."""
 _SHELL = "/bin/sh"
@@ -28,6 +30,11 @@ _BEGIN = (
     + "".join(f'export {name}="${{{name}:-1}}"; ' for name in _QUIET)
     + 'mkdir -p "$CODEX_HOME" "$TMPDIR"; '
     + f'p=$2; [ -x "$p" ] || p="{PROGRAMS_IN_BOX}/${{p##*/}}"; q=$1; shift 2; '
+    # What judges its calls stands beside its socket, where it cannot write. Without that it does not start.
+    + f'd="${{WATCHFLOOR_AGENT_SOCKET%/*}}"; IFS= read -r h < "$d/{HOOKED}" || exit 1; '
+    + f'case $0 in claude-code) set -- "$@" --settings "$d/{HOOKED}";; '
+    # What a program of this session may have left there would configure the next one, hooks included.
+    + 'codex) rm -f "$CODEX_HOME/config.toml" "$CODEX_HOME/hooks.json"; set -- "$@" -c "$h";; *) exit 1;; esac; '
 )
 # Open for both directions: whoever writes there may come and go (a supervisor that restarts), and the program never reads end-of-file.
 TALKING = _BEGIN + f'exec "$p" "$@" 0<>"${{WATCHFLOOR_AGENT_SOCKET%/*}}/{CHANNEL}"'

@@ -52,6 +52,7 @@ class ProgramOptions(_Section):
         default=256, ge=1, le=65536, description="What is kept of one's output, in MiB; one that writes more is frozen."
     )
     models: dict[str, str] = Field(default={}, description="Model to use where none is named: {'claude-code': 'claude-sonnet-4-5'}.")
+    hooks: bool = Field(default=True, description="Each tool call of one is judged by the rules, and waits for a human where they ask.")
 
 
 class EnvironmentOptions(_Section):

@@ -18,6 +18,9 @@ WORDS = ("-p", "--input-format", "stream-json", "--output-format", "stream-json"
 WORDS_ONCE = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
 HELD_BY_SANDBOX = ("--permission-mode", "bypassPermissions")
 """It asks nobody before a tool call: what holds it is its sandbox, its network mode and its caps."""
+JUDGED = ("--setting-sources", "", "--strict-mcp-config")
+"""Nothing in the workspace configures a program whose calls are judged: settings there could name variables for the hook's own
+interpreter, hooks that change a call after it was judged, servers that nobody judges."""
 _BLOCKS = 200
 _STARTED, _ENDED = "task_started", "task_notification"
 _MOST_USD = 1e9

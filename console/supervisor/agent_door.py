@@ -38,6 +38,7 @@ from console.supervisor.hook_calls import read_call
 from console.supervisor.hooks import HookDesk
 from console.supervisor.launching_body import request_from
 from console.supervisor.peers import is_agent, peer_of
+from console.supervisor.program_hooks import remove
 from console.supervisor.scribe import Scribe
 from console.supervisor.secret_calls import secret_call
 from console.supervisor.token_watch import watched
@@ -106,6 +107,7 @@ class AgentDoors:
         held = self._held.pop(agent_id, None)
         if held is not None:
             await held.door.close()
+            remove(self._dir / agent_id)
             with suppress(OSError):
                 (self._dir / agent_id).rmdir()
 
@@ -254,7 +256,7 @@ class AgentRoutes:
             call = read_call(body.program, body.payload)
         except ConsoleError as error:
             return answer(HookVerdict(verdict="deny", rule="hook", reason=error.what))
-        return answer(await self._hooks.ask(call, self._hooks.of_own(self._id, call), request.is_disconnected))
+        return answer(await self._hooks.ask(call, await self._hooks.of_own(self._id, call), request.is_disconnected))
 
     async def _answered(self, request: Request, request_id: str, future: asyncio.Future[object]) -> object:
         """Its answer, however long a human thinks. Whoever hung up is not waited for: an equal request takes its place up."""

@@ -57,10 +57,14 @@ def with_hook(settings: dict[str, Any], command: HookCommand, name: str) -> dict
     bare = without_hook(settings, name)
     hooks = dict(_hooks(bare, name))
     groups = list(_groups(hooks, name))
-    ours = {"type": "command", "command": command.line(), "timeout": command.wait_s + ANSWER_S}
     # First: a hook of the user's that blocks blocks anyway, and no other can change what ours has judged.
-    hooks[EVENT] = [{"matcher": "*", "hooks": [ours]}, *groups]
+    hooks[EVENT] = [group_of(command), *groups]
     return {**bare, "hooks": hooks}
+
+
+def group_of(command: HookCommand) -> dict[str, Any]:
+    """Our hook as both programs write it: before every tool, whichever."""
+    return {"matcher": "*", "hooks": [{"type": "command", "command": command.line(), "timeout": command.wait_s + ANSWER_S}]}
 
 
 def without_hook(settings: dict[str, Any], name: str) -> dict[str, Any]:
@@ -71,7 +75,7 @@ def without_hook(settings: dict[str, Any], name: str) -> dict[str, Any]:
     if EVENT not in hooks:
         return settings
     had = list(_groups(hooks, name))
-    groups = [cleaned for group in had if (cleaned := _cleaned(group)) is not None]
+    groups = [cleaned for group in had for cleaned in _cleaned(group)]
     if groups == had:
         return settings
     if groups:
@@ -110,13 +114,14 @@ def _groups(hooks: dict[str, Any], name: str) -> list[Any]:
     return found
 
 
-def _cleaned(group: Any) -> Any:
+def _cleaned(group: Any) -> list[Any]:
+    """The group without our hook; nothing, when it held no other."""
     if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
-        return group
+        return [group]
     kept = [hook for hook in group["hooks"] if not _is_ours(hook)]
     if len(kept) == len(group["hooks"]):
-        return group
-    return {**group, "hooks": kept} if kept else None
+        return [group]
+    return [{**group, "hooks": kept}] if kept else []
 
 
 def _is_ours(hook: Any) -> bool:

@@ -17,9 +17,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api.hook_messages import HookBody, HooksView, HookVerdict, ProgramHook
+from console.api.hook_messages import AgentHook, HookBody, HooksView, HookVerdict, ProgramHook
 from console.domain import event as e
 from console.domain.agent import AgentId, ControlLevel
+from console.domain.conversation import started_as
 from console.domain.errors import ConsoleError
 from console.domain.permission import Decision, Verdict
 from console.killswitch import processes
@@ -27,6 +28,7 @@ from console.supervisor.answers import answer, body_of, refusals
 from console.supervisor.callers import PID
 from console.supervisor.core import Core, now
 from console.supervisor.hook_calls import HookCall, read_call
+from console.supervisor.program_hooks import is_judged
 
 SIGHTED_S = 5.0
 """A session's first call may come before anybody has seen it: so long it is waited for."""
@@ -39,7 +41,14 @@ SESSIONS_MAX = 1000
 @dataclass(slots=True)
 class _Heard:
     calls: int = 0
+    since: float = 0.0
     last_at: float = 0.0
+
+    def note(self) -> None:
+        """One call more."""
+        self.last_at = time.time()
+        self.since = self.since or self.last_at
+        self.calls += 1
 
 
 class HookDesk:
@@ -49,6 +58,7 @@ class HookDesk:
         self._core = core
         self._heard: dict[str, _Heard] = {}
         self._sessions: dict[str, float] = {}
+        self._agents: dict[AgentId, _Heard] = {}
 
     async def ask(self, call: HookCall, agent_id: AgentId | None, left: Callable[[], Awaitable[bool]], why: str = "") -> HookVerdict:
         """The verdict, after a human's word where one is asked. ``agent_id`` None: whose it is could not be told, and ``why``."""
@@ -56,7 +66,7 @@ class HookDesk:
             return HookVerdict(verdict="allow", rule="event", reason="nothing is asked")
         if agent_id is None:
             return HookVerdict(verdict="deny", rule="unknown session", reason=why)
-        self._note(call)  # only now: anybody of this account can name a session, and none is called enforced for that
+        self._note(call, agent_id)  # only now: anybody of this account can name a session, and none is called enforced for that
         request_id = secrets.token_hex(8)
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._core.answers[request_id] = future
@@ -69,12 +79,19 @@ class HookDesk:
         assert isinstance(decision, Decision)
         return HookVerdict(verdict=decision.verdict.value, rule=decision.rule, reason=decision.reason)
 
-    def of_own(self, agent_id: AgentId, call: HookCall) -> AgentId:
-        """Whose a call is that came in by an agent's own socket: its own, or that of a sub-agent which has a row of its own."""
-        if call.sub_agent:
+    async def of_own(self, agent_id: AgentId, call: HookCall) -> AgentId:
+        """Whose a call is that came in by an agent's own socket: its own, or that of a sub-agent which has a row of its own.
+
+        A sub-agent that nobody has seen yet is waited for a while; what it asks then is asked by whoever it runs in.
+        """
+        until = time.monotonic() + SIGHTED_S
+        while call.sub_agent:
             for part in self._rows(call):
                 if self._core.state.seen[part].inside == agent_id:
                     return part
+            if time.monotonic() >= until:
+                break
+            await asyncio.sleep(LOOK_S)
         return agent_id
 
     async def of_seen(self, call: HookCall, pid: int) -> tuple[AgentId | None, str]:
@@ -91,15 +108,34 @@ class HookDesk:
     def view(self) -> HooksView:
         """Since when calls reach us, per program: without a first call nothing is called enforced."""
         programs = [ProgramHook(program=name, calls=heard.calls, last_at=heard.last_at) for name, heard in sorted(self._heard.items())]
-        return HooksView(programs=programs, sessions=dict(self._sessions))
+        agents = {str(one): AgentHook(calls=heard.calls, since=heard.since, last_at=heard.last_at) for one, heard in self._agents.items()}
+        return HooksView(programs=programs, sessions=dict(self._sessions), agents=agents)
 
-    def _note(self, call: HookCall) -> None:
+    def words_of(self, agent_id: AgentId) -> str:
+        """Whether this agent's tool calls are judged before they happen, as far as was seen; empty: nothing was promised."""
+        heard = self._agents.get(agent_id)
+        if heard is not None:
+            return f"enforced: {heard.calls} tool calls were judged, the first at {time.strftime('%H:%M:%S', time.localtime(heard.since))}"
+        started = started_as(self._core.state.agents[agent_id].argv)
+        if started is None:
+            return ""
+        return "not enforced: no call has reached the supervisor" if is_judged(started) else "not judged: it was started without our hook"
+
+    def _note(self, call: HookCall, agent_id: AgentId) -> None:
         heard = self._heard.setdefault(call.program, _Heard())
-        heard.calls, heard.last_at = heard.calls + 1, time.time()
+        heard.note()
         self._sessions.pop(call.session, None)
-        while len(self._sessions) >= SESSIONS_MAX:
-            del self._sessions[next(iter(self._sessions))]
         self._sessions[call.session] = heard.last_at
+        # What a sub-agent asks passes the hook of whoever it runs in: both are held.
+        seen = self._core.state.seen.get(agent_id)
+        for one in {agent_id, (seen.inside if seen is not None else None) or agent_id}:
+            held = self._agents.pop(one, _Heard())
+            held.note()
+            self._agents[one] = held
+        while len(self._sessions) > SESSIONS_MAX:
+            del self._sessions[next(iter(self._sessions))]
+        while len(self._agents) > SESSIONS_MAX:
+            del self._agents[next(iter(self._agents))]
 
     def _rows(self, call: HookCall, *, session_only: bool = False) -> list[AgentId]:
         state = self._core.state

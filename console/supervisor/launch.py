@@ -58,6 +58,7 @@ class Launcher:
         self.cutter = Cutter(parts, self.running)
         self.bounding = Bounding(parts, self.running)
         self.talk = Conversations(parts)
+        self.hooks = doors.hooks
         self.sources = TypeSources(parts)
         self.environments = Environments(parts.options, parts.scribe)
         self.said: dict[AgentId, str] = {}

@@ -121,6 +121,7 @@ class OperatorRoutes:
             cost_per_minute=meter.per_minute(at) if meter else [],
             can=self._desk.can(agent) | dict.fromkeys(("say", "interrupt"), self._desk.launcher.talk.why_not(agent_id)),
             environment=await self._desk.launcher.environments.view(agent_id),
+            hook=self._desk.launcher.hooks.words_of(agent_id),
             hardening=[hardening_view(g) for g in await self._desk.launcher.bounding.given(agent_id)],
         )
         return answer(view)

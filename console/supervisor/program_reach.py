@@ -27,7 +27,7 @@ class Outlook:
 
 def outlook(parts: Parts, request: LaunchRequest, found: Found, told: str, model: str) -> Outlook:
     """Of one program, as the engine would start it now. Blocks for a moment."""
-    seen = outlook_of(parts, request, _program(found, told, model))
+    seen = outlook_of(parts, request, _program(found, told, model, judged=parts.options.programs.hooks))
     return replace(seen, reach=[*seen.reach, _secrets(parts, request)])
 
 
@@ -50,11 +50,12 @@ def outlook_of(parts: Parts, request: LaunchRequest, program: ReachView) -> Outl
     return Outlook(mode, enforced, level, reach)
 
 
-def _program(found: Found, told: str, model: str) -> ReachView:
+def _program(found: Found, told: str, model: str, *, judged: bool) -> ReachView:
     chosen = f"model {model}" if model else "the model that it chooses itself"
     note = f"; {found.note}" if found.note else ""
-    words = f"{found.path} ({told}), {chosen}; it asks nobody before a tool call: what holds it is below{note}"
-    return ReachView(what="program", words=words, amber=bool(found.note))
+    asks = "each tool call is judged by the rules, and waits for you where they ask" if judged else "it asks nobody before a tool call"
+    words = f"{found.path} ({told}), {chosen}; {asks}; what holds it besides is below{note}"
+    return ReachView(what="program", words=words, amber=bool(found.note) or not judged)
 
 
 def _files(parts: Parts, request: LaunchRequest) -> ReachView:

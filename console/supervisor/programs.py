@@ -18,6 +18,7 @@ from console.supervisor.launch import Launcher
 from console.supervisor.launching_body import limits_from
 from console.supervisor.parts import Parts
 from console.supervisor.program_files import agents_user, find_program
+from console.supervisor.program_hooks import judged_words
 from console.supervisor.program_reach import Outlook, outlook
 
 MEMINFO = Path("/proc/meminfo")
@@ -129,12 +130,13 @@ class Programs:
         return Plan(request, found, told, model, await asyncio.to_thread(outlook, parts, shaped, found, told, model))
 
     def _words(self, program: Program, model: str, kind: str, *, once: bool) -> tuple[str, ...]:
+        judged = judged_words(program) if self._parts.options.programs.hooks else ()
         if program is Program.CLAUDE_CODE:
             words = claude_stream.WORDS_ONCE if once else claude_stream.WORDS
-            return (*words, *claude_stream.HELD_BY_SANDBOX, *(("--model", model) if model else ()))
+            return (*words, *claude_stream.HELD_BY_SANDBOX, *judged, *(("--model", model) if model else ()))
         named = self._parts.options.environment.get(kind)
         base = os.environ.get("OPENAI_BASE_URL", "") if named is not None and "OPENAI_BASE_URL" in named.names else ""
-        options = (*codex_stream.HELD_BY_SANDBOX, *codex_stream.QUIET, *(codex_stream.provider(base) if base else ()))
+        options = (*judged, *codex_stream.HELD_BY_SANDBOX, *codex_stream.QUIET, *(codex_stream.provider(base) if base else ()))
         options += ("-c", f"model={model}") if model else ()
         return (*codex_stream.WORDS_ONCE, *options, "-") if once else (*codex_stream.WORDS, *options)
 

@@ -69,16 +69,17 @@ def settings(folder: Path, **more: Any) -> None:
         "programs.codex": str(codex_if_there() or ""),
         "programs.models": {"claude-code": "claude-sonnet-4-5", "codex": "gpt-5.1-codex"},
         "programs.memory_free_min_mib": 0,
+        "programs.hooks": False,  # what they call is not what these sentences are about
     }
     save_options(folder / "settings.json", merged(Options(), given | more))
 
 
 @contextmanager
-def instance_with(model: ModelServer) -> Iterator[Instance]:
-    """One whose programs ask ``model``."""
+def instance_with(model: ModelServer, **more: Any) -> Iterator[Instance]:
+    """One whose programs ask ``model``; ``more``: its settings."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o711)
-    settings(folder)
+    settings(folder, **more)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-of-the-test")
         patch.setenv("OPENAI_API_KEY", "sk-of-the-test-and-of-nobody")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
-from console.domain.conversation import CHANNEL, MOST_MESSAGE, Program, checked_model, checked_text, command_line, started_as, why_silent
+from console.domain.conversation import CHANNEL, HOOKED, MOST_MESSAGE, Program, checked_model, checked_text, command_line, started_as, why_silent
 from console.domain.errors import UsageProblem
 
 ARGV = command_line(Program.CODEX, "do $(this) \"'", "/usr/bin/codex", ("app-server", "-c", "x=1"), talks=True)
@@ -40,13 +40,14 @@ def test_the_shell_that_becomes_it_keeps_it_in_its_workspace_quiet_and_hands_eve
     door.mkdir()
     os.mkfifo(door / CHANNEL)
     held = os.open(door / CHANNEL, os.O_RDWR)
+    (door / HOOKED).write_text("x=1\n")
     os.write(held, b"hello\n")
     env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "WATCHFLOOR_AGENT_SOCKET": str(door / "agent.sock"), "DISABLE_TELEMETRY": "0"}
     own = f"{tmp_path}/.watchfloor"
     for talks, said in ((True, "hello\n"), (False, "$(id) 'x'")):
         argv = command_line(Program.CODEX, "$(id) 'x'", str(program), ("-a", "b c"), talks=talks)
         done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=True)
-        assert done.stdout == f"-a\nb c\n{own}/tmp\n{own}/claude\n0\n1\n{said}", done.stderr
+        assert done.stdout == f"-a\nb c\n-c\nx=1\n{own}/tmp\n{own}/claude\n0\n1\n{said}", done.stderr
     os.close(held)
     assert (tmp_path / ".watchfloor" / "codex").is_dir()
 

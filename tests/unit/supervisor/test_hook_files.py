@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from console.domain.errors import UsageProblem
@@ -35,6 +35,7 @@ def test_twice_is_once_and_a_new_command_takes_the_place_of_the_old() -> None:
     assert installed(with_hook(once, other, "f"), "f") == other.line() and len(with_hook(once, other, "f")["hooks"]["PreToolUse"]) == 1
 
 
+@example({}, [None], True)
 @given(st.dictionaries(st.sampled_from(["model", "env", "x"]), JSON), st.lists(st.just(MINE) | JSON, max_size=3), st.booleans())
 def test_what_goes_in_comes_out_and_leaves_the_rest_as_it_was(rest: dict[str, Any], groups: list[Any], has_hooks: bool) -> None:
     settings = {**rest, **({"hooks": {"PreToolUse": groups}} if has_hooks and groups else {})}

@@ -79,10 +79,10 @@ async def test_a_sub_agent_is_found_below_its_session_and_an_unknown_one_is_the_
     assert (await desk.of_seen(call(agent_id="sub-9"), os.getpid()))[0] == "seen"
 
 
-def test_by_its_own_socket_an_agent_is_itself_whatever_it_says(desk: HookDesk) -> None:
-    assert desk.of_own(AgentId("own"), call()) == "own"
-    assert desk.of_own(AgentId("own"), call(agent_id="sub-1")) == "inside"
-    assert desk.of_own(AgentId("other"), call(agent_id="sub-1")) == "other"
+async def test_by_its_own_socket_an_agent_is_itself_whatever_it_says(desk: HookDesk) -> None:
+    assert await desk.of_own(AgentId("own"), call()) == "own"
+    assert await desk.of_own(AgentId("own"), call(agent_id="sub-1")) == "inside"
+    assert await desk.of_own(AgentId("other"), call(agent_id="sub-1")) == "other"
 
 
 async def test_nobody_is_allowed_anything_and_other_events_ask_nothing(desk: HookDesk) -> None:
@@ -126,5 +126,6 @@ async def test_the_engines_word_is_the_answer_and_whoever_hangs_up_is_not_waited
 def test_what_is_remembered_of_sessions_is_bounded(desk: HookDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hooks, "SESSIONS_MAX", 3)
     for number in range(9):
-        desk._note(call(session_id=f"s-{number}"))
+        desk._note(call(session_id=f"s-{number}"), AgentId(f"a-{number}"))
     assert list(desk.view().sessions) == ["s-6", "s-7", "s-8"]
+    assert list(desk.view().agents) == ["a-6", "a-7", "a-8"]
