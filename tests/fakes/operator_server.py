@@ -29,8 +29,11 @@ from console.settings.places import Places, find_places, make_run_dir
 from console.supervisor.rearm import killed_view
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.activity_routes import FakeActivity
+from tests.fakes.approval_routes import FakeApprovals
+from tests.fakes.budget_routes import FakeBudgets
 from tests.fakes.guard_socket import FakeGuard
 from tests.fakes.pages_routes import FakeRooms
+from tests.fakes.program_routes import FakePrograms
 from tests.fakes.sandbox_routes import FakeSandboxes
 from tests.fakes.stop_routes import FakeStops
 
@@ -81,7 +84,21 @@ class FakeSupervisor:
         """Stricter modes, histories of modes."""
         self.activity = FakeActivity(self.tell)
         """What agents did."""
-        self.extra_routes: list[Route] = [*self.rooms.routes(), *self.boxes.routes(), *self.stops.routes(), *self.activity.routes()]
+        self.approvals = FakeApprovals(self.tell)
+        """What waits for a human."""
+        self.budgets = FakeBudgets(self)
+        """Limits, and what is used of them."""
+        self.programs = FakePrograms(self)
+        """What can be started, worst cases, talking."""
+        self.extra_routes: list[Route] = [
+            *self.programs.routes(),
+            *self.rooms.routes(),
+            *self.boxes.routes(),
+            *self.stops.routes(),
+            *self.activity.routes(),
+            *self.approvals.routes(),
+        ]
+        self.extra_routes += self.budgets.routes()
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         """One delta to everybody (call it on the server's loop)."""
@@ -148,6 +165,7 @@ class FakeSupervisor:
     async def _launch(self, request: Request) -> Response:
         body = m.LaunchBody.model_validate_json(await request.body())
         self.log.append(("launch", "", body.model_dump()))
+        self.upsert(m.AgentView(id="new-1", name=body.name or "new", session="new-1", control_level="managed", sandbox=body.sandbox))
         return say(m.LaunchedView(id="new-1", control_level="managed", network_mode="PROXIED", network_enforced=True))
 
     async def _switch(self, request: Request) -> Response:

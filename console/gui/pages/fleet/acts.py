@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QMenu, QWidget
 
 from console.api.ladder import ScopeBody
-from console.api.messages import AgentDetailView, LaunchedView
-from console.domain.errors import ConsoleError
+from console.api.messages import AgentDetailView
 from console.gui.actions import ActionSpec, Risk
 from console.gui.models.fleet import Row
-from console.gui.pages.fleet.launch import LaunchDialog
+from console.gui.pages.fleet.new_agent import NewAgentDialog
 from console.gui.pages.interface import Desk
 from console.gui.pages.kill_switch.rung import RungDialog
 from console.gui.pages.kill_switch.rung_words import ACTIONS, VERBS, Action, refusals, scope_rows, scope_words
@@ -120,30 +120,9 @@ class FleetActs:
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(at)
 
-    def ask_launch(self) -> None:
-        """The dialog that starts an agent."""
-        dialog = LaunchDialog(self._page.window())
-
-        def launch() -> None:
-            try:
-                body = dialog.body_to_send()
-            except ConsoleError as error:
-                dialog.refused(error)
-                return
-            dialog.main.setEnabled(False)
-            sent = self._desk.requests.fleet.launch(body).while_alive(dialog)
-            sent.then(lambda view: self._launched(dialog, view)).failed(dialog.refused)
-
-        dialog.main.clicked.connect(launch)
-        dialog.open()
-
-    def _launched(self, dialog: LaunchDialog, view: LaunchedView) -> None:
-        dialog.accept()
-        notes = f" {' '.join(view.notes)}" if view.notes else ""
-        doubtful = not view.network_enforced and view.network_mode != "FULL"
-        words = f"{view.id} runs, {view.control_level}, {view.network_mode}.{notes}"
-        self._desk.notices.say("amber" if doubtful else "info", words)
-        self._desk.ask_sync()
+    def ask_launch(self, started: Callable[[str], None]) -> None:
+        """The dialog that starts an agent; ``started`` is given its id."""
+        NewAgentDialog(self._desk, started, self._page.window()).open()
 
 
 def _plain(words: str) -> str:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 from console.gui.models.fleet import Fleet
 from console.gui.theme import fonts
 from console.gui.theme.tokens import PAGE_HEADER, ink
+from console.gui.widgets.buttons import Button
 from console.gui.widgets.marks import draw_mark, draw_sparkline, draw_text
 from console.gui.widgets.words import usd
 
@@ -23,6 +24,8 @@ class FleetHeader(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFixedHeight(PAGE_HEADER)
+        self.new = Button("New agent…", "play", keys="N", small=True, parent=self)
+        self.new.move(76, 10)
         self._stats: list[_Stat] = []
         self._spend = self._burn = 0.0
         self._history: list[float] = []

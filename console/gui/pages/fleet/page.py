@@ -41,7 +41,7 @@ class FleetPage(Page):
         ),
         ActionSpec("fleet.isolate", "Isolate or reconnect this agent and all below it…", "I", "isolate…", Risk.REVERSIBLE),
         ActionSpec("fleet.ladder", "Freeze, isolate, kill: choose over whom…", "M", "ladder…", Risk.DESTRUCTIVE),
-        ActionSpec("fleet.run", "Run an agent…", "N", "run an agent"),
+        ActionSpec("fleet.run", "New agent…", "N", "new agent…"),
         ActionSpec("fleet.urgent", "Attention first, or as they came", "T", ""),
         ActionSpec("fleet.data", "Register private data in this agent's session…", "D", "", Risk.DESTRUCTIVE, "It only ever tightens."),
         ActionSpec(
@@ -59,6 +59,8 @@ class FleetPage(Page):
         self.first_run = FirstRun(desk, self)
         self.acts = FleetActs(desk, self)
         self._detail: AgentDetailView | None = None
+        self._awaited = ""
+        """Started from here: it is selected as soon as it is in the fleet."""
         self._pane_wanted = False
         """Turned by Enter: hidden when wide, shown over the table when narrow."""
         self._stack = QStackedWidget(self)
@@ -76,6 +78,7 @@ class FleetPage(Page):
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._context_menu)
         self.first_run.asked.connect(self.do)
+        self.table.header.new.clicked.connect(lambda: self.do("fleet.run"))
         self._poll = QTimer(self)
         self._poll.setInterval(_DETAIL_EVERY_MS)
         self._poll.timeout.connect(self._read_detail)
@@ -97,7 +100,7 @@ class FleetPage(Page):
             self.first_run.setFocus()
 
     def keys(self) -> tuple[tuple[str, str], ...]:
-        return super().keys() if self.desk.fleet.rows else (("Enter", "run an agent"),)
+        return super().keys() if self.desk.fleet.rows else (("Enter", "new agent…"),)
 
     def on_hide(self) -> None:
         self._poll.stop()
@@ -110,6 +113,10 @@ class FleetPage(Page):
             self.view.setFocus()
         self.first_run.on_models()
         self.table.refresh()
+        self.table.header.new.allow(self.why_not("fleet.run"))
+        if self._awaited in fleet.rows:
+            self.table.reveal(self._awaited)
+            self._awaited = ""
         self._show_pane()
 
     def on_tick(self, now: float) -> None:
@@ -157,7 +164,7 @@ class FleetPage(Page):
         elif action_id == "fleet.urgent":
             self.table.bar.urgent.toggle()
         elif action_id == "fleet.run":
-            self.acts.ask_launch()
+            self.acts.ask_launch(self._started)
         elif action_id == "fleet.detail":
             self._pane_wanted = not self._pane_wanted
             self._show_pane()
@@ -175,6 +182,10 @@ class FleetPage(Page):
                 self.acts.act(row, action_id)
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _started(self, agent_id: str) -> None:
+        self._awaited = agent_id
+        self.on_models()
 
     def _context_menu(self, at: QPoint) -> None:
         row = self.view.current()

@@ -1,0 +1,202 @@
+"""The dialog that starts an agent: how it is held and capped, and what it could do at worst, seen before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QWidget
+
+from console.api.context_messages import ContextsView
+from console.api.messages import LaunchBody, LaunchedView
+from console.api.program_messages import ProgramPreview, ProgramPreviews, ProgramsStarted, ProgramsView
+from console.domain.errors import ConsoleError, Denied
+from console.gui.pages.fleet.agent_form import AgentForm, hidden_words
+from console.gui.pages.fleet.reach import ReachPane
+from console.gui.pages.interface import Desk
+from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.safe_text import tooltip
+
+TYPED_MS = 350
+"""After the last edit the supervisor is asked again what it could do."""
+_KILLED_MS = 300
+_ASKED = "What it could do is being asked."
+
+
+class NewAgentDialog(Dialog):
+    """``started`` is called with the new agent's id. It starts only what was shown: fields and worst case belong together."""
+
+    def __init__(self, desk: Desk, started: Callable[[str], None], parent: QWidget) -> None:
+        super().__init__("New agent", "Start", "primary", parent, width=min(960, max(560, parent.width() - 60)))
+        self._desk, self._started = desk, started
+        self.form, self.reach = AgentForm(), ReachPane()
+        self.programs: ProgramsView | None = None
+        self._serial = 0
+        self._shown = ""
+        """Why what is shown may not be started; empty: it may."""
+        self._sent = False
+        row = QHBoxLayout()
+        row.setSpacing(20)
+        height = max(240, min(540, parent.height() - 200))
+        row.addWidget(_scrolled(self.form, height), 55)
+        row.addWidget(_scrolled(self.reach, height), 45)
+        self.body.addLayout(row)
+        self.hidden = self.paragraph("", "warn", "triangle")
+        self.hidden.hide()
+        self._typed = QTimer(self)
+        self._typed.setSingleShot(True)
+        self._typed.setInterval(TYPED_MS)
+        self._typed.timeout.connect(self.look)
+        self._watch = QTimer(self)
+        self._watch.setInterval(_KILLED_MS)
+        self._watch.timeout.connect(self._allow)
+        self._watch.start()
+        self.form.changed.connect(self._edited)
+        self.main.clicked.connect(self._send)
+        self._read()
+        desk.requests.fleet.contexts().while_alive(self).then(self._contexts_came)
+        self._edited()
+        self.form.prompt.setFocus()
+
+    # --- what is known -----------------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        asked = self._desk.requests.programs.listed().while_alive(self)
+        asked.then(self._programs_came).failed(lambda error: self.reach.memory.say(f"Free memory is not known: {error.what}", "warn"))
+
+    def _programs_came(self, view: ProgramsView) -> None:
+        self.programs = view
+        self.reach.say_memory(view)
+        missing = {p.agent: p.why_not for p in view.programs}
+        for agent, pill in self.form.kind.pills.items():
+            pill.setToolTip(
+                "" if agent == "command" else tooltip(missing.get(agent, "not available, because the supervisor does not know it"))
+            )
+        self.form.offer(view.templates)
+
+    def _contexts_came(self, view: ContextsView) -> None:
+        latest = sorted(view.contexts, key=lambda c: -c.last_used)
+        self.form.offer_sessions([c.context_id for c in latest if not c.stateless])
+
+    # --- what it could do --------------------------------------------------------------------------------------------
+
+    def _edited(self) -> None:
+        self._serial += 1
+        self._shown = _ASKED
+        self.problem.hide()
+        self._typed.start()
+        self._allow()
+
+    def look(self) -> None:
+        """Asks what the fields as they stand would start; an answer to earlier ones is dropped."""
+        self._typed.stop()
+        self._serial += 1
+        serial = self._serial
+        said = hidden_words(self.form.written())
+        self.hidden.setText(said)
+        self.hidden.setVisible(bool(said))
+        self.adjustSize()
+        try:
+            body = self.form.to_send()
+        except ConsoleError as error:
+            self._cannot(error)
+            return
+        self._shown = _ASKED
+        self.reach.waiting()
+        if isinstance(body, LaunchBody):
+            asked = self._desk.requests.programs.preview_command(body).while_alive(self)
+            asked.then(lambda view: self._came(serial, view)).failed(lambda error: self._failed_look(serial, error))
+        else:
+            many = self._desk.requests.programs.preview(body).while_alive(self)
+            many.then(lambda view: self._came(serial, _first(view))).failed(lambda error: self._failed_look(serial, error))
+        self._allow()
+
+    def _came(self, serial: int, preview: ProgramPreview) -> None:
+        if serial != self._serial:
+            return
+        self.reach.say(preview)
+        self._shown = preview.why_not or ("" if preview.reach else "What it could do is not known.")
+        if preview.why_not:
+            self._read()  # memory may be what is short
+        self._allow()
+
+    def _failed_look(self, serial: int, error: ConsoleError) -> None:
+        if serial == self._serial:
+            self._cannot(error)
+
+    def _cannot(self, error: ConsoleError) -> None:
+        self.reach.none(f"{error.what} {error.remedy}".strip())
+        self._shown = error.what
+        self._allow()
+
+    def why_not(self) -> str:
+        """Empty when what is shown can be started now."""
+        if self._sent:
+            return "It is being started."
+        if self._desk.switch.is_killed:
+            return "Killed: nothing starts until rearm."
+        return self._shown or self.form.missing()
+
+    def _allow(self) -> None:
+        self.main.allow(self.why_not())
+
+    # --- the act -----------------------------------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        if self.why_not():
+            return
+        try:
+            body = self.form.to_send()
+        except ConsoleError as error:
+            self.refused(error)
+            return
+        self._sent = True
+        self.problem.hide()
+        self._allow()
+        requests = self._desk.requests
+        if isinstance(body, LaunchBody):
+            requests.fleet.launch(body).then(self._launched).failed(self._failed)
+        else:
+            requests.programs.start(body).then(self._programs_started).failed(self._failed)
+
+    def _programs_started(self, view: ProgramsStarted) -> None:
+        one = view.items[0] if view.items else None
+        if one is None or one.error or not one.id:
+            what = one.error if one is not None and one.error else "The supervisor does not say that it started."
+            self._failed(Denied(what, one.remedy if one is not None else "Look at the fleet before you try again."))
+            return
+        self._runs(one.id, one.control_level, one.network_mode, one.notes, enforced=one.network_enforced)
+
+    def _launched(self, view: LaunchedView) -> None:
+        self._runs(view.id, view.control_level, view.network_mode, view.notes, enforced=view.network_enforced)
+
+    def _runs(self, agent_id: str, level: str, mode: str, notes: list[str], *, enforced: bool) -> None:
+        doubtful = not enforced and mode != "FULL"
+        words = f"{agent_id} runs, {level}, {mode}{' (NOT enforced)' if doubtful else ''}. {' '.join(notes)}".strip()
+        self._desk.notices.say("amber" if doubtful else "info", words)
+        self._desk.ask_sync()
+        self._started(agent_id)
+        if self.is_open:
+            self.accept()
+
+    def _failed(self, error: ConsoleError) -> None:
+        self._desk.ask_sync()
+        if not self.is_open:
+            self._desk.notices.fail(error)
+            return
+        self._sent = False
+        self.refused(error)
+        self._allow()
+
+
+def _first(view: ProgramPreviews) -> ProgramPreview:
+    return view.items[0] if view.items else ProgramPreview(agent="", why_not="The supervisor says nothing about it.")
+
+
+def _scrolled(inner: QWidget, height: int) -> QScrollArea:
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setFixedHeight(height)
+    area.setWidget(inner)
+    return area

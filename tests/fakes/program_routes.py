@@ -1,0 +1,120 @@
+"""The routes of started programs of the stand-in supervisor: what can be started, worst cases, starts, talking, hooks."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from console.api import messages as m
+from console.api import program_messages as pm
+from console.api.hook_messages import HooksView, ProgramHook
+from console.supervisor.programs import TEMPLATES
+
+if TYPE_CHECKING:
+    from tests.fakes.operator_server import FakeSupervisor
+
+HOSTS = ", ".join(f"api-{n}.example.org:443" for n in range(8))
+
+
+def _say(view: BaseModel, status: int = 200) -> Response:
+    return Response(view.model_dump_json(), status, media_type="application/json")
+
+
+def reach(body: pm.ProgramItem | m.LaunchBody) -> list[pm.ReachView]:
+    """As the supervisor words it."""
+    line = (
+        " ".join(body.argv) if isinstance(body, m.LaunchBody) else f"/usr/local/bin/{body.agent} (2.1.0), model {body.model or 'its own'}"
+    )
+    boxed, cap = body.sandbox != "none", body.limits.get("cost")
+    full = body.network_mode in (None, "FULL")
+    files = "its workspace, reads and writes" + ("; nothing else" if boxed else "; reads and writes whatever you may on this machine")
+    hosts = "FULL: every host that this machine reaches" if full else f"PROXIED: 12 allowlist entries: {HOSTS}"
+    return [
+        pm.ReachView(what="program", words=line),
+        pm.ReachView(what="files", words=files, amber=not boxed),
+        pm.ReachView(what="hosts", words=hosts, amber=full),
+        pm.ReachView(what="scopes", words=f"a session of its own; kinds of effects: {', '.join(body.scopes or ['all'])}"),
+        pm.ReachView(what="data", words=body.sensitivity),
+        pm.ReachView(what="cost", words="no cap: it may spend without end" if cap is None else f"{cap:.2f} USD at most", amber=cap is None),
+    ]
+
+
+class FakePrograms:
+    """Tests set the fields and read what was asked."""
+
+    def __init__(self, desk: FakeSupervisor) -> None:
+        self._desk = desk
+        self.view = pm.ProgramsView(
+            programs=[pm.ProgramView(agent="claude-code", path="/usr/local/bin/claude", version="2.1.0"),
+                      pm.ProgramView(agent="codex", why_not="not available, because there is no codex in the usual places")],
+            templates=list(TEMPLATES), memory_free_mib=6144, memory_free_min_mib=1024,
+        )  # fmt: skip
+        self.previews: list[pm.ProgramItem | m.LaunchBody] = []
+        self.started: list[pm.ProgramItem] = []
+        self.said: list[tuple[str, str, str]] = []
+        self.why_not = ""
+        """Of every preview."""
+        self.fails = ""
+        """Of every start."""
+        self.refuse: tuple[int, str] | None = None
+        """Of every message and interrupt."""
+        self.hooks = HooksView(programs=[ProgramHook(program="claude-code", calls=12, last_at=time.time() - 3)])
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/api/programs", self._listed, methods=["GET"]),
+            Route("/api/programs", self._start, methods=["POST"]),
+            Route("/api/programs/preview", self._preview, methods=["POST"]),
+            Route("/api/programs/preview-command", self._preview_command, methods=["POST"]),
+            Route("/api/agents/{id}/message", self._message, methods=["POST"]),
+            Route("/api/agents/{id}/interrupt", self._interrupt, methods=["POST"]),
+            Route("/api/hooks", self._hooks, methods=["GET"]),
+        ]
+
+    async def _listed(self, _request: Request) -> Response:
+        return _say(self.view)
+
+    async def _hooks(self, _request: Request) -> Response:
+        return _say(self.hooks)
+
+    def _preview_of(self, body: pm.ProgramItem | m.LaunchBody, agent: str) -> pm.ProgramPreview:
+        self.previews.append(body)
+        if self.why_not:
+            return pm.ProgramPreview(agent=agent, why_not=self.why_not, remedy="End some agents.", exit_code=5)
+        return pm.ProgramPreview(agent=agent, reach=reach(body))
+
+    async def _preview(self, request: Request) -> Response:
+        body = pm.ProgramsBody.model_validate_json(await request.body())
+        return _say(pm.ProgramPreviews(items=[self._preview_of(item, item.agent) for item in body.items]))
+
+    async def _preview_command(self, request: Request) -> Response:
+        return _say(self._preview_of(m.LaunchBody.model_validate_json(await request.body()), "command"))
+
+    async def _start(self, request: Request) -> Response:
+        item = pm.ProgramsBody.model_validate_json(await request.body()).items[0]
+        self.started.append(item)
+        if self.fails:
+            return _say(pm.ProgramsStarted(items=[pm.StartedView(error=self.fails, remedy="watchfloor doctor", exit_code=6)]))
+        agent = m.AgentView(
+            id="started-1", name=item.name or item.agent, session="started-1", control_level="managed", sandbox=item.sandbox
+        )
+        self._desk.upsert(agent)
+        view = pm.StartedView(id=agent.id, control_level="managed", network_mode=item.network_mode or "FULL", network_enforced=True)
+        return _say(pm.ProgramsStarted(items=[view]))
+
+    async def _message(self, request: Request) -> Response:
+        return self._talk(request.path_params["id"], "said", pm.SayBody.model_validate_json(await request.body()).text)
+
+    async def _interrupt(self, request: Request) -> Response:
+        return self._talk(request.path_params["id"], "interrupted", "")
+
+    def _talk(self, agent_id: str, done: str, text: str) -> Response:
+        self.said.append((agent_id, done, text))
+        if self.refuse is not None:
+            return _say(m.ErrorView(error=self.refuse[1], remedy="watchfloor fleet shows its state."), self.refuse[0])
+        return _say(pm.SaidView(id=agent_id, done=done))  # type: ignore[arg-type]
