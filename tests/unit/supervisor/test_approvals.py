@@ -49,8 +49,9 @@ class World:
         self.verdicts: dict[str, Judged | Exception] = {}
         self.core = Core(Engine())
         self.core.run = self.run
-        scribe = SimpleNamespace(ledger=self.ledger, record=self.records.append, record_first=self.record_first)
+        scribe = SimpleNamespace(ledger=self.ledger, record=self.records.append, record_first=self.record_first, job=lambda job: job())
         parts: Any = SimpleNamespace(core=self.core, scribe=scribe, notice=lambda text, _level="amber": self.notices.append(text))
+        parts.keyring = SimpleNamespace(redactor=SimpleNamespace(redact=lambda text: text))
         self.approving = Approving(parts, SimpleNamespace(judge=self.judge))
         self.desk = ApprovalDesk(parts)
         self.tasks: list[asyncio.Task[None]] = []
