@@ -144,7 +144,7 @@ class WindowView(View):
 
 
 class BudgetsView(View):
-    """GET /api/budgets?order=time|spend: everything the page shows at once."""
+    """GET /api/budgets?order=time|spend&limit=500: everything the page shows at once; ``limit`` bounds each list, never the counts."""
 
     schema_version: int = SCHEMA_VERSION
     at: float = 0.0

@@ -54,15 +54,15 @@ class BudgetDesk:
         unpriced = [i for i, seen in core.state.seen.items() if seen.unpriced]
         return Snapshot.of(core.state, self._parts.burn, at, boot, core.meters.spent_today(at), unpriced)
 
-    async def page(self, order: str) -> b.BudgetsView:
-        """GET /api/budgets."""
+    async def page(self, order: str, limit: int = b.ROWS) -> b.BudgetsView:
+        """GET /api/budgets; ``limit``: the most trees, projects and sessions that are listed, each."""
         state = self._parts.core.state
         shares = {
             i: max(share_used(a.usage, a.limits), share_used(state.tree_usage.get(a.root_id, a.usage), state.agents[a.root_id].tree_limits))
             for i in state.live
             if (a := state.agents[i]).root_id in state.agents
         }
-        return await asyncio.to_thread(_page, self.snapshot(), dict(shares), order)
+        return await asyncio.to_thread(_page, self.snapshot(), dict(shares), order, limit)
 
     async def node(self, scope: b.BudgetScope, key: str) -> b.BudgetNodeView:
         """GET /api/budgets/node. Raises NotFound for an agent nobody knows."""
@@ -225,15 +225,15 @@ def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:g}"
 
 
-def _page(seen: Snapshot, shares: dict[AgentId, float], order: str) -> b.BudgetsView:
+def _page(seen: Snapshot, shares: dict[AgentId, float], order: str, limit: int) -> b.BudgetsView:
     trees = seen.trees(order)
     return b.BudgetsView(
         at=seen.at,
         totals=seen.totals({str(i): x for i, x in shares.items()}),
-        trees=trees[: b.ROWS],
-        more_trees=max(0, len(trees) - b.ROWS),
-        projects=seen.wide_rows("project")[: b.ROWS],
-        sessions=seen.wide_rows("session")[: b.ROWS],
+        trees=trees[:limit],
+        more_trees=max(0, len(trees) - limit),
+        projects=seen.wide_rows("project")[:limit],
+        sessions=seen.wide_rows("session")[:limit],
         days=seen.day_rows(),
         limits_words=AT_FULL[0],
     )

@@ -24,7 +24,7 @@ def budget_routes(parts: Parts, by: Callable[[Request], str]) -> list[Route]:
     desk = BudgetDesk(parts)
 
     async def page(request: Request) -> Response:
-        return answer(await desk.page(request.query_params.get("order", "time")[:20]))
+        return answer(await desk.page(request.query_params.get("order", "time")[:20], number_in(request, "limit", b.ROWS, b.ROWS)))
 
     async def node(request: Request) -> Response:
         scope = _scope(request)

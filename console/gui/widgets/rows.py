@@ -6,7 +6,7 @@ The stock delegate asks eight roles per cell; one Python call per row is ten tim
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt, Signal
@@ -113,7 +113,7 @@ class RowHeader(QHeaderView):
 
     def __init__(self, columns: tuple[Column, ...], parent: QWidget) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
-        self._columns = columns
+        self.columns = columns
         self.sorted_by: tuple[str, bool] = ("", False)
         self.ground = "bg1"
         self.setSectionsClickable(True)
@@ -122,7 +122,7 @@ class RowHeader(QHeaderView):
 
     def paintSection(self, painter: QPainter, rect: QRect, logicalIndex: int) -> None:
         colours = ink()
-        column = self._columns[logicalIndex]
+        column = self.columns[logicalIndex]
         painter.fillRect(rect, QColor(getattr(colours, self.ground)))
         painter.setPen(QColor(colours.line2))
         painter.drawLine(rect.bottomLeft(), rect.bottomRight())
@@ -230,6 +230,12 @@ class RowView(QTreeView):
     def show_sorted(self, key: str, descending: bool) -> None:
         """Marks the sorted column."""
         self._title_row.sorted_by = (key, descending)
+        self._title_row.viewport().update()
+
+    def retitle(self, key: str, title: str) -> None:
+        """Another title for a column: the list shows something else now."""
+        columns = tuple(replace(c, title=title) if c.key == key else c for c in self._model.columns)
+        self._model.columns = self._title_row.columns = columns
         self._title_row.viewport().update()
 
     def lie_on(self, ground: str) -> None:

@@ -1,0 +1,38 @@
+"""What both charts share: an axis of money from zero, with three steps of a round size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QPainter
+
+from console.gui.pages.budgets.words import whole_usd
+from console.gui.theme import fonts
+from console.gui.theme.tokens import Ink
+from console.gui.widgets.marks import draw_text
+
+STEPS = 3
+_ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+
+def finite(values: Iterable[float]) -> list[float]:
+    """No negative number, NaN or infinity reaches a chart."""
+    return [v if math.isfinite(v) and v > 0 else 0.0 for v in values]
+
+
+def round_step(top: float) -> float:
+    """The smallest round step of which three reach ``top``; a cent at least."""
+    want = max(0.01, top / STEPS)
+    power = float(10.0 ** math.floor(math.log10(want)))
+    return next((step * power for step in _ROUND if step * power >= want * 0.9999), 10.0 * power)
+
+
+def draw_axis(painter: QPainter, box: QRectF, step: float, ink: Ink) -> None:
+    """Lines across ``box`` and their figures at its left; the topmost carries the dollar sign."""
+    for number in range(STEPS + 1):
+        y = round(box.bottom() - number * box.height() / STEPS)
+        painter.fillRect(QRectF(box.x(), y, box.width(), 1), QColor(ink.line2 if number == 0 else ink.line))
+        words = "0" if number == 0 else f"{'$' if number == STEPS else ''}{whole_usd(round(step * number, 6))}"
+        draw_text(painter, QRectF(0, y - 8, box.x() - 7, 16), words, fonts.ui(10), ink.text2, right=True)

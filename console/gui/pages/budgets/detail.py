@@ -1,0 +1,283 @@
+"""The pane beside the list: every limit of one node, who spends it, what happens at 100 %, who changed it, and what can be done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from console.api.budgets import BudgetChange, BudgetNodeView, BudgetRow, GaugeView, SpenderView
+from console.gui.pages.budgets.words import LABELS, amount, cap_words, day_minute, gauge_note, label, typed_cap
+from console.gui.theme import fonts
+from console.gui.theme.tokens import DETAIL, DETAIL_FOOT, ink
+from console.gui.widgets.buttons import Button
+from console.gui.widgets.facts import Chips, ChipSpec, Fact, Facts, GaugeLine, Rule
+from console.gui.widgets.marks import draw_text
+from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import long_span, plural, usd
+
+NO_LIMITS = "No limit is set here: it does not end by itself. L sets one, with a reason."
+_SPENDERS = 5
+_CHANGES = 4
+_AT_FULL = 3
+_SCOPES = {"agent": "Agent", "tree": "Tree", "session": "Session", "project": "Project", "day": "Day", "type": "Agent type"}
+
+
+def crumb(row: BudgetRow) -> str:
+    """``Tree, 46 agents``, ``Agent, running``."""
+    what = _SCOPES.get(row.scope, row.scope)
+    if row.scope == "agent":
+        return f"{what}, {row.state.replace('_', ' ')}" if row.state else what
+    return f"{what}, {plural(row.agents, 'agent')}{' live' if row.agents_ever > row.agents else ''}"
+
+
+def chips(row: BudgetRow, gauges: Sequence[GaugeView], over: int = 0) -> list[ChipSpec]:
+    """Level, how many agents of it are over their own, age, what has no price."""
+    level = {
+        "over": ChipSpec("over budget", "alert", "danger"),
+        "above_90": ChipSpec("above 90%", "warning", "danger"),
+        "above_75": ChipSpec("above 75%", "warning", "warn"),
+    }.get(row.level, ChipSpec("within"))
+    found = [level if row.first_limit or row.level != "within" else ChipSpec("no limit")]
+    if over and row.scope != "agent":
+        words = ChipSpec(f"{plural(over, 'agent')} over budget", "alert", "danger")
+        found = [*(found if row.level != "within" else []), words]
+    wall = next((g.used for g in gauges if g.limit == "wall_s"), 0.0)
+    if wall > 0:
+        found.append(ChipSpec(long_span(wall)))
+    if row.unpriced:
+        found.append(ChipSpec("unpriced", "alert", "warn"))
+    return found
+
+
+def overshoot_words(row: BudgetRow) -> str:
+    """How it is metered, and by how much it passed its cap."""
+    words = []
+    if row.metered == "after the fact":
+        words.append("Metered after the fact: it may pass a cap by the answers in flight.")
+    if row.overshoot is not None and math.isfinite(row.overshoot):
+        words.append(f"It had passed its limit on {label(row.overshoot_limit)} by {amount(row.overshoot_limit, row.overshoot)}, measured.")
+    return " ".join(words)
+
+
+def change_words(change: BudgetChange) -> str:
+    """``operator:0: cost 120 → 160, ticket peak``."""
+    old, new = (typed_cap(change.limit, v) or "none" for v in (change.old, change.new))
+    return f"{change.by}: {label(change.limit)} {old} → {new}, {change.reason}"
+
+
+class Spenders(QWidget):
+    """Who spends it: name, a bar of the whole, money."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._lines: tuple[tuple[str, float, str, bool], ...] = ()
+        self.setFixedHeight(0)
+
+    def say(self, spenders: Sequence[SpenderView], others: int, others_usd: float, whole: float) -> None:
+        """The dearest, and all others in one line."""
+        rest = spenders[_SPENDERS:]
+        lines = [(s.name or s.agent_id, s.spent_usd, usd(s.spent_usd), s.level == "over") for s in spenders[:_SPENDERS]]
+        if others + len(rest):
+            left = others_usd + sum(s.spent_usd for s in rest)
+            lines.append((plural(others + len(rest), "other"), left, usd(left), False))
+        top = max([whole, *(value for _, value, *_ in lines)], default=0.0)
+        self._lines = tuple((safe_text(name), value / top if top > 0 else 0.0, money, over) for name, value, money, over in lines)
+        self.setFixedHeight(22 * len(lines))
+        self.setAccessibleName("; ".join(f"{name} {money}{' over budget' if over else ''}" for name, _, money, over in self._lines))
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for number, (name, share, money, over) in enumerate(self._lines):
+            y = number * 22
+            draw_text(painter, QRectF(0, y, 112, 22), name, fonts.ui(12), colours.danger if over else colours.text2)
+            bar = QRectF(123, y + 8.5, max(20, self.width() - 123 - 76), 5)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(colours.track))
+            painter.drawRoundedRect(bar, 2.5, 2.5)
+            used = min(1.0, max(0.0, share)) if math.isfinite(share) else 1.0
+            painter.setBrush(QColor(colours.dangerfill if over else colours.bar))
+            painter.drawRoundedRect(QRectF(bar.x(), bar.y(), max(5.0, bar.width() * used), 5), 2.5, 2.5)
+            draw_text(painter, QRectF(self.width() - 74, y, 74, 22), money, fonts.ui(12, fonts.MEDIUM), colours.text, right=True)
+        painter.end()
+
+
+class BudgetDetail(QWidget):
+    """``asked`` carries an action id of the page."""
+
+    asked = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedWidth(DETAIL)
+        self.key = ""
+        self.view: BudgetNodeView | None = None
+        self._gauges: list[GaugeLine] = []
+        column = QVBoxLayout(self)
+        column.setContentsMargins(1, 0, 0, 0)
+        column.setSpacing(0)
+        scroll = QScrollArea(self)
+        scroll.setWidgetResizable(True)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        inner = QWidget(scroll)
+        self._column = QVBoxLayout(inner)
+        self._column.setContentsMargins(19, 13, 20, 12)
+        self._column.setSpacing(0)
+        scroll.setWidget(inner)
+        column.addWidget(scroll, 1)
+        self._build_head()
+        self._build_body()
+        column.addLayout(self._build_foot())
+
+    def _build_head(self) -> None:
+        self.crumb = Text("", 11, fonts.REGULAR, "text2")
+        self.name = Text("", 17, fonts.SEMIBOLD)
+        self.chips = Chips()
+        self.note = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
+        self.metered = Text("", 12, fonts.REGULAR, "text2", wrap=True)
+        self.problem = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
+        for part, room in ((self.crumb, 4), (self.name, 6), (self.chips, 6), (self.note, 0), (self.metered, 0), (self.problem, 0)):
+            self._column.addWidget(part)
+            self._column.addSpacing(room)
+
+    def _build_body(self) -> None:
+        self.limits_title, self.limits_of = self._section("Limits of this tree", "75 and 90% marked")
+        self.no_limits = Text(NO_LIMITS, 12, fonts.REGULAR, "text2", wrap=True)
+        self._column.addWidget(self.no_limits)
+        self._lines = QVBoxLayout()
+        self._lines.setSpacing(4)
+        self._column.addLayout(self._lines)
+        self.open = Facts(21)
+        self._column.addWidget(self.open)
+        self._section("Who spends it", "a child is charged to every parent")
+        self.spenders = Spenders()
+        self.nobody = Text("Nobody yet.", 12, fonts.REGULAR, "text2")
+        self._column.addWidget(self.spenders)
+        self._column.addWidget(self.nobody)
+        self._section("At 100%", "")
+        self.at_full = Text("", 12, fonts.REGULAR, "text2", wrap=True)
+        self._column.addWidget(self.at_full)
+        _, self.changes_of = self._section("Changes", "")
+        self.changes = Facts(22, split=64)
+        self.unchanged = Text("Nobody has changed a limit here.", 12, fonts.REGULAR, "text2")
+        self._column.addWidget(self.changes)
+        self._column.addWidget(self.unchanged)
+        self._column.addStretch(1)
+
+    def _section(self, title: str, of: str) -> tuple[Text, Text]:
+        self._column.addWidget(Rule(9))
+        row = QHBoxLayout()
+        left, right = Text(title, 13, fonts.SEMIBOLD), Text(of, 11, fonts.REGULAR, "text2", right=True)
+        row.addWidget(left)
+        row.addWidget(right, 1)
+        self._column.addLayout(row)
+        self._column.addSpacing(5)
+        return left, right
+
+    def _build_foot(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setContentsMargins(19, 12, 20, 12)
+        row.setSpacing(8)
+        self.pause = Button("Pause", "pause", parent=self)
+        self.stop = Button("Stop tree", "stop", "danger", parent=self)
+        self.limits = Button("Limits…", "pencil", parent=self)
+        for button, action in ((self.pause, "budgets.pause"), (self.stop, "budgets.stop-tree"), (self.limits, "budgets.limits")):
+            button.clicked.connect(lambda _on=False, name=action: self.asked.emit(name))
+            row.addWidget(button, 1)
+        return row
+
+    def show_row(self, key: str, row: BudgetRow) -> None:
+        """What the list knows; the rest comes with ``show_node``."""
+        other = key != self.key
+        self.key = key
+        if other:
+            self.view = None
+            self.problem.hide()
+            self._show_gauges([])
+            self.no_limits.hide()
+            self.spenders.say([], 0, 0.0, 0.0)
+            self.changes.say([])
+            for text in (self.nobody, self.unchanged):
+                text.hide()
+        self._show_head(row)
+
+    def _show_head(self, row: BudgetRow) -> None:
+        gauges = self.view.gauges if self.view is not None else []
+        over = sum(s.level == "over" for s in self.view.spenders) if self.view is not None else 0
+        self.crumb.setText(crumb(row))
+        self.name.setText(row.name or row.key)
+        self.chips.say(chips(row, gauges, over))
+        self.note.setText(row.note)
+        self.note.setVisible(bool(row.note))
+        words = overshoot_words(row)
+        self.metered.setText(words)
+        self.metered.setVisible(bool(words))
+        self.limits_title.setText(f"Limits of this {_SCOPES.get(row.scope, 'node').lower()}")
+        self.stop.setText("Stop tree" if row.scope in ("tree", "agent") else "Stop all")
+
+    def show_node(self, key: str, view: BudgetNodeView) -> None:
+        """Another node's answer is ignored."""
+        if key != self.key:
+            return
+        self.view = view
+        self.problem.hide()
+        self._show_head(view.row)
+        capped = [g for g in view.gauges if g.cap is not None]
+        self._show_gauges(capped)
+        self.no_limits.setVisible(not capped)
+        self.open.say(
+            [
+                Fact(f"{LABELS.get(g.limit, g.limit)}, no limit", amount(g.limit, g.used))
+                for g in view.gauges
+                if g.cap is None and g.used > 0
+            ]
+        )
+        self.spenders.say(view.spenders, view.others, view.others_usd, view.row.spent_usd)
+        self.nobody.setVisible(not view.spenders)
+        self.at_full.setText(" ".join(view.at_full[:_AT_FULL]))
+        shown = view.changes[:_CHANGES]
+        self.changes.say([Fact(day_minute(c.at), change_words(c), mono=True, left_role="text2", right_role="text") for c in shown])
+        self.changes_of.setText(f"last {len(shown)} of {view.changes_total}" if shown else "")
+        self.unchanged.setVisible(not shown)
+
+    def show_problem(self, key: str, words: str) -> None:
+        """It could not be read; what stands there is as old as it is."""
+        if key == self.key:
+            self.problem.setText(words)
+            self.problem.show()
+
+    def _show_gauges(self, gauges: Sequence[GaugeView]) -> None:
+        while len(self._gauges) < len(gauges):
+            line = GaugeLine()
+            self._gauges.append(line)
+            self._lines.addWidget(line)
+        for number, line in enumerate(self._gauges):
+            line.setVisible(number < len(gauges))
+            if number < len(gauges):
+                g = gauges[number]
+                share = g.share if g.share is not None else math.nan
+                title = LABELS.get(g.limit, safe_text(g.limit, 30))
+                line.say(title, amount(g.limit, g.used), f"of {cap_words(g.limit, g.cap or 0.0)}", share, gauge_note(g))
+
+    def allow(self, can: dict[str, str], frozen: bool) -> None:
+        """``can``: action id -> why not, or empty."""
+        self.pause.set_face("Resume" if frozen else "Pause", "play" if frozen else "pause")
+        self.pause.allow(can.get("budgets.pause", ""))
+        self.stop.allow(can.get("budgets.stop-tree", ""))
+        self.limits.allow(can.get("budgets.limits", ""))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.bg1))
+        painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
+        painter.fillRect(QRectF(0, self.height() - DETAIL_FOOT, self.width(), 1), QColor(colours.line))
+        painter.end()

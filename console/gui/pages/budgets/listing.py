@@ -1,0 +1,155 @@
+"""The upper part of the page: head, filter, orders, the list, and what stands there while nothing has a limit."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from console.api.budgets import BudgetRow, BudgetsView
+from console.gui.pages.budgets.head import BudgetHead
+from console.gui.pages.budgets.rows import COLUMNS, ORDERS, TITLES, Line, arrange, cell_words, counted, has_limits, paint_line
+from console.gui.theme import fonts
+from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.widgets.buttons import Pills, SearchField
+from console.gui.widgets.reading import empty_note
+from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.text import Text
+
+HOW = "Press L, or before anything runs: watchfloor budget set cost=600 --day --reason R; one agent: watchfloor run --limit cost=2.50."
+NO_LIMITS = f"No limits set: nothing here ends by itself. {HOW}"
+NOBODY = (
+    "No agent has spent anything yet. Each tree appears here with what it spends, the first to end on top. "
+    f"A limit can be set before anything starts. {HOW}"
+)
+_NONE_OF = {
+    "project": "No project or session has a limit or a live agent.",
+    "day": "No day has been counted yet.",
+}
+
+
+class BudgetList(QWidget):
+    """``chosen`` when another line is current; ``order_changed`` when the trees have to be read anew."""
+
+    chosen = Signal()
+    order_changed = Signal(str)
+    more_wanted = Signal()
+    """The end of a list that was cut has come into sight, or it is searched."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.data: BudgetsView | None = None
+        self.order = "time"
+        self._closed: set[str] = set()
+        self.head = BudgetHead(self)
+        bar = QWidget(self)
+        bar.setFixedHeight(FILTER_BAR)
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(16, 0, 16, 0)
+        row.setSpacing(10)
+        self.search = SearchField("Filter this list", "/", parent=bar)
+        self.search.setMinimumWidth(110)
+        self.search.setMaximumWidth(176)
+        self.pills = Pills(ORDERS, bar)
+        self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
+        row.addWidget(self.search, 1)
+        row.addWidget(self.pills)
+        row.addWidget(self.shown, 1)
+        self.hint = Text("", 12, fonts.MEDIUM, "text", wrap=True, mark="ring")
+        self.hint.setContentsMargins(16, 0, 16, 8)
+        strip = QHBoxLayout()
+        strip.setContentsMargins(16, 0, 16, 0)
+        strip.addWidget(self.hint)
+        self.model = RowModel(COLUMNS, cell_words, self)
+        self.view = RowView(self.model, paint_line, lambda line: str(line.key), self)
+        self.view.setAccessibleName("Budgets")
+        self.empty = empty_note(self.view, NOBODY)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addWidget(bar)
+        column.addLayout(strip)
+        column.addWidget(self.view, 1)
+        self.hint.hide()
+        self.search.textChanged.connect(lambda _text: self._searched())
+        self.search.left.connect(self.view.setFocus)
+        self.pills.changed.connect(self.turn)
+        self.view.chosen.connect(lambda _line: self.chosen.emit())
+        self.view.fold_asked.connect(self._fold)
+        self.view.pressed_at.connect(self._pressed)
+        self.view.verticalScrollBar().valueChanged.connect(lambda _value: self._at_end())
+
+    @property
+    def wants_all(self) -> bool:
+        """Whether more than the first trees are needed."""
+        bar = self.view.verticalScrollBar()
+        return bool(self.search.text()) or (bar.maximum() > 0 and bar.value() > bar.maximum() * 0.7)
+
+    def _at_end(self) -> None:
+        if self.data is not None and self.data.more_trees and self.wants_all:
+            self.more_wanted.emit()
+
+    def current(self) -> BudgetRow | None:
+        """The node of the current line."""
+        line: Line | None = self.view.current()
+        return line.row if line is not None else None
+
+    def take(self, view: BudgetsView) -> None:
+        """An answer came."""
+        self.data = view
+        self.head.say(view.totals, view.totals.day_note)
+        self.show_lines()
+
+    def turn(self, order: str) -> None:
+        """Another order."""
+        if order != self.order:
+            self.order = order
+            self.pills.pills[order].setChecked(True)
+            self.view.retitle("who", TITLES.get(order, "Tree"))
+            self.show_lines()
+            self.order_changed.emit(order)
+
+    def show_lines(self) -> None:
+        """Arranges and shows; the selection stays where it was, else on the first that is a node."""
+        if self.data is None:
+            return
+        lines = arrange(self.data, self.order, self.search.text(), self._closed)
+        self.view.show_rows(lines)
+        if self.current() is None:
+            first = next((line for line in lines if line.row is not None), None)
+            if first is not None:
+                self.view.choose(first.key)
+        self.shown.setText(counted(self.data, self.order, lines))
+        self.empty.setText("Nothing here holds these words." if self.search.text() else _NONE_OF.get(self.order, NOBODY))
+        self.empty.setVisible(not lines)
+        bare = bool(lines) and not has_limits(self.data)
+        self.hint.setText(NO_LIMITS if bare else "")
+        self.hint.setVisible(bare)
+
+    def reveal(self, agent_id: str) -> None:
+        """Selects an agent's tree, or the agent among those that end first."""
+        self.search.clear()
+        if not self.view.choose(f"agent:{agent_id}"):
+            self.view.choose(f"tree:{agent_id}")
+
+    def _searched(self) -> None:
+        self.show_lines()
+        self._at_end()
+
+    def _fold(self, line: Line, is_open: bool) -> None:
+        if line.below:
+            if not is_open:
+                self.view.choose(f"tree:{line.parent}")
+        elif line.folds and line.row is not None:
+            (self._closed.discard if is_open else self._closed.add)(line.row.key)
+            self.show_lines()
+
+    def _pressed(self, line: Line, at: QPointF) -> None:
+        if line.folds and at.x() < 32:
+            self._fold(line, not line.is_open)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(ink().bg0))
+        painter.end()

@@ -1,0 +1,306 @@
+"""The Budgets page: what ends first, who spends it, the day in pictures; limits with a reason, forecast, pause, stop."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from console.api.budgets import ROWS, BudgetNodeView, BudgetRow, BudgetsView
+from console.api.ladder import ScopeBody
+from console.domain.errors import ConsoleError
+from console.gui.actions import ActionSpec, Risk
+from console.gui.pages.budgets.detail import BudgetDetail
+from console.gui.pages.budgets.forecast import ForecastDialog
+from console.gui.pages.budgets.limits import LimitsDialog
+from console.gui.pages.budgets.listing import BudgetList
+from console.gui.pages.budgets.pictures import FULL_HEIGHT, SMALL_HEIGHT, Pictures
+from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.pages.kill_switch.rung import RungDialog
+from console.gui.pages.kill_switch.rung_words import Action, refusals, scope_rows
+
+AGAIN_S = 2.0
+SOME = 100
+"""Trees that are read while only the first ones are looked at: an answer of 500 takes the window 30 ms to read."""
+NODE_AGAIN_S = 4.0
+HIDDEN_MS = 30_000
+"""While another page is in front only the badge is kept."""
+_LOOK_MS = 60
+"""A key held down does not read every node it passes."""
+_LOW = 700
+"""A page lower than this shows small pictures."""
+_ACTS = ("budgets.pause", "budgets.stop-tree")
+
+
+class BudgetsPage(Page):
+    """See what ends first, and change it."""
+
+    spec = PageSpec("budgets", "Budgets", "budgets", "Operate")
+    verbs = (
+        ActionSpec("budgets.move", "Move in the list", "", "move", cap="↑ ↓"),
+        ActionSpec("budgets.fold", "Fold and unfold a tree", "", "fold", cap="← →"),
+        ActionSpec("budgets.limits", "Change limits…", "L", "change limits", Risk.REVERSIBLE, "What it would do is shown first."),
+        ActionSpec("budgets.forecast", "Forecast: what ends when", "F", "forecast"),
+        ActionSpec("budgets.pause", "Pause or resume this agent and all below it…", "P", "pause", Risk.REVERSIBLE),
+        ActionSpec(
+            "budgets.stop-tree", "Stop this agent and all below it…", "X", "stop tree", Risk.DESTRUCTIVE, "SIGKILL, proven; no way back."
+        ),
+        ActionSpec("budgets.detail", "Show or hide the detail pane", "", "", cap="Enter"),
+        ActionSpec("budgets.pictures", "Show the pictures alone, or the list again", "C", ""),
+        ActionSpec("budgets.order", "Next order of the list", "O", ""),
+        ActionSpec("budgets.fleet", "Open this agent in the fleet", "G", ""),
+        ActionSpec("budgets.filter", "Filter this list", "/", ""),
+    )
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self.list = BudgetList(self)
+        self.view = self.list.view
+        self.pictures = Pictures(desk, self)
+        self.pane = BudgetDetail(self)
+        self._asking = False
+        self._read_at = 0.0
+        self._node_at = 0.0
+        self._front = False
+        self._wanted = ""
+        self._all = False
+        """More than the first trees are read: somebody searches, or has scrolled to their end."""
+        self._pane_turned = False
+        """Turned by Enter: hidden when wide, shown when narrow."""
+        self._pictures_alone = False
+        left = QVBoxLayout()
+        left.setSpacing(0)
+        left.addWidget(self.list, 1)
+        left.addWidget(self.pictures)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addLayout(left, 1)
+        row.addWidget(self.pane)
+        self._look = QTimer(self)
+        self._look.setSingleShot(True)
+        self._look.setInterval(_LOOK_MS)
+        self._look.timeout.connect(self._read_node)
+        self._slow = QTimer(self)
+        self._slow.setInterval(HIDDEN_MS)
+        self._slow.timeout.connect(self._read)
+        self._slow.start()
+        self.list.chosen.connect(self._chose)
+        self.list.order_changed.connect(lambda _order: self._read_some())
+        self.list.more_wanted.connect(self._read_more)
+        self.view.opened.connect(lambda _line: self.do("budgets.detail"))
+        self.pane.asked.connect(self.do)
+        self._lay()
+
+    # --- what the window tells -----------------------------------------------------------------------------------
+
+    def on_show(self, argument: str = "") -> None:
+        self._front, self._wanted = True, argument
+        self._lay()
+        self._read()
+        self.pictures.look(self.desk.clock())
+        self.view.setFocus()
+
+    def on_hide(self) -> None:
+        self._front = False
+
+    def on_models(self) -> None:
+        self._allow()
+
+    def on_tick(self, now: float) -> None:
+        if now - self._read_at >= AGAIN_S:
+            self._read()
+        if now - self._node_at >= NODE_AGAIN_S:
+            self._read_node()
+        self.pictures.look(now)
+
+    def resync(self) -> None:
+        self._read()
+
+    def badge(self) -> Badge | None:
+        data = self.list.data
+        if data is None or not (data.totals.over or data.totals.above_75):
+            return None
+        if data.totals.over:
+            return Badge(f"{data.totals.over:,}", "danger", "alert")
+        return Badge(f"{data.totals.above_75:,}", "warn", "warning")
+
+    def is_ready(self) -> bool:
+        row = self.list.current()
+        read = self.list.data is not None and self.pictures.ready
+        return read and (row is None or self.pane.view is not None)
+
+    # --- actions ---------------------------------------------------------------------------------------------------
+
+    def why_not(self, action_id: str) -> str:
+        row = self.list.current()
+        if action_id == "budgets.limits":
+            return self._why_not_limits(row)
+        if action_id in _ACTS:
+            return self._why_not_act(row, action_id)
+        if action_id == "budgets.fleet":
+            return "" if row is not None and row.scope in ("agent", "tree") else "Choose a tree or an agent."
+        if action_id == "budgets.forecast" and self.list.data is None:
+            return "Nothing has been read yet."
+        return ""
+
+    def _why_not_limits(self, row: BudgetRow | None) -> str:
+        if self.list.data is None:
+            return "Nothing has been read yet."
+        return "Killed: nothing changes until rearm." if self.desk.switch.is_killed else ""
+
+    def _why_not_act(self, row: BudgetRow | None, action_id: str) -> str:
+        scope = _scope_of(row)
+        if scope is None:
+            return "Choose a tree, an agent or a session."
+        return refusals(scope_rows(scope, self.desk.fleet), killed=self.desk.switch.is_killed)[self._rung(action_id)]
+
+    def _rung(self, action_id: str) -> Action:
+        if action_id == "budgets.stop-tree":
+            return "kill"
+        return "thaw" if self._is_frozen() else "freeze"
+
+    def _is_frozen(self) -> bool:
+        row = self.list.current()
+        held = self.desk.fleet.rows.get(row.key) if row is not None else None
+        return held is not None and held.view.state == "frozen"
+
+    def do(self, action_id: str) -> None:
+        row = self.list.current()
+        refused = self.why_not(action_id)
+        if refused:
+            self.desk.notices.say("info", refused)
+        elif action_id == "budgets.limits":
+            dialog = LimitsDialog(self.desk, row, self.window())
+            dialog.finished.connect(lambda _code: self._read_all())
+            dialog.open()
+        elif action_id == "budgets.forecast" and self.list.data is not None:
+            ForecastDialog(self.pane.view, self.list.data.totals, self.desk.clock(), self.window()).open()
+        elif action_id in _ACTS:
+            scope = _scope_of(row)
+            if scope is not None:
+                RungDialog(self.desk, self._rung(action_id), scope, self.window()).open()
+        elif action_id == "budgets.fleet" and row is not None:
+            self.desk.goto("fleet", row.key)
+        else:
+            self._turn(action_id)
+
+    def _turn(self, action_id: str) -> None:
+        if action_id == "budgets.detail":
+            self._pane_turned = not self._pane_turned
+        elif action_id == "budgets.pictures":
+            self._pictures_alone = not self._pictures_alone
+        elif action_id == "budgets.order":
+            orders = list(self.list.pills.pills)
+            self.list.turn(orders[(orders.index(self.list.order) + 1) % len(orders)])
+        elif action_id == "budgets.filter":
+            self._pictures_alone = False
+            self.list.search.setFocus()
+        self._lay()
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _read_all(self) -> None:
+        self._read()
+        self._read_node()
+
+    def _read(self) -> None:
+        """One question at a time; while hidden only now and then, for the badge."""
+        if self._asking:
+            return
+        self._asking, self._read_at = True, self.desk.clock()
+        order = self.list.order if self.list.order == "spend" else "time"
+        limit = ROWS if self._all else SOME
+        asked = self.desk.requests.budgets.page(order, limit).while_alive(self)
+        asked.then(lambda view: self._came(view, order, limit)).failed(self._failed)
+
+    def _read_some(self) -> None:
+        """Another order begins at its top."""
+        self._all = False
+        self._read()
+
+    def _read_more(self) -> None:
+        if not self._all:
+            self._all = True
+            self._read()
+
+    def _failed(self, error: ConsoleError) -> None:
+        self._asking = False
+        old = "; the figures are old" if self.list.data is not None else ""
+        self.list.head.fail(f"not available, because {error.what[:1].lower()}{error.what[1:].rstrip('.')}{old}")
+
+    def _came(self, view: BudgetsView, order: str, limit: int) -> None:
+        self._asking = False
+        if (self.list.order == "spend") != (order == "spend") or (self._all and limit < ROWS):
+            self._read()
+        elif self._all and not self.list.wants_all:
+            self._all = False  # the next one is short again
+        before = self.badge()
+        self.list.take(view)
+        self.pictures.say(view.totals)
+        if self._wanted:
+            wanted, self._wanted = self._wanted, ""
+            self.list.reveal(wanted)
+        if self.badge() != before:
+            self.badge_changed.emit()
+        self._chose(again=False)
+
+    def _chose(self, *, again: bool = True) -> None:
+        row = self.list.current()
+        self._lay()
+        if row is None:
+            return
+        key = f"{row.scope}:{row.key}"
+        other = key != self.pane.key
+        self.pane.show_row(key, row)
+        self._allow()
+        if other or again:
+            self._look.start()
+
+    def _read_node(self) -> None:
+        row = self.list.current()
+        if row is None or not self._front:
+            return
+        self._node_at = self.desk.clock()
+        key = f"{row.scope}:{row.key}"
+        asked = self.desk.requests.budgets.node(row.scope, row.key).while_alive(self)
+        asked.then(lambda view: self._node_came(key, view)).failed(lambda error: self.pane.show_problem(key, str(error)))
+
+    def _node_came(self, key: str, view: BudgetNodeView) -> None:
+        self.pane.show_node(key, view)
+        self._allow()
+
+    def _allow(self) -> None:
+        names = ("budgets.pause", "budgets.stop-tree", "budgets.limits")
+        self.pane.allow({name: self.why_not(name) for name in names}, self._is_frozen())
+
+    def _lay(self) -> None:
+        has_one = self.list.current() is not None
+        turned = self._pane_turned if self.is_narrow else not self._pane_turned
+        self.pane.setVisible(has_one and turned)
+        self.list.setVisible(not self._pictures_alone)
+        if self._pictures_alone:
+            self.pictures.setMinimumHeight(0)
+            self.pictures.setMaximumHeight(16_777_215)
+        else:
+            self.pictures.setFixedHeight(SMALL_HEIGHT if self.height() < _LOW else FULL_HEIGHT)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._lay()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            if self._pictures_alone or (self.is_narrow and self._pane_turned):
+                self._pictures_alone = self._pane_turned = False
+                self._lay()
+            self.view.setFocus()
+        else:
+            super().keyPressEvent(event)
+
+
+def _scope_of(row: BudgetRow | None) -> ScopeBody | None:
+    """What pause and stop mean for a row; a project and a day are more than the ladder reaches at once."""
+    if row is None or row.scope in ("project", "day", "type"):
+        return None
+    return ScopeBody(reach="session" if row.scope == "session" else "tree", target=row.key[:63])

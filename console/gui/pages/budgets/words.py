@@ -1,0 +1,189 @@
+"""Limits, times and money as the Budgets page writes them; and what people type as a limit. Pure."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from console.api.budgets import BudgetRow, GaugeView
+from console.domain.budget import MAX_COUNT
+from console.domain.errors import UsageProblem
+from console.gui.widgets.words import clock, count, long_span, span, usd
+
+LABELS = {
+    "cost_usd": "Cost",
+    "tokens": "Tokens",
+    "wall_s": "Wall time",
+    "tool_calls": "Tool calls",
+    "iterations": "Iterations",
+    "step_s": "Step time",
+    "consecutive_errors": "Errors in a row",
+    "cpu_s": "Processor time",
+}
+"""In the order of the page."""
+UNITS = {"cost_usd": "USD", "wall_s": "90, 20m, 12h", "step_s": "90, 20m, 12h", "cpu_s": "90, 20m, 12h"}
+_TIMES = ("wall_s", "step_s", "cpu_s")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+SOON_S, NEAR_S = 300.0, 1800.0
+"""Below the first it is red, below the second amber."""
+_BAR_FROM_S, _BAR_TO_S = 60.0, 86400.0
+"""The bar of a time left is logarithmic: a minute is empty, a day is full."""
+
+
+def label(limit: str) -> str:
+    """``cost``, ``wall time``; a limit this console does not know by its own name."""
+    return LABELS.get(limit, limit.replace("_", " ")[:40]).lower()
+
+
+def amount(limit: str, value: float) -> str:
+    """``$118.90``, ``19 h 02 min``, ``31.4 M``."""
+    if limit == "cost_usd":
+        return usd(value)
+    return long_span(value) if limit in _TIMES else count(value)
+
+
+def cap_words(limit: str, cap: float) -> str:
+    """A cap: ``$160.00``, ``24 h``, ``60 M``; nothing is said that is zero."""
+    return amount(limit, cap).replace(".0 M", " M").replace(".0 G", " G").removesuffix(" 00 min").removesuffix(" 00 s")
+
+
+def whole_usd(value: float) -> str:
+    """A cap: ``160``, ``2.50``, ``1.2 M``; the dollar sign stands before what was spent."""
+    if not math.isfinite(value):
+        return "?"
+    if abs(value) >= 1e5:
+        return count(value)
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.2f}"
+
+
+def left_words(seconds: float) -> str:
+    """``3 min``, ``1 h 55 min``, ``3 d``."""
+    if not math.isfinite(seconds):
+        return "?"
+    if seconds < 60:
+        return f"{max(0.0, seconds):.0f} s"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f} min"
+    return long_span(seconds) if seconds < 48 * 3600 else span(seconds)
+
+
+def ends_words(row: BudgetRow) -> tuple[str, str, str]:
+    """(words, shape, role) of the column ``Ends in``; no words are ever a promise: what is not known says so."""
+    if row.done:
+        at = f" {day_minute(row.ended_at)}" if row.ended_at else ""
+        return (f"Halted{at}", "diamond", "danger") if row.level == "over" else (f"Done{at}", "check", "text3")
+    if row.level == "over" and row.state in ("over_budget", "halted"):
+        return "being halted", "diamond", "danger"
+    if row.ends_in_s is not None and math.isfinite(row.ends_in_s):
+        if row.ends_in_s <= 0:
+            return "used up", "diamond", "danger"
+        shape, role = urgency(row.ends_in_s)
+        return left_words(row.ends_in_s), shape, role
+    if row.level == "over":
+        return "used up", "diamond", "danger"
+    if not row.first_limit:
+        return "no limit", "", "text3"
+    return "unknown", "", "text2"
+
+
+def urgency(seconds: float) -> tuple[str, str]:
+    """(shape, role) of a time left."""
+    if seconds < SOON_S:
+        return "diamond", "danger"
+    return ("triangle", "warn") if seconds < NEAR_S else ("", "text")
+
+
+def bar_share(seconds: float) -> float:
+    """How far the bar of a time left is filled: logarithmic, from a minute to a day."""
+    if not math.isfinite(seconds) or seconds <= 0:
+        return 0.0 if seconds <= 0 else 1.0
+    return min(1.0, max(0.06, math.log(max(1.0, seconds) / _BAR_FROM_S) / math.log(_BAR_TO_S / _BAR_FROM_S)))
+
+
+def share_words(share: float | None) -> str:
+    """``74%``; ``>999%`` beyond that."""
+    if share is None or not math.isfinite(share):
+        return "?"
+    return f"{share * 100:.0f}%" if share < 9.995 else ">999%"
+
+
+def rate_words(gauge: GaugeView) -> str:
+    """``$21.30/h``, ``3.4 M/h``; empty when it is not known or goes without saying."""
+    if gauge.rate_per_h is None or gauge.limit in _TIMES:
+        return ""
+    return f"{amount(gauge.limit, gauge.rate_per_h)}/h"
+
+
+def gauge_note(gauge: GaugeView) -> str:
+    """What stands below a gauge: when it ends and at which rate, or why that is not known."""
+    parts = []
+    rate = rate_words(gauge)
+    if gauge.ends_in_s is not None:
+        words = "used up" if gauge.ends_in_s <= 0 else f"ends in {left_words(gauge.ends_in_s)}"
+        parts.append(f"{words} at {rate}" if rate and gauge.ends_in_s > 0 else words)
+    elif gauge.why:
+        parts.append(gauge.why)
+    elif gauge.cap is not None and gauge.cap > gauge.used:
+        parts.append(f"{amount(gauge.limit, gauge.cap - gauge.used)} left")
+    if gauge.held > 0:
+        parts.append(f"{amount(gauge.limit, gauge.held)} set aside")
+    if gauge.inherited:
+        parts.append(f"from {gauge.inherited}")
+    return " · ".join(parts)
+
+
+def hour_minute(at: float) -> str:
+    """``18:56`` in local time."""
+    return clock(at)[:5]
+
+
+def day_minute(at: float | None) -> str:
+    """``06:12`` of the last day, else ``18 Nov``; empty for no moment."""
+    if at is None:
+        return ""
+    try:
+        return hour_minute(at) if 0 <= time.time() - at < 86400 else time.strftime("%d %b", time.localtime(at))
+    except (OverflowError, ValueError, OSError):
+        return "?"
+
+
+def weekday(day: str, today: str) -> str:
+    """``Sun`` of ``2026-11-22``, ``Today``; what is no date stays as it is, cut."""
+    if day == today:
+        return "Today"
+    try:
+        return time.strftime("%a", time.strptime(day, "%Y-%m-%d"))
+    except ValueError:
+        return day[:5]
+
+
+def read_cap(limit: str, text: str) -> float | None:
+    """What was typed as a limit; None: no limit. Raises UsageProblem. Times take s, m, h, d (``90``, ``20m``, ``1.5h``)."""
+    typed = text.strip().removeprefix("$").replace(",", "").replace(" ", "").lower()
+    if not typed:
+        return None
+    factor = 1.0
+    if limit in _TIMES and typed[-1] in _SECONDS:
+        factor, typed = _SECONDS[typed[-1]], typed[:-1]
+    elif limit not in _TIMES and typed[-1] in "km":
+        factor, typed = {"k": 1e3, "m": 1e6}[typed[-1]], typed[:-1]
+    try:
+        value = float(typed) * factor
+    except ValueError as error:
+        raise UsageProblem(f"{LABELS[limit]}: {text.strip()[:40]!r} is no number.", "For example 2.50; empty means no limit.") from error
+    if not math.isfinite(value) or value < 0:
+        raise UsageProblem(f"{LABELS[limit]} must be zero or more and finite.", "Empty means no limit.")
+    if value > MAX_COUNT:
+        raise UsageProblem(f"{LABELS[limit]} is beyond {MAX_COUNT:g}.", "Leave it empty: what is not capped has no limit.")
+    return value if limit in ("cost_usd", *_TIMES) else float(math.floor(value))
+
+
+def typed_cap(limit: str, cap: float | None) -> str:
+    """A cap as it would be typed; ``read_cap`` reads exactly it back."""
+    if cap is None:
+        return ""
+    if limit in _TIMES:
+        for unit in ("h", "m"):
+            if cap >= _SECONDS[unit] and cap % _SECONDS[unit] == 0:
+                return f"{cap / _SECONDS[unit]:.0f}{unit}"
+    return f"{cap:.0f}" if cap == round(cap) else repr(float(cap))
