@@ -1,12 +1,14 @@
 """Reads the event stream in a thread of its own: a delta of thousands of agents costs the window nothing but its changes.
 
-Only bytes go in and only checked values come out, in order; no widget and no model is touched here.
+Only bytes go in and only checked values come out, in order; no widget is touched here. What the fleet's deltas say is handed to
+``keep`` in this thread, one after the other, and its answer goes to the window.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Any
@@ -29,6 +31,8 @@ class Read:
     last_id: str = ""
     ended: bool = False
     too_long: bool = False
+    kept: object = None
+    """What ``keep`` made of a FleetChanges."""
 
 
 class Decoder(QObject):
@@ -38,6 +42,8 @@ class Decoder(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self.keep: Callable[[FleetChanges], object] = lambda changes: changes
+        """Called in the decoder's thread with each FleetChanges. Set it before ``start``; it raises nothing."""
         self._queue: Incoming = SimpleQueue()
         self._stopped = Event()
         self._thread: Thread | None = None
@@ -80,7 +86,8 @@ class Decoder(QObject):
                 if stopped.is_set():
                     return
                 if found is not None:
-                    self.read.emit(found)
+                    is_fleet = isinstance(found.value, FleetChanges)
+                    self.read.emit(replace(found, kept=self.keep(found.value)) if is_fleet else found)  # type: ignore[arg-type]
             if len(buffer) > LONGEST_MESSAGE:
                 buffer = b""
                 self.read.emit(Read(connection, too_long=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtNetwork import QNetworkReply
 
@@ -19,7 +21,7 @@ class Events(QObject):
     delta = Signal(object)
     """A Delta of any kind but ``agents``."""
     changes = Signal(object)
-    """FleetChanges: an ``agents`` delta, checked."""
+    """What the one given to ``keep`` made of an ``agents`` delta; without one, the FleetChanges."""
     resync = Signal()
     """Everything may have changed: read it again."""
     connected = Signal(bool)
@@ -38,6 +40,10 @@ class Events(QObject):
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._open)
         self._running = False
+
+    def keep(self, taker: Callable[[FleetChanges], object]) -> None:
+        """``taker`` gets each FleetChanges in order, in the thread that reads the stream. Before ``start``; it raises nothing."""
+        self._decoder.keep = taker
 
     def start(self) -> None:
         """Connects, and again after each loss, until ``stop``."""
@@ -94,7 +100,7 @@ class Events(QObject):
             if read.value is None:
                 self.resync.emit()
             elif isinstance(read.value, FleetChanges):
-                self.changes.emit(read.value)
+                self.changes.emit(read.kept)
             else:
                 self.delta.emit(read.value)
 

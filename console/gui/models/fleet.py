@@ -1,137 +1,24 @@
 """The fleet: rows of agents, their tree order, filter and sort. Pure Python, so that 100,000 rows stay a matter of milliseconds.
 
-What moves all the time (spend, burn, last action) changes a row in place and costs a dictionary's update; what is derived from it
-is derived when it is looked at. Only what changes a row's place or what it is counted under is worked out at once.
+What moves all the time (spend, burn, last action) is written into the views of ``Facts``, in the thread that reads the stream; what is
+derived from it is derived when it is looked at. Only what changes a row's place or what it is counted under is worked out here, at once.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import Any
 
-from console.api.fleet_changes import NEAR, QUIET, FleetChanges, Patch
+from console.api.fleet_changes import FleetChanges
 from console.api.messages import AgentView
-from console.domain.agent import AgentState
-from console.gui.widgets.safe_text import safe_text
+from console.gui.models.facts import Facts, News
+from console.gui.models.row import CALM, Row, is_full, needs_attention, urgency, view_mode
 
-LIVE = frozenset(state.value for state in AgentState if state.is_live)
-DEEP = 3
+__all__ = ["FILTERS", "NEWS", "Fleet", "Row", "is_full", "needs_attention", "urgency", "view_mode"]
+
 NEWS = 1000
 """Changes of state that are kept for whoever tells a person of them."""
-_URGENT = {"alive_after_kill": 0, "over_budget": 1, "needs_ok": 2, "lost": 3, "frozen": 5, "failed": 6}
-_UNPROVEN = 4
-CALM = 7
-"""The rank of a row that wants nothing."""
-
-
-class Row:
-    """One agent as the table shows it. ``name`` and ``action`` are safe; ``view`` is as it came."""
-
-    __slots__ = (
-        "attends",
-        "facts",
-        "fixed",
-        "guides",
-        "id",
-        "indent",
-        "is_live",
-        "is_open",
-        "kids",
-        "name",
-        "near",
-        "rank",
-        "tags",
-        "view",
-    )
-
-    def __init__(self, view: AgentView) -> None:
-        self.id = view.id
-        self.indent = 0
-        self.kids = 0
-        """Children in the whole fleet, shown or not."""
-        self.is_open = True
-        self.guides = 0
-        self.take(view)
-
-    def take(self, view: AgentView) -> None:
-        """Newer facts of the same agent."""
-        self.show(view)
-        self.judge()
-
-    def show(self, view: AgentView) -> None:
-        """Newer facts, not judged yet."""
-        self.view = view
-        self.facts: dict[str, Any] = view.__dict__
-        """The view's own fields: what is patched there is read there."""
-
-    def judge(self) -> None:
-        """Works out anew what is derived from the view: after any change but one of QUIET fields far from a cap."""
-        view = self.view
-        self.name = safe_text(view.name or view.id, 120)
-        self.is_live = view.state in LIVE
-        self.near = self.is_live and view.budget_share >= NEAR
-        """Close to a cap, or at it."""
-        self.attends = needs_attention(self)
-        self.rank = urgency(self)
-        """0 is the most urgent, CALM wants nothing; by state alone, so that rows do not change places with every number."""
-        self.tags: tuple[str, ...] = _tags(
-            self.attends, self.is_live and view_mode(view) == "FULL", self.is_live and view.depth >= DEEP, self.is_live
-        )
-        """The filters that keep it, counted by the fleet as it changes."""
-        self.fixed = f"{view.name}\0{view.id}\0{view.session}\0{view.state}".lower()
-
-    @property
-    def action(self) -> str:
-        """What it did last, safe."""
-        return _safe_action(self.view.last_action)
-
-    @property
-    def haystack(self) -> str:
-        """What a typed word is looked for in."""
-        return f"{self.fixed}\0{self.view.last_action.lower()}"
-
-
-@lru_cache(maxsize=4096)
-def _safe_action(words: str) -> str:
-    return safe_text(words, 160)
-
-
-@lru_cache(maxsize=16)
-def _tags(attends: bool, full: bool, deep: bool, live: bool) -> tuple[str, ...]:
-    named = (("attention", attends), ("full", full), ("deep", deep), ("live", live))
-    return ("all", *(name for name, holds in named if holds))
-
-
-def needs_attention(row: Row) -> bool:
-    """Over budget or close to it, waiting for a person, alive after a kill, lost, or reaching everything."""
-    view = row.view
-    if view.state in ("over_budget", "needs_ok", "alive_after_kill", "lost", "failed"):
-        return True
-    return row.near or is_full(row)
-
-
-def urgency(row: Row) -> int:
-    """Alive after a kill, over budget, waiting for a person, lost, not proven, frozen, failing; then all the others alike.
-
-    That an observed agent's stop is best effort is how it is, not news: only one that should be held and is not counts here.
-    """
-    view = row.view
-    if row.is_live and view.best_effort and view.control_level != "observed":
-        return min(_UNPROVEN, _URGENT.get(view.state, CALM))
-    return _URGENT.get(view.state, CALM)
-
-
-def is_full(row: Row) -> bool:
-    """Live and with the whole network in reach (also when a stricter mode was asked but is not enforced)."""
-    return row.is_live and (view_mode(row.view) == "FULL")
-
-
-def view_mode(view: AgentView) -> str:
-    """The network mode in force; not enforced reads as FULL."""
-    return view.network_mode if view.network_enforced and view.network_mode in ("PROXIED", "NONE") else "FULL"
-
 
 FILTERS: dict[str, Callable[[Row], bool]] = {
     "all": lambda row: True,
@@ -159,6 +46,8 @@ class Fleet:
 
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
+        self.facts = Facts()
+        """What the stream says is written there first."""
         self.killed = False
         self.kill_reason = ""
         self.spend_today_usd = 0.0
@@ -179,84 +68,85 @@ class Fleet:
         self._kids: dict[str, list[Row]] | None = None
         """Children by parent, roots under ""; None: somebody came, went or moved."""
 
-    def replace(self, views: Iterable[AgentView]) -> None:
-        """A whole snapshot; a row that was there stays the same object, so that no list shows the facts of before."""
+    def replace(self, views: Iterable[AgentView], seq: int = 0) -> None:
+        """A whole snapshot, true up to ``seq``; a row that was there stays the same object, so that no list shows the facts of before."""
+        views = list(views)
+        held = self.facts.renew(views, seq)
         before, first, self.rows = self.rows, not self.loaded, {}
         for view in views:
-            row = before.get(view.id)
-            was = row.view.state if row is not None else ""
+            fresh, row = Row(view), before.get(view.id)
+            was = row.state if row is not None else ""
             if row is None:
-                row = Row(view)
+                row = fresh
             else:
-                row.take(view)
+                row.settle(fresh)
             self.rows[view.id] = row
-            if not first and view.state != was:
+            if not first and row.state != was:
                 self._note(row)
         self._tally = Counter(tag for row in self.rows.values() for tag in row.tags)
-        self._states = Counter(row.view.state for row in self.rows.values())
+        self._states = Counter(row.state for row in self.rows.values())
         self.loaded = True
         self.structure_changed, self._kids = True, None
+        for news in held:
+            self.take(news)
 
     def apply(self, changes: FleetChanges) -> bool:
         """A delta; False when it speaks of an agent nobody was told of: the fleet must be read anew."""
-        known = self._take_quiet(changes.quiet)
-        for agent_id, fields in changes.loud:
-            row = self.rows.get(agent_id)
-            if row is None:
-                known = False
-            elif row.near and fields.keys() <= QUIET:
-                row.facts.update(fields)  # still near it
-            else:
-                self._change(row, lambda row=row, fields=fields: row.facts.update(fields))  # type: ignore[misc]
-        for view in changes.upsert:
-            self.upsert(view)
-        for agent_id in changes.remove:
-            self.remove(agent_id)
-        if changes.spend_today_usd is not None:
-            self.spend_today_usd = changes.spend_today_usd
-        if changes.burn_usd_per_h is not None:
-            self.burn_usd_per_h = changes.burn_usd_per_h
-        return known
+        news = self.facts.write(changes)
+        return news is None or self.take(news)
 
-    def _take_quiet(self, patches: list[Patch]) -> bool:
-        """The hot loop: 10,000 of these a second must stay a few milliseconds."""
-        get, known = self.rows.get, True
-        for agent_id, fields in patches:
-            row = get(agent_id)
-            if row is None:
-                known = False
-                continue
-            row.facts.update(fields)
-            if row.near and "budget_share" in fields:  # it was near a cap, and is not any more
-                self._count(row, -1)
-                row.judge()
-                self._count(row, 1)
+    def take(self, news: News) -> bool:
+        """What a delta changed that was written into the facts already; False as ``apply``."""
+        if news.generation != self.facts.generation:
+            return True  # the snapshot that came since has it
+        for fresh in news.judged:
+            row = self.rows.get(fresh.id)
+            if row is not None:
+                self._change(row, fresh)
+            elif fresh.is_whole:
+                self._add(fresh)
+        for agent_id in news.remove:
+            self._remove(agent_id)
         # A list that is sorted by numbers or filtered follows them; the window coalesces arranging.
-        if patches and (self.sort[0] in _BY_NUMBERS or self.text or self.filter == "attention"):
+        if news.moved and (self.sort[0] in _BY_NUMBERS or self.text or self.filter == "attention"):
             self.structure_changed = True
-        return known
+        if news.spend_today_usd is not None:
+            self.spend_today_usd = news.spend_today_usd
+        if news.burn_usd_per_h is not None:
+            self.burn_usd_per_h = news.burn_usd_per_h
+        return news.known
 
     def upsert(self, view: AgentView) -> None:
         """One agent's newer facts."""
-        row = self.rows.get(view.id)
-        if row is not None:
-            known = row
-            self._change(known, lambda: known.show(view))
-            return
-        self.rows[view.id] = new = Row(view)
-        self._count(new, 1)
-        self._note(new)
+        self.apply(FleetChanges(0, [view]))
+
+    def remove(self, agent_id: str) -> None:
+        """It is not listed any more."""
+        self.apply(FleetChanges(0, remove=[agent_id]))
+
+    def _add(self, row: Row) -> None:
+        self.rows[row.id] = row
+        self._count(row, 1)
+        self._note(row)
         self.structure_changed, self._kids = True, None
 
-    def _change(self, row: Row, change: Callable[[], None]) -> None:
-        parent, rank, state = row.view.parent_id, row.rank, row.view.state
-        self._count(row, -1)
-        change()
-        row.judge()
-        self._count(row, 1)
-        if row.view.state != state:
+    def _remove(self, agent_id: str) -> None:
+        row = self.rows.pop(agent_id, None)
+        if row is not None:
+            self._count(row, -1)
+            self.structure_changed, self._kids = True, None
+
+    def _change(self, row: Row, fresh: Row) -> None:
+        parent, rank, state = row.parent, row.rank, row.state
+        if row.tags is fresh.tags and state == fresh.state:
+            row.settle(fresh)
+        else:
+            self._count(row, -1)
+            row.settle(fresh)
+            self._count(row, 1)
+        if state != row.state:
             self._note(row)
-        if row.view.parent_id != parent:
+        if row.parent != parent:
             self._kids = None
             self.structure_changed = True
         elif (row.rank != rank and self.urgent_first) or self.sort[0] or self.text or self.filter != "all":
@@ -264,17 +154,10 @@ class Fleet:
 
     def _note(self, row: Row) -> None:
         if len(self.news) < NEWS:
-            self.news.append((row, row.view.state))
-
-    def remove(self, agent_id: str) -> None:
-        """It is not listed any more."""
-        row = self.rows.pop(agent_id, None)
-        if row is not None:
-            self._count(row, -1)
-            self.structure_changed, self._kids = True, None
+            self.news.append((row, row.state))
 
     def _count(self, row: Row, by: int) -> None:
-        self._states[row.view.state] += by
+        self._states[row.state] += by
         for tag in row.tags:
             self._tally[tag] += by
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from console.api.fleet_changes import FleetChanges
 from console.api.messages import Delta, FleetView, StatusView
 from console.domain.errors import ConsoleError, Unreachable
 from console.gui.link.events import Events
 from console.gui.link.guard import GuardLink
+from console.gui.models.facts import News
 from console.gui.models.fleet import Fleet
 from console.gui.models.switch import Switch
 from console.gui.notices import Level, Notices
@@ -45,10 +45,9 @@ class Sync(QObject):
         self._fleet, self._switch, self._notices, self._clock = fleet, switch, notices, clock
         self.follower = KillFollower(requests, guard, fleet, switch, notices, clock, self)
         self.follower.changed.connect(self._touch)
-        self._held_back: list[FleetChanges] | None = None
-        """Changes that came while a snapshot was on its way."""
         self._dirty = False
         self._timers = [self._timer(STATUS_MS, self._read_status), self._timer(TICK_MS, self._tick)]
+        events.keep(fleet.facts.write)
         events.delta.connect(self._take)
         events.changes.connect(self._changes_came)
         events.resync.connect(self.read_all)
@@ -79,28 +78,24 @@ class Sync(QObject):
 
     def read_all(self) -> None:
         """Fleet, status and kill switch, and whatever the pages keep."""
-        if self._held_back is None:
-            self._held_back = []
+        if self._fleet.facts.hold():
             self._requests.fleet.fleet().then(self._fleet_came).failed(self._fleet_failed)
         self._read_status()
         self.follower.read_switch()
         self.resynced.emit()
 
     def _fleet_failed(self, error: ConsoleError) -> None:
-        self._held_back = None
+        for news in self._fleet.facts.let_go():
+            self._fleet.take(news)
         if not isinstance(error, Unreachable):  # that nobody answers is what the armed light says
             self._notices.fail(error)
         self._touch()
 
     def _fleet_came(self, view: FleetView) -> None:
         fleet = self._fleet
-        fleet.replace(view.agents)
         fleet.killed, fleet.kill_reason = view.killed, view.kill_reason
         fleet.spend_today_usd, fleet.burn_usd_per_h = view.spend_today_usd, view.burn_usd_per_h
-        held, self._held_back = self._held_back or [], None
-        for changes in held:
-            if changes.seq > view.seq:
-                self._fleet.apply(changes)
+        fleet.replace(view.agents, view.seq)
         self._heard()
 
     def _read_status(self) -> None:
@@ -117,10 +112,9 @@ class Sync(QObject):
     def _touch(self) -> None:
         self._dirty = True
 
-    def _changes_came(self, changes: FleetChanges) -> None:
-        if self._held_back is not None:
-            self._held_back.append(changes)
-        elif not self._fleet.apply(changes):
+    def _changes_came(self, news: News | None) -> None:
+        """``None``: it is held back until the snapshot that is on its way came."""
+        if news is not None and not self._fleet.take(news):
             self.read_all()  # it speaks of an agent this console was never told of
         self._heard()
 

@@ -1,0 +1,110 @@
+"""What every agent is, by id, kept true by whoever reads the stream, in its thread: the window's thread only hears what that changes.
+
+Numbers that move all the time are written straight into the views that the rows show; a patch of one agent is one update of a
+dictionary, which no other thread sees half done. What a row is counted under, and where it stands, the window works out by itself.
+While a snapshot is on its way nothing is written: what comes meanwhile is kept, and written on top of it if the snapshot is older.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from threading import Lock
+
+from console.api.fleet_changes import NEAR, QUIET, FleetChanges
+from console.api.messages import AgentView
+from console.gui.models.row import Row
+
+
+@dataclass(slots=True)
+class News:
+    """What one message changed that somebody other than a painter must know of. In the order of the stream."""
+
+    generation: int
+    """The snapshot it was written on; news of an earlier one are in the later one already."""
+    judged: list[Row] = field(default_factory=list)
+    """Whole agents, and those of which more changed than numbers far from a cap: what is derived of them, worked out anew."""
+    remove: list[str] = field(default_factory=list)
+    moved: bool = False
+    """Numbers changed, which a list sorted by them follows."""
+    known: bool = True
+    """False: it spoke of an agent nobody was told of; the fleet must be read anew."""
+    spend_today_usd: float | None = None
+    burn_usd_per_h: float | None = None
+
+
+class Facts:
+    """One writer at a time; ``views`` may be read by anybody, one agent at a time."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, AgentView] = {}
+        self.generation = 0
+        self._lock = Lock()
+        self._held: list[FleetChanges] | None = None
+        """What came while a snapshot was on its way."""
+
+    def write(self, changes: FleetChanges) -> News | None:
+        """Takes a delta in; None: it is held back until the snapshot that is on its way came."""
+        with self._lock:
+            if self._held is None:
+                return self._write(changes)
+            self._held.append(changes)
+            return None
+
+    def hold(self) -> bool:
+        """A snapshot is asked for: nothing is written until ``renew`` or ``let_go``. False: one is on its way already."""
+        with self._lock:
+            free, self._held = self._held is None, self._held or []
+            return free
+
+    def renew(self, views: Iterable[AgentView], seq: int = 0) -> list[News]:
+        """A whole snapshot that is true up to ``seq``; returns what was held back and is newer, written on top of it."""
+        fresh = {view.id: view for view in views}
+        with self._lock:
+            self.views = fresh
+            self.generation += 1
+            held, self._held = self._held or [], None
+            return [self._write(changes) for changes in held if changes.seq > seq]
+
+    def let_go(self) -> list[News]:
+        """The snapshot did not come: what was held back is written on what there is."""
+        with self._lock:
+            held, self._held = self._held or [], None
+            return [self._write(changes) for changes in held]
+
+    def _write(self, changes: FleetChanges) -> News:
+        news = News(
+            self.generation,
+            remove=changes.remove,
+            moved=bool(changes.quiet or changes.loud),
+            spend_today_usd=changes.spend_today_usd,
+            burn_usd_per_h=changes.burn_usd_per_h,
+        )
+        views, judge = self.views, news.judged.append
+        for agent_id, fields in changes.quiet:
+            view = views.get(agent_id)
+            if view is None:
+                news.known = False
+                continue
+            facts = view.__dict__
+            left = "budget_share" in fields and facts["budget_share"] >= NEAR
+            facts.update(fields)
+            if left:
+                judge(Row(view))  # it was near a cap, and is not any more
+        for agent_id, fields in changes.loud:
+            view = views.get(agent_id)
+            if view is None:
+                news.known = False
+                continue
+            facts = view.__dict__
+            stayed = facts["budget_share"] >= NEAR and fields.keys() <= QUIET
+            facts.update(fields)
+            if not stayed:
+                judge(Row(view))
+        for view in changes.upsert:
+            views[view.id] = view
+            judge(fresh := Row(view))
+            fresh.is_whole = True
+        for agent_id in changes.remove:
+            views.pop(agent_id, None)
+        return news

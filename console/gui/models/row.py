@@ -1,0 +1,124 @@
+"""One agent as a row of the fleet, and what is worked out of its facts. Made in the thread that reads the stream; no Qt, no lists."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from console.api.fleet_changes import NEAR
+from console.api.messages import AgentView
+from console.domain.agent import AgentState
+from console.gui.widgets.safe_text import safe_text
+
+LIVE = frozenset(state.value for state in AgentState if state.is_live)
+DEEP = 3
+_URGENT = {"alive_after_kill": 0, "over_budget": 1, "needs_ok": 2, "lost": 3, "frozen": 5, "failed": 6}
+_UNPROVEN = 4
+CALM = 7
+"""The rank of a row that wants nothing."""
+
+
+class Row:
+    """One agent as the table shows it. ``name`` and ``action`` are safe; ``view`` is as it came, and goes on changing.
+
+    What is derived is worked out once, in whatever thread makes it: after any change but one of QUIET fields far from a cap.
+    """
+
+    __slots__ = (
+        "attends",
+        "fixed",
+        "guides",
+        "id",
+        "indent",
+        "is_live",
+        "is_open",
+        "is_whole",
+        "kids",
+        "name",
+        "near",
+        "parent",
+        "rank",
+        "state",
+        "tags",
+        "view",
+    )
+
+    def __init__(self, view: AgentView) -> None:
+        self.id = view.id
+        self.indent = 0
+        self.kids = 0
+        """Children in the whole fleet, shown or not."""
+        self.is_open = True
+        self.guides = 0
+        self.is_whole = False
+        """It came whole, not as a patch: it may be an agent nobody spoke of before."""
+        self.view = view
+        self.state, self.parent = view.state, view.parent_id
+        """As it was counted: the view may be newer already."""
+        self.name = safe_text(view.name or view.id, 120)
+        self.is_live = self.state in LIVE
+        self.near = self.is_live and view.budget_share >= NEAR
+        """Close to a cap, or at it."""
+        self.attends = needs_attention(self)
+        self.rank = urgency(self)
+        """0 is the most urgent, CALM wants nothing; by state alone, so that rows do not change places with every number."""
+        self.tags: tuple[str, ...] = _tags(
+            self.attends, self.is_live and view_mode(view) == "FULL", self.is_live and view.depth >= DEEP, self.is_live
+        )
+        """The filters that keep it, counted by the fleet as it changes."""
+        self.fixed = f"{view.name}\0{view.id}\0{view.session}\0{view.state}".lower()
+
+    def settle(self, fresh: Row) -> None:
+        """Takes over what was worked out of newer facts of the same agent; its place in the list stays."""
+        self.view, self.state, self.parent, self.name = fresh.view, fresh.state, fresh.parent, fresh.name
+        self.is_live, self.near, self.attends = fresh.is_live, fresh.near, fresh.attends
+        self.rank, self.tags, self.fixed = fresh.rank, fresh.tags, fresh.fixed
+
+    @property
+    def action(self) -> str:
+        """What it did last, safe."""
+        return _safe_action(self.view.last_action)
+
+    @property
+    def haystack(self) -> str:
+        """What a typed word is looked for in."""
+        return f"{self.fixed}\0{self.view.last_action.lower()}"
+
+
+@lru_cache(maxsize=4096)
+def _safe_action(words: str) -> str:
+    return safe_text(words, 160)
+
+
+@lru_cache(maxsize=16)
+def _tags(attends: bool, full: bool, deep: bool, live: bool) -> tuple[str, ...]:
+    named = (("attention", attends), ("full", full), ("deep", deep), ("live", live))
+    return ("all", *(name for name, holds in named if holds))
+
+
+def needs_attention(row: Row) -> bool:
+    """Over budget or close to it, waiting for a person, alive after a kill, lost, or reaching everything."""
+    view = row.view
+    if view.state in ("over_budget", "needs_ok", "alive_after_kill", "lost", "failed"):
+        return True
+    return row.near or is_full(row)
+
+
+def urgency(row: Row) -> int:
+    """Alive after a kill, over budget, waiting for a person, lost, not proven, frozen, failing; then all the others alike.
+
+    That an observed agent's stop is best effort is how it is, not news: only one that should be held and is not counts here.
+    """
+    view = row.view
+    if row.is_live and view.best_effort and view.control_level != "observed":
+        return min(_UNPROVEN, _URGENT.get(view.state, CALM))
+    return _URGENT.get(view.state, CALM)
+
+
+def is_full(row: Row) -> bool:
+    """Live and with the whole network in reach (also when a stricter mode was asked but is not enforced)."""
+    return row.is_live and (view_mode(row.view) == "FULL")
+
+
+def view_mode(view: AgentView) -> str:
+    """The network mode in force; not enforced reads as FULL."""
+    return view.network_mode if view.network_enforced and view.network_mode in ("PROXIED", "NONE") else "FULL"
