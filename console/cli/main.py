@@ -34,6 +34,12 @@ def _switch(name: str) -> typer.Typer:
     return switch.APPS[name]
 
 
+def _hook(name: str) -> typer.Typer:
+    from console.cli import hook
+
+    return hook.APPS[name]
+
+
 def _rearm(_: str) -> typer.Typer:
     from console.cli import rearm
 
@@ -221,6 +227,7 @@ VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "receipt": _receipt,
     "revoke": _secrets,
     "rotation": _secrets,
+    "hook": _hook,
     "install-hook": _machinery,
     "doctor": _machinery,
     "demo": _demo,

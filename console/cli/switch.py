@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from console.api.client import ApiClient
+from console.api.hook_messages import HooksView
 from console.api.messages import KillSwitchView, StatusView
 from console.cli import out
+from console.cli.hook import hook_words, installed_in
 from console.cli.options import Json, StateDir, existing_places, verb_app
 from console.cli.plain import plain
 from console.domain.errors import ConsoleError, ExitCode
@@ -26,7 +29,8 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
     """Can this host be stopped, by which paths, how fast. Works without a supervisor; exit 6 when no guard answers."""
     places = existing_places(state_dir)
     guard, guard_why = _guard(places)
-    supervisor, switch, supervisor_why = _supervisor(places)
+    supervisor, switch, hooks, supervisor_why = _supervisor(places)
+    there = installed_in(Path.home())
     if as_json:
         out.emit(
             {
@@ -39,10 +43,13 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
                 "supervisor": None if supervisor is None else supervisor.model_dump(),
                 "supervisor_error": supervisor_why,
                 "kill_switch": None if switch is None else switch.model_dump(exclude={"receipts"}),
+                "hooks": {"installed": there, "heard": None if hooks is None else hooks.model_dump()},
             }
         )
     else:
         _print_status(places, guard, guard_why, supervisor, switch, supervisor_why)
+        for program, is_there in there.items():
+            out.say(f"hook of {program}: {hook_words(program, installed=is_there, view=hooks)}")
     return int(ExitCode.DONE if guard is not None else ExitCode.UNREACHABLE)
 
 
@@ -60,12 +67,12 @@ def _guard(places: Places) -> tuple[dict[str, Any] | None, str]:
         guard.close()
 
 
-def _supervisor(places: Places) -> tuple[StatusView | None, KillSwitchView | None, str]:
+def _supervisor(places: Places) -> tuple[StatusView | None, KillSwitchView | None, HooksView | None, str]:
     try:
         with ApiClient(places, timeout_s=5) as client:
-            return client.status(), client.kill_switch(), ""
+            return client.status(), client.kill_switch(), client.hooks(), ""
     except ConsoleError as error:
-        return None, None, str(error)
+        return None, None, None, str(error)
 
 
 def _armed(guard: dict[str, Any] | None, supervisor: StatusView | None, switch: KillSwitchView | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from console.credentials.keyring_store import Store
 from console.domain.agent import SandboxKind
-from console.domain.errors import ExitCode
+from console.domain.errors import ConsoleError, ExitCode
 from console.domain.launch_ladder import LaunchRung, build_ladder, default_rung
 from console.egress.service import Egress
 from console.killswitch.delegation import find_cgroup
@@ -18,7 +18,10 @@ from console.sandbox.hardening import TABLE, Mode
 from console.sandbox.rungs import find_pid_namespaces
 from console.settings.options import Options
 from console.settings.places import Places
+from console.sources.homes import read_foreign
 from console.supervisor.adapters import sandboxes_of, sources_of
+from console.supervisor.codex_trust import why_skipped
+from console.supervisor.hook_files import FILE_MAX, PLACES, installed, read_file
 
 NO_INSTANCE = "00000000"
 """Stands in the name of a trial scope where there is no instance yet."""
@@ -71,6 +74,7 @@ def diagnose(places: Places | None, options: Options) -> Diagnosis:
         checks |= _sources(places, options)
     else:
         checks["sources"] = "not looked at: there is no instance here yet (watchfloor, or watchfloor supervisor, makes it)"
+    checks |= _hooks()
     shown = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     checks["display"] = "available" if shown else "not available, because neither DISPLAY nor WAYLAND_DISPLAY is set"
     return Diagnosis(checks, ladder)
@@ -80,6 +84,24 @@ def _cannot() -> str:
     """What no launch in each isolation mode can give on this host, at best; each launch is read back besides."""
     words = [f"{mode}: {'; '.join(m.name for m in TABLE if mode in m.lacking) or 'nothing'}" for mode in Mode]
     return "what a mode may lack (watchfloor hardening AGENT says what one does, because of what): " + " | ".join(words)
+
+
+def _hooks() -> dict[str, str]:
+    """Whether our hook stands in this user's settings of each program, and whether the program would run it."""
+    found = {}
+    for program, place in PLACES.items():
+        file = Path.home() / place
+        try:
+            settings = read_file(read_foreign(file, FILE_MAX).data, str(file))
+            skipped = why_skipped(settings, file) if program == "codex" else ""
+            words = f"installed in {file}" if installed(settings, str(file)) else f"not installed (watchfloor install-hook {program})"
+        except FileNotFoundError:
+            words, skipped = f"not installed (watchfloor install-hook {program})", ""
+        except (ConsoleError, OSError) as error:
+            words, skipped = f"not known: {file} cannot be read: {error}", ""
+        late = "; watchfloor status says whether calls have reached the supervisor" if words.startswith("installed") else ""
+        found[f"hook {program}"] = words + (f", but codex skips it: {skipped}" if skipped and late else late)
+    return found
 
 
 def _sources(places: Places, options: Options) -> dict[str, str]:

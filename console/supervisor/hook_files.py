@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from console.api.hook_messages import PLACES
 from console.domain.errors import UsageProblem
 
-PLACES = {"claude-code": ".claude/settings.json", "codex": ".codex/hooks.json"}
-"""Below the home: where each program reads hooks of its user."""
+__all__ = ["PLACES", "HookCommand", "group_of", "installed", "place_of", "read_file", "with_hook", "without_hook", "written"]
+
 EVENT = "PreToolUse"
 FILE_MAX = 4 * 1024 * 1024
 ANSWER_S = 20
@@ -88,11 +89,18 @@ def without_hook(settings: dict[str, Any], name: str) -> dict[str, Any]:
 
 def installed(settings: dict[str, Any], name: str) -> str:
     """The command of our hook in these settings, or nothing."""
-    for group in _groups(_hooks(settings, name), name):
-        for hook in group.get("hooks", []) if isinstance(group, dict) else []:
+    at = place_of(settings, name)
+    return str(settings["hooks"][EVENT][at[0]]["hooks"][at[1]]["command"]) if at is not None else ""
+
+
+def place_of(settings: dict[str, Any], name: str) -> tuple[int, int] | None:
+    """Which group, and which hook of it, is ours. Raises UsageProblem."""
+    for number, group in enumerate(_groups(_hooks(settings, name), name)):
+        hooks = group.get("hooks") if isinstance(group, dict) else None
+        for index, hook in enumerate(hooks if isinstance(hooks, list) else []):
             if _is_ours(hook):
-                return str(hook["command"])
-    return ""
+                return number, index
+    return None
 
 
 def written(settings: dict[str, Any]) -> bytes:

@@ -18,6 +18,7 @@ from console.settings.durable import make_folder, replace_file
 from console.settings.options import load_options
 from console.settings.places import Places
 from console.sources.homes import read_foreign
+from console.supervisor.codex_trust import why_skipped
 from console.supervisor.hook_files import FILE_MAX, PLACES, HookCommand, installed, read_file, with_hook, without_hook, written
 from console.supervisor.printing import show
 
@@ -45,7 +46,7 @@ def install_hook(places: Places | None, given: argparse.Namespace) -> int:
     before = _bytes_of(file)
     settings = read_file(before, str(file))
     if given.check:
-        return _check(given, file, installed(settings, str(file)))
+        return _check(given, file, settings)
     command = command_for(places, given.program)
     after_settings = without_hook(settings, str(file)) if given.undo else with_hook(settings, command, str(file))
     if given.undo and after_settings == settings:
@@ -110,10 +111,14 @@ def _bytes_of(file: Path) -> bytes:
     return found.data
 
 
-def _check(given: argparse.Namespace, file: Path, command: str) -> int:
+def _check(given: argparse.Namespace, file: Path, settings: dict[str, Any]) -> int:
+    command = installed(settings, str(file))
     words = [f"installed in {file}: {command}"] if command else [f"{file} has no hook of Watchfloor's"]
-    show(given, {"program": given.program, "file": str(file), "installed": bool(command), "command": command}, words)
-    return 0 if command else 1
+    skipped = why_skipped(settings, file) if command and given.program == "codex" else ""
+    words += [f"codex skips it: {skipped}"] if skipped else []
+    told = {"program": given.program, "file": str(file), "installed": bool(command), "command": command, "skipped": skipped}
+    show(given, told, words)
+    return 0 if command and not skipped else 1
 
 
 def _diff(file: Path, before: bytes, after: bytes) -> list[str]:
@@ -181,6 +186,17 @@ def _next_words(given: argparse.Namespace) -> list[str]:
         else ""
     )
     return [
+        *_gaps(given.program),
         f"{trust}It is enforced once a first call has reached the supervisor; watchfloor status says so.",
         f"While no supervisor runs, every tool call is blocked. To take it out: watchfloor install-hook {given.program} --undo",
+    ]
+
+
+def _gaps(program: str) -> list[str]:
+    """What the hook of a user cannot hold."""
+    if program == "codex":
+        return ["Whoever may write ~/.codex/config.toml can switch it off (features.hooks); install-hook codex --check says whether it is."]
+    return [
+        'A project\'s own .claude/settings.json can switch it off ("disableAllHooks"); as root, --settings '
+        "/etc/claude-code/managed-settings.json puts it where no project can. What watchfloor run --agent starts reads no such settings."
     ]
