@@ -1,4 +1,4 @@
-"""``watchfloor hook claude-code | codex``: one tool call is put before the instance. Exit 0 lets it through; whatever goes wrong is 2, a block."""
+"""``watchfloor hook claude-code | codex``: puts one tool call before the instance. 0 lets it through; whatever goes wrong is 2, a block."""
 
 from __future__ import annotations
 
