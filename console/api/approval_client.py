@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from console.api import approval_messages as a
+from console.api import policy_messages as p
 from console.api.hook_messages import HooksView
 from console.api.wire import Wire, segment
+
+TRY_S = 30.0
 
 
 class ApprovalRoutes:
@@ -19,6 +22,22 @@ class ApprovalRoutes:
     def approval(self, approval_id: str) -> a.ApprovalDetailView:
         """GET /api/approvals/{id}. Raises NotFound."""
         return self._wire.ask(a.ApprovalDetailView, "GET", f"/api/approvals/{segment(approval_id)}")
+
+    def policy(self) -> p.PolicyView:
+        """GET /api/policy."""
+        return self._wire.ask(p.PolicyView, "GET", "/api/policy")
+
+    def try_policy(self, body: p.PolicyTryBody) -> p.PolicyTryView:
+        """POST /api/policy/backtest. Raises UsageProblem."""
+        return self._wire.ask(p.PolicyTryView, "POST", "/api/policy/backtest", body=body, timeout_s=TRY_S)
+
+    def save_policy(self, body: p.PolicySaveBody) -> p.PolicyView:
+        """POST /api/policy. Raises UsageProblem, Conflict."""
+        return self._wire.ask(p.PolicyView, "POST", "/api/policy", body=body)
+
+    def draft_rule(self, approval_id: str) -> p.DraftView:
+        """GET /api/approvals/{id}/draft. Raises NotFound."""
+        return self._wire.ask(p.DraftView, "GET", f"/api/approvals/{segment(approval_id)}/draft")
 
     def hooks(self) -> HooksView:
         """GET /api/hooks."""

@@ -10,6 +10,8 @@ from console.policy.dangers import Danger, read_dangers
 from console.policy.declared import Declared
 from console.policy.loading import read_json
 from console.policy.programs import Catalogue, read_catalogue
+from console.policy.sequence_file import read_sequences
+from console.policy.sequences import Pattern
 from console.policy.tools import Tool, read_tools
 from console.settings.assets import resource
 from console.settings.sources_file import AgentSources
@@ -31,6 +33,12 @@ def tools() -> Mapping[str, Tool]:
 def dangers() -> tuple[Danger, ...]:
     """Operations that ask whatever the rules say."""
     return tuple(read_dangers(_resource("dangers.json"), "dangers.json"))
+
+
+@functools.cache
+def sequences() -> tuple[Pattern, ...]:
+    """Forbidden sequences that are built in."""
+    return read_sequences(resource("policy", "sequences.yaml").read_bytes(), built_in=True).patterns
 
 
 def default_rules() -> bytes:

@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from console.cli import out, policy_exchange
+from console.api import policy_data
+from console.cli import out, policy_exchange, policy_live
 from console.cli.options import Json, new_app
 from console.cli.plain import plain
 from console.domain.errors import ConsoleError, ExitCode, NotFound, UsageProblem
 from console.domain.network import Sensitivity
 from console.domain.permission import Verdict
-from console.policy.dangers import read_dangers
 from console.policy.declared import Declared
 from console.policy.disk import Disk
 from console.policy.judge import Call, Context, judge
 from console.policy.lint import Severity, lint
 from console.policy.loading import MAX_BYTES, Settings, read_json, read_settings
 from console.policy.matrix import read_matrix
-from console.policy.programs import Catalogue, read_catalogue
 from console.policy.scopes import ALL
 from console.policy.shell import Policy
 from console.policy.table import differences, read_table
-from console.policy.tools import read_tools
 from console.policy.verdicts import Judgement, denied
-from console.settings.assets import resource
 from console.settings.sources_file import parse_sources
 
 app = new_app("Rules on what agents may do: check a call, see why, find what is wrong with the rules.", no_args_is_help=True)
 policy_exchange.add_exchange(app)
+policy_live.add_live(app)
 
 SettingsFile = Annotated[str, typer.Option("--settings", metavar="FILE", help="The policy: settings.json.")]
 Workspace = Annotated[str, typer.Option("--workspace", metavar="DIR", help="${WORKSPACE}; relative paths start here.")]
@@ -112,7 +109,7 @@ def lint_file(
     as_json: Json = False,
 ) -> int:
     """What is wrong with a policy. Ends with 1 when a rule is refused (it swallows denials and is not marked unconfined), else with 0."""
-    found = lint(read_settings(_bytes(file), context, workspace), catalogue())
+    found = lint(read_settings(_bytes(file), context, workspace), policy_data.catalogue())
     refused = sum(one.severity is Severity.REFUSED for one in found)
     if as_json:
         out.emit({"refused": refused, "findings": [one.as_json() for one in found]})
@@ -151,21 +148,11 @@ def test_table(
     return int(ExitCode.FAILURE if wrong else ExitCode.DONE)
 
 
-@functools.cache
-def catalogue() -> Catalogue:
-    """What is known of programs."""
-    return read_catalogue(_resource("programs.json"))
-
-
-def _resource(name: str) -> Any:
-    return read_json(resource("policy", name).read_bytes(), name)
-
-
 def _context(settings: str, workspace: str, context: str, sources: str, matrix: str, sensitivity: str) -> Context:
     """Everything a call is judged by. A policy that cannot be read denies; other files that cannot are an error."""
     if sensitivity not in Sensitivity.__members__:
         raise UsageProblem(f"Sensitivity {sensitivity[:40]!r} is not known.", f"Levels are {', '.join(Sensitivity)}.")
-    tools = read_tools(_resource("tools.json"))
+    tools = policy_data.tools()
     place = str(Path(workspace).resolve()) if workspace else ""
     rules: Settings | None = None
     problem = ""
@@ -176,7 +163,7 @@ def _context(settings: str, workspace: str, context: str, sources: str, matrix: 
     policy = rows = None
     if rules is not None:
         declared = _declared(sources) if sources else None
-        policy = Policy(rules, catalogue(), read_dangers(_resource("dangers.json"), "dangers.json"), declared)
+        policy = Policy(rules, policy_data.catalogue(), policy_data.dangers(), declared)
         rows = read_matrix(read_json(_bytes(matrix), matrix), rules.workspace) if matrix else None
     return Context(policy, Disk(), tools, ALL, Sensitivity(sensitivity), rows, problem=problem)
 
@@ -184,18 +171,7 @@ def _context(settings: str, workspace: str, context: str, sources: str, matrix: 
 def _declared(name: str) -> Declared:
     text = _bytes(name)
     told = read_json(text, name)
-    read = parse_sources(text.decode(), name, str(told.get("agent_type", "")) if isinstance(told, dict) else "")
-    managers = read.package_managers
-    return Declared(
-        managers={"pip": managers.pip.enabled, "conda": managers.conda.enabled, "npm": managers.npm.enabled},
-        registries=tuple(one.url for one in managers.pip.registries),
-        blocked_packages=managers.pip.blocked_packages,
-        web_enabled=read.web_access.enabled,
-        allowed_domains=read.web_access.allowed_domains,
-        blocked_domains=read.web_access.blocked_domains,
-        git_enabled=read.git.enabled,
-        allowed_remotes=read.git.allowed_remotes,
-    )
+    return policy_data.declared(parse_sources(text.decode(), name, str(told.get("agent_type", "")) if isinstance(told, dict) else ""))
 
 
 def _batch(name: str) -> Iterator[Call | Judgement]:

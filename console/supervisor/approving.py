@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent
-from console.domain.approval import Approval, ApprovalState, Grant
+from console.domain.approval import Approval, ApprovalState, Grant, digest_of
 from console.domain.errors import ConsoleError
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.killswitch.causes import boot_id
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 AGAIN_S = 5.0
 """Between two tries of a disk that refuses to take something back."""
+NOT_WHOLE = "what was kept of it is not the whole request"
 UNDECIDED_MAX = 500
 TRIM_EVERY = 50
 """New requests between two looks at how many are kept that nobody decided."""
@@ -53,7 +54,8 @@ class Approving:
         except (ConsoleError, OSError, ValueError, RecursionError) as error:
             found = Judged(Decision(Verdict.DENY, "policy", f"it could not be judged: {error}"))
         self._keep_call(agent, command.request, found)
-        core.post(e.CallJudged(*now(), command.agent_id, command.request_id, command.request, found.decision, found.parts))
+        event = e.CallJudged(*now(), command.agent_id, command.request_id, command.request, found.decision, found.parts)
+        core.post(replace(event, matches=found.matches))
 
     def _keep_call(self, agent: Agent, request: PermissionRequest, found: Judged) -> None:
         """For later tries of other rules; many become one write."""
@@ -95,7 +97,7 @@ class Approving:
         if command.was is not None:
             ledger.change_approval(command.approval, command.was)
             return
-        ledger.add_approval(command.approval, boot_id())
+        ledger.add_approval(_clean(command.approval, self._parts.keyring.redactor.redact), boot_id())
         self._kept += 1
         if self._kept % TRIM_EVERY == 0:
             ledger.trim_approvals(UNDECIDED_MAX)
@@ -150,11 +152,25 @@ def open_approvals(ledger: Ledger) -> tuple[tuple[Approval, ...], tuple[Grant, .
     """What waits still, and what sessions were given; what was asked before the host was started anew is void."""
     try:
         ledger.void_approvals("the host was started anew", boot_id())
-        return tuple(ledger.open_approvals()), tuple(ledger.grants())
+        found = ledger.open_approvals()
+        whole = tuple(x for x in found if digest_of(x.request, x.agent_id, x.context_id) == x.digest)
+        for other in [x for x in found if x not in whole]:
+            # A secret was taken out of it, or somebody changed the row: what was bound cannot be shown any more. Its asker asks again.
+            ledger.change_approval(replace(other, state=ApprovalState.VOID, words=NOT_WHOLE), other.state)
+        return whole, tuple(ledger.grants())
     except ConsoleError as error:
         # A disk that cannot be written stops no start: what waited is asked again, and given is nothing.
         log.warning("approvals could not be read: %s", error)
         return (), ()
+
+
+def _clean(approval: Approval, redact: Callable[[str], str]) -> Approval:
+    """As it may lie on a disk: no known secret in it (S4). Its digest is still that of the exact request."""
+    request = approval.request
+    clean = replace(request, argument=redact(request.argument), detail=redact(request.detail), says=redact(request.says))
+    clean = replace(clean, tool=redact(request.tool), cwd=redact(request.cwd))
+    parts = tuple(replace(p, text=redact(p.text), rule=redact(p.rule), reason=redact(p.reason)) for p in approval.parts)
+    return replace(approval, request=clean, parts=parts, rule=redact(approval.rule), reason=redact(approval.reason))
 
 
 def record_of(approval: Approval, by: str, kind: str, what: str, verdict: str) -> c.Record:

@@ -32,6 +32,7 @@ from console.supervisor.activity import ActivityDesk
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.adoption import keep_adopted
 from console.supervisor.agent_door import AgentDoors
+from console.supervisor.answers import asked_by
 from console.supervisor.asgi import App, Door
 from console.supervisor.books import DAMAGED, MISSING, forget_loss, note_loss, noted_loss, open_audit, open_ledger, start_killed
 from console.supervisor.contexts import Contexts
@@ -54,6 +55,8 @@ from console.supervisor.own_agents import OwnAgents
 from console.supervisor.parts import Parts
 from console.supervisor.peers import is_operator, peer_of
 from console.supervisor.policy_desk import PolicyDesk
+from console.supervisor.policy_review import PolicyReview
+from console.supervisor.policy_routes import policy_routes
 from console.supervisor.press_scope import keep_telling
 from console.supervisor.program_routes import program_routes
 from console.supervisor.restore import restore
@@ -266,6 +269,7 @@ class Supervisor:
         tokens, redactor = self.parts.tokens, self.parts.keyring.redactor
         more = [*SecretRoutes(self.parts, self.doors, self.stop).routes(), *program_routes(self.parts, self.launcher)]
         more += hook_routes(self.doors.hooks)
+        more += policy_routes(PolicyReview(self.parts, self.policy), self.parts, asked_by)
         routes = OperatorRoutes(self.desk, more)
         return hidden(watched(routes.app(), lambda token: tokens.accepts(token, "operator")), redactor)
 

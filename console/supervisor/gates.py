@@ -31,6 +31,7 @@ UP_WHILE_KILLED = frozenset(
         ("POST", "/api/ladder/preview"),  # a read
         ("POST", "/api/allowlist/test"),  # a read
         ("POST", "/api/allowlist/backtest"),  # a read
+        ("POST", "/api/policy/backtest"),  # a read
         ("POST", "/api/programs/preview"),  # a read
         ("POST", "/api/programs/preview-command"),  # a read
         ("POST", "/api/audit/verify"),  # a read

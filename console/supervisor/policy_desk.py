@@ -21,7 +21,7 @@ from console.domain.network import NetworkMode
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.policy.declared import Declared
 from console.policy.disk import Disk
-from console.policy.judge import Call, Context, judge
+from console.policy.judge import Call, Context, judge, tool_named
 from console.policy.kept import Kept
 from console.policy.lint import Severity, lint
 from console.policy.loading import MAX_BYTES, read_settings
@@ -32,6 +32,7 @@ from console.policy.verdicts import NO_RULE, Judgement
 from console.settings.durable import replace_file
 from console.settings.places import Places
 from console.supervisor.judging import Judged
+from console.supervisor.sequence_desk import SequenceDesk
 
 COMPILED_MAX = 64
 """Policies kept compiled: one for each session that asks."""
@@ -72,6 +73,7 @@ class PolicyDesk:
         self._file, self._good_file = places.policy_file, places.policy_file.with_name(".policy-last-good.json")
         self._workspaces, self._alarm = places.workspaces_dir, alarm
         self._declared_of = declared_of
+        self.sequences = SequenceDesk(places, alarm)
         self._lock = threading.Lock()
         self._stamp: _Stamp | None = None
         self.kept = Kept()
@@ -93,13 +95,34 @@ class PolicyDesk:
         except (ConsoleError, OSError, ValueError, RecursionError) as error:
             return Judged(Decision(Verdict.DENY, "policy", f"it could not be judged: {error}"))
 
+    def current(self) -> Kept:
+        """The rules in force now."""
+        self._look()
+        with self._lock:
+            return self.kept
+
+    def look(self) -> None:
+        """Takes up a file that was changed."""
+        self._look()
+
     def _judge(self, agent: Agent, request: PermissionRequest) -> Judged:
         self._look()
+        found = self.judgement(agent, request)
+        parts = tuple(AskedPart(p.text, p.verdict.value, p.rule, p.step, p.reason) for p in found.parts[:PARTS_MAX])
+        made = Judged(Decision(found.verdict, found.rule, found.reason), parts)
+        if found.verdict is Verdict.DENY:
+            return made
+        contained = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
+        tool = tool_named(Call(request.tool, request.argument), policy_data.tools())
+        return replace(made, matches=self.sequences.matches(request, tool, found, contained))
+
+    def judgement(self, agent: Agent, request: PermissionRequest, data: bytes | None = None) -> Judgement:
+        """Every part of a verdict, by the rules in force, or by those of ``data`` instead. Blocks. Raises ConsoleError."""
         workspace = self.workspace_of(agent)
         call = Call(request.tool, request.argument)
         own = agent.control_level is not ControlLevel.OBSERVED
         context = Context(
-            policy=self._policy(agent, workspace),
+            policy=self._policy(agent, workspace, data),
             files=_Container(workspace) if agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR) else Disk(),
             tools=policy_data.tools(),
             scopes=ALL if agent.scopes is None else read_scopes(agent.scopes),
@@ -109,10 +132,7 @@ class PolicyDesk:
             problem=self.problem,
         )
         found = judge(call, context)
-        if own:
-            found = _held(found, request, agent, workspace, context.files)
-        parts = tuple(AskedPart(p.text, p.verdict.value, p.rule, p.step, p.reason) for p in found.parts[:PARTS_MAX])
-        return Judged(Decision(found.verdict, found.rule, found.reason), parts)
+        return _held(found, request, agent, workspace, context.files) if own else found
 
     def workspace_of(self, agent: Agent) -> Path:
         """What ``${WORKSPACE}`` is for an agent: its session's workspace; of one that is only seen, the folder it works in."""
@@ -120,11 +140,11 @@ class PolicyDesk:
             return Path(agent.cwd) if agent.cwd.startswith("/") and len(agent.cwd) > 1 else Path("/nonexistent")
         return self._workspaces / agent.context_id
 
-    def _policy(self, agent: Agent, workspace: Path) -> Policy | None:
+    def _policy(self, agent: Agent, workspace: Path, data: bytes | None) -> Policy | None:
         declared = self._declared_of(agent)
         with self._lock:
-            good = self.kept.good
-            if self.kept.settings is None:
+            good = self.kept.good if data is None else data
+            if data is None and self.kept.settings is None:
                 return None
             context_id = agent.context_id if agent.control_level is not ControlLevel.OBSERVED else ""
             key = (good, context_id, str(workspace), repr(declared))

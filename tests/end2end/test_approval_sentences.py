@@ -14,8 +14,9 @@ import pytest
 
 from console.api.approval_messages import ApprovalRow, DecideBody, Decided, EndGrantBody
 from console.api.ladder import ScopeBody
+from console.api.policy_messages import PolicySaveBody, PolicyTryBody
 from console.cli.main import main
-from console.domain.errors import Conflict, Killed, NotFound
+from console.domain.errors import Conflict, Killed, NotFound, UsageProblem
 from tests.fakes.instance import Instance, until
 
 ASK = "v = agent.permission({tool!r}, {argument!r}); print('verdict', v['verdict'], '-', v['reason'], flush=True)\n"
@@ -192,3 +193,27 @@ def test_while_killed_nothing_is_approved(short: Path) -> None:
         with pytest.raises(Killed):
             own.api.decide(DecideBody(requests=[Decided(id=row.id, digest=row.digest)], verdict="approve"))
         assert own.api.approval(row.id).row.state == "void"
+
+
+def test_a_rule_is_drafted_from_a_request_tried_on_what_was_recorded_and_put_in_force(it: Instance, watchfloor: Say) -> None:
+    agent = it.python(TWICE.format(tool="shell", argument="touch made.txt"))
+    row = waiting(it, agent)
+    code, out, _ = watchfloor("policy", "draft", row.id)
+    assert (code, out.strip()) == (0, "shell(touch made.txt)")
+    until(lambda: it.api.try_policy(PolicyTryBody(add=["shell(touch made.txt)"])).changed, words="the call is among the recorded ones")
+    code, out, _ = watchfloor("policy", "backtest", "--allow", "shell(touch made.txt)")
+    assert code == 1 and "decided otherwise" in out and "ask -> allow  shell touch made.txt" in out
+    code, out, _ = watchfloor("policy", "backtest", "--deny", "shell(touch:*)")
+    assert code == 0 and "ask -> deny  shell touch made.txt" in out
+    assert watchfloor("policy", "save", "--allow", "shell(touch made.txt)", "--reason", "it makes that file")[0] == 0
+    decide(it, row, "approve")
+    until(lambda: it.output(agent).count("verdict allow") == 2)  # the second by the rule, with nobody asked
+    mine = next(rule for rule in it.api.policy().rules if rule.rule == "shell(touch made.txt)")
+    assert until(lambda: [r for r in it.api.policy().rules if r.rule == mine.rule and r.hits])[0].last_at is not None
+    assert [record.what for record in it.api.audit(q="policy.changed").rows][:1] == ["it makes that file"]
+    stale = PolicySaveBody(text="{}", base_sha256="0" * 64, reason="late")
+    with pytest.raises(UsageProblem):
+        it.api.save_policy(stale)
+    with pytest.raises(Conflict):
+        it.api.save_policy(stale.model_copy(update={"text": it.api.policy().text}))
+    it.places.policy_file.write_text((Path(__file__).parents[2] / "resources/policy/default.json").read_text())

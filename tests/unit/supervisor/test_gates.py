@@ -18,6 +18,7 @@ from console.supervisor.gates import ASKERS, UP_WHILE_KILLED, Gates, Trespasses
 from console.supervisor.hooks import hook_routes
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.peers import Peer
+from console.supervisor.policy_routes import policy_routes
 from console.supervisor.program_routes import program_routes
 from console.supervisor.secret_routes import SecretRoutes
 
@@ -37,6 +38,7 @@ UP = {
     "POST /api/programs/preview-command",
     "GET /api/budgets", "GET /api/budgets/node", "GET /api/budgets/history", "GET /api/budgets/pictures",
     "GET /api/adopt/candidates", "GET /api/approvals", "GET /api/approvals/{id}", "GET /api/approvals/grants",
+    "GET /api/approvals/{id}/draft", "GET /api/policy", "POST /api/policy/backtest",
     "GET /api/hooks",
 }  # fmt: skip
 """Stays up while killed. A new route belongs here or below, by decision."""
@@ -44,7 +46,7 @@ REFUSED = {
     "POST /api/agents", "POST /api/agents/{id}/{verb:str}", "POST /api/allowlist", "PUT /api/allowlist/{id}", "DELETE /api/allowlist/{id}",
     "POST /api/allowlist/revert", "POST /api/allowlist/import", "POST /api/rollback/{id}/restore", "POST /api/agents/{id}/again",
     "POST /api/contexts/{id}/{verb:str}", "POST /api/api-key", "POST /api/tokens", "POST /api/network/stricter",
-    "POST /api/network/private-data", "POST /api/budgets", "POST /api/adopt", "POST /api/approvals",
+    "POST /api/network/private-data", "POST /api/budgets", "POST /api/adopt", "POST /api/approvals", "POST /api/policy",
     "POST /api/approvals/grants/end", "POST /api/programs", "POST /api/agents/{id}/message", "POST /api/agents/{id}/interrupt",
 }  # fmt: skip
 """503 while killed."""
@@ -84,7 +86,8 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     desk: Any = Anything()
     desk.parts = parts
     nothing: Any = Anything()
-    more = [*SecretRoutes(parts, nothing, nothing).routes(), *program_routes(parts, nothing), *hook_routes(nothing)]
+    more = [*SecretRoutes(parts, nothing, nothing).routes(), *program_routes(parts, nothing)]
+    more += [*hook_routes(nothing), *policy_routes(nothing, parts, nothing)]
     return OperatorRoutes(desk, more).app()
 
 

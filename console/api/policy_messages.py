@@ -1,0 +1,97 @@
+"""Rules on the wire: what is in force, how often each decided, a draft made of a request, a change tried on recorded calls."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from console.api.bodies import SCHEMA_VERSION, Reason, Request, View
+
+DAYS = 14
+NAMED = 50
+"""Calls an answer names; the counts are whole."""
+
+
+class RuleRow(View):
+    """One rule in force."""
+
+    rule: str
+    list: Literal["deny", "ask", "allow"]
+    hits: int = 0
+    """Calls it decided in the last ``DAYS`` days."""
+    last_at: float | None = None
+    finding: str = ""
+    """What the lint says of it."""
+    in_force: bool = True
+
+
+class PolicyView(View):
+    """GET /api/policy."""
+
+    schema_version: int = SCHEMA_VERSION
+    text: str = ""
+    """The file, as it is in force."""
+    is_default: bool = True
+    problem: str = ""
+    """Why the newest file is not in force; empty: it is. Amber, never green."""
+    rules: list[RuleRow] = []
+    sha256: str = ""
+    recorded: int = 0
+    """Calls there are to try a change on."""
+
+
+class ChangedCall(View):
+    """A recorded call that would be decided otherwise. Hostile."""
+
+    at: float
+    agent_id: str
+    tool: str
+    argument: str
+    before: str
+    after: str
+    rule: str
+    looser: bool
+    """It would be allowed, or only asked about, where it was not: to be looked at."""
+
+
+class PolicyTryBody(Request):
+    """POST /api/policy/backtest: rules to add to what is in force, or a whole file instead."""
+
+    add: Annotated[list[Annotated[str, Field(max_length=1024)]], Field(max_length=50)] = []
+    to: Literal["deny", "ask", "allow"] = "allow"
+    text: Annotated[str, Field(max_length=200_000)] = ""
+    days: Annotated[int, Field(ge=1, le=90)] = DAYS
+
+
+class PolicyTryView(View):
+    """``14 of 2,310 decided otherwise: these``."""
+
+    schema_version: int = SCHEMA_VERSION
+    recorded: int
+    changed: int
+    looser: int
+    calls: list[ChangedCall] = []
+    findings: list[str] = []
+    sha256: str = ""
+    """Of the file that was tried: what is saved is exactly this."""
+    text: str = ""
+    left_out: int = 0
+    """Recorded calls that could not be tried: their agent is not known any more."""
+
+
+class PolicySaveBody(Request):
+    """POST /api/policy: puts a file in force that was tried before."""
+
+    text: Annotated[str, Field(min_length=1, max_length=200_000)]
+    base_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """Of what was in force when it was written; another: somebody changed it meanwhile."""
+    reason: Reason
+
+
+class DraftView(View):
+    """GET /api/approvals/{id}/draft: narrow rules under which this request would have been allowed."""
+
+    schema_version: int = SCHEMA_VERSION
+    rules: list[str] = []
+    why_not: str = ""

@@ -1,0 +1,135 @@
+"""``watchfloor policy rules | backtest | draft | save``: the rules that a running supervisor judges by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from console.api.policy_messages import DAYS, PolicySaveBody, PolicyTryBody, PolicyTryView
+from console.cli import out
+from console.cli.link import build, connect
+from console.cli.options import Json, Reason, StateDir
+from console.cli.plain import moment, plain
+from console.domain.errors import NotFound, UsageProblem
+
+FILE_MAX = 200_000
+Days = Annotated[int, typer.Option("--days", metavar="N", help="Try it on the recorded calls of so many days.")]
+
+
+def add_live(app: typer.Typer) -> None:
+    """The verbs, to the family."""
+    for verb in (rules, backtest, draft, save):
+        app.command(verb.__name__)(verb)
+
+
+def rules(state_dir: StateDir = None, as_json: Json = False) -> int:
+    """The rules in force, how often each decided, and when last. Ends with 1 when the newest file is not in force."""
+    with connect(state_dir) as client:
+        view = client.policy()
+    if as_json:
+        out.emit(view.model_dump(exclude={"schema_version"}))
+        return 1 if view.problem else 0
+    if view.problem:
+        out.note(f"the newest file is NOT in force: {plain(view.problem, 500)}")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("LIST", "RULE", f"HITS {DAYS} D", "LAST", ""):
+        table.add_column(name, overflow="fold")
+    for row in view.rules:
+        finding = row.finding if row.in_force else f"NOT in force: {row.finding}"
+        last = moment(row.last_at) if row.last_at is not None else "never"
+        table.add_row(row.list, out.words(row.rule, limit=120), str(row.hits), last, out.words(finding, limit=160))
+    out.show(table)
+    out.say(f"{'the product’s own rules' if view.is_default else 'policy.json'}; {view.recorded} recorded calls to try a change on")
+    return 1 if view.problem else 0
+
+
+def backtest(
+    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="A whole policy, instead of what is in force.")] = None,
+    allow: Annotated[list[str] | None, typer.Option("--allow", metavar="RULE", help="A rule to add; repeatable.")] = None,
+    ask: Annotated[list[str] | None, typer.Option("--ask", metavar="RULE", help="A rule to add; repeatable.")] = None,
+    deny: Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="A rule to add; repeatable.")] = None,
+    days: Days = DAYS,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """What a change would have decided otherwise among the recorded calls; nothing is changed. Ends with 1 when one would be looser."""
+    with connect(state_dir) as client:
+        view = client.try_policy(_body(file, {"allow": allow, "ask": ask, "deny": deny}, days))
+    return _told(view, as_json)
+
+
+def draft(
+    approval: Annotated[str, typer.Argument(metavar="APPROVAL", help="A request, as approvals list shows it.")],
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Narrow rules under which exactly this request would have been allowed. Ends with 1 when no rule can say that."""
+    with connect(state_dir) as client:
+        view = client.draft_rule(approval)
+    if as_json:
+        out.emit(view.model_dump(exclude={"schema_version"}))
+    for rule in [] if as_json else view.rules:
+        out.say(plain(rule, 1100))
+    if not view.rules and not as_json:
+        out.note(plain(view.why_not, 500))
+    return 0 if view.rules else 1
+
+
+def save(
+    reason: Reason,
+    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="A whole policy, instead of what is in force.")] = None,
+    allow: Annotated[list[str] | None, typer.Option("--allow", metavar="RULE", help="A rule to add; repeatable.")] = None,
+    ask: Annotated[list[str] | None, typer.Option("--ask", metavar="RULE", help="A rule to add; repeatable.")] = None,
+    deny: Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="A rule to add; repeatable.")] = None,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Put a change in force, on record first. What it would have decided otherwise is shown."""
+    with connect(state_dir) as client:
+        now = client.policy()
+        tried = client.try_policy(_body(file, {"allow": allow, "ask": ask, "deny": deny}, DAYS))
+        view = client.save_policy(build(PolicySaveBody, text=tried.text, base_sha256=now.sha256, reason=reason))
+    if as_json:
+        out.emit({"sha256": view.sha256, "problem": view.problem, "changed": tried.changed, "looser": tried.looser})
+    else:
+        _told(tried, as_json=False)
+        out.say("in force" if not view.problem else f"NOT in force: {plain(view.problem, 500)}")
+    return 1 if view.problem else 0
+
+
+def _body(file: str | None, added: dict[str, list[str] | None], days: int) -> PolicyTryBody:
+    named = {name: rules for name, rules in added.items() if rules}
+    if (file is None) == (not named) or len(named) > 1:
+        raise UsageProblem("Name a FILE, or rules for one list with --allow, --ask or --deny.", 'For example: --allow "shell(make test)"')
+    if file is None:
+        ((name, rules),) = named.items()
+        return build(PolicyTryBody, add=rules, to=name, days=days)
+    try:
+        with Path(file).open("rb") as opened:
+            raw = opened.read(FILE_MAX + 1)
+    except OSError as error:
+        raise NotFound(f"{plain(file, 200)} cannot be read: {error.strerror}.", "Name a policy file.") from error
+    if len(raw) > FILE_MAX:
+        raise UsageProblem(f"{plain(file, 200)} is larger than {FILE_MAX} bytes.", "Name a policy file.")
+    try:
+        return build(PolicyTryBody, text=raw.decode(), days=days)
+    except UnicodeDecodeError as error:
+        raise UsageProblem(f"{plain(file, 200)} is not UTF-8.", "Write it anew.") from error
+
+
+def _told(view: PolicyTryView, as_json: bool) -> int:
+    if as_json:
+        out.emit(view.model_dump(exclude={"schema_version", "text"}))
+        return 1 if view.looser else 0
+    out.say(f"{view.changed} of {view.recorded} recorded calls decided otherwise, {view.looser} of them looser")
+    for call in view.calls:
+        mark = "! " if call.looser else "  "
+        out.say(f"{mark}{moment(call.at)}  {call.before} -> {call.after}  {plain(call.tool, 40)} {plain(call.argument, 120)}")
+    if view.left_out:
+        out.note(f"{view.left_out} calls were not tried: their agent is not known any more, or time was short")
+    for finding in view.findings[:20]:
+        out.note(plain(finding, 300))
+    return 1 if view.looser else 0
