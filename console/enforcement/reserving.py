@@ -13,12 +13,13 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId
 from console.domain.budget import Breach, Reservation, Usage, would_pass
-from console.domain.errors import ConsoleError, Denied, Killed, TooMany
+from console.domain.errors import Conflict, ConsoleError, Denied, Killed, TooMany
 from console.enforcement import charging, limiting
 from console.enforcement.state import EngineState
 
 MOST = 1000
 """Calls of one agent that may be under way at once."""
+_TAKEN = Conflict("Another call is under way under this key.", "Settle it, or use a new key.")
 
 
 def asked(state: EngineState, event: e.ReservationAsked) -> Iterator[c.Command]:
@@ -30,8 +31,9 @@ def asked(state: EngineState, event: e.ReservationAsked) -> Iterator[c.Command]:
     charging.turn_day(state, event)
     state.budget.worked[agent.agent_id] = event.boot_s
     known = state.budget.reservations.get(wanted.reservation_id)
-    if known is not None:  # asked again, since the answer was lost: it holds as it was made
-        yield c.AnswerReservation(wanted.reservation_id, None)
+    if known is not None:  # asked again, since the answer was lost: it holds as it was made, and for nothing else
+        same = (known.agent_id, known.estimate) == (wanted.agent_id, wanted.estimate)
+        yield c.AnswerReservation(wanted.reservation_id, None if same else _TAKEN)
         return
     error = _refusal(state, agent, wanted)
     if error is not None:

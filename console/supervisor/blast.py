@@ -11,6 +11,7 @@ from console.domain.network import NetworkMode, Sensitivity
 
 _FILES = frozenset({"file", "redirect"})
 _REVERSIBLE = frozenset({"write_file", "delete_file"})
+_WORST = {"deny": 0, "ask": 1, "allow": 2}
 NAMED = 3
 
 
@@ -34,7 +35,8 @@ def blast_of(approval: Approval, agent: Agent | None) -> list[BlastLine]:
 def _line(kind: Literal["files", "hosts", "programs"], parts: list[AskedPart], none: str) -> BlastLine:
     if not parts:
         return BlastLine(kind=kind, words=none)
-    named = ", ".join(p.text[:120] for p in parts[:NAMED])
+    # Nobody hides what matters behind harmless parts.
+    named = ", ".join(p.text[:120] for p in sorted(parts, key=lambda p: _WORST.get(p.verdict, 0))[:NAMED])
     more = f" and {len(parts) - NAMED} more" if len(parts) > NAMED else ""
     worst = {p.verdict for p in parts}
     return BlastLine(kind=kind, words=named + more, level="danger" if "deny" in worst else "warn" if "ask" in worst else "plain")
@@ -44,10 +46,15 @@ def _data(approval: Approval, agent: Agent | None, reaches_out: bool) -> BlastLi
     if agent is None:
         return BlastLine(kind="data", words="not known: the agent is not there any more", level="warn")
     level = agent.sensitivity
-    out = "may leave" if reaches_out and agent.effective_mode is not NetworkMode.NONE else "stays"
-    words = f"{level.value.capitalize()} data {out}: network {agent.effective_mode.value}"
-    danger = out == "may leave" and level.level > Sensitivity.INTERNAL.level
-    return BlastLine(kind="data", words=words, level="danger" if danger else "plain")
+    is_private = level.level > Sensitivity.INTERNAL.level
+    head, mode = f"{level.value.capitalize()} data", f"network {agent.effective_mode.value}"
+    if agent.effective_mode is NetworkMode.NONE:
+        return BlastLine(kind="data", words=f"{head} stays: {mode}")
+    if reaches_out:
+        return BlastLine(kind="data", words=f"{head} may leave: {mode}", level="danger" if is_private else "plain")
+    # A program may connect without saying so on its command line.
+    words = f"{head}: no connection that the judgement knows of, {mode}"
+    return BlastLine(kind="data", words=words, level="warn" if is_private else "plain")
 
 
 def _undo(approval: Approval, files: list[AskedPart]) -> BlastLine:

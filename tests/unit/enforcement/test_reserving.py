@@ -8,7 +8,7 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId, ContextId
 from console.domain.budget import Limits, Reservation, Usage
-from console.domain.errors import Denied, Killed, TooMany
+from console.domain.errors import Conflict, Denied, Killed, TooMany
 from console.enforcement import reserving
 from tests.fakes.playbook import Playbook
 
@@ -49,6 +49,13 @@ def test_asked_again_by_its_name_it_is_set_aside_once() -> None:
     book = Playbook().run("a", limits=Limits(tokens=10))
     assert reserve(book, "a", "a.k", tokens=10) is None and reserve(book, "a", "a.k", tokens=10) is None
     assert book.state.budget.held[("agent", "a")].tokens == 10
+
+
+def test_under_a_name_that_is_taken_nobody_gets_more_than_was_set_aside() -> None:
+    book = Playbook().run("a", limits=Limits(tokens=10))
+    assert reserve(book, "a", "a.k", tokens=1) is None
+    assert isinstance(reserve(book, "a", "a.k", tokens=1000), Conflict) and isinstance(reserve(book, "a", "a.k", tool_calls=1), Conflict)
+    assert book.state.budget.reservations["a.k"].estimate.tokens == 1
 
 
 def test_what_is_not_settled_in_time_or_by_one_who_ended_is_counted_in_full_once() -> None:

@@ -54,3 +54,21 @@ def test_undo_is_promised_only_where_a_record_is_written() -> None:
     part = AskedPart("write /w/x", "ask", "r", "file")
     assert told(part, tool="write_file")["undo"] == ("a rollback record is written first", "plain")
     assert told(part)["undo"][1] == "warn"
+
+
+def test_harmless_parts_in_front_hide_no_worse_one() -> None:
+    parts = [AskedPart(f"read /w/{n}", "allow", "rule", "file") for n in range(9)] + [AskedPart("write /etc/passwd", "ask", "rule", "file")]
+    words, level = told(*parts)["files"]
+    assert words.startswith("write /etc/passwd, read /w/0") and words.endswith("and 7 more") and level == "warn"
+
+
+@pytest.mark.parametrize(
+    ("level", "mode", "words", "colour"),
+    [
+        (Sensitivity.PUBLIC, NetworkMode.NONE, "Public data stays: network NONE", "plain"),
+        (Sensitivity.PUBLIC, NetworkMode.FULL, "Public data: no connection that the judgement knows of, network FULL", "plain"),
+        (Sensitivity.SECRET, NetworkMode.FULL, "Secret data: no connection that the judgement knows of, network FULL", "warn"),
+    ],
+)
+def test_that_data_stays_is_said_only_where_there_is_no_network(level: Sensitivity, mode: NetworkMode, words: str, colour: str) -> None:
+    assert told(AskedPart("./a.out", "ask", "rule", "program"), who=agent(level, mode))["data"] == (words, colour)
