@@ -1,4 +1,4 @@
-"""Somebody's own Codex with our hook: skipped in silence until its user trusts it, and never called enforced before; then judged like any."""
+"""Somebody's own Codex with our hook: skipped in silence until its user trusts it, never called enforced before; then judged like any."""
 
 from __future__ import annotations
 

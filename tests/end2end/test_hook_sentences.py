@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from console.api.approval_messages import ApprovalRow, DecideBody, Decided
+from console.settings.options import Options, merged, save_options
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.model_server import Call, ModelServer, Reply, Scene
 from tests.fakes.real_programs import start_claude
@@ -149,3 +150,36 @@ def test_the_real_claude_code_under_the_rules(state_dir: Path, home: Path) -> No
                 session.wait()
     model.check()
     assert install(state_dir, home, "--undo").returncode == 0 and "watchfloor" not in (home / ".claude" / "settings.json").read_text()
+
+
+def test_nobody_decides_and_the_programs_own_questions_are_ours(state_dir: Path, home: Path) -> None:
+    """A request that nobody looks at is denied by itself; the program's own prompt (PermissionRequest) is answered by the same rules."""
+    state_dir.mkdir(exist_ok=True)
+    save_options(state_dir / "settings.json", merged(Options(), {"approvals.ttl_s": 5}))
+    installed = install(state_dir, home)
+    assert installed.returncode == 0, installed.stderr
+    settings = json.loads((home / ".claude" / "settings.json").read_text())
+    settings["hooks"]["PermissionRequest"] = settings["hooks"].pop("PreToolUse")
+    prompts = json.dumps(settings)
+    late = Scene("LATETASK", bash("touch late.txt"), bash("ls"), Reply("Done."))
+    prompted = Scene("PROMPTTASK", bash("touch prompted.txt"), bash("cat /etc/shadow"), Reply("Done."))
+    with ModelServer(late, prompted) as model, Instance(state_dir, "--discover-root", str(home)) as it:
+        sessions = [
+            start_claude(home, model.url, "LATETASK please", "--permission-mode", "bypassPermissions"),
+            # Only its own questions come to us: it asks before what its own rules do not allow.
+            start_claude(home, model.url, "PROMPTTASK please", "--settings", prompts, "--setting-sources", ""),
+        ]
+        try:
+            decide(it, waiting(it, "touch prompted.txt"), "approve")
+            row = waiting(it, "touch late.txt")
+            assert [session.wait(90) for session in sessions] == [0, 0]
+        finally:
+            for session in sessions:
+                if session.poll() is None:
+                    os.killpg(session.pid, signal.SIGKILL)
+                    session.wait()
+        said = results(model, "LATETASK")
+        assert "Watchfloor" in said[0] and "nobody" in said[0] and not (home / "proj" / "late.txt").exists() and "Watchfloor" not in said[1]
+        assert row.id not in [one.id for one in it.api.approvals().waiting]
+        assert (home / "proj" / "prompted.txt").exists() and "file(read:/etc/shadow)" in results(model, "PROMPTTASK")[1]
+    model.check()
