@@ -26,6 +26,9 @@ class ApprovalRow(View):
     cost_usd: float = 0.0
     tool: str
     argument: str
+    """In lists its first 4,096 characters; whole in the detail."""
+    argument_more: int = 0
+    """Characters of it that are left out here."""
     cwd: str = ""
     says: str = ""
     """The agent's own words; never part of what is decided."""

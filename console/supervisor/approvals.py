@@ -21,6 +21,8 @@ from console.supervisor.parts import Parts
 DECIDED_MAX = 100
 TREE_MAX = 30
 BEFORE_MAX = 10
+LISTED_MAX = 4096
+"""Characters of a request in a list: an agent makes a hundred of 64 KiB, and everybody who decides asks for the list at each of them."""
 
 
 class ApprovalDesk:
@@ -37,8 +39,8 @@ class ApprovalDesk:
         decided = await asyncio.to_thread(self._parts.scribe.ledger.decided_approvals, DECIDED_MAX)
         took = [x.took_s for x in decided if x.took_s is not None][:50]
         return a.ApprovalsView(
-            waiting=sorted(waiting, key=lambda row: row.left_s),
-            decided=[self._row(x, boot) for x in decided],
+            waiting=sorted(map(_short, waiting), key=lambda row: row.left_s),
+            decided=[_short(self._row(x, boot)) for x in decided],
             items=len({row.group for row in waiting}),
             oldest_wait_s=max((max(0.0, at - row.asked_at) for row in waiting), default=None),
             median_decide_s=median(took) if took else None,
@@ -62,7 +64,7 @@ class ApprovalDesk:
             tree=tree,
             tree_left_out=left_out,
             blast=blast_of(approval, agent),
-            similar=[self._row(x, boot) for x in similar],
+            similar=[_short(self._row(x, boot)) for x in similar],
             before=[a.JustBefore(at=x.at, kind=x.kind, text=x.text) for x in events],
         )
 
@@ -194,6 +196,12 @@ class ApprovalDesk:
         share = share_used(agent.usage, agent.limits) or None
         cost = round(agent.usage.cost_usd, 6)
         return a.TreeCost(id=agent.agent_id, name=agent.name, level=level, cost_usd=cost, share=share, asks=agent.agent_id == asker)
+
+
+def _short(row: a.ApprovalRow) -> a.ApprovalRow:
+    row.argument_more = max(0, len(row.argument) - LISTED_MAX)
+    row.argument, row.says = row.argument[:LISTED_MAX], row.says[:LISTED_MAX]
+    return row
 
 
 def _grant(approval: Approval, by: str, at: float) -> Grant:

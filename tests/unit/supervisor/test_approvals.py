@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -51,7 +52,7 @@ class World:
         self.core.run = self.run
         scribe = SimpleNamespace(ledger=self.ledger, record=self.records.append, record_first=self.record_first, job=lambda job: job())
         parts: Any = SimpleNamespace(core=self.core, scribe=scribe, notice=lambda text, _level="amber": self.notices.append(text))
-        parts.keyring = SimpleNamespace(redactor=SimpleNamespace(redact=lambda text: text))
+        parts.keyring = SimpleNamespace(redactor=SimpleNamespace(redact=lambda text: text.replace("s3cret", "[hidden]")))
         self.approving = Approving(parts, SimpleNamespace(judge=self.judge))
         self.desk = ApprovalDesk(parts)
         self.tasks: list[asyncio.Task[None]] = []
@@ -341,6 +342,37 @@ async def test_after_a_restart_it_waits_on_and_its_asker_takes_it_up(world: Worl
     assert isinstance(decision, Decision) and decision.verdict is Verdict.ALLOW
     await again.settle()
     again.ledger.close()
+
+
+async def test_a_known_secret_in_a_request_reaches_no_disk_and_what_cannot_be_shown_whole_again_is_void_after_a_restart(
+    world: World, tmp_path: Path
+) -> None:
+    future = await world.ask("r1", "curl -H s3cret", detail='{"x":"s3cret"}', says="s3cret")
+    world.ledger.close()
+    assert not any(b"s3cret" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert (await world.decide()).results[0].done and (await future).verdict is Verdict.ALLOW  # type: ignore[attr-defined]
+    await world.ask("r2", "curl -H s3cret")
+    await world.ask("r3", "curl -H public")
+    assert [x.request.argument for x in open_approvals(world.ledger)[0]] == ["curl -H public"]
+    assert world.ledger.approval("q-r2").state == "void"  # type: ignore[union-attr]
+
+
+async def test_a_row_that_somebody_changed_on_disk_is_void_after_a_restart(world: World, tmp_path: Path) -> None:
+    await world.ask("r1", "ls")
+    with sqlite3.connect(tmp_path / "ledger.db") as db:
+        db.execute("update approvals set argument = 'rm -r x'")
+    db.close()
+    assert open_approvals(world.ledger)[0] == ()
+
+
+async def test_the_inbox_is_small_however_long_the_requests_are_and_the_detail_whole(world: World) -> None:
+    long = "x" * 60_000
+    await world.ask("r1", long)
+    (row,) = (await world.desk.inbox()).waiting
+    assert (row.argument, row.argument_more) == (long[:4096], 60_000 - 4096)
+    assert (await world.desk.detail(row.id)).row.argument == long
+    assert (await world.decide()).results[0].done
+    assert (await world.desk.inbox()).decided[0].argument_more == 60_000 - 4096
 
 
 async def test_a_tree_of_thousands_is_cut_and_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
