@@ -9,6 +9,7 @@ from console.domain.approval import Approval, ApprovalScope, AskedPart, Grant
 from console.domain.budget import KeptBudget, Limits, Reservation, Usage
 from console.domain.kill import Receipt
 from console.domain.ladder import Scope
+from console.domain.lineage import Mark, Match
 from console.domain.network import NetworkMode, Sensitivity
 from console.domain.permission import Decision, PermissionRequest
 
@@ -185,6 +186,30 @@ class CallJudged(Event):
     request: PermissionRequest
     decision: Decision
     parts: tuple[AskedPart, ...] = ()
+    matches: tuple[Match, ...] = ()
+    """Forbidden sequences of which it may be a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineagesRestored(Event):
+    """What lineages had done before this start, and what joins them."""
+
+    marks: tuple[Mark, ...]
+    links: tuple[tuple[str, ...], ...]
+    """Nodes that belong together, agents that ended among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarksKept(Event):
+    """What a call takes of a forbidden sequence is on disk, its network tightened where that was asked for; or not."""
+
+    agent_id: AgentId
+    request_id: str
+    request: PermissionRequest
+    decision: Decision
+    marks: tuple[Mark, ...]
+    why_not: str = ""
+    """Why the call must not go on; empty: it may."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from console.domain.agent import Agent
 from console.domain.approval import AskedPart
+from console.domain.lineage import Match
 from console.domain.permission import Decision, PermissionRequest, Verdict
 
 
@@ -16,6 +17,8 @@ class Judged:
 
     decision: Decision
     parts: tuple[AskedPart, ...] = ()
+    matches: tuple[Match, ...] = ()
+    """Forbidden sequences of which it may be a step."""
 
 
 class Judge(Protocol):
