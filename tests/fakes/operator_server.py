@@ -160,7 +160,9 @@ class FakeSupervisor:
 
     async def _agent(self, request: Request) -> Response:
         agent = self.agents.get(request.path_params["id"])
-        return say(fixture.detail(agent, time.time())) if agent else refuse(404, "No such agent.", "watchfloor fleet lists the ids.")
+        if agent is None:
+            return refuse(404, "No such agent.", "watchfloor fleet lists the ids.")
+        return say(self.programs.told(fixture.detail(agent, time.time())))
 
     async def _launch(self, request: Request) -> Response:
         body = m.LaunchBody.model_validate_json(await request.body())

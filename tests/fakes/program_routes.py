@@ -13,11 +13,13 @@ from starlette.routing import Route
 from console.api import messages as m
 from console.api import program_messages as pm
 from console.api.hook_messages import HooksView, ProgramHook
+from console.domain.activity import Entry, Kind
 from console.supervisor.programs import TEMPLATES
 
 if TYPE_CHECKING:
     from tests.fakes.operator_server import FakeSupervisor
 
+NO_PROGRAM = "it was not started as a program that one can talk to (watchfloor run --agent ...)"
 HOSTS = ", ".join(f"api-{n}.example.org:443" for n in range(8))
 
 
@@ -63,7 +65,16 @@ class FakePrograms:
         """Of every start."""
         self.refuse: tuple[int, str] | None = None
         """Of every message and interrupt."""
+        self.talks: dict[str, str] = {}
+        """Whom one can talk to: why not, or empty."""
+        self.hook_words = ""
+        """Of every agent's detail."""
         self.hooks = HooksView(programs=[ProgramHook(program="claude-code", calls=12, last_at=time.time() - 3)])
+
+    def told(self, detail: m.AgentDetailView) -> m.AgentDetailView:
+        """An agent's detail with what this part says of it."""
+        why = self.talks.get(detail.agent.id, NO_PROGRAM)
+        return detail.model_copy(update={"can": {**detail.can, "say": why, "interrupt": why}, "hook": self.hook_words})
 
     def routes(self) -> list[Route]:
         return [
@@ -117,4 +128,6 @@ class FakePrograms:
         self.said.append((agent_id, done, text))
         if self.refuse is not None:
             return _say(m.ErrorView(error=self.refuse[1], remedy="watchfloor fleet shows its state."), self.refuse[0])
+        if text:
+            self._desk.activity.keep(agent_id, [Entry(Kind.MESSAGE, f"said-{len(self.said)}", time.time(), text, who="operator:0")])
         return _say(pm.SaidView(id=agent_id, done=done))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The activity page: whose it is, its feed, one entry whole. Reached from an agent in the fleet; changes nothing."""
+"""The activity page: whose it is, its feed, one entry whole. Reached from an agent in the fleet; one can talk to started programs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from console.api.activity import ActivityEntryView
 from console.api.messages import Delta
 from console.domain.errors import ConsoleError
-from console.gui.actions import ActionSpec
+from console.gui.actions import ActionSpec, Risk
 from console.gui.pages.activity.book import Item
 from console.gui.pages.activity.detail import DetailPane
 from console.gui.pages.activity.feed import Feed
 from console.gui.pages.activity.output import OutputDialog
+from console.gui.pages.activity.talk import TalkBar
 from console.gui.pages.interface import Desk, Page, PageSpec
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
@@ -28,7 +29,7 @@ _ON_AN_ENTRY = ("activity.agent", "activity.audit", "activity.rollback", "activi
 
 
 class ActivityPageView(Page):
-    """Reads everything and changes nothing."""
+    """Reads everything; what a person says to a started program is all that it sends."""
 
     spec = PageSpec("activity", "Activity", "list", "", under="fleet")
     verbs = (
@@ -41,6 +42,8 @@ class ActivityPageView(Page):
         ActionSpec("activity.audit", "Open the audit record", "O", "audit record"),
         ActionSpec("activity.rollback", "Open the rollback record of the file", "U", "undo"),
         ActionSpec("activity.output", "Show what its program wrote", "W", "output"),
+        ActionSpec("activity.say", "Write to this agent", "S", "write to it"),
+        ActionSpec("activity.interrupt", "Interrupt this agent's present turn", "I", "", Risk.REVERSIBLE),
         ActionSpec("activity.copy", "Copy the entry as it is shown", "C", "copy"),
         ActionSpec("activity.detail", "Show or hide the detail pane", "", "", cap="Enter"),
     )
@@ -55,7 +58,13 @@ class ActivityPageView(Page):
         self._retry_at = 0.0
         row = QHBoxLayout()
         row.setSpacing(0)
-        row.addWidget(self.feed, 1)
+        self.talk = TalkBar(desk, self)
+        self.talk.field.left.connect(self.view.setFocus)
+        talked = QVBoxLayout()
+        talked.setSpacing(0)
+        talked.addWidget(self.feed, 1)
+        talked.addWidget(self.talk)
+        row.addLayout(talked, 1)
         row.addWidget(self.pane)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -101,12 +110,18 @@ class ActivityPageView(Page):
         if wanted:
             self.feed.show_agent(wanted)
         self.on_models()
+        self.talk.watch(on=True)
         self.view.setFocus()
+
+    def on_hide(self) -> None:
+        self.talk.watch(on=False)
 
     def on_models(self) -> None:
         if not self.feed.agent_id and self.desk.fleet.rows:
             self.feed.show_agent(next(iter(self.desk.fleet.rows)))
         self._show_head()
+        if self.talk.agent_id != self.feed.agent_id:
+            self.talk.show_agent(self.feed.agent_id)
 
     def on_tick(self, now: float) -> None:
         if self.feed.problem and now >= self._retry_at:
@@ -144,6 +159,8 @@ class ActivityPageView(Page):
             return "No audit record is behind this entry: it is from the program's own file."
         if action_id == "activity.rollback" and item is not None and not item.rollback_id:
             return "Nothing of this entry can be put back: no record was written before it."
+        if action_id in ("activity.say", "activity.interrupt"):
+            return self.talk.why_not(action_id.removeprefix("activity."))
         return ""
 
     def do(self, action_id: str) -> None:
@@ -152,6 +169,10 @@ class ActivityPageView(Page):
             self.desk.notices.say("info", self.why_not(action_id))
         elif action_id == "activity.newest":
             self.feed.to_newest()
+        elif action_id == "activity.say":
+            self.talk.field.setFocus()
+        elif action_id == "activity.interrupt":
+            self.talk.interrupt()
         elif action_id == "activity.filter":
             self.feed.search.setFocus()
         elif action_id == "activity.output":

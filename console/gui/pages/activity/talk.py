@@ -1,0 +1,201 @@
+"""Talking to an agent that was started as a program: a message, an interrupt; and why not, in the supervisor's words."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+
+from console.api.messages import AgentDetailView
+from console.api.program_messages import SaidView
+from console.domain.conversation import checked_text
+from console.domain.errors import ConsoleError
+from console.gui.pages.interface import Desk
+from console.gui.theme import fonts
+from console.gui.theme.tokens import ink
+from console.gui.widgets.buttons import Button
+from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.text import Text
+
+LOOK_MS = 2000
+"""How often it is asked whether one can talk to it, while the page is in front."""
+_UNKNOWN = "Whether one can talk to it is not known yet."
+_BEING_SENT = "It is being sent."
+_HINT = ("It can be told something: Enter sends, Shift Enter begins a line.", False)
+
+
+class MessageField(QPlainTextEdit):
+    """Enter sends, Shift Enter begins a line, Esc gives the focus back."""
+
+    sent = Signal()
+    left = Signal()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and not event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self.sent.emit()
+        elif event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+        else:
+            super().keyPressEvent(event)
+
+
+class TalkBar(QWidget):
+    """Below the feed. What was written for one agent never goes to another."""
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._desk = desk
+        self.agent_id = ""
+        self._why = {"say": _UNKNOWN, "interrupt": _UNKNOWN}
+        self._busy = ""
+        self._note = _HINT
+        """The last outcome, and whether it is odd; it stays until something is written."""
+        self.state = Text("", 12, fonts.REGULAR, "text2", mark="ring")
+        self.field = MessageField(self)
+        self.field.setAccessibleName("Message")
+        self.field.setTabChangesFocus(True)
+        self.field.setFixedHeight(54)
+        self.field.sent.connect(self.say)
+        self.field.textChanged.connect(self._typed)
+        self.send = Button("Send", "", "primary", keys="Enter", small=True, parent=self)
+        self.send.clicked.connect(self.say)
+        self.stop = Button("Interrupt its turn", "pause", keys="I", small=True, parent=self)
+        self.stop.clicked.connect(self.interrupt)
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addWidget(self.field, 1)
+        buttons = QVBoxLayout()
+        buttons.setSpacing(4)
+        buttons.addWidget(self.send)
+        buttons.addWidget(self.stop)
+        row.addLayout(buttons)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 7, 16, 8)
+        column.setSpacing(5)
+        column.addWidget(self.state)
+        column.addLayout(row)
+        self._poll = QTimer(self)
+        self._poll.setInterval(LOOK_MS)
+        self._poll.timeout.connect(self.look)
+        self._show()
+
+    # --- whom, and whether one can -----------------------------------------------------------------------------------
+
+    def show_agent(self, agent_id: str) -> None:
+        """Another agent: what was written for the one before goes."""
+        if agent_id != self.agent_id:
+            self.agent_id, self._busy = agent_id, ""
+            self._why = {"say": _UNKNOWN, "interrupt": _UNKNOWN}
+            self.field.clear()
+            self._typed()
+        self.look()
+
+    def watch(self, *, on: bool) -> None:
+        """Whether the page is in front."""
+        if on:
+            self._poll.start()
+        else:
+            self._poll.stop()
+
+    def look(self) -> None:
+        """Asks the supervisor."""
+        if self.agent_id:
+            asked, agent_id = self._desk.requests.fleet.agent(self.agent_id).while_alive(self), self.agent_id
+            asked.then(self._came).failed(lambda error: self._not_known(agent_id, error))
+
+    def _came(self, detail: AgentDetailView) -> None:
+        if detail.agent.id == self.agent_id:
+            self._why = {verb: detail.can.get(verb, "the supervisor does not say whether one can") for verb in ("say", "interrupt")}
+            self._show()
+
+    def _not_known(self, agent_id: str, error: ConsoleError) -> None:
+        if agent_id == self.agent_id:
+            self._why = dict.fromkeys(("say", "interrupt"), f"not known: {error.what}")
+            self._show()
+
+    def why_not(self, verb: str) -> str:
+        """``say`` or ``interrupt``; empty: it can be asked for now."""
+        if not self.agent_id:
+            return "No agent is selected."
+        if self._desk.switch.is_killed:
+            return "Killed: nobody is told anything until rearm."
+        return self._busy or self._why[verb]
+
+    # --- the acts ----------------------------------------------------------------------------------------------------
+
+    def say(self) -> None:
+        """Sends what is written; it stays in the field until it was taken."""
+        why_not = self.why_not("say")
+        text = self.field.toPlainText()
+        if why_not:
+            self._told(why_not, odd=True)
+            return
+        try:
+            text = checked_text(text)
+        except ConsoleError as error:
+            self._told(f"{error.what} {error.remedy}", odd=True)
+            return
+        agent_id, self._busy = self.agent_id, _BEING_SENT
+        self._show()
+        sent = self._desk.requests.programs.say(agent_id, text).while_alive(self)
+        sent.then(self._said).failed(lambda error: self._refused(agent_id, error))
+
+    def interrupt(self) -> None:
+        """Ends its present turn; the program has to confirm it."""
+        if why_not := self.why_not("interrupt"):
+            self._told(why_not, odd=True)
+            return
+        agent_id, self._busy = self.agent_id, "Its own word that the turn ended is waited for."
+        self._show()
+        sent = self._desk.requests.programs.interrupt(agent_id).while_alive(self)
+        sent.then(self._interrupted).failed(lambda error: self._refused(agent_id, error))
+
+    def _said(self, view: SaidView) -> None:
+        if view.id == self.agent_id:
+            self._busy = ""
+            self.field.clear()
+            self._told("Sent, and on record.")
+
+    def _interrupted(self, view: SaidView) -> None:
+        if view.id == self.agent_id:
+            self._busy = ""
+            self._told("Its turn has ended: it confirmed that.")
+
+    def _refused(self, agent_id: str, error: ConsoleError) -> None:
+        if agent_id != self.agent_id:
+            self._desk.notices.fail(error)
+            return
+        self._busy = ""
+        self._told(f"{error.what} {error.remedy}".strip(), odd=True)
+        self.look()
+
+    # --- words -------------------------------------------------------------------------------------------------------
+
+    def _told(self, words: str, *, odd: bool = False) -> None:
+        self._note = (words, odd)
+        self._show()
+
+    def _typed(self) -> None:
+        self._note = _HINT
+        self._show()
+
+    def _show(self) -> None:
+        why_not, text = self.why_not("say"), self.field.toPlainText()
+        can_write = not why_not or bool(self._busy) or bool(text)
+        for part in (self.field, self.send, self.stop):
+            part.setVisible(can_write)
+        self.setFixedHeight(102 if can_write else 34)
+        row = self._desk.fleet.rows.get(self.agent_id)
+        self.field.setPlaceholderText(safe_text(f"Tell {row.name if row is not None else self.agent_id} something", 120))
+        self.send.allow(why_not or ("" if text.strip() else "Nothing is written yet."))
+        self.stop.allow(self.why_not("interrupt"))
+        words, odd = self._note
+        if why_not and not odd:
+            words = why_not if self._busy else f"Nobody can talk to it now: {why_not}"
+        self.state.say(words, "warn" if odd else "text2", "triangle" if odd else "ring")
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(ink().bg1))
+        painter.fillRect(0, 0, self.width(), 1, QColor(ink().line))
+        painter.end()
