@@ -6,7 +6,9 @@ restart with a broken file neither opens nor closes more than before; with no go
 
 from __future__ import annotations
 
+import os
 import posixpath
+import stat
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -182,8 +184,10 @@ class PolicyDesk:
 
     def _newest(self) -> tuple[_Stamp, bytes | None, str]:
         try:
-            seen = self._file.lstat()
+            seen = self._file.stat()  # of what it leads to: rules that were changed behind a link are new rules
         except FileNotFoundError:
+            if self._file.is_symlink():
+                return _Stamp(size=-3), None, "it is a link to nothing;"
             if self.kept.good not in (b"", policy_data.default_rules()):
                 # Rules that were in force are gone: that is no reason to go back to others, which may allow more.
                 return _Stamp(), None, "it is gone. Put it back, or write the rules that are wanted there;"
@@ -193,8 +197,10 @@ class PolicyDesk:
         stamp = _Stamp(seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
         if stamp == self._stamp:
             return stamp, None, ""
+        if not stat.S_ISREG(seen.st_mode):
+            return stamp, None, "it is no plain file;"
         try:
-            with self._file.open("rb") as file:
+            with open(os.open(self._file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - a pipe by now waits for nobody
                 return stamp, file.read(MAX_BYTES + 1), ""
         except OSError as error:
             return stamp, None, f"it cannot be read: {error.strerror}"

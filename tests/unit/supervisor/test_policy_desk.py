@@ -172,3 +172,23 @@ def test_many_sessions_do_not_pile_up(desk: Any, places: Places) -> None:
     for number in range(70):
         verdict(made, "shell", "ls", agent(context_id=f"c{number}"))
     assert len(made._compiled) <= 64
+
+
+def test_rules_behind_a_link_are_taken_up_when_they_change(desk: Any, places: Places, tmp_path: Path) -> None:
+    kept = tmp_path / "dotfiles.json"
+    kept.write_text(json.dumps({"permissions": {"allow": ["shell(ls:*)"]}}))
+    places.policy_file.symlink_to(kept)
+    made = desk()
+    assert verdict(made, "shell", "ls -la") is Verdict.ALLOW
+    kept.write_text(json.dumps({"permissions": {"deny": ["shell(ls:*)"], "allow": []}}))
+    assert verdict(made, "shell", "ls -la") is Verdict.DENY
+
+
+def test_a_link_to_nothing_is_a_broken_file_and_not_the_products_own_rules(desk: Any, places: Places, alarms: list[str]) -> None:
+    places.policy_file.symlink_to("nowhere.json")
+    assert verdict(desk(), "shell", "ls -la") is Verdict.DENY and len(alarms) == 1
+
+
+def test_a_pipe_in_its_place_keeps_nobody_waiting(desk: Any, places: Places, alarms: list[str]) -> None:
+    os.mkfifo(places.policy_file)
+    assert verdict(desk(), "shell", "ls -la") is Verdict.DENY and "no plain file" in alarms[0]
