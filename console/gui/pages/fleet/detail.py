@@ -12,6 +12,7 @@ from console.gui.models.modes import asked_mode, is_open, network_chip
 from console.gui.pages.fleet.adopt import why_not_adopt
 from console.gui.pages.fleet.egress_lines import RequestLines
 from console.gui.pages.fleet.held import HeldCard
+from console.gui.pages.fleet.hooks import hook_words
 from console.gui.pages.fleet.modes import ModeCard
 from console.gui.pages.fleet.words import gauges, state_words
 from console.gui.pages.fleet.workspace import WorkspaceCard
@@ -67,7 +68,17 @@ class DetailPane(QWidget):
         self._why = Text("", 12, fonts.REGULAR, "text2", wrap=True)
         self._note = Text("", 12, fonts.REGULAR, "warn", wrap=True, mark="triangle")
         self._cut = Text("", 12, fonts.MEDIUM, "text", wrap=True, mark="ban")
-        parts = ((self._crumb, 4), (self._name, 6), (self._chips, 7), (self._id, 0), (self._why, 0), (self._cut, 0), (self._note, 0))
+        self._hook = Text("", 12, fonts.REGULAR, "text2", wrap=True)
+        parts = (
+            (self._crumb, 4),
+            (self._name, 6),
+            (self._chips, 7),
+            (self._id, 0),
+            (self._why, 0),
+            (self._cut, 0),
+            (self._note, 0),
+            (self._hook, 0),
+        )
         for part, room in parts:
             self._column.addWidget(part)
             self._column.addSpacing(room)
@@ -140,6 +151,7 @@ class DetailPane(QWidget):
             self.requests.clear()
             self.held.clear(view.id)
             self._events.say([])
+            self._hook.hide()
             self._no_hosts.show()
         self._crumb.setText(_crumbs(row, fleet))
         self._name.setText(row.name)
@@ -176,6 +188,8 @@ class DetailPane(QWidget):
         self._no_hosts.setVisible(not hosts)
         self.requests.say(detail.egress)
         self.held.show_detail(detail)
+        self._hook.setText(hook_words(detail))
+        self._hook.setVisible(bool(hook_words(detail)))
         latest = sorted(detail.events, key=lambda event: -event.at)[:_SHOWN_EVENTS]
         self._events.say([Fact(clock(e.at), e.text, mono=True, left_role="text3", right_role="text") for e in latest])
 

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from console.gui.pages.fleet.hooks import HookCard
 from console.gui.pages.fleet.sources_table import SourceTable, tally
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
@@ -120,6 +121,8 @@ class FirstRun(QWidget):
         self._engines = Facts(28, ruled=True)
         engines.column.addWidget(self._engines)
         column.addWidget(engines)
+        self.hooks = HookCard(self._desk.requests, self._desk.clock)
+        column.addWidget(self.hooks)
         column.addStretch(1)
 
     def on_models(self) -> None:

@@ -1,0 +1,61 @@
+"""Whether hooks reach us is shown as it was seen: a program that never asked is never called enforced."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from console.api.hook_messages import HooksView, ProgramHook
+from console.api.messages import AgentDetailView, AgentView
+from console.gui.pages.fleet.hooks import NEVER, hook_facts, hook_words
+from console.gui.pages.fleet.page import FleetPage
+from console.gui.window.main import Window
+from tests.fakes.operator_server import FakeHouse
+
+
+def test_the_first_page_says_per_program_whether_calls_reached_us(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    programs = make_house("0").supervisor.programs
+    page = open_window("fleet").page
+    assert isinstance(page, FleetPage)
+    card = page.first_run.hooks
+    qtbot.waitUntil(lambda: "Claude Code 12 calls reached us" in card.facts.accessibleName())
+    assert f"Codex {NEVER}" in card.facts.accessibleName()
+    programs.hooks = HooksView()
+    qtbot.waitUntil(lambda: f"Claude Code {NEVER}" in card.facts.accessibleName())
+
+
+def test_an_agents_pane_says_it_in_the_supervisors_words(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    programs = make_house("mockup").supervisor.programs
+    programs.hook_words = "not enforced: no call has reached the supervisor"
+    page = open_window("fleet").page
+    assert isinstance(page, FleetPage)
+    qtbot.waitUntil(page.pane._hook.isVisible)
+    assert page.pane._hook.text() == f"Tool calls: {NEVER}."
+    programs.hook_words = ""
+    qtbot.waitUntil(lambda: not page.pane._hook.isVisible())
+
+
+@pytest.mark.parametrize(
+    ("detail", "words"),
+    [
+        (AgentDetailView(agent=AgentView(id="a", source="claude_code")), "watchfloor install-hook claude-code"),
+        (AgentDetailView(agent=AgentView(id="a", source="processes", seen_by=["codex", "processes"])), "watchfloor install-hook codex"),
+        (AgentDetailView(agent=AgentView(id="a", source="claude_code"), hook="enforced: 3 tool calls were judged"), "enforced: 3"),
+    ],
+)
+def test_only_what_was_seen_is_enforced(detail: AgentDetailView, words: str) -> None:
+    assert words in hook_words(detail)
+    assert ("not enforced" in hook_words(detail)) == (not detail.hook)
+
+
+def test_a_program_without_hooks_has_no_line_and_hostile_names_are_bounded() -> None:
+    assert hook_words(AgentDetailView(agent=AgentView(id="a", source="docker"))) == ""
+    view = HooksView(programs=[ProgramHook(program=f"<b>{n}", calls=1, last_at=time.time()) for n in range(50)])
+    assert len(hook_facts(view, time.time())) == 6
