@@ -23,6 +23,8 @@ from console.supervisor.core import Core
 
 WAITING_MAX = 20_000
 """Entries that wait to be written; what comes beyond is counted and said."""
+SIZE_MAX = 64 * 1024 * 1024
+"""Characters of them, likewise: a disk that refuses for hours fills no memory."""
 
 
 class Intake:
@@ -33,6 +35,7 @@ class Intake:
         self._run_id, self._count = secrets.token_hex(4), 0
         self._lock = threading.Lock()
         self._waiting: deque[Said] = deque()
+        self._size = 0
         self._lost: dict[str, int] = {}
         self._children: set[str] = set()
         self.streams: dict[str, int] = {}
@@ -72,15 +75,16 @@ class Intake:
         """One entry of an agent."""
         entry = replace(shortened(entry), at=entry.at or time.time())
         with self._lock:
-            if len(self._waiting) >= WAITING_MAX:
+            if len(self._waiting) >= WAITING_MAX or self._size + len(entry.text) > SIZE_MAX:
                 self._lost[agent_id] = self._lost.get(agent_id, 0) + 1
             else:
                 self._waiting.append((agent_id, entry))
+                self._size += len(entry.text)
 
     def taken(self) -> dict[str, list[Entry]]:
         """All that waits, by agent; what was lost is said where it is missing."""
         with self._lock:
-            waiting, self._waiting = self._waiting, deque()
+            waiting, self._waiting, self._size = self._waiting, deque(), 0
             lost, self._lost = self._lost, {}
         for agent_id, many in lost.items():
             text = f"{many:,} entries are missing here: they came faster than they can be kept."
@@ -93,7 +97,9 @@ class Intake:
     def give_back(self, left: dict[str, list[Entry]]) -> None:
         """What could not be written: it comes again, in order, before what came since."""
         with self._lock:
-            self._waiting.extendleft(reversed([(agent_id, entry) for agent_id, entries in left.items() for entry in entries]))
+            back = [(agent_id, entry) for agent_id, entries in left.items() for entry in entries]
+            self._waiting.extendleft(reversed(back))
+            self._size += sum(len(entry.text) for _, entry in back)
 
     def _is_program(self, agent_id: AgentId) -> bool:
         agent = self._core.state.agents.get(agent_id)

@@ -173,6 +173,21 @@ def test_what_comes_too_fast_is_counted_and_said(stage: Stage, monkeypatch: pyte
     assert len(found) == 11 and found[-1].startswith("15 entries are missing")
 
 
+def test_while_the_disk_refuses_no_more_is_held_than_fits(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity_intake, "SIZE_MAX", 1_000_000)
+    intake = stage.desk.intake
+    for _round in range(3):
+        for n in range(40):
+            stage.desk.heard(e.PermissionAsked(1.0, 1.0, AgentId("a-1"), f"r{_round}-{n}", PermissionRequest("read_file", "x" * 60_000)))
+        held = intake.taken()
+        assert sum(len(one.text) for entries in held.values() for one in entries) <= 1_100_000
+        intake.give_back(held)
+    for entries in intake.taken().values():
+        assert entries[-1].text.endswith("are missing here: they came faster than they can be kept.")
+    stage.desk.heard(e.PermissionAsked(1.0, 1.0, AgentId("a-1"), "later", PermissionRequest("read_file", "room again")))
+    assert "room again" in [entry.text for entry in intake.taken()["a-1"]]
+
+
 def test_a_disk_that_refuses_is_said_and_nothing_is_lost(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     [agent] = stage.sees("")
     stage.writes(stage.main, "from its file")
