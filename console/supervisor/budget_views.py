@@ -166,6 +166,8 @@ class Snapshot:
         row.agents_ever = 1
         row.unpriced = agent.agent_id in self.unpriced
         row.metered = self._metered(agent)
+        if agent.halt is not None:
+            row.overshoot, row.overshoot_limit = agent.halt.overshoot, agent.halt.limit
         if agent.state in (AgentState.OVER_BUDGET, AgentState.HALTED):
             row.note, row.level = agent.state_reason, "over"
         elif agent.control_level is ControlLevel.OBSERVED and agent.state.is_live:

@@ -79,6 +79,17 @@ def test_who_is_only_seen_is_metered_after_the_fact_and_cannot_be_stopped_and_wh
     assert rows["h"].level == "over" and rows["h"].note == "agent limit cost_usd: 1 of 1" and rows["h"].metered == "reported"
 
 
+def test_by_how_much_a_cap_was_passed_is_shown_once_the_end_is_proven() -> None:
+    book, burn = world()
+    book.run("a", limits=Limits(cost_usd=1.0))
+    spend(book, burn, "a", cost_usd=1.25)
+    halt = book.agent("a").halt
+    assert halt is not None and page(book, burn).agent_row(book.agent("a")).overshoot is None
+    book.state.put(replace(book.agent("a"), halt=replace(halt, used_at_end=1.4)))
+    row = page(book, burn).tree_row(book.agent("a"))
+    assert row.overshoot is not None and abs(row.overshoot - 0.4) < 1e-9 and row.overshoot_limit == "cost_usd"
+
+
 def test_the_header_counts_and_forecasts_the_day_against_its_cap() -> None:
     book, burn = world()
     book.run("a", context_id=ContextId("s"))

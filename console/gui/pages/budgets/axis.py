@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
 from console.gui.pages.budgets.words import whole_usd
 from console.gui.theme import fonts
 from console.gui.theme.tokens import Ink
 from console.gui.widgets.marks import draw_text
+from console.gui.widgets.safe_text import safe_text
 
 STEPS = 3
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -27,6 +28,16 @@ def round_step(top: float) -> float:
     want = max(0.01, top / STEPS)
     power = float(10.0 ** math.floor(math.log10(want)))
     return next((step * power for step in _ROUND if step * power >= want * 0.9999), 10.0 * power)
+
+
+_WRAP = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap)
+
+
+def draw_note(painter: QPainter, box: QRectF, words: str, ink: Ink) -> None:
+    """Why something is missing, on the chart itself, in up to three lines."""
+    painter.setFont(fonts.ui(11))
+    painter.setPen(QColor(ink.text2))
+    painter.drawText(QRectF(box.x() + 8, box.y() + 5, box.width() - 16, 48), _WRAP, safe_text(words))
 
 
 def draw_axis(painter: QPainter, box: QRectF, step: float, ink: Ink) -> None:

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
 from console.api.budgets import DayBurn
-from console.gui.pages.budgets.axis import STEPS, draw_axis, finite, round_step
+from console.gui.pages.budgets.axis import STEPS, draw_axis, draw_note, finite, round_step
 from console.gui.pages.budgets.words import hour_minute
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
@@ -117,8 +117,7 @@ class BurnChart(QWidget):
             self._paint_past(painter, box, shape)
             self._paint_ahead(painter, box, shape)
         if self._note:
-            words = safe_text(self._note)
-            draw_text(painter, QRectF(box.x() + 10, box.y() + 4, box.width() - 20, 18), words, fonts.ui(11), colours.text2)
+            draw_note(painter, box, self._note, colours)
         painter.end()
 
     def _x(self, box: QRectF, shape: Shape, at: float) -> float:

@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from console.api.budgets import ModelDay
-from console.gui.pages.budgets.axis import STEPS, draw_axis, round_step
+from console.gui.pages.budgets.axis import STEPS, draw_axis, draw_note, round_step
 from console.gui.pages.budgets.words import weekday
 from console.gui.theme import fonts
 from console.gui.theme.tokens import Ink, ink
@@ -129,8 +129,7 @@ class ModelChart(QWidget):
         draw_axis(painter, box, round_step(self._stack.top), colours)
         self._paint_bars(painter, box)
         if self._note:
-            words = safe_text(self._note, 120)
-            draw_text(painter, QRectF(box.x() + 4, box.y() - 1, box.width() - 8, 18), words, fonts.ui(11), colours.text2)
+            draw_note(painter, box, self._note, colours)
         if legend:
             top = self.height() - 9 - _LINE * len(legend)
             painter.fillRect(QRectF(19, top - 6, width - 36, 1), QColor(colours.line))
