@@ -13,7 +13,17 @@ from console.cli.modules import become, folder_arguments
 from console.cli.options import StateDir, new_app, verb_app
 from console.domain.errors import Unavailable, UsageProblem
 
-PAGES = ("fleet", "network", "kill-switch", "receipt", "rollback", "audit")
+PAGES = (
+    "fleet",
+    "approvals",
+    "network",
+    "budgets",
+    "rollback",
+    "audit",
+    "kill-switch",
+    "receipt",
+    "activity",
+)
 DISPLAY_REMEDY = "Log in on a desktop, or use: watchfloor fleet, watchfloor status, watchfloor screenshot PAGE FILE."
 
 
@@ -41,7 +51,7 @@ def panic_button(state_dir: StateDir = None) -> int:
 
 
 def screenshot(
-    page: Annotated[str, typer.Argument(metavar="PAGE", help="fleet, network, kill-switch, receipt, rollback or audit.")],
+    page: Annotated[str, typer.Argument(metavar="PAGE", help=f"{', '.join(PAGES)}.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The PNG to write.")],
     theme: Annotated[str, typer.Option("--theme", metavar="THEME", help="dark or light.")] = "dark",
     state_dir: StateDir = None,

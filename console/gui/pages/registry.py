@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from console.gui.pages.activity.page import ActivityPageView
+from console.gui.pages.approvals.page import ApprovalsPage
 from console.gui.pages.audit.page import AuditLogPage
+from console.gui.pages.budgets.page import BudgetsPage
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.interface import Page
 from console.gui.pages.kill_switch.page import KillSwitchPage
@@ -11,4 +13,14 @@ from console.gui.pages.network.page import NetworkPage
 from console.gui.pages.receipt.page import ReceiptPage
 from console.gui.pages.rollback.page import RollbackRecordsPage
 
-PAGES: tuple[type[Page], ...] = (FleetPage, NetworkPage, RollbackRecordsPage, AuditLogPage, KillSwitchPage, ReceiptPage, ActivityPageView)
+PAGES: tuple[type[Page], ...] = (
+    FleetPage,
+    ApprovalsPage,
+    NetworkPage,
+    BudgetsPage,
+    RollbackRecordsPage,
+    AuditLogPage,
+    KillSwitchPage,
+    ReceiptPage,
+    ActivityPageView,
+)

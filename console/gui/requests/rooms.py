@@ -17,6 +17,8 @@ from console.gui.link.http import Link, segment
 from console.gui.link.pending import Pending
 from console.gui.requests.activity import ActivityRequests
 from console.gui.requests.adopt import AdoptRequests
+from console.gui.requests.approvals import ApprovalRequests
+from console.gui.requests.budgets import BudgetRequests
 from console.gui.requests.programs import ProgramRequests
 
 LAUNCH_S = 300.0
@@ -212,6 +214,8 @@ class Requests:
         self.audit = AuditRequests(link)
         self.adopt = AdoptRequests(link)
         self.activity = ActivityRequests(link)
+        self.approvals = ApprovalRequests(link)
+        self.budgets = BudgetRequests(link)
         self.programs = ProgramRequests(link)
 
     def status(self) -> Pending[m.StatusView]:

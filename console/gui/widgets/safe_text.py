@@ -47,6 +47,21 @@ def is_plain(text: str) -> bool:
     return safe_text(text, max(LIMIT, len(text))) == text
 
 
+def kind_of(char: str) -> str:
+    """What makes a character other than it looks: ``hidden``, ``mark`` (combining), ``rtl`` (turns order round), ``foreign``; else empty.
+
+    A ``foreign`` letter (Cyrillic, Greek) is one that passes for Latin: it matters inside a word with Latin letters only.
+    """
+    kind = unicodedata.category(char)
+    if _is_hidden(char, kind):
+        return "hidden"
+    if kind in _MARK_CATEGORIES:
+        return "mark"
+    if unicodedata.bidirectional(char) in _RIGHT_TO_LEFT or unicodedata.bidirectional(char) == "AN":
+        return "rtl"
+    return "foreign" if _is_foreign(char) else ""
+
+
 def _visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text

@@ -1,0 +1,68 @@
+"""The two questions of the page: why it is denied, and why what a session was given is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtWidgets import QLineEdit, QWidget
+
+from console.api.approval_messages import EndGrantBody, GrantRow, GrantsView
+from console.gui.pages.approvals.case import Case
+from console.gui.pages.interface import Desk
+from console.gui.theme import fonts
+from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import plural
+
+
+class _ReasonDialog(Dialog):
+    """A reason of one line; the main button (and Enter) work once there is one."""
+
+    def __init__(self, title: str, main: str, words: str, longest: int, parent: QWidget) -> None:
+        super().__init__(title, main, "danger", parent)
+        self.paragraph(words)
+        self.body.addWidget(Text("Reason", 11, fonts.MEDIUM, "text2"))
+        self.reason = QLineEdit(self)
+        self.reason.setMaxLength(longest)
+        self.reason.setAccessibleName("Reason")
+        self.body.addWidget(self.reason)
+        self.main.setEnabled(False)
+        self.reason.textChanged.connect(lambda text: self.main.setEnabled(bool(text.strip())))
+        self.reason.returnPressed.connect(self.main.click)
+        self.main.clicked.connect(self.send)
+        self.reason.setFocus()
+
+    def send(self) -> None:
+        """Carried out by the dialog's kind."""
+
+
+class DenyDialog(_ReasonDialog):
+    """``then`` gets the case that was shown when it was opened, and the reason."""
+
+    def __init__(self, case: Case, then: Callable[[Case, str], None], parent: QWidget) -> None:
+        self._case, self._then = case, then
+        many = plural(len(case.rows), "similar request") if case.is_group else "this request"
+        super().__init__(f"Deny {many}?", "Deny", f"{case.title}. The agent is told the reason, and can do something else.", 1000, parent)
+
+    def send(self) -> None:
+        self._then(self._case, self.reason.text().strip())
+        self.accept()
+
+
+class TakeBackDialog(_ReasonDialog):
+    """All that one session was given is asked anew from then on."""
+
+    def __init__(self, desk: Desk, session: str, grants: list[GrantRow], then: Callable[[GrantsView], None], parent: QWidget) -> None:
+        self._desk, self._session, self._then = desk, session, then
+        words = f"{plural(len(grants), 'approval')} of session {session}: whoever works in it is asked again from now on."
+        super().__init__("Take back what the session was given?", "Take back", words, 500, parent)
+
+    def send(self) -> None:
+        self.main.setEnabled(False)
+        self.problem.hide()
+        body = EndGrantBody(session=self._session, reason=self.reason.text().strip())
+        self._desk.requests.approvals.end_grants(body).while_alive(self).then(self._done).failed(self.refused)
+
+    def _done(self, view: GrantsView) -> None:
+        self._then(view)
+        self.accept()

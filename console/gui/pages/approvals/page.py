@@ -1,0 +1,390 @@
+"""The approvals page: what waits for a human at the left, one request whole at the right, decided on exactly what is shown."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from console.api.approval_messages import (
+    AT_ONCE,
+    ApprovalDetailView,
+    ApprovalRow,
+    ApprovalsView,
+    DecideBody,
+    DecideView,
+    GrantRow,
+    GrantsView,
+)
+from console.api.messages import Delta
+from console.domain.errors import ConsoleError
+from console.gui.actions import ActionSpec, Risk
+from console.gui.pages.approvals.book import Book, Item
+from console.gui.pages.approvals.case import Case, case_of
+from console.gui.pages.approvals.detail import NO_RULE, DetailPane
+from console.gui.pages.approvals.dialogs import DenyDialog, TakeBackDialog
+from console.gui.pages.approvals.inbox import WIDTH, Inbox
+from console.gui.pages.approvals.words import end_words, gone_words
+from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.widgets.words import plural
+
+SOON_MS = 200
+QUIET_S = 0.5
+"""After a request slid in: whoever was about to press a key saw another list."""
+AGAIN_S = 15.0
+AT_A_TIME = 6
+"""Details of a group that are read at once."""
+_DECIDE = ("approvals.once", "approvals.session", "approvals.deny")
+_KILLED = "Killed: read only until rearm."
+
+
+class ApprovalsPage(Page):
+    """``arrived`` with the rows of requests that came in since the last look, also while another page is in front."""
+
+    arrived = Signal(object)
+    spec = PageSpec("approvals", "Approvals", "approvals", "Operate")
+    verbs = (
+        ActionSpec("approvals.move", "Move in the list", "", "next request", cap="↑ ↓"),
+        ActionSpec("approvals.once", "Approve once: exactly what is shown, one time", "A", "once", Risk.REVERSIBLE),
+        ActionSpec("approvals.session", "Approve for this session, until it is taken back", "S", "session", Risk.REVERSIBLE),
+        ActionSpec("approvals.deny", "Deny… with a reason (a session's: take back…)", "D", "deny", Risk.REVERSIBLE, "A reason is needed."),
+        ActionSpec("approvals.rule", "Make a rule of it…", "R", "rule"),
+        ActionSpec("approvals.explain", "Explain: the whole judgement", "E", "explain"),
+        ActionSpec("approvals.group", "Open or close a group of similar requests", "G", "open group"),
+        ActionSpec("approvals.tab", "Waiting, decided, given to sessions", "W", ""),
+        ActionSpec("approvals.agent", "Show the agent in the fleet", "J", ""),
+        ActionSpec("approvals.detail", "Show or hide the detail", "", "", cap="Enter"),
+        ActionSpec("approvals.filter", "Filter the requests", "/", ""),
+    )
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(desk, parent)
+        self.book = Book()
+        self.inbox = Inbox(self.book, self)
+        self.pane = DetailPane(self)
+        self._details: dict[str, ApprovalDetailView] = {}
+        self._reading: set[str] = set()
+        self._wanted = ""
+        self._over = False
+        """The detail stands over the list (narrow windows)."""
+        self._quiet_until = 0.0
+        self._read_at = 0.0
+        self._deciding = False
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.inbox, 1)
+        row.addWidget(self.pane, 2)
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(SOON_MS)
+        self._soon.timeout.connect(self._read)
+        self._sweep = QTimer(self)
+        self._sweep.setSingleShot(True)
+        self._sweep.setInterval(0)
+        self._sweep.timeout.connect(self._forget_gone)
+        self.inbox.chosen.connect(self._moved)
+        self.inbox.tab_changed.connect(lambda _tab: self._show())
+        self.inbox.opened.connect(lambda: self.do("approvals.detail"))
+        self.pane.back_asked.connect(lambda: self._show_over(False))
+        self.pane.asked.connect(self._pressed)
+
+    # --- what the window tells ---------------------------------------------------------------------------------------
+
+    def on_show(self, argument: str = "") -> None:
+        self._wanted = argument
+        if argument and self.book.loaded and self.inbox.reveal(argument):
+            self._wanted = ""
+            self._over = True
+        self._read()
+        self._show()
+        self.inbox.front().setFocus()
+
+    def on_hide(self) -> None:
+        self._forget_gone()
+
+    def on_models(self) -> None:
+        self._allow()
+
+    def on_tick(self, now: float) -> None:
+        at = time.monotonic()
+        self.inbox.head.say(self.book, at)
+        self.inbox.view.refresh()
+        self._count()
+        self._allow()
+        if at - self._read_at > AGAIN_S:
+            self._read()
+
+    def handle(self, delta: Delta) -> None:
+        if delta.kind == "approval" and not self._soon.isActive():
+            self._soon.start()
+
+    def resync(self) -> None:
+        self._soon.start()
+
+    def badge(self) -> Badge | None:
+        return Badge(f"{self.book.items_waiting:,}", "warn", "warning") if self.book.items_waiting else None
+
+    def is_ready(self) -> bool:
+        return self.book.loaded and (self.inbox.current() is None or self.pane.case.is_read)
+
+    # --- actions -----------------------------------------------------------------------------------------------------
+
+    def why_not(self, action_id: str) -> str:
+        if action_id == "approvals.rule":
+            return NO_RULE
+        if action_id in _DECIDE:
+            return self._why_not_decide(action_id)
+        if action_id in ("approvals.explain", "approvals.agent") and self.inbox.current() is None:
+            return "Nothing is selected."
+        return ""
+
+    def _why_not_decide(self, action_id: str) -> str:
+        current, case = self.inbox.current(), self.pane.case
+        if self.desk.switch.is_killed:
+            return _KILLED
+        if current is None:
+            return "Nothing is selected."
+        if isinstance(current, GrantRow):
+            return "" if action_id == "approvals.deny" else "It was given for the session already."
+        if not isinstance(current, Item):
+            return f"It is decided already: {gone_words(current)}."
+        if not current.live:
+            return f"It is over: {current.first.gone}."
+        if self._deciding:
+            return "A decision is on its way."
+        at = time.monotonic()
+        if at < self._quiet_until:
+            return "A request has just come in: look again."
+        if not case.is_read or {one.id for one in case.rows} != {one.row.id for one in current.live}:
+            return "It is still being read."
+        if all(one.left(at) <= 0 for one in current.live):
+            return "Its time is over: it is denied by itself."
+        return "" if action_id == "approvals.deny" else case.why_not_approve()
+
+    def do(self, action_id: str) -> None:
+        if self.why_not(action_id):
+            self.pane.show_problem("" if action_id == "approvals.rule" else self.why_not(action_id))
+            return
+        current = self.inbox.current()
+        if action_id in ("approvals.once", "approvals.session"):
+            self._decide(self.pane.case, "approve", scope=action_id.removeprefix("approvals."))
+        elif action_id == "approvals.deny" and isinstance(current, GrantRow):
+            given = [one for one in self.inbox.grants if one.session == current.session]
+            TakeBackDialog(self.desk, current.session, given, self._grants_came, self.window()).open()
+        elif action_id == "approvals.deny":
+            DenyDialog(self.pane.case, lambda case, reason: self._decide(case, "deny", reason=reason), self.window()).open()
+        elif action_id == "approvals.explain":
+            self._show_over(True)
+            self.pane.turn_full()
+        elif action_id == "approvals.agent":
+            self.desk.goto("fleet", self.pane.case.rows[0].agent_id)
+        else:
+            self._look(action_id)
+
+    def _look(self, action_id: str) -> None:
+        if action_id == "approvals.group":
+            self.inbox.turn_group()
+        elif action_id == "approvals.tab":
+            order = list(self.inbox.tabs.pills)
+            self.inbox.show_tab(order[(order.index(self.inbox.tab()) + 1) % len(order)])
+            self.inbox.front().setFocus()
+        elif action_id == "approvals.detail":
+            self._show_over(not self._over)
+        elif action_id == "approvals.filter":
+            self.inbox.search.setFocus()
+
+    def _pressed(self, action_id: str) -> None:
+        """A button: as its key, and what cannot be done is said."""
+        why_not = self.why_not(action_id)
+        if why_not:
+            self.pane.show_problem(why_not)
+        else:
+            self.do(action_id)
+
+    def _decide(self, case: Case, verdict: str, *, scope: str = "once", reason: str = "") -> None:
+        given = {"requests": case.decided[:AT_ONCE], "verdict": verdict, "scope": scope, "reason": reason}
+        self._deciding = True
+        self.pane.show_problem("")
+        word = "denied" if verdict == "deny" else f"approved {'once' if scope == 'once' else 'for the session'}"
+        asked = self.desk.requests.approvals.decide(DecideBody.model_validate(given)).while_alive(self)
+        asked.then(partial(self._decided, f"{word}: {reason}" if reason else word)).failed(self._not_decided)
+        self._allow()
+
+    def _decided(self, word: str, view: DecideView) -> None:
+        self._deciding = False
+        for result in view.results:
+            entry = self.book.entries.get(result.id)
+            if result.done and entry is not None:
+                entry.gone = word
+        bad = [result for result in view.results if not result.done]
+        if bad:
+            many = f"{len(bad)} of {plural(len(view.results), 'request')} NOT decided" if len(view.results) > 1 else "NOT decided"
+            self.pane.show_problem(f"{many}: {bad[0].words}")
+        self._changed()
+        self._read()
+
+    def _not_decided(self, error: ConsoleError) -> None:
+        self._deciding = False
+        self.pane.show_problem(f"Not known to be decided: {error}")
+        self._allow()
+        self._read()
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        self._read_at = time.monotonic()
+        requests = self.desk.requests.approvals
+        requests.inbox().while_alive(self).then(self._came).failed(self._failed)
+        requests.grants().while_alive(self).then(self._grants_came)
+
+    def _failed(self, error: ConsoleError) -> None:
+        self.inbox.head.fail(f"Not read: {error.what}")
+
+    def _came(self, view: ApprovalsView) -> None:
+        at = time.monotonic()
+        new = self.book.take(view, at)
+        self.inbox.head.fail("")
+        if new:
+            self._quiet_until = at + QUIET_S
+            self.arrived.emit(new)
+        if not self.isVisible():
+            self._forget_gone()
+        if self._wanted:
+            wanted, self._wanted = self._wanted, ""
+            self._over = self.inbox.reveal(wanted)
+        self.inbox.head.say(self.book, at)
+        self._changed()
+        self.badge_changed.emit()
+
+    def _grants_came(self, view: GrantsView) -> None:
+        self.inbox.grants = view.grants
+        self.inbox.show_lines()
+
+    def _changed(self) -> None:
+        self.inbox.show_lines()
+        self._show()
+
+    def _moved(self) -> None:
+        """Somebody looks at something else: what is over goes from the list."""
+        self._show()
+        self._sweep.start()
+
+    def _forget_gone(self) -> None:
+        current = self.inbox.current() if self.isVisible() else None
+        keep = {entry.row.id for entry in current.entries} if isinstance(current, Item) else set()
+        if self.book.forget_gone(keep):
+            self.inbox.show_lines()
+
+    def _rows(self) -> list[ApprovalRow]:
+        """What is looked at: of a group those that still wait."""
+        current = self.inbox.current()
+        if isinstance(current, Item):
+            return [entry.row for entry in (current.live or current.entries[:1])][:AT_ONCE]
+        if isinstance(current, GrantRow):
+            return [self._details[current.approval_id].row if current.approval_id in self._details else _row_of(current)]
+        return [current] if current is not None else []
+
+    def _show(self) -> None:
+        rows = self._rows()
+        ids = {row.id for row in rows}
+        self._details = {key: one for key, one in self._details.items() if key in ids}
+        if rows and self.isVisible():
+            key = "".join((self.inbox.tab(), rows[0].id if len(rows) == 1 else f"g:{rows[0].group}"))
+            details = [self._details[row.id] for row in rows if row.id in self._details]
+            read = len(details) == len(rows)
+            shown = self.pane.case
+            if not read or shown.rows != tuple(rows) or shown.details != tuple(details):
+                self.pane.show_case(case_of(rows, details) if read else Case(tuple(rows), tuple(details)), key)
+            self._read_details(rows)
+        self._lay()
+        self._count()
+        self._allow()
+
+    def _read_details(self, rows: list[ApprovalRow]) -> None:
+        for row in rows:
+            if len(self._reading) >= AT_A_TIME:
+                return
+            if row.id not in self._details and row.id not in self._reading:
+                self._reading.add(row.id)
+                asked = self.desk.requests.approvals.detail(row.id).while_alive(self)
+                asked.then(partial(self._detail_came, row.id)).failed(partial(self._detail_failed, row.id))
+
+    def _detail_came(self, approval_id: str, detail: ApprovalDetailView) -> None:
+        self._reading.discard(approval_id)
+        if approval_id in {row.id for row in self._rows()}:
+            self._details[approval_id] = detail
+        self._show()
+
+    def _detail_failed(self, approval_id: str, error: ConsoleError) -> None:
+        self._reading.discard(approval_id)
+        if approval_id in {row.id for row in self._rows()}:
+            self.pane.show_problem(f"It could not be read: {error}")
+
+    def _count(self) -> None:
+        """The clock runs down to a denial; what is over says so in its place."""
+        current, at = self.inbox.current(), time.monotonic()
+        if isinstance(current, Item):
+            entry = min(current.live or current.entries, key=lambda one: one.ends_at)
+            gone = "" if current.live else entry.gone
+            self.pane.countdown.say(entry.left(at), entry.row.ttl_s, entry.row.asked_at, gone, end_words(entry.row)[1] if gone else "")
+        elif current is not None and self.pane.case.rows:
+            row = self.pane.case.rows[0]
+            self.pane.countdown.say(0, row.ttl_s, row.asked_at, gone_words(row), end_words(row)[1])
+
+    def _allow(self) -> None:
+        current = self.inbox.current()
+        why_not = {action: self.why_not(action) for action in (*_DECIDE, "approvals.rule")}
+        if time.monotonic() < self._quiet_until:
+            QTimer.singleShot(int(QUIET_S * 1000) + 20, self, self._allow)
+        is_grant = isinstance(current, GrantRow)
+        notes = ("Until it is taken back", "A kill ends it") if is_grant else ("Single use", "Void if the request changes")
+        if self.desk.switch.is_killed:
+            notes = ("Killed", "Read only until rearm")
+        self.pane.allow(why_not, is_grant=is_grant, notes=notes)
+
+    def _show_over(self, over: bool) -> None:
+        self._over = over
+        self._lay()
+        if not over:
+            self.inbox.front().setFocus()
+
+    def _lay(self) -> None:
+        narrow, has_one = self.is_narrow, self.inbox.current() is not None
+        self.inbox.setMinimumWidth(0 if narrow else WIDTH)
+        self.inbox.setMaximumWidth(16_777_215 if narrow or not has_one else WIDTH)
+        self.inbox.setVisible(not narrow or not (self._over and has_one))
+        self.pane.setVisible(has_one and (not narrow or self._over))
+        self.pane.back.setVisible(narrow)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._lay()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self._show_over(False)
+        else:
+            super().keyPressEvent(event)
+
+
+def _row_of(grant: GrantRow) -> ApprovalRow:
+    """What is known of a grant before its approval was read."""
+    return ApprovalRow(
+        id=grant.approval_id,
+        agent_id="",
+        session=grant.session,
+        tool=grant.tool,
+        argument=grant.argument,
+        rule="",
+        reason="",
+        digest="",
+        group="",
+        asked_at=grant.at,
+        state="approved",
+        scope="session",
+        decided_by=grant.by,
+    )
