@@ -91,6 +91,8 @@ class AgentView(View):
     """What it is charged to besides its session: a folder or an operator's word (hostile)."""
     scopes: list[str] | None = None
     """Kinds of effects it was granted at birth; None: nothing is kept about it."""
+    taints: list[str] = []
+    """Steps of forbidden sequences that its lineage has taken, in words (hostile): never taken back."""
     metered: str = ""
     """``after the fact``: its use is read from transcripts, so it may pass a cap by the answers in flight; empty: it reports itself."""
     overshoot: float | None = None

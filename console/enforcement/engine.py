@@ -20,6 +20,7 @@ from console.enforcement import (
     ladder,
     launching,
     limiting,
+    lineages,
     permissions,
     reserving,
     sightings,
@@ -54,6 +55,8 @@ class Engine:
             e.NetworkSwitched: lambda event: tighten.switched(self.state, event),
             e.PermissionAsked: self._permission,
             e.CallJudged: lambda event: permissions.judged(self.state, event),
+            e.LineagesRestored: lambda event: lineages.restored(self.state.lineages, event),
+            e.MarksKept: lambda event: permissions.marks_kept(self.state, event),
             e.ApprovalsRestored: lambda event: approvals.restored(self.state, event),
             e.ApprovalKept: lambda event: approvals.kept(self.state, event),
             e.ApprovalDecided: lambda event: approvals.decided(self.state, event),
@@ -76,7 +79,9 @@ class Engine:
 
     def step(self, event: e.Event) -> list[c.Command]:
         """What must be done because of ``event``, in order."""
-        return list(self._handlers[type(event)](event))
+        commands = list(self._handlers[type(event)](event))
+        lineages.answered(self.state.lineages, event, commands)
+        return commands
 
     def _show(self, agent: Agent) -> c.ShowAgent:
         return c.ShowAgent(self.state.put(agent))

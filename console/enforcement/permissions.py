@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.permission import Verdict
-from console.enforcement import approvals
+from console.domain.permission import Decision, Verdict
+from console.enforcement import approvals, lineages
 from console.enforcement.permitting import NOT_ALIVE, permit, stopped
 from console.enforcement.state import EngineState
 
@@ -29,6 +29,9 @@ def judged(state: EngineState, event: e.CallJudged) -> Iterator[c.Command]:
     """The policy's verdict: deny before ask before allow was decided there; here it becomes an answer, or waits."""
     agent = state.agents.get(event.agent_id)
     denied = stopped(state, agent)
+    if agent is not None and denied is None and event.decision.verdict is not Verdict.DENY:
+        state.lineages.matches[event.request_id] = event.matches
+        denied = lineages.forbidden(state.lineages, agent, event.request_id)  # nobody is asked to approve what no approval can loosen
     if agent is None or denied is not None:
         yield c.AnswerPermission(event.agent_id, event.request_id, denied or NOT_ALIVE)
     elif event.decision.verdict is Verdict.ALLOW:
@@ -37,3 +40,14 @@ def judged(state: EngineState, event: e.CallJudged) -> Iterator[c.Command]:
         yield from approvals.opened(state, agent, event)
     else:
         yield c.AnswerPermission(event.agent_id, event.request_id, event.decision)
+
+
+def marks_kept(state: EngineState, event: e.MarksKept) -> Iterator[c.Command]:
+    """What it takes of a forbidden sequence is on disk: it goes on, unless somebody else's step has come between."""
+    agent = state.agents.get(event.agent_id)
+    if agent is None or event.why_not:
+        words = Decision(Verdict.DENY, "sequence", event.why_not)
+        yield c.AnswerPermission(event.agent_id, event.request_id, words if event.why_not else NOT_ALIVE)
+        return
+    lineages.kept(state.lineages, agent, event)
+    yield from permit(state, event.agent_id, event.request_id, event.request, event.decision)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from console.domain import command as c
 from console.domain.agent import Agent, AgentId
 from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.enforcement import lineages
 from console.enforcement.state import EngineState
 
 NOT_ALIVE = Decision(Verdict.DENY, "agent", "the agent is not alive")
@@ -28,8 +29,12 @@ def permit(state: EngineState, agent_id: AgentId, request_id: str, request: Perm
     """Answers an allow; a destructive call gets its rollback record first (promise 5), a URL the allowlist's word."""
     agent = state.agents.get(agent_id)
     why_not = stopped(state, agent)  # asked again: whatever was pressed while it was judged, or while a human thought, wins
+    if agent is not None and why_not is None:
+        why_not = lineages.forbidden(state.lineages, agent, request_id)
     if agent is None or why_not is not None:
         yield c.AnswerPermission(agent_id, request_id, why_not or NOT_ALIVE)
+    elif step := lineages.takes(state.lineages, agent, request_id, request, decision, lambda name: state.context(name)[1]):
+        yield step  # on disk before it is answered; it comes back here
     elif kind := _DESTRUCTIVE.get(request.tool):
         yield c.SnapshotThenAnswer(agent_id, agent.context_id, request_id, kind, request.argument, decision)
     elif request.tool == "http_request":

@@ -10,6 +10,7 @@ from console.domain.ladder import Scope
 from console.domain.network import ModeMapping, NetworkMode, Sensitivity, stricter_mode
 from console.enforcement.approval_state import Approvals
 from console.enforcement.budget_state import BudgetState
+from console.enforcement.lineages import Lineages
 from console.policy.scopes import Scope as Effect
 
 NOT_CONFIRMED = "freeze not confirmed"
@@ -63,6 +64,7 @@ class EngineState:
     """By agent id, of it and all it spawned; ended members stay counted."""
     budget: BudgetState = field(default_factory=BudgetState)
     approvals: Approvals = field(default_factory=Approvals)
+    lineages: Lineages = field(default_factory=Lineages)
     contexts: dict[str, tuple[Sensitivity, NetworkMode]] = field(default_factory=dict)
     known_contexts: set[str] = field(default_factory=set)
     """Sessions that any agent, dead or alive, has worked in."""
@@ -132,6 +134,7 @@ class EngineState:
         """Stores the agent and keeps the indexes true."""
         self.agents[agent.agent_id] = agent
         self.known_contexts.add(agent.context_id)
+        self.lineages.of(agent)
         if agent.parent_id is not None:
             self.children.setdefault(agent.parent_id, set()).add(agent.agent_id)
         if agent.state.is_live:

@@ -165,6 +165,14 @@ _CALLS = (
     "CREATE INDEX judged_calls_by_time ON judged_calls (at)",
 )
 
+_SEQUENCES = (
+    """CREATE TABLE sequence_marks (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, pattern ANY NOT NULL, step ANY NOT NULL, value ANY NOT NULL, agent_id ANY NOT NULL,
+        context_id ANY NOT NULL, root_id ANY NOT NULL, at REAL NOT NULL, text ANY NOT NULL, tighten TEXT NOT NULL
+    ) STRICT""",
+    *append_only("sequence_marks", "seq"),
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "agents, sessions, spend, egress, allowlist", _FIRST),
     Migration(2, "isolation by an operator", _ISOLATION),
@@ -174,6 +182,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(6, "approvals: what waits for a human, and what was decided", _APPROVALS),
     Migration(7, "scopes that agents were granted", _SCOPES),
     Migration(8, "calls that were judged", _CALLS),
+    Migration(9, "steps of forbidden sequences", _SEQUENCES),
 )
 
 VERSION_TABLE = (

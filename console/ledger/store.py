@@ -12,6 +12,7 @@ from console.ledger.calls import CallTables
 from console.ledger.contexts import ContextTables
 from console.ledger.network import NetworkTables
 from console.ledger.network_history import NetworkHistoryTables
+from console.ledger.sequences import SequenceTables
 from console.ledger.sessions import SessionTables
 from console.ledger.spending import SpendTables
 from console.ledger.tables import KV
@@ -27,6 +28,7 @@ class Ledger(
     BudgetTables,
     ApprovalTables,
     CallTables,
+    SequenceTables,
 ):
     """All groups of tables over one file. Thread-safe; what a method wrote is on disk when it returns."""
 

@@ -302,6 +302,21 @@ CALLS = Table(
     Column("rule", HostileText),
 )
 
+SEQUENCE_MARKS = Table(
+    "sequence_marks",
+    METADATA,
+    Column("seq", Integer, primary_key=True),
+    Column("pattern", HostileText),
+    Column("step", HostileText),
+    Column("value", HostileText),
+    Column("agent_id", HostileText),
+    Column("context_id", HostileText),
+    Column("root_id", HostileText),
+    Column("at", Float),
+    Column("text", HostileText),
+    Column("tighten", String),
+)
+
 EGRESS = Table(
     "egress",
     METADATA,

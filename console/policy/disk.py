@@ -8,6 +8,7 @@ import functools
 import os
 import posixpath
 import stat
+from pathlib import Path
 
 from console.policy.paths import Facts
 
@@ -104,3 +105,23 @@ def _openat2(path: str) -> int:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), path)
     return fd
+
+
+BELOW_MAX = 3000
+"""Files below a folder that are looked at one by one."""
+
+
+def below(folder: str) -> tuple[str, ...] | None:
+    """Every file below a folder, links as what they lead to; None: too many to tell, or not to be read, so it may be any."""
+    found: list[str] = []
+    unread: list[OSError] = []
+    for where, folders, names in os.walk(folder, onerror=unread.append):
+        links = [name for name in folders if Path(where, name).is_symlink()]
+        if unread or links or len(found) + len(names) > BELOW_MAX or len(folders) > BELOW_MAX:
+            return None
+        for name in names:
+            path = Path(where, name)
+            found.append(str(path))
+            if path.is_symlink():
+                found.append(str(path.resolve()))
+    return None if unread else tuple(found)

@@ -89,8 +89,8 @@ class HostRules:
         for (kind, rules), verdict in zip(self._lists, (Verdict.DENY, Verdict.ASK, Verdict.ALLOW), strict=True):
             for rule in rules:
                 if rule.covers_host(there.host, there.port):
-                    return Part(shown, verdict, rule.text, "network", f"the {kind} list has it")
-        return Part(shown, Verdict.ASK, NO_RULE, "network", f"no rule says whether {there.host} may be reached")
+                    return Part(shown, verdict, rule.text, "network", f"the {kind} list has it", names=(there.host,))
+        return Part(shown, Verdict.ASK, NO_RULE, "network", f"no rule says whether {there.host} may be reached", names=(there.host,))
 
     def _unread(self, shown: str) -> Part:
         """What is no single host for certain: any denial may be meant."""

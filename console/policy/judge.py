@@ -63,12 +63,17 @@ def judge(call: Call, context: Context) -> Judgement:
         )
     if why := _unfit(call):
         return denied("bounds", "bounds", why, call.tool[:100])
-    tool, argument = _tool(call, context)
+    tool, argument = _tool(call, context.tools)
     cwd = context.cwd or policy.settings.workspace
     own = _by_settings(tool, argument, policy, context.files, cwd)
     extra = _matrix(call, tool, context, cwd)
     found = own if extra is None else _with_matrix(own, extra, tool)
     return joined(found, *_limits(call, tool, found, context))
+
+
+def tool_named(call: Call, tools: Mapping[str, Tool]) -> Tool:
+    """The tool that a call means."""
+    return _tool(call, tools)[0]
 
 
 def _unfit(call: Call) -> str:
@@ -83,18 +88,18 @@ def _unfit(call: Call) -> str:
     return ""
 
 
-def _tool(call: Call, context: Context) -> tuple[Tool, str]:
+def _tool(call: Call, tools: Mapping[str, Tool]) -> tuple[Tool, str]:
     """The tool, and its argument without the action that ``file`` and ``network`` carry in it."""
     head, _, rest = call.argument.partition(":")
     if call.tool == "file":
         names = {"read": "read_file", "write": "write_file", "delete": "delete_file", "list": "list_files"}
         name = names.get(call.action or head)
         if name:
-            return tool_of(context.tools, name), call.argument if call.action else rest
+            return tool_of(tools, name), call.argument if call.action else rest
         return Tool("file", "other", connects=True), call.argument
     if call.tool == "network":
-        return tool_of(context.tools, "http_request"), rest if head == "outbound" else call.argument
-    return tool_of(context.tools, call.tool), call.argument
+        return tool_of(tools, "http_request"), rest if head == "outbound" else call.argument
+    return tool_of(tools, call.tool), call.argument
 
 
 def _by_settings(tool: Tool, argument: str, policy: Policy, files: Files, cwd: str) -> Judgement:

@@ -6,7 +6,7 @@ import functools
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from console.domain.permission import Verdict
@@ -19,6 +19,8 @@ NULL = "/dev/null"
 _PLAIN_KINDS = frozenset({"file", "folder", "missing"})
 ACTIONS = {"read": "read", "list": "read", "write": "write", "make": "write", "delete": "delete"}
 """What a use of a file needs in words of the rules."""
+_DEEP = ("read", "write", "delete")
+"""Uses of a folder that mean all that lies below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +85,14 @@ class FileRules:
             return Part(text, Verdict.DENY, "plain files only", "file", f"{literal} {why}")
         candidates = (flat,) if flat == facts.real else (flat, facts.real)
         text = f"{use} {facts.real}" if flat == facts.real else f"{use} {flat} -> {facts.real}"
-        return self._by_rules(text, use, candidates, facts.kind == "folder")
+        is_folder = facts.kind == "folder"
+        names = tuple(f"{path.rstrip('/')}/" for path in candidates) if is_folder and use in _DEEP else candidates
+        return replace(self._by_rules(text, use, candidates, is_folder), use=use, names=names)
 
     def _by_rules(self, text: str, use: str, candidates: Sequence[str], is_folder: bool) -> Part:
         action = ACTIONS[use]
         denying = (action, "write") if action == "delete" else (action,)
-        deep = is_folder and use in ("read", "write", "delete")
+        deep = is_folder and use in _DEEP
         for kind, verdict in (("deny", Verdict.DENY), ("ask", Verdict.ASK)):
             for one in denying:
                 spellings = (*candidates, *(path + "/" for path in candidates)) if is_folder else candidates

@@ -36,7 +36,8 @@ class UseRules:
 
     def judge(self, use: Use, cwd: str, shallow: bool) -> Part:
         """A verdict on one use of an argument."""
-        return replace(self._judge(use, cwd, shallow), action=_ACTIONS.get(use.kind, ""))
+        part = self._judge(use, cwd, shallow)
+        return replace(part, action=_ACTIONS.get(use.kind, ""), use=use.kind if use.kind == "move" else part.use)
 
     def _judge(self, use: Use, cwd: str, shallow: bool) -> Part:
         match use.kind:

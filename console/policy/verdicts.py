@@ -28,6 +28,10 @@ class Part:
     reason: str
     action: str = ""
     """What it would do, for the scopes: ``read``, ``write``, ``delete`` or ``connect``; empty: nothing of these."""
+    use: str = ""
+    """The same more finely: ``list``, ``make``, ``move`` and others; ``run``: a program; empty: as ``action``."""
+    names: tuple[str, ...] = ()
+    """The path as it was written and as it is (with a slash behind it when all below is meant), the host, or the program's argv."""
 
     def as_json(self) -> dict[str, Any]:
         """As ``policy check`` shows it."""

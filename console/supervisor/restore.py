@@ -29,6 +29,7 @@ from console.supervisor.parts import Parts
 from console.supervisor.rearm import latched_kills
 from console.supervisor.runner import Runner
 from console.supervisor.stop import StopDesk
+from console.supervisor.tainting import kept_lineages
 from console.supervisor.tool_offers import sweep_offers
 
 log = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ async def restore(it: Starting) -> None:
     proven = proven_dead(it.stop.receipts())
     why = str(status.get("reason", ""))
     isolated, budget = it.ledger.isolated_sessions(), kept_budget(it.ledger, it.options, now()[0])
+    it.core.post(e.LineagesRestored(*now(), *kept_lineages(it.ledger)))
     it.core.post(e.Restored(*now(), agents, frozenset(alive), _contexts(it), killed, why, proven, isolated, budget))
     it.core.post(e.ApprovalsRestored(*now(), *open_approvals(it.ledger)))
     it.core.meters.today_usd = it.ledger.spend_today(now()[0]).cost_usd

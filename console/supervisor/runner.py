@@ -23,6 +23,7 @@ from console.supervisor.launch import Launcher
 from console.supervisor.network import NetworkDesk
 from console.supervisor.parts import Parts
 from console.supervisor.stop import StopDesk
+from console.supervisor.tainting import Tainting
 
 log = logging.getLogger(__name__)
 LOOK_AFTER_S = 120.0
@@ -33,7 +34,7 @@ class Runner:
 
     def __init__(self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk) -> None:
         self._parts, self._launcher, self._stop, self._network = parts, launcher, stop, network
-        self.approving = Approving(parts)
+        self.approving, self.tainting = Approving(parts), Tainting(parts)
         self.tasks: set[asyncio.Task[None]] = set()
         self.unseen_after: dict[str, float] = {}
         """Rollback records whose action was allowed but not seen on disk yet, with the moment of the allow."""
@@ -104,6 +105,8 @@ class Runner:
                 self.task(self.approving.judged(command))
             case c.KeepApproval():
                 self.task(self.approving.keep(command))
+            case c.KeepMarks():
+                self.task(self.tainting.keep(command))
             case c.UseApproval():
                 self.task(self.approving.use(command))
             case c.EndGrants():

@@ -14,6 +14,7 @@ from console.domain.errors import UsageProblem
 from console.domain.hardening import Given
 from console.domain.kill import Outcome, Receipt, StepStatus, exit_code
 from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
+from console.enforcement.lineages import words_of
 from console.enforcement.state import EngineState
 from console.policy.allowlist_review import Mark
 from console.supervisor.meters import Meter, Meters, rate_of
@@ -73,6 +74,7 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
         network_since=agent.network_since,
         project=agent.charged_project,
         scopes=None if agent.scopes is None else list(agent.scopes),
+        taints=words_of(state.lineages, agent),
         metered="after the fact" if observed or agent.agent_id in state.budget.metered else "",
         overshoot=agent.halt.overshoot if agent.halt is not None else None,
         overshoot_limit=agent.halt.limit if agent.halt is not None else "",

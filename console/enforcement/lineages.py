@@ -1,0 +1,158 @@
+"""Lineages: who is joined with whom by spawns and shared sessions, what they have done of forbidden sequences, and what that forbids.
+
+Nothing is forgotten, and nothing un-joined. A mark counts from the moment it is known here; the call that makes it is answered only
+once it is on disk.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from console.domain import command as c
+from console.domain import event as e
+from console.domain.agent import Agent, ControlLevel
+from console.domain.lineage import Mark, Match
+from console.domain.network import NetworkMode
+from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.policy.sequences import Advance, advance
+
+_SHOWN = 4
+"""Earlier steps that a denial names."""
+Key = tuple[str, str, str]
+ModeOf = Callable[[str], NetworkMode]
+
+
+@dataclass(slots=True)
+class Lineage:
+    """Marks of everybody who is joined."""
+
+    nodes: list[str] = field(default_factory=list)
+    marks: dict[Key, Mark] = field(default_factory=dict)
+    kept: set[Key] = field(default_factory=set)
+    """Those that are on disk."""
+
+
+@dataclass(slots=True)
+class Lineages:
+    """All of them. ``matches`` holds what judged calls may be steps of until they are answered."""
+
+    of_node: dict[str, Lineage] = field(default_factory=dict)
+    matches: dict[str, tuple[Match, ...]] = field(default_factory=dict)
+    _joined: set[tuple[str, ...]] = field(default_factory=set)
+
+    def join(self, nodes: tuple[str, ...]) -> Lineage:
+        """These nodes are one lineage from now on."""
+        if nodes in self._joined:
+            return self.of_node[nodes[0]]
+        self._joined.add(nodes)
+        found = {id(one): one for node in nodes if (one := self.of_node.get(node)) is not None}
+        rest = sorted(found.values(), key=lambda one: len(one.nodes), reverse=True)
+        main = rest[0] if rest else Lineage()
+        for other in rest[1:]:
+            main.nodes += other.nodes
+            main.marks = {**other.marks, **main.marks}
+            main.kept |= other.kept
+            self.of_node.update(dict.fromkeys(other.nodes, main))
+        for node in nodes:
+            if node not in self.of_node:
+                self.of_node[node] = main
+                main.nodes.append(node)
+        return main
+
+    def of(self, agent: Agent) -> Lineage:
+        """The lineage of an agent."""
+        return self.join(nodes_of(agent.root_id, agent.context_id, agent.cwd if agent.control_level is ControlLevel.OBSERVED else ""))
+
+
+def nodes_of(root_id: str, context_id: str, folder: str) -> tuple[str, ...]:
+    """What an agent belongs to. ``folder``: where one works that is only seen: such have no session in common but their folder."""
+    nodes = (f"tree:{root_id}", f"session:{context_id}")
+    return (*nodes, f"folder:{folder}") if folder.strip("/") else nodes
+
+
+def restored(lineages: Lineages, event: e.LineagesRestored) -> Iterator[c.Command]:
+    """As it was before the restart."""
+    for link in event.links:
+        lineages.join(link)
+    for mark in event.marks:
+        lineage = lineages.join(nodes_of(mark.root_id, mark.context_id, ""))
+        lineage.marks.setdefault(mark.key, mark)
+        lineage.kept.add(mark.key)
+    yield from ()
+
+
+def forbidden(lineages: Lineages, agent: Agent, request_id: str) -> Decision | None:
+    """A denial, where this call would complete a sequence now; approvals change nothing about that."""
+    lineage = lineages.of(agent)
+    found = advance(lineage.marks, lineages.matches.get(request_id, ()))
+    return None if found.completes is None else _denial(lineage, found)
+
+
+def takes(
+    lineages: Lineages, agent: Agent, request_id: str, request: PermissionRequest, decision: Decision, mode_of: ModeOf
+) -> c.KeepMarks | None:
+    """What must be on disk before this call is answered; None: nothing. The marks count from now on, written or not.
+
+    ``mode_of`` knows the mode of a session.
+    """
+    lineage = lineages.of(agent)
+    new: list[Mark] = []
+    for match, step, value in advance(lineage.marks, lineages.matches.get(request_id, ())).taken:
+        who = (str(agent.agent_id), str(agent.context_id), str(agent.root_id))
+        mark = Mark(match.pattern, step, value, *who, agent.last_action_at, match.text, match.tighten if step == match.steps[0] else "")
+        lineage.marks.setdefault(mark.key, mark)
+        if mark.key not in lineage.kept and mark.key not in {one.key for one in new}:
+            new.append(mark)
+    contexts = _tightened(lineage, mode_of)
+    if not new and not contexts:
+        return None
+    return c.KeepMarks(agent.agent_id, request_id, request, decision, tuple(new), contexts)
+
+
+def kept(lineages: Lineages, agent: Agent, event: e.MarksKept) -> None:
+    """They are on disk."""
+    lineages.of(agent).kept.update(mark.key for mark in event.marks)
+
+
+def answered(lineages: Lineages, event: e.Event, commands: list[c.Command]) -> None:
+    """Calls that are answered, or that nobody waits for, take no step any more."""
+    if isinstance(event, e.AskerLeft):
+        lineages.matches.pop(event.request_id, None)
+    for command in commands:
+        if isinstance(command, c.AnswerPermission | c.SnapshotThenAnswer | c.JudgeUrl):
+            lineages.matches.pop(command.request_id, None)
+
+
+def words_of(lineages: Lineages, agent: Agent) -> list[str]:
+    """What an agent's lineage is marked by, for people; at most 50."""
+    node = f"tree:{agent.root_id}"
+    lineage = lineages.of_node.get(node)
+    return [] if lineage is None else [_words(mark) for mark in list(lineage.marks.values())[:50]]
+
+
+def _tightened(lineage: Lineage, mode_of: ModeOf) -> tuple[str, ...]:
+    """Sessions that lose their network now: all that have one, or those that are proxied."""
+    asked = {mark.tighten for mark in lineage.marks.values() if mark.tighten}
+    if not asked:
+        return ()
+    names = (node.partition(":")[2] for node in lineage.nodes if node.startswith("session:"))
+    modes = (NetworkMode.FULL, NetworkMode.PROXIED) if "NONE" in asked else (NetworkMode.PROXIED,)
+    return tuple(name for name in names if mode_of(name) in modes)
+
+
+def _denial(lineage: Lineage, found: Advance) -> Decision:
+    match = found.completes
+    assert match is not None
+    earlier = [_words(lineage.marks[key]) for key in found.earlier[:_SHOWN] if key in lineage.marks]
+    more = f" and {len(found.earlier) - _SHOWN} more" if len(found.earlier) > _SHOWN else ""
+    before = f"after {'; '.join(earlier)}{more}" if earlier else "in this one call"
+    return Decision(Verdict.DENY, f"sequence {match.pattern}", f"{match.why}: {match.steps[-1]} {before}"[:1000])
+
+
+def _words(mark: Mark) -> str:
+    told = "".join(one if one.isprintable() else "?" for one in mark.text)[:120]
+    when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(mark.at))
+    which = f" ({mark.value})" if mark.value else ""
+    return f"{mark.pattern}: {mark.agent_id} {mark.step}{which} at {when}: {told}"

@@ -1,0 +1,287 @@
+"""Forbidden sequences: what a judged call is a step of, and what that makes of what its lineage has done before.
+
+Pure. Marks only ever grow: a pattern is completed however many other calls lie between its steps, and whoever made them.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from console.domain.lineage import UNKNOWN, Match, Seen
+from console.policy.rules import Rule
+from console.policy.tools import Tool
+from console.policy.verdicts import Judgement, Part
+
+VALUES_MAX = 32
+"""Tables of one call that are told apart; more are any."""
+MARKS_MAX = 200
+"""Values of one step of one pattern that a lineage is remembered by; what comes beyond is remembered as any."""
+_TEXT_MAX = 200
+_TABLE = re.compile(r"\b(?:from|join|into|update|table|truncate|references)\s+(?:only\s+|if\s+exists\s+)?([\w.]+)")
+_WORD = re.compile(r"\w+")
+_COMMENTS = re.compile(r"/\*.*?\*/|--[^\n]*|#[^\n]*", re.DOTALL)
+_QUOTES = str.maketrans("", "", '"`[]')
+_BLURRED = re.compile(r"\b(execute|prepare|do|call|exec|u&)\b|\$\$|\\", re.IGNORECASE)
+"""SQL that runs other SQL, or spells names otherwise: which table it is about is not certain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """One way to take a step: all that is given must hold of one and the same thing that a call does."""
+
+    actions: frozenset[str] = frozenset()
+    paths: tuple[Rule, ...] = ()
+    hosts: tuple[Rule, ...] = ()
+    scopes: frozenset[str] = frozenset()
+    tools: tuple[str, ...] = ()
+    """Globs, lower case."""
+    commands: tuple[tuple[str, ...], ...] = ()
+    """A program and words in this order (globs), whatever stands between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a pattern."""
+
+    name: str
+    any: tuple[Matcher, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A sequence that is forbidden to a lineage."""
+
+    name: str
+    why: str
+    steps: tuple[Step, ...]
+    same: str = ""
+    """``table``, ``path`` or ``host``: it must be the same one in all steps."""
+    tighten: str = ""
+    """See ``Match.tighten``."""
+    built_in: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """One thing that a call does: a file it touches, a host it reaches, a program it runs, or the tool itself."""
+
+    actions: frozenset[str] = frozenset()
+    names: tuple[str, ...] = ()
+    tool: str = ""
+    scopes: frozenset[str] = frozenset()
+    tables: tuple[str, ...] = ()
+    mentions: frozenset[str] = frozenset()
+    argv: tuple[str, ...] = ()
+    anywhere: bool = False
+    """The program may run whatever its words name."""
+
+
+@dataclass(slots=True)
+class Advance:
+    """What a call makes of the marks of its lineage."""
+
+    completes: Match | None = None
+    earlier: tuple[tuple[str, str, str], ...] = ()
+    """Keys of the marks that led to it."""
+    taken: list[tuple[Match, str, str]] = field(default_factory=list)
+    """New and old marks that the call takes: match, step's name, value."""
+
+
+Below = Callable[[str], tuple[str, ...] | None]
+
+
+def things_of(
+    name: str, argument: str, detail: str, tool: Tool, found: Judgement, below: Below = lambda _folder: None
+) -> tuple[Thing, ...]:
+    """Everything that a judged call does, as far as anybody can tell from it. ``below`` knows the files of a folder, or None."""
+    scopes = frozenset(str(scope) for scope in tool.scopes)
+    every = []
+    for part in found.parts:
+        if part.use == "run":
+            every.append(Thing(tool=name, scopes=scopes, argv=part.names, anywhere="marked unconfined" in part.reason))
+        elif part.action:
+            every.append(Thing(_actions(part), _all_names(part, below), name, scopes))
+    if not every or tool.family not in ("file", "network", "shell", "argv"):
+        every.append(_tool_thing(name, argument, detail, tool, scopes))
+    return tuple(every)
+
+
+def matches_of(patterns: Iterable[Pattern], things: Sequence[Thing], text: str = "") -> tuple[Match, ...]:
+    """The patterns of which these things are a step, each with all that takes one."""
+    found = []
+    for pattern in patterns:
+        seen = tuple(
+            Seen(at, number, _values(thing, pattern.same), thing.mentions if pattern.same == "table" else frozenset())
+            for at, step in enumerate(pattern.steps)
+            for number, thing in enumerate(things)
+            if any(_is(thing, one) for one in step.any)
+        )
+        if seen:
+            names = tuple(step.name for step in pattern.steps)
+            found.append(Match(pattern.name, pattern.why, names, bool(pattern.same), seen, pattern.tighten, text[:_TEXT_MAX]))
+    return tuple(found)
+
+
+def advance(marks: Collection[tuple[str, str, str]], matches: Iterable[Match]) -> Advance:
+    """Which steps a call takes after these marks (keys), and the pattern that it would complete, if any."""
+    made = Advance()
+    for match in matches:
+        kept: dict[str, list[str]] = {}
+        for pattern, step, value in marks:
+            if pattern == match.pattern:
+                kept.setdefault(step, []).append(value)
+        # What leads to the step: (value, the thing of this very call that took the step before, or None).
+        before: list[tuple[str, int | None]] = []
+        for at, name in enumerate(match.steps):
+            here: list[tuple[str, int | None]] = [(value, None) for value in kept.get(name, ())]
+            for seen in match.seen:
+                if seen.step == at:
+                    here += [(value, seen.thing) for value in _reached(match, seen, before, first=at == 0)]
+            new = [value for value, thing in here if thing is not None]
+            if at == len(match.steps) - 1:
+                if new and made.completes is None:
+                    made.completes = match
+                    made.earlier = _earlier(marks, match, new)
+            else:
+                made.taken += [(match, name, value) for value in _bounded(dict.fromkeys(new), kept.get(name, ()))]
+            before = here
+    return made
+
+
+def _earlier(marks: Iterable[tuple[str, str, str]], match: Match, values: Sequence[str]) -> tuple[tuple[str, str, str], ...]:
+    """Keys of the marks that led here, in the order they were made."""
+    about = {*values, UNKNOWN}
+    any_value = UNKNOWN in values
+    return tuple(key for key in marks if key[0] == match.pattern and key[1] in match.steps[:-1] and (any_value or key[2] in about))
+
+
+def _bounded(values: Iterable[str], kept: Sequence[str]) -> list[str]:
+    """Nobody fills a memory with names: beyond the bound they are remembered as any, which forbids more."""
+    known, chosen = set(kept), []
+    for value in values:
+        if value not in known and len(known) >= MARKS_MAX:
+            value = UNKNOWN
+        if value not in chosen:
+            chosen.append(value)
+        known.add(value)
+    return chosen
+
+
+def _reached(match: Match, seen: Seen, before: Sequence[tuple[str, int | None]], *, first: bool) -> list[str]:
+    values = seen.values if match.same else ("",)
+    if first:
+        return list(values)
+    found: dict[str, None] = {}
+    for value, thing in before:
+        if thing == seen.thing:
+            continue  # one thing is no sequence
+        if not match.same:
+            found[""] = None
+        elif value == UNKNOWN or UNKNOWN in values:
+            found[UNKNOWN] = None
+        elif value in values or value in seen.mentions:
+            found[value] = None
+    return list(found)
+
+
+# --- what a thing is
+
+
+def _is(thing: Thing, one: Matcher) -> bool:
+    return (
+        (not one.actions or bool(one.actions & thing.actions))
+        and (not one.paths or any(_covers(rule, name) for rule in one.paths for name in thing.names))
+        and (not one.hosts or any(rule.covers_host(name, None) for rule in one.hosts for name in thing.names))
+        and (not one.scopes or bool(one.scopes & thing.scopes))
+        and (not one.tools or any(fnmatch.fnmatchcase(thing.tool.lower(), glob) for glob in one.tools if thing.tool))
+        and (not one.commands or any(_runs(thing, words) for words in one.commands))
+    )
+
+
+def _covers(rule: Rule, name: str) -> bool:
+    if name.endswith("/") and len(name) > 1:
+        return rule.covers_path(name) or rule.covers_path(name[:-1]) or rule.may_lie_below(name[:-1])
+    return rule.covers_path(name)
+
+
+def _runs(thing: Thing, words: tuple[str, ...]) -> bool:
+    """Whether the words begin with the program, and hold the others in order."""
+    argv = thing.argv
+    if thing.anywhere:
+        argv = tuple(word for one in argv for word in re.split(r"[^\w./:+@-]+", one) if word)
+    starts = range(len(argv)) if thing.anywhere else range(min(1, len(argv)))
+    for start in starts:
+        if not fnmatch.fnmatchcase(argv[start].rpartition("/")[2], words[0]):
+            continue
+        rest = iter(argv[start + 1 :])
+        if all(any(fnmatch.fnmatchcase(word, wanted) for word in rest) for wanted in words[1:]):
+            return True
+    return False
+
+
+def _values(thing: Thing, same: str) -> tuple[str, ...]:
+    if same == "table":
+        return thing.tables or (UNKNOWN,)
+    if same in ("path", "host"):
+        return thing.names[:VALUES_MAX] or (UNKNOWN,)
+    return ("",)
+
+
+def _actions(part: Part) -> frozenset[str]:
+    if part.use == "move":
+        return frozenset({"read", "delete"})
+    return frozenset({"list" if part.use == "list" else part.action})
+
+
+def _all_names(part: Part, below: Below) -> tuple[str, ...]:
+    """A folder that is read whole is every file in it, where that can be told."""
+    found: list[str] = []
+    for name in part.names:
+        inside = below(name) if name.endswith("/") else None
+        found += [name] if inside is None else [name[:-1] or "/", *inside]
+    return tuple(found)
+
+
+def _tool_thing(name: str, argument: str, detail: str, tool: Tool, scopes: frozenset[str]) -> Thing:
+    actions = set()
+    if tool.connects or tool.family == "network":
+        actions.add("connect")
+    if tool.family == "code":
+        actions.add("code")
+    if tool.family == "other" and tool.action:
+        actions.add(tool.action)
+    tables, mentions = _tables(argument, detail) if tool.family == "other" else ((), frozenset[str]())
+    return Thing(frozenset(actions), (), name, scopes, tables, mentions)
+
+
+def _tables(argument: str, detail: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Tables that a call is about (the last part of their names, lower case), and every word of it."""
+    told = f"{argument}\n{detail}"
+    plain = _COMMENTS.sub(" ", told.translate(_QUOTES)).lower()
+    tables = dict.fromkeys(found.rpartition(".")[2] for found in _TABLE.findall(plain))
+    for given in _given(argument, detail):
+        tables[given.translate(_QUOTES).lower().rpartition(".")[2]] = None
+    if not tables or len(tables) > VALUES_MAX or _BLURRED.search(told) or "" in tables:
+        return (UNKNOWN,), frozenset()
+    return tuple(tables), frozenset(_WORD.findall(told.lower()))
+
+
+def _given(argument: str, detail: str) -> list[str]:
+    """``table`` of the tool's input, where it is JSON."""
+    found: list[str] = []
+    for text in (argument, detail):
+        try:
+            told = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(told, Mapping):
+            found += [value for key in ("table", "table_name", "tables") for value in _texts(told.get(key))]
+    return found
+
+
+def _texts(value: object) -> list[str]:
+    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
