@@ -147,6 +147,10 @@ def expired(state: EngineState, event: e.ClockTicked) -> Iterator[c.Command]:
         del approvals.opened[root]
     for approval in [a for a in approvals.by_id.values() if event.boot_s >= a.expires_boot]:
         yield from _close(state, approval, ApprovalState.EXPIRED, f"nobody decided within {approvals.ttl_s:g} s")
+    # Who was only seen, or halted, ends without an exit that anybody hears of.
+    gone = {a.agent_id for a in approvals.by_id.values() if (one := state.agents.get(a.agent_id)) is None or not one.state.is_live}
+    if gone:
+        yield from voided(state, gone, "its agent has ended")
 
 
 def voided(state: EngineState, agent_ids: Iterable[AgentId] | None, words: str) -> Iterator[c.Command]:

@@ -248,6 +248,17 @@ def test_an_end_takes_its_requests_along() -> None:
     assert [type(x) for x in book.out] == [c.TakeBackApproval]
 
 
+@pytest.mark.parametrize("end", [AgentState.ENDED, AgentState.LOST, AgentState.HALTED])
+def test_nobody_is_asked_for_one_who_is_gone_however_it_went(end: AgentState) -> None:
+    book = Playbook().run("a")
+    approval = waiting(book)
+    book.state.put(replace(book.agent("a"), state=end))  # as sightings and halts do: no exit is heard of
+    book.tick(1)
+    closed = book << c.KeepApproval
+    assert (closed.approval.approval_id, closed.approval.state) == (approval.approval_id, ApprovalState.VOID)
+    assert (book << c.AnswerPermission).decision.reason == "its agent has ended" and book.agent("a").state is end
+
+
 def test_nobody_sees_what_is_not_on_disk_yet() -> None:
     book = Playbook().run("a")
     approval = waiting(book)
