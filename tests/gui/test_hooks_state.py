@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from console.api.hook_messages import HooksView, ProgramHook
 from console.api.messages import AgentDetailView, AgentView
-from console.gui.pages.fleet.hooks import NEVER, hook_facts, hook_words
+from console.gui.pages.fleet.hooks import NEVER, hook_lines, hook_words
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.window.main import Window
 from tests.fakes.operator_server import FakeHouse
@@ -23,10 +23,10 @@ def test_the_first_page_says_per_program_whether_calls_reached_us(
     page = open_window("fleet").page
     assert isinstance(page, FleetPage)
     card = page.first_run.hooks
-    qtbot.waitUntil(lambda: "Claude Code 12 calls reached us" in card.facts.accessibleName())
-    assert f"Codex {NEVER}" in card.facts.accessibleName()
+    qtbot.waitUntil(lambda: any("Claude Code: 12 calls reached us" in line.words for line in card.lines.lines))
+    assert f"Codex: {NEVER}" in [line.words for line in card.lines.lines]
     programs.hooks = HooksView()
-    qtbot.waitUntil(lambda: f"Claude Code {NEVER}" in card.facts.accessibleName())
+    qtbot.waitUntil(lambda: f"Claude Code: {NEVER}" in [line.words for line in card.lines.lines])
 
 
 def test_an_agents_pane_says_it_in_the_supervisors_words(
@@ -58,4 +58,4 @@ def test_only_what_was_seen_is_enforced(detail: AgentDetailView, words: str) -> 
 def test_a_program_without_hooks_has_no_line_and_hostile_names_are_bounded() -> None:
     assert hook_words(AgentDetailView(agent=AgentView(id="a", source="docker"))) == ""
     view = HooksView(programs=[ProgramHook(program=f"<b>{n}", calls=1, last_at=time.time()) for n in range(50)])
-    assert len(hook_facts(view, time.time())) == 6
+    assert len(hook_lines(view, time.time())) == 6

@@ -13,7 +13,8 @@ from console.api.messages import AgentDetailView
 from console.domain.errors import ConsoleError
 from console.gui.requests import Requests
 from console.gui.theme import fonts
-from console.gui.widgets.facts import Card, Fact, Facts
+from console.gui.widgets.facts import Card
+from console.gui.widgets.lines import Line, Lines
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import age
 
@@ -24,17 +25,18 @@ _SOURCES = {"claude_code": "claude-code", "codex": "codex"}
 _MOST = 6
 
 
-def hook_facts(view: HooksView, now: float) -> list[Fact]:
+def hook_lines(view: HooksView, now: float) -> list[Line]:
     """One line a program: since when calls of its hook reach us, or that none did. ``now`` in seconds since the epoch."""
     heard = {hook.program: hook for hook in view.programs}
-    facts = []
+    lines = []
     for name in list(dict.fromkeys((*PROGRAMS, *heard)))[:_MOST]:
         hook = heard.get(name)
+        title = PROGRAMS.get(name, name)
         if hook is None or not hook.calls:
-            facts.append(Fact(PROGRAMS.get(name, name), NEVER, "ring", right_role="text"))
+            lines.append(Line(f"{title}: {NEVER}", "ring", "text"))
         else:
-            facts.append(Fact(PROGRAMS.get(name, name), f"{hook.calls:,} calls reached us, the last {age(hook.last_at, now)}", "dot"))
-    return facts
+            lines.append(Line(f"{title}: {hook.calls:,} calls reached us, the last {age(hook.last_at, now)}", "dot"))
+    return lines
 
 
 def hook_words(detail: AgentDetailView) -> str:
@@ -57,8 +59,9 @@ class HookCard(Card):
         self.column.addSpacing(4)
         self.state = Text("Not known yet.", 12, fonts.REGULAR, "text2", wrap=True)
         self.column.addWidget(self.state)
-        self.facts = Facts(28, ruled=True)
-        self.column.addWidget(self.facts)
+        self.column.addSpacing(6)
+        self.lines = Lines()
+        self.column.addWidget(self.lines)
         self._poll = QTimer(self)
         self._poll.setInterval(READ_MS)
         self._poll.timeout.connect(self.read)
@@ -69,11 +72,11 @@ class HookCard(Card):
 
     def _came(self, view: HooksView) -> None:
         self.state.say("By the hook of watchfloor install-hook, or as started here.", "text2", "")
-        self.facts.say(hook_facts(view, self._clock()))
+        self.lines.say(hook_lines(view, self._clock()))
 
     def _unknown(self, error: ConsoleError) -> None:
         self.state.say(f"Not known: {error.what}", "warn", "triangle")
-        self.facts.say([])
+        self.lines.say([])
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
