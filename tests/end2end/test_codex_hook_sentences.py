@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from console.sources import codex_stream
-from console.supervisor.codex_trust import key_of, trusted_hash
+from console.supervisor.codex_trust import key_of, trusted_hash, why_skipped
 from tests.end2end.test_program_hook_sentences import decide, outputs, waiting
 from tests.fakes.instance import ROOT, Instance
 from tests.fakes.model_server import Call, ModelServer, Reply, Scene
@@ -57,11 +57,11 @@ def test_the_real_codex_under_the_rules(state_dir: Path, tmp_path: Path) -> None
     with ModelServer(*SCENES) as model, Instance(state_dir, "--discover-root", str(home)) as it:
         assert start_codex(home, model.url, "UNTRUSTED please").wait(60) == 0
         assert (project / "unjudged.txt").exists() and it.api.hooks().programs == []  # it asked nobody, and we do not pretend
-        told = verb(state_dir, home, "--check")
-        assert told.returncode == 1 and "has not trusted it" in told.stdout
+        file = home / ".codex" / "hooks.json"
+        assert "has not trusted it" in why_skipped(json.loads(file.read_text()), file)
 
         give_trust(home)
-        assert verb(state_dir, home, "--check").returncode == 0
+        assert why_skipped(json.loads(file.read_text()), file) == ""
         session = start_codex(home, model.url, "TRUSTED please")
         try:
             approved = waiting(it, "touch approved.txt")

@@ -94,6 +94,19 @@ def hook_of(session: int) -> int:
     return 0
 
 
+def imposter_of(it: Instance, session: str) -> subprocess.Popen[str]:
+    """The same hook, run by another process of the same user, with a call that the rules allow."""
+    argv = [sys.executable, "-I", "-S", str(it.places.hooks_dir / "watchfloor-hook.py"), "claude-code", str(it.places.hooks_sock), "60"]
+    made = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert made.stdin is not None
+    made.stdin.write(
+        json.dumps({"session_id": session, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}})
+    )
+    made.stdin.close()
+    made.stdin = None
+    return made
+
+
 def test_the_real_claude_code_under_the_rules(state_dir: Path, home: Path) -> None:
     session: subprocess.Popen[bytes] | None = None
     installed = install(state_dir, home)
@@ -111,6 +124,9 @@ def test_the_real_claude_code_under_the_rules(state_dir: Path, home: Path) -> No
             assert "Watchfloor" not in said[0] and "Watchfloor: file(read:/etc/shadow)" in said[1]
             assert it.api.hooks().programs[0].calls >= 3
 
+            # whoever names this session and is not in it gets nothing.
+            imposter = imposter_of(it, next(iter(it.api.hooks().sessions)))
+
             # ask: it waits, nothing happens, then it happens once.
             assert not (project / "approved.txt").exists() and it.agent(approved.agent_id).pid == session.pid
             decide(it, approved, "approve")
@@ -125,6 +141,9 @@ def test_the_real_claude_code_under_the_rules(state_dir: Path, home: Path) -> No
             assert "file(write:/etc/**)" in said[4] and not Path("/etc/cron.d/watchfloor-test").exists()
             assert below.agent_id != approved.agent_id and it.agent(below.agent_id).parent_id == approved.agent_id
             decide(it, below, "deny", "not you")
+
+            words = imposter.communicate(timeout=60)[1]
+            assert imposter.returncode == 2 and "no running session" in words
 
             # a hook that is killed in the middle blocks.
             row = waiting(it, "touch broken-off.txt")

@@ -22,6 +22,44 @@ ended = threading.Event()
 CTX = "ctx-hooked"
 CODEX = "ctx-codex"
 
+AGENT = """
+import json, os, socket, subprocess, sys, time
+HOOK = os.environ["WATCHFLOOR_TOYS"] + "/hook.py"
+DOOR = os.environ["WATCHFLOOR_AGENT_SOCKET"]
+def begun(sock=DOOR, session="s-1", command="ls", padding=0, **more):
+    call = {"session_id": session, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": command}} | more
+    call["padding"] = "x" * padding
+    argv = ["/usr/bin/python3", "-I", "-S", HOOK, "claude-code", sock, "60"]
+    made = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        made.stdin.write(json.dumps(call).encode()); made.stdin.close()
+    except BrokenPipeError:
+        pass
+    return made
+def told(name, made):
+    words = made.stderr.read().decode(errors="replace").strip()
+    print(name, made.wait(), " ".join(words[:300].split()), flush=True)
+two = [begun(command="touch one.txt"), begun(command="touch two.txt")]
+told("allowed", begun())
+told("denied", begun(command="cat /etc/shadow"))
+told("huge", begun(padding=3 << 20))
+told("large", begun(command="echo " + "x" * (1 << 20)))
+told("hostile", begun(session="../../\\u202e\\x1b[31m"))
+told("unknown-event", begun(command="cat /etc/shadow", hook_event_name="PreToolUse2"))
+told("seen-door", begun(sock=sys.argv[1], session="s-1"))
+told("no-door", begun(sock=DOOR + ".not"))
+for name in ("hooked", "agent.sock"):
+    path = os.path.dirname(DOOR) + "/" + name
+    try:
+        os.rename(path, path + ".mine") if os.path.exists(path) else open(path, "w").close()
+        print("door", name, "changed", flush=True)
+    except OSError as error:
+        print("door", name, error.strerror, flush=True)
+told("first", two[0]); told("second", two[1])
+print("ALL-TOLD", flush=True)
+time.sleep(600)
+"""
+
 
 def bash(command: str) -> Reply:
     return Reply("", (Call("Bash", {"command": command, "description": "work"}),))
@@ -122,4 +160,47 @@ def test_a_started_claude_is_judged_before_each_call_whatever_its_workspace_says
     assert not (workspace / "below.txt").exists() and not (workspace / "planted").exists()
     ended.set()
     until(lambda: any("turn over: All done." in line for line in told(it, agent_id)))
+    it.api.kill(agent_id, reason="the test")
+
+
+def test_a_started_codex_is_judged_before_each_call_whatever_its_workspace_says(world: tuple[Instance, ModelServer]) -> None:
+    it, model = world
+    workspace = it.state_dir / "workspaces" / CODEX
+    hostile_workspace(workspace)
+    agent_id = start(it, agent="codex", prompt="CODEXTASK please", context_id=CODEX, sandbox="none", once=True)
+    row = waiting(it, "touch approved.txt")
+    assert "Watchfloor: file(read:/etc/shadow)" in outputs(model, "CODEXTASK")[0]
+    assert row.agent_id == agent_id and not (workspace / "approved.txt").exists()
+    decide(it, row, "approve")
+    denied = waiting(it, "touch denied.txt")
+    assert (workspace / "approved.txt").exists() and "enforced: " in it.api.agent(agent_id).hook
+    decide(it, denied, "deny", "leave it")
+    it.state_becomes(agent_id, "ended")
+    assert "leave it" in outputs(model, "CODEXTASK")[2]
+    assert not (workspace / "denied.txt").exists() and not (workspace / "planted").exists()
+
+
+def test_what_an_agent_tries_with_hooks(world: tuple[Instance, ModelServer]) -> None:
+    it, _ = world
+    agent_id = it.launch("/usr/bin/python3", "-c", AGENT, str(it.places.hooks_sock))
+    one, two = waiting(it, "touch one.txt"), waiting(it, "touch two.txt")
+    assert {one.agent_id, two.agent_id} == {agent_id}
+    it.says(agent_id, "door agent.sock")
+    decide(it, two, "approve")
+    decide(it, one, "deny", "not this one")
+    said = dict(line.split(" ", 1) for line in it.says(agent_id, "ALL-TOLD").splitlines() if " " in line)
+    assert said["allowed"].startswith("0") and said["denied"].startswith("2 Watchfloor: file(read:/etc/shadow)")
+    assert said["huge"].startswith("2") and "larger than 2 MiB" in said["huge"]
+    assert said["large"].startswith("2") and said["hostile"].startswith("2") and "names no session" in said["hostile"]
+    assert said["unknown-event"].startswith("2 Watchfloor: file(read:/etc/shadow)")
+    assert said["seen-door"].startswith("2") and said["no-door"].startswith("2 Watchfloor: no supervisor answers")
+    assert "changed" not in it.output(agent_id)
+    assert said["first"].startswith("2") and "not this one" in said["first"] and said["second"].startswith("0")
+    heard = it.api.hooks()
+    assert (
+        agent_id in heard.agents and "s-1" in heard.sessions and not [one for one in heard.sessions if not one.isalnum() and "-" not in one]
+    )
+    denials = [row for row in it.api.audit().rows if row.agent_id == agent_id and row.verdict == "deny"]
+    assert any("/etc/shadow" in json.dumps(row.model_dump(), default=str) for row in denials)  # the verdict and its rule are on record
+    until(lambda: it.agent(agent_id).state == "running")
     it.api.kill(agent_id, reason="the test")
