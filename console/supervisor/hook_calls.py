@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
+from console.api import policy_data
 from console.domain.errors import UsageProblem
 from console.domain.permission import PermissionRequest
+from console.policy.tools import tool_of
 
 PROGRAMS = ("claude-code", "codex")
 TOLD = frozenset(
@@ -32,8 +36,17 @@ _FILES = {
     "NotebookEdit": ("write_file", "notebook_path"),
     "LS": ("list_files", "path"),
     "Glob": ("list_files", "path"),
-    "Grep": ("list_files", "path"),
+    "Grep": ("read_file", "path"),  # it shows what is in them
+    "read_file": ("read_file", "file_path"),
+    "list_dir": ("list_files", "dir_path"),
+    "grep_files": ("read_file", "path"),
 }
+_LOOKS = ("LS", "Glob", "Grep", "list_dir", "grep_files")
+"""Without a path they look where the program stands."""
+_JUDGED_BY_ARGUMENT = ("shell", "argv", "code", "file", "network")
+_BRACED = re.compile(r"\{[^}]*/")
+"""A choice of whole paths."""
+_WILD = re.compile(r"[*?\[{(!@+\\]")
 _SHELLS = ("Bash", "shell", "exec_command", "local_shell")
 
 
@@ -97,13 +110,28 @@ def _said(name: str, given: dict[str, Any], detail: str) -> tuple[str, str]:
     elif name in _FILES:
         tool, field = _FILES[name]
         path = given.get(field)
+        if path in (None, "") and name in _LOOKS:
+            path = "."
         if isinstance(path, str) and path:
-            return tool, path
-        if tool == "list_files" and path in (None, ""):
-            return tool, "."
+            return tool, path if name != "Glob" else _top_of(path, given.get("pattern"))
     elif name == "WebFetch" and isinstance(given.get("url"), str):
         return "http_request", given["url"]
-    return name, detail
+    # The words of a call that could not be read must not be taken for the path or the command of a tool that has this name.
+    return (f"{name} call" if tool_of(policy_data.tools(), name).family in _JUDGED_BY_ARGUMENT else name), detail
+
+
+def _top_of(path: str, pattern: object) -> str:
+    """The folder below which everything lies that a pattern can find; a pattern that may lead upward again is looked at from the root."""
+    if not isinstance(pattern, str) or _BRACED.search(pattern):
+        return "/"
+    parts = pattern.split("/")
+    fixed = list(takewhile(lambda part: not _WILD.search(part), parts))
+    if any(".." in part for part in parts[len(fixed) :]):
+        return "/"
+    top = "/".join(fixed if len(fixed) < len(parts) else fixed[:-1])
+    if pattern.startswith("/"):
+        top = f"{top}/"
+    return posixpath.join(path, top) if top else path
 
 
 def _text(payload: dict[str, Any], name: str) -> str:

@@ -212,7 +212,7 @@ async def test_two_consoles_at_once_one_decides(world: World, monkeypatch: pytes
 async def test_whatever_ends_a_request_while_its_approval_is_written_leaves_nothing_on_disk(
     world: World, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    """Found by review: the grant was in the ledger, nobody took it out, and the next supervisor let the session's calls through."""
+    """Otherwise a grant stays in the ledger, nobody takes it out, and the next supervisor lets the calls of the session through."""
     at, boot = now()
     events: dict[str, e.Event] = {
         "kill": e.KillStarted(at, boot, "k", None, "r", "b"),

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from console.api import policy_data
 from console.domain.errors import UsageProblem
+from console.policy.tools import tool_of
 from console.supervisor.hook_calls import ARGUMENT_MAX, read_call
 
 BASE = {"session_id": "ca2200bd-a045", "hook_event_name": "PreToolUse", "cwd": "/home/dev/proj", "tool_use_id": "toolu_1"}
@@ -27,8 +29,20 @@ def call(name: str, given: Any, **more: Any) -> Any:
         ("Edit", {"file_path": "/p/x"}, "write_file", "/p/x"),
         ("NotebookEdit", {"notebook_path": "/p/n.ipynb"}, "write_file", "/p/n.ipynb"),
         ("Read", {"file_path": "/etc/shadow"}, "read_file", "/etc/shadow"),
-        ("Grep", {"pattern": "x"}, "list_files", "."),
-        ("Grep", {"pattern": "x", "path": "/etc"}, "list_files", "/etc"),
+        ("Grep", {"pattern": "x"}, "read_file", "."),
+        ("Grep", {"pattern": "x", "path": "/etc"}, "read_file", "/etc"),  # what it finds it shows
+        ("Glob", {"pattern": "**/*.py"}, "list_files", "."),
+        ("Glob", {"pattern": "src/*.py"}, "list_files", "./src"),
+        ("Glob", {"pattern": "/etc/ssh/*", "path": "/p"}, "list_files", "/etc/ssh/"),
+        ("Glob", {"pattern": "/*"}, "list_files", "/"),
+        ("Glob", {"pattern": "../x*"}, "list_files", "./.."),
+        ("Glob", {"pattern": "*/../../etc/*"}, "list_files", "/"),
+        ("Glob", {"pattern": "{a,/etc}/*"}, "list_files", "/"),
+        ("Glob", {"pattern": "src/**/*.{ts,tsx}"}, "list_files", "./src"),
+        ("Glob", {"pattern": 7}, "list_files", "/"),
+        ("read_file", {"file_path": "/etc/shadow"}, "read_file", "/etc/shadow"),
+        ("list_dir", {"dir_path": "/etc"}, "list_files", "/etc"),
+        ("grep_files", {"pattern": "x"}, "read_file", "."),
         ("WebFetch", {"url": "https://h/x", "prompt": "p"}, "http_request", "https://h/x"),
     ],
 )
@@ -41,12 +55,6 @@ def test_calls_that_are_known_are_judged_by_what_they_do(name: str, given: Any, 
 @pytest.mark.parametrize(
     ("name", "given"),
     [
-        ("Bash", {"command": 7}),
-        ("Bash", {}),
-        ("Bash", {"command": ["a", 7]}),
-        ("Write", {"file_path": ["/x"]}),
-        ("Write", {"content": "x"}),
-        ("WebFetch", {"url": None}),
         ("mcp__crm__send", {"to": "x"}),
         ("apply_patch", "*** Begin Patch"),
         ("shell_command", {"command": "rm -rf /"}),
@@ -55,6 +63,28 @@ def test_calls_that_are_known_are_judged_by_what_they_do(name: str, given: Any, 
 def test_what_has_no_argument_to_be_judged_by_is_judged_whole_under_its_own_name(name: str, given: Any) -> None:
     request = call(name, given)
     assert request.tool == name and request.argument == request.detail
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("Bash", {"command": 7}),
+        ("Bash", {}),
+        ("Bash", {"command": ["a", 7]}),
+        ("Write", {"file_path": ["/x"]}),
+        ("Write", {"content": "x"}),
+        ("WebFetch", {"url": None}),
+        ("read_file", {"target": "/etc/shadow"}),
+        ("delete_file", {"path": "/etc/passwd"}),
+        ("run_python", {"code": "1"}),
+        ("terminal", {"line": "rm -r x"}),
+    ],
+)
+def test_the_words_of_a_call_are_never_taken_for_the_path_or_command_of_a_tool_of_its_name(name: str, given: Any) -> None:
+    """Otherwise {"file_path": "/etc/shadow"} as such would be a file in the workspace, which may be read."""
+    request = call(name, given)
+    assert request.tool == f"{name} call" and request.argument == request.detail
+    assert tool_of(policy_data.tools(), request.tool).family == "other"  # a human is asked
 
 
 def test_a_sub_agent_is_named_and_other_events_ask_nothing() -> None:
