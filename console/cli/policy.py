@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from console.api import policy_data
-from console.cli import out, policy_exchange, policy_live
+from console.cli import out, policy_exchange, policy_live, policy_sequences
 from console.cli.options import Json, new_app
 from console.cli.plain import plain
 from console.domain.errors import ConsoleError, ExitCode, NotFound, UsageProblem
@@ -31,6 +31,7 @@ from console.settings.sources_file import parse_sources
 
 app = new_app("Rules on what agents may do: check a call, see why, find what is wrong with the rules.", no_args_is_help=True)
 policy_exchange.add_exchange(app)
+policy_sequences.add_sequences(app)
 policy_live.add_live(app)
 
 SettingsFile = Annotated[str, typer.Option("--settings", metavar="FILE", help="The policy: settings.json.")]

@@ -183,3 +183,20 @@ def test_bad_words_are_refused_with_the_documented_codes(watchfloor: Say) -> Non
     ):
         said, _, err = watchfloor("network", *argv)
         assert said == code and err.startswith("error: "), argv
+
+
+def test_a_proxied_session_that_reads_a_credential_has_no_network_before_it_has_the_answer(it: Instance) -> None:
+    """What it would send without asking has nowhere to go: the portal is shut when the read is allowed, for its child as well."""
+    watch = PORTAL.partition("last = None")[0]
+    ask = "v = agent.permission('read_file', '.env'); print('read', v['verdict'], 'portal', portal(), flush=True)\n"
+    waits = "print('before', portal(), flush=True)\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
+    agent = it.python(f"{watch}{waits}{ask}time.sleep(300)", network_mode="PROXIED", context_id="keys")
+    it.says(agent, "before 0")
+    child = it.python(PORTAL, parent_id=agent, context_id="keys-child")
+    it.says(child, "portal 0")
+    (it.places.workspaces_dir / "keys" / "go").touch()
+    assert "read allow portal 111" in it.says(agent, "read allow")
+    it.says(child, "portal 111")
+    assert ("sequence", "NONE", "agent") in own(it.api.mode_history("keys", agent).changes)
+    again = it.python("time.sleep(300)", network_mode="PROXIED", context_id="keys")
+    assert it.agent(again).network_mode == "NONE"
