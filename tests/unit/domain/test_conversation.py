@@ -11,7 +11,17 @@ from typing import Any
 import pytest
 
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
-from console.domain.conversation import CHANNEL, HOOKED, MOST_MESSAGE, Program, checked_model, checked_text, command_line, started_as, why_silent
+from console.domain.conversation import (
+    CHANNEL,
+    HOOKED,
+    MOST_MESSAGE,
+    Program,
+    checked_model,
+    checked_text,
+    command_line,
+    started_as,
+    why_silent,
+)
 from console.domain.errors import UsageProblem
 
 ARGV = command_line(Program.CODEX, "do $(this) \"'", "/usr/bin/codex", ("app-server", "-c", "x=1"), talks=True)

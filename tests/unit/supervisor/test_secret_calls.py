@@ -121,7 +121,7 @@ def test_an_agents_token_is_issued_beside_the_loop(slow: SlowStore, tmp_path: Pa
     places = SimpleNamespace(instance_id="0" * 8, output_dir=tmp_path / "output", hidden=(), workspaces_dir=tmp_path, state_dir=tmp_path)
     tokens = SimpleNamespace(issue=lambda *_, **__: slow.answer("a-token"))
     parts: Any = Loose(options=Options(), contexts=None, places=places, tokens=tokens)
-    doors: Any = SimpleNamespace(open=opened)
+    doors: Any = SimpleNamespace(open=opened, hooks=SimpleNamespace())
     agent = Agent(AgentId("a-1"), "a", None, AgentId("a-1"), 1, ContextId("c-1"), ControlLevel.MANAGED, SandboxKind.NONE, started_at=1.0)
     command = c.StartAgent(agent, LaunchRequest(argv=("x",), name="a"), "operator")
     launcher: Any = Launcher(parts, doors)

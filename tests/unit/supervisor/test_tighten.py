@@ -108,10 +108,14 @@ async def test_data_of_an_operator_holds_as_an_agents_does(world: World) -> None
     assert (first.cause, first.by, first.mode, first.words) == ("data", "operator:0", "NONE", "salaries from hr")
 
 
-async def test_data_that_asks_for_nothing_more_is_recorded_and_switches_nobody(world: World) -> None:
+async def test_data_that_asks_for_no_stricter_mode_narrows_what_is_reached_and_leaves_the_mode(world: World) -> None:
     view = await world.desk.register(data("INTERNAL"), "operator:0")
     assert (view.sensitivity, view.mode, view.switched) == ("INTERNAL", "PROXIED", 0)
-    assert world.ledger.level("s1") is Sensitivity.INTERNAL and not world.switching
+    assert world.ledger.level("s1") is Sensitivity.INTERNAL
+    assert len(world.switching) == 2  # their destinations are those that may receive it, from now on
+    world.switching.clear()
+    await world.desk.register(data("INTERNAL"), "operator:0")
+    assert not world.switching
 
 
 async def test_what_is_not_enforceable_here_is_said(world: World) -> None:
