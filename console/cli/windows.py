@@ -15,13 +15,13 @@ from console.domain.errors import Unavailable, UsageProblem
 
 PAGES = (
     "fleet",
+    "kill-switch",  # among the first: a help text that is wrapped must not break it
+    "receipt",
     "approvals",
     "network",
     "budgets",
     "rollback",
     "audit",
-    "kill-switch",
-    "receipt",
     "activity",
 )
 DISPLAY_REMEDY = "Log in on a desktop, or use: watchfloor fleet, watchfloor status, watchfloor screenshot PAGE FILE."

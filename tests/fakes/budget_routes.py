@@ -7,6 +7,7 @@ import math
 import random
 import time
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Protocol
 
 from pydantic import BaseModel
@@ -43,14 +44,20 @@ class House(Protocol):
     agents: dict[str, m.AgentView]
 
 
-def curve(seed: int, rising: bool = False, number: int = 60) -> list[float]:
+@lru_cache(maxsize=200)
+def _curve(seed: int, rising: bool, number: int) -> tuple[float, ...]:
     """Minutes of a believable burn."""
     chance = random.Random(seed)
     level, out = 0.4 + chance.random() / 2, []
     for at in range(number):
         level = min(1.0, max(0.1, level + chance.uniform(-0.2, 0.2)))
         out.append(round((at / number) ** 2 if rising else level, 3))
-    return out
+    return tuple(out)
+
+
+def curve(seed: int, rising: bool = False, number: int = 60) -> list[float]:
+    """Minutes of a believable burn."""
+    return list(_curve(seed, rising, number))
 
 
 def level_of(share: float) -> Any:

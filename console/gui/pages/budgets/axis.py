@@ -35,9 +35,13 @@ _WRAP = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | Qt.TextFlag
 
 def draw_note(painter: QPainter, box: QRectF, words: str, ink: Ink) -> None:
     """Why something is missing, on the chart itself, in up to three lines."""
+    room = QRectF(box.x() + 8, box.y() + 5, box.width() - 16, 48)
+    shown = safe_text(words)
+    taken = fonts.metrics(fonts.ui(11)).boundingRect(room.toRect(), _WRAP, shown)
+    painter.fillRect(QRectF(taken).adjusted(-4, -2, 4, 2), QColor(ink.bg1))  # bars and lines may stand behind it
     painter.setFont(fonts.ui(11))
     painter.setPen(QColor(ink.text2))
-    painter.drawText(QRectF(box.x() + 8, box.y() + 5, box.width() - 16, 48), _WRAP, safe_text(words))
+    painter.drawText(room, _WRAP, shown)
 
 
 def draw_axis(painter: QPainter, box: QRectF, step: float, ink: Ink) -> None:

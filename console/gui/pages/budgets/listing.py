@@ -101,6 +101,13 @@ class BudgetList(QWidget):
         self.head.say(view.totals, view.totals.day_note)
         self.show_lines()
 
+    def fail(self, why: str, remedy: str) -> None:
+        """It could not be read: what stands there is old, and nothing there is no zero."""
+        self.head.fail(f"{why}; the figures are old" if self.data is not None else why)
+        if self.data is None:
+            self.empty.setText(f"{why[:1].upper()}{why[1:]}. {remedy}".strip())
+            self.empty.show()
+
     def turn(self, order: str) -> None:
         """Another order."""
         if order != self.order:

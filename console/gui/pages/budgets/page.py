@@ -226,8 +226,8 @@ class BudgetsPage(Page):
 
     def _failed(self, error: ConsoleError) -> None:
         self._asking = False
-        old = "; the figures are old" if self.list.data is not None else ""
-        self.list.head.fail(f"not available, because {error.what[:1].lower()}{error.what[1:].rstrip('.')}{old}")
+        why = f"not available, because {error.what[:1].lower()}{error.what[1:].rstrip('.')}"
+        self.list.fail(why, error.remedy)
 
     def _came(self, view: BudgetsView, order: str, limit: int) -> None:
         self._asking = False
