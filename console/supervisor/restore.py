@@ -30,6 +30,7 @@ from console.supervisor.rearm import latched_kills
 from console.supervisor.runner import Runner
 from console.supervisor.stop import StopDesk
 from console.supervisor.tainting import kept_lineages
+from console.supervisor.talk_channel import sweep_channels
 from console.supervisor.tool_offers import sweep_offers
 
 log = logging.getLogger(__name__)
@@ -75,6 +76,7 @@ async def restore(it: Starting) -> None:
             continue  # it has no socket of ours, and no process that is our child
         await _reopen(it, it.core.state.agents[agent_id])
     await asyncio.to_thread(sweep_offers, it.places, {str(i) for i in alive})
+    await asyncio.to_thread(sweep_channels, it.places.agents_dir, {str(i) for i in alive})
     if it.parts.contexts is not None:
         await asyncio.to_thread(it.parts.contexts.rejoin)
     await _stop_strangers(it, alive)

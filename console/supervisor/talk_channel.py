@@ -17,7 +17,9 @@ from pathlib import Path
 
 from console.domain.conversation import CHANNEL
 from console.domain.errors import Conflict, Unavailable
+from console.supervisor.program_hooks import remove
 
+SOCKET = "agent.sock"
 ROOM = 1 << 20
 """Bytes that wait for the program at most; what does not fit is refused, whole."""
 
@@ -79,3 +81,18 @@ class Channel:
         if remove:
             with suppress(OSError):
                 self._path.unlink()
+
+
+def sweep_channels(agents_dir: Path, alive: set[str]) -> None:
+    """At start-up: what agents that died while no supervisor ran left in their folders. Nothing is followed; what is not ours stays."""
+    with suppress(OSError), os.scandir(agents_dir) as folders:
+        for entry in folders:
+            if entry.name in alive or not entry.is_dir(follow_symlinks=False):
+                continue
+            folder = Path(entry.path)
+            remove(folder)
+            for name in (CHANNEL, SOCKET):
+                with suppress(OSError):
+                    (folder / name).unlink()
+            with suppress(OSError):
+                folder.rmdir()

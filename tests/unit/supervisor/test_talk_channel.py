@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import Conflict, Unavailable
-from console.supervisor.talk_channel import Channel
+from console.supervisor.talk_channel import Channel, sweep_channels
 
 
 def made(folder: Path) -> Channel:
@@ -57,3 +57,21 @@ def test_what_is_no_fifo_is_not_written_to(tmp_path: Path) -> None:
     (tmp_path / "talk").symlink_to("/dev/null")
     with pytest.raises(OSError):
         Channel(tmp_path).open()
+
+
+def test_what_the_dead_left_is_swept_and_nothing_is_followed(tmp_path: Path) -> None:
+    agents, elsewhere = tmp_path / "agents", tmp_path / "elsewhere"
+    for name in ("dead", "alive", "odd"):
+        (agents / name).mkdir(parents=True)
+        made(agents / name).close()
+        (agents / name / "hooked").write_text("{}\n")
+        (agents / name / "agent.sock").touch()
+    (agents / "odd" / "hers").touch()
+    elsewhere.mkdir()
+    made(elsewhere).close()
+    (agents / "link").symlink_to(elsewhere)
+    sweep_channels(agents, {"alive"})
+    assert sorted(entry.name for entry in agents.iterdir()) == ["alive", "link", "odd"]
+    assert [entry.name for entry in (agents / "odd").iterdir()] == ["hers"], "what is not ours stays"
+    assert len(list((agents / "alive").iterdir())) == 3 and (elsewhere / "talk").exists()
+    sweep_channels(tmp_path / "none", set())
