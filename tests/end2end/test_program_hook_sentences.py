@@ -146,7 +146,8 @@ def test_a_started_claude_is_judged_before_each_call_whatever_its_workspace_says
 
     row = waiting(it, "touch approved.txt")
     said = results(model, "CLAUDETASK")
-    assert (workspace / "note.txt").read_text() == "written" and "Watchfloor" not in said[0]  # allowed, and kept for a way back
+    assert (workspace / "note.txt").read_text() == "written" and "Watchfloor" not in said[0]
+    assert any("note.txt" in kept.model_dump_json() for kept in it.api.rollback().records)  # allowed, with a way back on record first
     assert "Watchfloor: file(read:/etc/shadow)" in said[1]
     assert row.agent_id == agent_id and not (workspace / "approved.txt").exists()
     assert "enforced: " in it.api.agent(agent_id).hook and it.api.hooks().agents[agent_id].calls >= 3
