@@ -125,6 +125,14 @@ def test_a_limit_is_raised_and_lowered_while_it_runs_and_only_by_an_operator(it:
     until(lambda: len(audit(it, "usage.refused")) >= 4, words="each is on record")
     assert change(it, "agent", agent, tokens=2000).halted == []
     assert change(it, "tree", agent, tokens=2000).halted == []
+    look = b.BudgetBody(scope="project", key="north", limits={"tokens": 400}, reason="asked before", dry_run=True)
+    would = it.api.change_budget(look)
+    assert would.halted == [agent] and would.dry_run, "what it would do is said before it is done"
+    assert (
+        it.agent(agent).state == "running"
+        and it.api.budget_history("project", "north").total == 0
+        and not audit(it, "budget.changed", "north")
+    )
     assert change(it, "project", "north", tokens=400, reason="enough").halted == [agent]
     assert it.state_becomes(agent, "halted").state_reason == "project limit tokens: 500 of 400 (north)"
     with pytest.raises(NotFound):
