@@ -37,7 +37,7 @@ def key(where: QWidget, code: Qt.Key) -> None:
 
 @pytest.fixture
 def house(make_house: House) -> FakeHouse:
-    return make_house("mockup")
+    return make_house("0")
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def case_of(rows: Sequence[ApprovalRow], details: Sequence[ApprovalDetailView]) 
     shown, left = Shown(), SHOWN_MAX
     for number, one in enumerate(details, 1):
         if len(rows) > 1:
-            shown.heading(f"{number} of {len(rows)} · {one.row.agent_name or one.row.agent_id} · {one.row.id}")
+            shown.heading(f"{number} of {len(rows)} · {one.row.id} · {one.row.tool} · {one.row.agent_name or one.row.agent_id}")
         for words, text in _texts(one, len(rows) > 1):
             if words:
                 shown.heading(words)
@@ -85,7 +85,7 @@ def case_of(rows: Sequence[ApprovalRow], details: Sequence[ApprovalDetailView]) 
 def _texts(detail: ApprovalDetailView, is_group: bool) -> list[tuple[str, str]]:
     """(heading, text) of everything that the digest names beside agent and session."""
     row = detail.row
-    head = "" if row.tool == "shell" and not is_group else f"tool {row.tool}"
+    head = "" if row.tool == "shell" or is_group else f"tool {row.tool}"
     texts = [(head, row.argument)]
     if row.cwd:
         texts.append(("in the folder", row.cwd))

@@ -221,7 +221,14 @@ class DetailPane(QWidget):
             word, mark, role = VERDICTS.get(part.verdict, (part.verdict, "triangle", "warn"))
             first = f"{times}×" if case.is_group else str(number)
             rule = Cell(part.rule or part.reason, 170, "text2")
-            lines.append((Cell(first, 26, "text3", mono=True), Cell(part.text, mono=True), Cell(word, 66, role, mark=mark), rule))
+            lines.append(
+                (
+                    Cell(first, 36 if case.is_group else 26, "text3", mono=True),
+                    Cell(part.text, mono=True),
+                    Cell(word, 66, role, mark=mark),
+                    rule,
+                )
+            )
             if self.is_full:
                 lines.append((Cell("", 26), Cell(f"{part.step}: {part.reason}" if part.step else part.reason, role="text2")))
         hidden = len(counted) - PARTS_SHOWN

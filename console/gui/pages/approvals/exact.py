@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 from PySide6.QtCore import QEvent, QMimeData, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QResizeEvent, QSyntaxHighlighter, QTextBlock, QTextCharFormat, QTextOption
+from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QPen, QResizeEvent, QTextBlock, QTextCharFormat, QTextLayout, QTextOption
 from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QWidget
 
 from console.gui.pages.approvals.hostile import Chip, Shown, ShownLine
@@ -16,34 +16,12 @@ from console.gui.widgets.marks import draw_text
 MARGIN = 40
 LINE = 24
 HIGHEST = 312
+PIECE = 1_000
+"""Characters laid out at once."""
+MORE = -1
+"""The number of a piece that goes on with the line before."""
 CHIPS_MAX = 1_500
 """Chips that are drawn as such; the others stay readable as <U+202E>."""
-
-
-class _Ink(QSyntaxHighlighter):
-    """The chips' letters; their brackets are the chip's padding."""
-
-    def __init__(self, view: ExactView) -> None:
-        super().__init__(view.document())
-        self._view = view
-
-    def highlightBlock(self, text: str) -> None:
-        line = self._view.line(self.currentBlock().blockNumber())
-        colours = ink()
-        if line is not None and not line.number:
-            heading = QTextCharFormat()
-            heading.setForeground(QColor(colours.text2))
-            heading.setFont(fonts.ui(11, fonts.MEDIUM))
-            self.setFormat(0, len(text), heading)
-        for chip in self._view.chips(self.currentBlock().blockNumber()):
-            letters, padding = QTextCharFormat(), QTextCharFormat()
-            letters.setFont(fonts.mono(10, fonts.MEDIUM))
-            letters.setForeground(QColor(colours.warn))
-            padding.setFont(fonts.mono(10, fonts.MEDIUM))
-            padding.setForeground(QColor(0, 0, 0, 0))
-            self.setFormat(chip.at, chip.length, letters)
-            self.setFormat(chip.at, 1, padding)
-            self.setFormat(chip.at + chip.length - 1, 1, padding)
 
 
 class _Numbers(QWidget):
@@ -57,7 +35,7 @@ class _Numbers(QWidget):
         painter = QPainter(self)
         for block, top, height in self._view.visible_blocks():
             line = self._view.line(block.blockNumber())
-            if line is not None and line.number:
+            if line is not None and line.number > 0:
                 box = QRectF(0, top + self._view.viewport().y() - self.y(), MARGIN - 14, min(height, LINE))
                 draw_text(painter, box, str(line.number), fonts.mono(11), ink().text3, right=True)
         painter.end()
@@ -81,21 +59,31 @@ class ExactView(QPlainTextEdit):
         self._lines: list[ShownLine] = []
         self._chips: dict[int, tuple[Chip, ...]] = {}
         self._numbers = _Numbers(self)
-        self._inks = _Ink(self)
         self.updateRequest.connect(lambda _box, _dy: self._numbers.update())
 
     def say(self, shown: Shown) -> None:
         """Another text; the same one again changes nothing (a selection stays)."""
-        if shown.lines == self._lines:
+        lines = [piece for line in shown.lines for piece in pieces(line)]
+        if lines == self._lines:
             return
-        self._lines = shown.lines
+        self._lines = lines
         self._chips, left = {}, CHIPS_MAX
-        for number, line in enumerate(shown.lines):
+        for number, line in enumerate(lines):
             if line.chips and left > 0:
                 self._chips[number] = line.chips[:left]
                 left -= len(line.chips)
-        self.setPlainText("\n".join(line.text for line in shown.lines))
+        self.setPlainText("\n".join(line.text for line in lines))
+        self._paint_letters()
         self._fit()
+
+    def _paint_letters(self) -> None:
+        """Chips and headings in their own letters; only the blocks that have some are touched, however many there are."""
+        for number, line in enumerate(self._lines):
+            chips = self.chips(number)
+            if chips or line.number == 0:
+                block = self.document().findBlockByNumber(number)
+                block.layout().setFormats(_letters(line, chips))
+                self.document().markContentsDirty(block.position(), block.length())
 
     def line(self, number: int) -> ShownLine | None:
         """What stands in a block."""
@@ -129,7 +117,13 @@ class ExactView(QPlainTextEdit):
     def createMimeDataFromSelection(self) -> QMimeData:
         """Plain text alone: with its rich form the look of a chip could be pasted away (G4)."""
         data = QMimeData()
-        data.setText(self.textCursor().selectedText().replace("\u2029", "\n"))
+        cursor = self.textCursor()
+        first = self.document().findBlock(cursor.selectionStart()).blockNumber()
+        out = []
+        for number, text in enumerate(cursor.selectedText().split("\u2029"), first):
+            line = self.line(number)
+            out.append(text if number == first or (line is not None and line.number == MORE) else f"\n{text}")
+        data.setText("".join(out))
         return data
 
     def sizeHint(self) -> QSize:
@@ -137,8 +131,8 @@ class ExactView(QPlainTextEdit):
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() is QEvent.Type.PaletteChange and hasattr(self, "_inks"):
-            self._inks.rehighlight()
+        if event.type() is QEvent.Type.PaletteChange and hasattr(self, "_chips"):
+            self._paint_letters()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -156,6 +150,49 @@ class ExactView(QPlainTextEdit):
                 painter.drawRoundedRect(box.translated(self.contentOffset().x(), top), 3, 3)
         painter.end()
         super().paintEvent(event)
+
+
+def _letters(line: ShownLine, chips: tuple[Chip, ...]) -> list[QTextLayout.FormatRange]:
+    """The brackets of a chip are its padding: not seen, but copied."""
+    colours = ink()
+    if line.number == 0:
+        return [_range(0, len(line.text), fonts.ui(11, fonts.MEDIUM), QColor(colours.text2))]
+    out = []
+    for chip in chips:
+        face = fonts.mono(10, fonts.MEDIUM)
+        out.append(_range(chip.at + 1, chip.length - 2, face, QColor(colours.warn)))
+        out.append(_range(chip.at, 1, face, QColor(0, 0, 0, 0)))
+        out.append(_range(chip.at + chip.length - 1, 1, face, QColor(0, 0, 0, 0)))
+    return out
+
+
+def _range(start: int, length: int, face: QFont, colour: QColor) -> QTextLayout.FormatRange:
+    found = QTextLayout.FormatRange()
+    letters = QTextCharFormat()
+    letters.setFont(face)
+    letters.setForeground(colour)
+    found.start, found.length, found.format = start, length, letters
+    return found
+
+
+def pieces(line: ShownLine) -> list[ShownLine]:
+    """A long line in pieces that Qt lays out only when they are seen; no chip is cut, and nothing is between them when they are copied."""
+    out: list[ShownLine] = []
+    text, chips, at = line.text, line.chips, 0
+    number = line.number
+    while len(text) - at > PIECE:
+        cut = at + PIECE
+        nearest = bisect_right(chips, cut, key=_at) - 1
+        if nearest >= 0 and at < chips[nearest].at < cut < chips[nearest].at + chips[nearest].length:
+            cut = chips[nearest].at
+        out.append(_piece(line, number, at, cut))
+        at, number = cut, MORE
+    return [*out, _piece(line, number, at, len(text))] if out else [line]
+
+
+def _piece(line: ShownLine, number: int, begin: int, end: int) -> ShownLine:
+    chips = line.chips[bisect_left(line.chips, begin, key=_at) : bisect_left(line.chips, end, key=_at)]
+    return ShownLine(number, line.text[begin:end], tuple(Chip(chip.at - begin, chip.length) for chip in chips))
 
 
 def _boxes(block: QTextBlock, chips: tuple[Chip, ...], above: float, below: float) -> list[QRectF]:
