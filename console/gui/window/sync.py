@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 from pydantic import ValidationError
@@ -20,6 +21,8 @@ from console.gui.window.follow import KillFollower
 
 TICK_MS = 100
 STATUS_MS = 2_000
+MANY = 5_000
+"""From so many agents on they are kept out of the garbage collector's rounds."""
 _LEVELS: dict[str, Level] = {"red": "red", "amber": "amber"}
 
 
@@ -96,6 +99,8 @@ class Sync(QObject):
         fleet.killed, fleet.kill_reason = view.killed, view.kill_reason
         fleet.spend_today_usd, fleet.burn_usd_per_h = view.spend_today_usd, view.burn_usd_per_h
         fleet.replace(view.agents, view.seq)
+        if len(view.agents) >= MANY:
+            _spare_the_collector()
         self._heard()
 
     def _read_status(self) -> None:
@@ -141,3 +146,13 @@ class Sync(QObject):
             self._dirty = False
             self._switch.agents_live = self._fleet.live()
             self.changed.emit()
+
+
+def _spare_the_collector() -> None:
+    """What a whole reading brought stays: a round over 100,000 agents, in whichever thread, stops the window for 0.1 s and finds nothing.
+
+    A newer reading replaces them by count of references; what the earlier one set aside is looked through again from then on.
+    """
+    gc.unfreeze()
+    gc.collect(1)
+    gc.freeze()
