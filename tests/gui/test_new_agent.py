@@ -135,6 +135,16 @@ def test_nothing_starts_while_killed_and_it_says_why(make_house: House, open_win
     assert page.why_not("fleet.run") == "Killed: nothing starts until rearm."
 
 
+def test_it_is_offered_on_every_page_and_once(make_house: House, open_window: Opener, qtbot: QtBot) -> None:
+    make_house("mockup")
+    window = open_window("fleet")
+    assert [a.id for a in window.verbs() if a.title == "New agent…"] == ["fleet.run"]
+    window.goto("audit", "")
+    assert [a.id for a in window.verbs() if a.title == "New agent…"] == ["console.new-agent"] and not window.why_not("console.new-agent")
+    window.do("console.new-agent")
+    assert isinstance(window.page, FleetPage) and window.findChildren(NewAgentDialog)
+
+
 def test_memory_and_order_in_words() -> None:
     assert memory_words(None) == ("Free memory is not known yet.", False)
     lines = [ReachView(what=what, words="") for what in ("new", "cost", "files")]

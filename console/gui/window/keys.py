@@ -12,6 +12,7 @@ from console.gui.actions import ActionSpec, Risk
 
 EVERYWHERE = (
     ActionSpec("console.find", "Find an agent or command", "Ctrl+K"),
+    ActionSpec("console.new-agent", "New agent…", "Ctrl+N", risk=Risk.REVERSIBLE),
     ActionSpec("console.keys", "Show all keys", "?", "all keys"),
     ActionSpec("console.panic", "Lift the guard of the panic control (then hold Space)", "Ctrl+Shift+Backspace", risk=Risk.DESTRUCTIVE),
     ActionSpec("console.theme", "Switch between dark and light", "Ctrl+T"),

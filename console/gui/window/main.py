@@ -164,12 +164,15 @@ class Window(QWidget):
             ActionSpec(f"go.{p.spec.name}", f"Go to {p.spec.title}", f"Ctrl+{number}")
             for number, p in enumerate((p for p in self.pages.values() if p.spec.group), 1)
         ]
-        return [*(self.page.verbs if self.page else ()), *places, *EVERYWHERE]
+        here = self.page.verbs if self.page else ()
+        return [*here, *places, *(a for a in EVERYWHERE if all(a.title != own.title for own in here))]
 
     def why_not(self, action_id: str) -> str:
         """Empty when the action can be done now."""
         if action_id == "console.dismiss":
             return "" if self.strip.notice else "There is no notice."
+        if action_id == "console.new-agent":
+            return self.pages["fleet"].why_not("fleet.run") if "fleet" in self.pages else "There is no fleet here."
         if self.page is not None and any(a.id == action_id for a in self.page.verbs):
             return self.page.why_not(action_id)
         return ""
@@ -180,6 +183,9 @@ class Window(QWidget):
             self.goto(action_id.removeprefix("go."), "")
         elif action_id == "console.find":
             Palette(self.verbs(), self.why_not, self.fleet, self._found, self).open()
+        elif action_id == "console.new-agent":
+            self.goto("fleet", "")
+            self.do("fleet.run")
         elif action_id == "console.keys":
             groups: list[tuple[str, Sequence[ActionSpec]]] = [("Everywhere", self.verbs()[len(self.page.verbs) if self.page else 0 :])]
             groups += [(p.spec.title, p.verbs) for p in self.pages.values() if p.verbs]
