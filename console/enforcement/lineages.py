@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
 
 from console.domain import command as c
 from console.domain import event as e
@@ -19,7 +21,7 @@ from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.policy.sequences import Advance, advance
 
 _SHOWN = 4
-"""Earlier steps that a denial names."""
+"""Steps that a denial, or an agent's row, names."""
 Key = tuple[str, str, str]
 ModeOf = Callable[[str], NetworkMode]
 
@@ -126,10 +128,13 @@ def answered(lineages: Lineages, event: e.Event, commands: list[c.Command]) -> N
 
 
 def words_of(lineages: Lineages, agent: Agent) -> list[str]:
-    """What an agent's lineage is marked by, for people; at most 50."""
-    node = f"tree:{agent.root_id}"
-    lineage = lineages.of_node.get(node)
-    return [] if lineage is None else [_words(mark) for mark in list(lineage.marks.values())[:50]]
+    """What an agent's lineage is marked by, for people: the first few, and how many more; the audit has them all."""
+    lineage = lineages.of_node.get(f"tree:{agent.root_id}")
+    if lineage is None or not lineage.marks:
+        return []
+    told = [_words(mark) for mark in islice(lineage.marks.values(), _SHOWN)]
+    more = len(lineage.marks) - len(told)
+    return [*told, f"and {more} more"] if more else told
 
 
 def _tightened(lineage: Lineage, mode_of: ModeOf) -> tuple[str, ...]:
@@ -151,6 +156,7 @@ def _denial(lineage: Lineage, found: Advance) -> Decision:
     return Decision(Verdict.DENY, f"sequence {match.pattern}", f"{match.why}: {match.steps[-1]} {before}"[:1000])
 
 
+@lru_cache(maxsize=4096)
 def _words(mark: Mark) -> str:
     told = "".join(one if one.isprintable() else "?" for one in mark.text)[:120]
     when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(mark.at))

@@ -143,6 +143,14 @@ def test_a_session_that_joins_later_loses_its_network_with_its_next_call() -> No
     assert (judged(book, "late") << c.KeepMarks).contexts == ("c7",)
 
 
+def test_a_row_of_an_agent_names_a_few_steps_however_many_there_are() -> None:
+    book = tainted()
+    for number in range(20):
+        kept(judged(book, "a", step(0, value=f"t{number}", pattern="t")))
+    words = words_of(book.state.lineages, book.agent("a"))
+    assert len(words) == 5 and words[-1] == "and 17 more"
+
+
 def test_those_that_are_only_seen_are_joined_by_their_folder() -> None:
     assert nodes_of("r", "s", "/home/u/project")[2] == "folder:/home/u/project"
     assert len(nodes_of("r", "s", "")) == len(nodes_of("r", "s", "/")) == 2
