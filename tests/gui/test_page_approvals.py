@@ -13,10 +13,14 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from console.api.approval_messages import ApprovalRow
+from console.api.messages import AgentView
 from console.gui.pages.approvals.book import Item
 from console.gui.pages.approvals.dialogs import DenyDialog, TakeBackDialog
 from console.gui.pages.approvals.page import ApprovalsPage
+from console.gui.pages.fleet.page import FleetPage
 from console.gui.widgets.safe_text import is_plain
+from console.gui.window.alerts import Alerts
+from console.gui.window.desktop import Alert
 from console.gui.window.main import Window
 from tests.fakes import approval_routes as fake
 from tests.fakes.approval_routes import FakeApprovals
@@ -280,3 +284,31 @@ def test_the_whole_judgement_and_the_agent(desk: FakeApprovals, open_window: Ope
     assert page.pane.why.height() > folded and "the ask list has it" in page.pane.why.accessibleName()
     key(page.inbox.view, Qt.Key.Key_J)
     assert window.page is not None and window.page.spec.name == "fleet"
+
+
+def test_a_new_request_is_told_once_and_its_agent_leads_to_it(
+    house: FakeHouse, desk: FakeApprovals, open_window: Opener, qtbot: QtBot
+) -> None:
+    window = open_window("fleet")
+    page = window.pages["approvals"]
+    assert isinstance(page, ApprovalsPage)
+    qtbot.waitUntil(lambda: page.book.loaded)
+    shown: list[Alert] = []
+    alerts = Alerts(window.fleet, window.switch, shown.append)
+    page.arrived.connect(alerts.asked)
+    agent = AgentView(id="x-1", name="x-one", control_level="managed", state="running", started_at=time.time())
+    house.on_loop(lambda: house.supervisor.upsert(agent))
+    qtbot.waitUntil(lambda: "x-1" in window.fleet.rows)
+    alerts.look()
+    house.on_loop(lambda: house.supervisor.upsert(agent.model_copy(update={"state": "needs_ok"})))
+    house.on_loop(lambda: desk.ask(fake.row(70, "shell", "rm -rf <b>/</b>", agent_id="x-1", says="tidy up")))
+    qtbot.waitUntil(lambda: "ap-0070" in page.book.entries and window.fleet.rows["x-1"].view.state == "needs_ok")
+    alerts.look()
+    assert [one.text for one in shown] == ["x-1 asks: rm -rf <b>/</b>"], "the request and its agent's state are one piece of news"
+    fleet = window.page
+    assert isinstance(fleet, FleetPage)
+    fleet.table.reveal("x-1")
+    qtbot.waitUntil(lambda: fleet.pane.agent_id == "x-1" and fleet.pane.request.isVisible())
+    fleet.pane.request.click()
+    assert window.page is page
+    qtbot.waitUntil(lambda: page.pane.case.is_read and page.pane.case.rows[0].id == "ap-0070")

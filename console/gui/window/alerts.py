@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject
 
+from console.api.approval_messages import ApprovalRow
 from console.domain.kill import Receipt
 from console.gui.models.fleet import Fleet, Row
 from console.gui.models.switch import Switch, counts, is_proven, zero_ms
@@ -13,6 +15,8 @@ from console.gui.widgets.words import plural, took
 from console.gui.window.desktop import Alert
 
 NAMED = 3
+ONCE_S = 3.0
+"""A question comes as a state of its agent and as a request: within this time the two are one piece of news."""
 _NEWS: dict[str, tuple[str, str, bool]] = {
     "over_budget": ("Over budget", "reached a limit and is being halted", True),
     "halted": ("Halted by its budget", "was halted, verified", False),
@@ -44,6 +48,16 @@ def kill_alert(receipt: Receipt) -> Alert:
     return Alert("NOT PROVEN", f"{proven} of {provable} proven zero. Something may still run: open the receipt.", True)
 
 
+def asked_alert(rows: Sequence[ApprovalRow]) -> Alert:
+    """One notification for all requests that came in together: who, and the call's own beginning, never the agent's words about it."""
+    title = _NEWS["needs_ok"][0]
+    if len(rows) == 1:
+        name = "" if rows[0].tool == "shell" else f"{rows[0].tool} "
+        return Alert(title, f"{rows[0].agent_name or rows[0].agent_id} asks: {name}{rows[0].argument[:200]}")
+    names = ", ".join(dict.fromkeys(row.agent_name or row.agent_id for row in rows[:NAMED]))
+    return Alert(f"{title}: {plural(len(rows), 'request')}", f"{names}{' and others' if len(rows) > NAMED else ''}")
+
+
 class Alerts(QObject):
     """Reads what the fleet noted since the last look; what was there when the console opened is no news."""
 
@@ -52,14 +66,31 @@ class Alerts(QObject):
         self._fleet, self._switch, self._show = fleet, switch, show
         self._told_of = ""
         """The kill whose end was told."""
+        self._asked: dict[str, float] = {}
+        """Agent id -> when somebody was told that it asks (monotonic seconds)."""
+
+    def asked(self, rows: Sequence[ApprovalRow]) -> None:
+        """Requests that have just come in."""
+        fresh = [row for row in rows if self._is_news(row.agent_id)]
+        if fresh and not self._switch.is_killed:
+            self._show(asked_alert(fresh))
+            self._asked |= dict.fromkeys((row.agent_id for row in fresh), time.monotonic())
+
+    def _is_news(self, agent_id: str) -> bool:
+        at = time.monotonic()
+        self._asked = {key: when for key, when in self._asked.items() if at - when < ONCE_S}
+        return agent_id not in self._asked
 
     def look(self) -> None:
         """At every change of the models."""
         news, self._fleet.news = self._fleet.news, []
         grouped: dict[str, list[Row]] = {}
         for row, state in news:
+            if state == "needs_ok" and not self._is_news(row.id):
+                continue
             if state in _NEWS and row.view.state == state:
                 grouped.setdefault(state, []).append(row)
+        self._asked |= dict.fromkeys((row.id for row in grouped.get("needs_ok", [])), time.monotonic())
         for state, rows in grouped.items():
             if not (self._switch.is_killed and state in ("lost", "halted")):
                 self._show(state_alert(state, rows))

@@ -6,6 +6,7 @@ from time import time
 
 from PySide6.QtCore import QObject
 
+from console.gui.pages.approvals.page import ApprovalsPage
 from console.gui.window.alerts import Alerts
 from console.gui.window.desktop import Desktop
 from console.gui.window.main import Window
@@ -24,6 +25,9 @@ class Outside(QObject):
         window.sync.changed.connect(self._look)
         window.sync.follower.changed.connect(self._look)
         window.sync.follower.kill_began.connect(self.alerts.kill_began)
+        approvals = window.pages.get("approvals")
+        if isinstance(approvals, ApprovalsPage):
+            approvals.arrived.connect(self.alerts.asked)
         self.desktop.told.connect(lambda _why: self._say())
         self.tray.asked.connect(self._come)
 

@@ -56,11 +56,11 @@ class DetailPane(QWidget):
         self._column.setSpacing(0)
         scroll.setWidget(inner)
         column.addWidget(scroll, 1)
-        self._build_head()
+        self._build_head(desk)
         self._build_body()
         column.addLayout(self._build_foot())
 
-    def _build_head(self) -> None:
+    def _build_head(self, desk: Desk) -> None:
         self._crumb = Text("", 11, fonts.REGULAR, "text2")
         self._name = Text("", 17, fonts.SEMIBOLD)
         self._chips = Chips()
@@ -90,6 +90,10 @@ class DetailPane(QWidget):
         self._column.addWidget(self.adopt)
         self._column.addSpacing(6)
         self._column.addWidget(self.ladder)
+        self.request = Button("What it asks", "approvals", small=True, parent=self)
+        self.request.clicked.connect(lambda: desk.goto("approvals", self.agent_id))
+        self._column.addSpacing(6)
+        self._column.addWidget(self.request)
         self.activity = Button("Activity", "list", keys="A", small=True, parent=self)
         self.activity.clicked.connect(lambda: self.asked.emit("fleet.activity"))
         self._column.addSpacing(6)
@@ -173,6 +177,7 @@ class DetailPane(QWidget):
         self._note.setText(note)
         self._note.setVisible(bool(note))
         self.adopt.setVisible(not why_not_adopt(row))
+        self.request.setVisible(view.state == "needs_ok")
         self._show_gauges(view)
         if self.isVisible():
             self.workspace.show_session(view.session)
