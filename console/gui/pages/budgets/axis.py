@@ -33,15 +33,16 @@ def round_step(top: float) -> float:
 _WRAP = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap)
 
 
-def draw_note(painter: QPainter, box: QRectF, words: str, ink: Ink) -> None:
-    """Why something is missing, on the chart itself, in up to three lines."""
-    room = QRectF(box.x() + 8, box.y() + 5, box.width() - 16, 48)
+def draw_note(painter: QPainter, left: float, width: float, words: str, ink: Ink) -> float:
+    """Why something is missing, above the chart, which begins lower by the height that is returned: nothing drawn is covered."""
+    if not words:
+        return 0.0
+    room = QRectF(left, 29, width, 48)
     shown = safe_text(words)
-    taken = fonts.metrics(fonts.ui(11)).boundingRect(room.toRect(), _WRAP, shown)
-    painter.fillRect(QRectF(taken).adjusted(-4, -2, 4, 2), QColor(ink.bg1))  # bars and lines may stand behind it
     painter.setFont(fonts.ui(11))
     painter.setPen(QColor(ink.text2))
     painter.drawText(room, _WRAP, shown)
+    return min(room.height(), fonts.metrics(fonts.ui(11)).boundingRect(room.toRect(), _WRAP, shown).height() + 2.0)
 
 
 def draw_axis(painter: QPainter, box: QRectF, step: float, ink: Ink) -> None:

@@ -109,15 +109,14 @@ class BurnChart(QWidget):
         width = self.width()
         draw_text(painter, QRectF(16, 8, 240, 20), "Burn, 24 h of today", fonts.ui(13, fonts.SEMIBOLD), colours.text)
         draw_text(painter, QRectF(width - 216, 8, 200, 20), "$ an hour · all trees", fonts.ui(11), colours.text2, right=True)
-        box = QRectF(50, 37, width - 71, max(40.0, self.height() - 66))
+        below = draw_note(painter, 16, width - 32, self._note, colours)
+        box = QRectF(50, 37 + below, width - 71, max(40.0, self.height() - 66 - below))
         shape = self._shape
         draw_axis(painter, box, round_step(shape.top if shape is not None else 0.0), colours)
         if shape is not None:
             self._paint_hours(painter, box, shape)
             self._paint_past(painter, box, shape)
             self._paint_ahead(painter, box, shape)
-        if self._note:
-            draw_note(painter, box, self._note, colours)
         painter.end()
 
     def _x(self, box: QRectF, shape: Shape, at: float) -> float:
@@ -157,8 +156,7 @@ class BurnChart(QWidget):
         if shape.past:
             words = QRectF(x_now - 46, box.y() + 2, 40, 16) if x_now - box.x() > 50 else QRectF(x_now + 6, box.y() + 2, 40, 16)
             right = x_now - box.x() > 50
-            if not self._note or right:
-                draw_text(painter, words, hour_minute(shape.now), fonts.ui(11), colours.text2, right=right)
+            draw_text(painter, words, hour_minute(shape.now), fonts.ui(11), colours.text2, right=right)
 
     def _paint_ahead(self, painter: QPainter, box: QRectF, shape: Shape) -> None:
         colours = ink()

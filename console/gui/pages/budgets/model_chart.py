@@ -125,11 +125,11 @@ class ModelChart(QWidget):
         if fonts.metrics(fonts.ui(11)).horizontalAdvance("figures: today") < width - left - 17:
             draw_text(painter, QRectF(left, 8, width - left - 17, 20), of, fonts.ui(11), colours.text2, right=True)
         legend = self._stack.legend if self.height() > 230 else []
-        box = QRectF(50, 37, width - 67, max(40.0, self.height() - 74 - _LINE * len(legend) - (8 if legend else -8)))
+        below = draw_note(painter, 19, width - 36, self._note, colours)
+        taken = 74 + _LINE * len(legend) + (8 if legend else -8) + below
+        box = QRectF(50, 37 + below, width - 67, max(40.0, self.height() - taken))
         draw_axis(painter, box, round_step(self._stack.top), colours)
         self._paint_bars(painter, box)
-        if self._note:
-            draw_note(painter, box, self._note, colours)
         if legend:
             top = self.height() - 9 - _LINE * len(legend)
             painter.fillRect(QRectF(19, top - 6, width - 36, 1), QColor(colours.line))
