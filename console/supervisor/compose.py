@@ -15,7 +15,7 @@ from typing import Any
 from console.credentials.keyring_store import Store
 from console.credentials.plan import FILE as PLAN_FILE
 from console.credentials.tokens import Tokens
-from console.domain.agent import AgentId, LaunchRequest
+from console.domain.agent import AgentId, ControlLevel, LaunchRequest
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.ladder import Reach, Rung, Scope
@@ -53,7 +53,7 @@ from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.owed import finish_rotations
 from console.supervisor.own_agents import OwnAgents
 from console.supervisor.parts import Parts
-from console.supervisor.peers import is_operator, peer_of
+from console.supervisor.peers import is_operator, may_hook, peer_of
 from console.supervisor.policy_desk import PolicyDesk
 from console.supervisor.policy_review import PolicyReview
 from console.supervisor.policy_routes import policy_routes
@@ -303,7 +303,11 @@ class Supervisor:
             await metrics.close()
 
     def _accepts_hooks(self, sock: socket.socket) -> bool:
-        return is_operator(peer_of(sock), self.places.instance_id)
+        return may_hook(peer_of(sock), self.places.instance_id, self._is_adopted)
+
+    def _is_adopted(self, agent_id: str) -> bool:
+        agent = self.core.state.agents.get(AgentId(agent_id))
+        return agent is not None and agent.control_level is ControlLevel.ADOPTED
 
     def _accepts(self, sock: socket.socket) -> bool:
         peer = peer_of(sock)

@@ -145,7 +145,7 @@ class HookDesk:
     def _runs_in(self, agent_id: AgentId, pid: int) -> bool:
         """Whether the process that asks descends from this session's own process, by pid and start time."""
         agent = self._core.state.agents[agent_id]
-        if agent.process is None or agent.control_level is not ControlLevel.OBSERVED:
+        if agent.process is None or agent.control_level not in (ControlLevel.OBSERVED, ControlLevel.ADOPTED):
             return False
         current = pid
         for _ in range(ANCESTORS):

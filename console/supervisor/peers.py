@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,17 @@ def is_operator(peer: Peer, instance_id: str) -> bool:
     if peer.uid not in (os.geteuid(), 0) or not peer.same_pid_namespace or not peer.cgroups:
         return False
     return f"/watchfloor-{instance_id}/agents/" not in peer.cgroups
+
+
+def may_hook(peer: Peer, instance_id: str, is_adopted: Callable[[str], bool]) -> bool:
+    """A program that is only seen, or was adopted and so moved into a leaf of ours. An agent that we started has a socket of its own."""
+    if is_operator(peer, instance_id):
+        return True
+    if peer.uid not in (os.geteuid(), 0) or not peer.same_pid_namespace or not peer.cgroups:
+        return False
+    ours = rf"/watchfloor-{re.escape(instance_id)}/agents/([a-z0-9][a-z0-9-]{{0,62}})-[0-9a-f]{{8}}(?:/|$)"
+    leaves = set(re.findall(ours, peer.cgroups, re.MULTILINE))
+    return len(leaves) == 1 and is_adopted(leaves.pop())
 
 
 def is_agent(peer: Peer, instance_id: str, agent_id: str, container_id: str, *, cgroups: bool) -> bool:

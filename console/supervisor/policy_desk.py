@@ -30,7 +30,7 @@ from console.policy.loading import MAX_BYTES, read_settings
 from console.policy.paths import Facts, Files, NoFiles
 from console.policy.scopes import ALL, read_scopes
 from console.policy.shell import Policy
-from console.policy.verdicts import NO_RULE, Judgement
+from console.policy.verdicts import NO_RULE, Judgement, Part
 from console.settings.durable import replace_file
 from console.settings.places import Places
 from console.supervisor.judging import Judged
@@ -110,7 +110,7 @@ class PolicyDesk:
     def _judge(self, agent: Agent, request: PermissionRequest) -> Judged:
         self._look()
         found = self.judgement(agent, request)
-        parts = tuple(AskedPart(p.text, p.verdict.value, p.rule, p.step, p.reason) for p in found.parts[:PARTS_MAX])
+        parts = tuple(AskedPart(p.text, p.verdict.value, p.rule, p.step, p.reason) for p in _worst_first(found.parts))
         made = Judged(Decision(found.verdict, found.rule, found.reason), parts)
         if found.verdict is Verdict.DENY:
             return made
@@ -204,6 +204,14 @@ class PolicyDesk:
                 return stamp, file.read(MAX_BYTES + 1), ""
         except OSError as error:
             return stamp, None, f"it cannot be read: {error.strerror}"
+
+
+def _worst_first(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """In their order; where there are more than are kept, those that deny or ask go before those that allow."""
+    if len(parts) <= PARTS_MAX:
+        return parts
+    rank = {Verdict.DENY: 0, Verdict.ASK: 1, Verdict.ALLOW: 2}
+    return tuple(sorted(parts, key=lambda part: rank[part.verdict])[:PARTS_MAX])
 
 
 def _held(found: Judgement, request: PermissionRequest, agent: Agent, workspace: Path, files: Files) -> Judgement:

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from console.supervisor.peers import Peer, is_agent, is_operator, peer_of
+from console.supervisor.peers import Peer, is_agent, is_operator, may_hook, peer_of
 
 LEAF = "0::/watchfloor-01234567/agents/a-1-0123abcd\n"
 
@@ -60,3 +60,23 @@ def test_a_container_is_known_by_its_id_alone() -> None:
     container = "ab" * 32
     assert is_agent(peer(f"0::/docker/{container}\n"), "01234567", "a-1", container, cgroups=True)
     assert not is_agent(peer(LEAF), "01234567", "a-1", container, cgroups=True)
+
+
+@pytest.mark.parametrize(
+    ("cgroups", "may"),
+    [
+        ("0::/user.slice\n", True),
+        ("0::/watchfloor-i/agents/a-1-0123abcd\n1:pids:/watchfloor-i/agents/a-1-0123abcd\n", True),
+        ("0::/watchfloor-i/agents/a-2-0123abcd\n", False),
+        ("0::/watchfloor-i/agents/a-1-0123abcd\n1:pids:/watchfloor-i/agents/a-2-0123abcd\n", False),
+        ("0::/watchfloor-i/agents/a-1\n", False),
+        ("", False),
+    ],
+)
+def test_hooks_of_the_seen_and_the_adopted_are_heard_and_nobody_elses(cgroups: str, may: bool) -> None:
+    def adopted(agent_id: str) -> bool:
+        return agent_id == "a-1"
+
+    assert may_hook(Peer(1, os.geteuid(), cgroups, True), "i", adopted) is may
+    assert not may_hook(Peer(1, os.geteuid() + 7, cgroups, True), "i", adopted) or os.geteuid() + 7 == 0
+    assert not may_hook(Peer(1, os.geteuid(), cgroups, False), "i", adopted)

@@ -17,6 +17,7 @@ from console.domain.network import NetworkMode, Sensitivity
 from console.domain.permission import PermissionRequest, Verdict
 from console.policy.declared import Declared
 from console.settings.places import Places, find_places
+from console.supervisor import policy_desk
 from console.supervisor.policy_desk import PolicyDesk
 from tests.fakes.playbook import Playbook
 
@@ -192,3 +193,9 @@ def test_a_link_to_nothing_is_a_broken_file_and_not_the_products_own_rules(desk:
 def test_a_pipe_in_its_place_keeps_nobody_waiting(desk: Any, places: Places, alarms: list[str]) -> None:
     os.mkfifo(places.policy_file)
     assert verdict(desk(), "shell", "ls -la") is Verdict.DENY and "no plain file" in alarms[0]
+
+
+def test_many_harmless_parts_never_push_out_the_one_that_asks(desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy_desk, "PARTS_MAX", 3)
+    told = desk().judge(agent(), PermissionRequest("shell", "ls; ls; ls; ls; launch-rocket"))
+    assert len(told.parts) == 3 and told.parts[0].verdict == "ask" and "launch-rocket" in told.parts[0].text
