@@ -91,16 +91,18 @@ def _hooks() -> dict[str, str]:
     found = {}
     for program, place in PLACES.items():
         file = Path.home() / place
+        why = f"it is not installed (watchfloor install-hook {program})"
         try:
             settings = read_file(read_foreign(file, FILE_MAX).data, str(file))
-            skipped = why_skipped(settings, file) if program == "codex" else ""
-            words = f"installed in {file}" if installed(settings, str(file)) else f"not installed (watchfloor install-hook {program})"
+            if installed(settings, str(file)):
+                skipped = why_skipped(settings, file) if program == "codex" else ""
+                why = f"codex skips it: {skipped}" if skipped else ""
         except FileNotFoundError:
-            words, skipped = f"not installed (watchfloor install-hook {program})", ""
+            pass
         except (ConsoleError, OSError) as error:
-            words, skipped = f"not known: {file} cannot be read: {error}", ""
-        late = "; watchfloor status says whether calls have reached the supervisor" if words.startswith("installed") else ""
-        found[f"hook {program}"] = words + (f", but codex skips it: {skipped}" if skipped and late else late)
+            why = f"{file} cannot be read: {error}"
+        here = f"available: installed in {file}; watchfloor status says whether calls have reached the supervisor"
+        found[f"hook {program}"] = f"not available, because {why}" if why else here
     return found
 
 
