@@ -202,7 +202,7 @@ def _finding(char: str, line: str, index: int, number: int, count: int) -> Findi
     if char == "\x1b":
         return _escape(line, index, number)
     if char == "\u202e":
-        turned = _STOPS.split(line[index + 1 : index + 1 + _QUOTED], maxsplit=1)[0]
+        turned = _STOPS.split(line[index + 1 : index + 1 + _QUOTED].lstrip(), maxsplit=1)[0]
         return Finding(code, f"turns text round: a terminal would show “{safe_text(turned[::-1], _QUOTED)}” at line {number}", count)
     if char == "\r":
         after = line[index + 1 :].split("\r", 1)[0]

@@ -87,7 +87,7 @@ class ApprovalsPage(Page):
         self._sweep.setInterval(0)
         self._sweep.timeout.connect(self._forget_gone)
         self.inbox.chosen.connect(self._moved)
-        self.inbox.tab_changed.connect(lambda _tab: self._show())
+        self.inbox.tab_changed.connect(lambda _tab: self._turned())
         self.inbox.opened.connect(lambda: self.do("approvals.detail"))
         self.pane.back_asked.connect(lambda: self._show_over(False))
         self.pane.asked.connect(self._pressed)
@@ -267,6 +267,12 @@ class ApprovalsPage(Page):
     def _changed(self) -> None:
         self.inbox.show_lines()
         self._show()
+
+    def _turned(self) -> None:
+        """Another list: what was read of a request is older than what became of it."""
+        self._details = {}
+        self._show()
+        self.inbox.front().setFocus()
 
     def _moved(self) -> None:
         """Somebody looks at something else: what is over goes from the list."""
