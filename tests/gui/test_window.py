@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import pytest
@@ -246,6 +247,8 @@ def test_ten_thousand_agents_filter_sort_and_scroll(make_house: Make, open_windo
     place = page.view.verticalScrollBar().value()
     page.table._arrange()
     assert page.view.current().id == "a-0" and page.view.verticalScrollBar().value() == place, "selection and place survive"
+    assert gc.get_freeze_count() > 10_000, "the collector does not go through them again and again"
+    gc.unfreeze()
 
 
 def test_a_supervisor_that_goes_and_comes_back(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
