@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import approval_messages as a
+from console.api import policy_messages as p
 from console.api.messages import ErrorView
 from console.domain.agent import AgentId, ContextId
 from console.domain.approval import Approval, digest_of
@@ -124,6 +125,7 @@ class FakeApprovals:
         self.refuse: tuple[int, str] | None = None
         self.lost: dict[str, str] = {}
         """id -> why it cannot be decided any more."""
+        self.saved: list[p.PolicySaveBody] = []
         self.more: dict[str, str] = {}
         """id -> the tool's whole input."""
 
@@ -135,6 +137,10 @@ class FakeApprovals:
             ("GET", "/api/approvals/grants", self._grants),
             ("POST", "/api/approvals/grants/end", self._end),
             ("GET", "/api/approvals/{id}", self._one),
+            ("GET", "/api/approvals/{id}/draft", self._draft),
+            ("GET", "/api/policy", self._policy),
+            ("POST", "/api/policy/backtest", self._try),
+            ("POST", "/api/policy", self._save),
         ]
         return [Route(path, answer, methods=[verb]) for verb, path, answer in routes]
 
@@ -202,6 +208,33 @@ class FakeApprovals:
                 self.given.append(grant.model_copy(update={"tool": found.tool, "argument": found.argument}))
             results.append(a.DecidedRow(id=one.id, done=True))
         return _say(a.DecideView(results=results))
+
+    async def _draft(self, _request: Request) -> Response:
+        return _say(p.DraftView(rules=["shell(cargo publish --dry-run:*)"]))
+
+    async def _policy(self, _request: Request) -> Response:
+        return _say(p.PolicyView(text="{}", sha256="b" * 64, recorded=2310))
+
+    async def _try(self, request: Request) -> Response:
+        body = p.PolicyTryBody.model_validate_json(await request.body())
+        calls = [
+            p.ChangedCall(
+                at=1.0,
+                agent_id="x",
+                tool="shell",
+                argument=f"cargo publish {at} \u202e",
+                before=b,
+                after="allow",
+                rule="r",
+                looser=b == "deny",
+            )
+            for at, b in enumerate(("ask", "deny"))
+        ]
+        return _say(p.PolicyTryView(recorded=2310, changed=14, looser=1, calls=calls, sha256="c" * 64, text=f"tried {body.add}"))
+
+    async def _save(self, request: Request) -> Response:
+        self.saved.append(p.PolicySaveBody.model_validate_json(await request.body()))
+        return _say(p.PolicyView(text="{}", sha256="c" * 64))
 
     async def _grants(self, _request: Request) -> Response:
         return _say(a.GrantsView(grants=self.given))

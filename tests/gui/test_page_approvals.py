@@ -17,6 +17,7 @@ from console.api.messages import AgentView
 from console.gui.pages.approvals.book import Item
 from console.gui.pages.approvals.dialogs import DenyDialog, TakeBackDialog
 from console.gui.pages.approvals.page import ApprovalsPage
+from console.gui.pages.approvals.rule import RuleDialog
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.alerts import Alerts
@@ -82,7 +83,6 @@ def test_a_request_is_shown_whole_and_titled_by_the_call(desk: FakeApprovals, op
     assert pane.title.text() == "cargo publish, in a shell line of 3 commands"
     assert pane.says.text() == "Agent says  “Publish report-core 0.9 to crates.io”"
     assert [one.code for one in pane.findings.found] == ["U+200B", "U+202E", "ESC [2K"]
-    assert not pane.buttons["approvals.rule"].isEnabled() and "because" in pane.no_rule.text()
     assert page.badge() is not None and page.badge().words == "5"  # type: ignore[union-attr]
     focus = QApplication.focusWidget()
     assert focus is page.inbox.view, "none of the buttons"
@@ -313,3 +313,23 @@ def test_a_new_request_is_told_once_and_its_agent_leads_to_it(
     fleet.pane.request.click()
     assert window.page is page
     qtbot.waitUntil(lambda: page.pane.case.is_read and page.pane.case.rows[0].id == "ap-0070")
+
+
+def test_a_rule_is_put_in_force_only_as_it_was_tried(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
+    window = open_window("approvals")
+    page = page_of(window)
+    look_at(page, "r:ap-0002", qtbot)
+    key(page.inbox.view, Qt.Key.Key_R)
+    dialog = next(one for one in window.findChildren(RuleDialog) if one.isVisible())
+    qtbot.waitUntil(lambda: dialog.tried is not None)
+    assert "14 of 2,310 recorded calls decided otherwise, 1 of them looser" in dialog.words.text()
+    assert [line.role for line in dialog.calls.lines] == ["warn", "text2"] and "deny → allow" in dialog.calls.lines[0].words
+    assert "reason" in dialog.why_not()
+    dialog.reason.setText("reviewed")
+    assert dialog.why_not() == "" and dialog.main.isEnabled()
+    dialog.field.setPlainText("shell(cargo:*)")
+    assert not dialog.main.isEnabled(), "another text was tried"
+    qtbot.waitUntil(lambda: dialog.why_not() == "")
+    dialog.main.click()
+    qtbot.waitUntil(lambda: len(desk.saved) == 1)
+    assert (desk.saved[0].text, desk.saved[0].base_sha256) == ("tried ['shell(cargo:*)']", "b" * 64)

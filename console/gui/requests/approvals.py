@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from console.api import approval_messages as a
+from console.api import policy_messages as p
 from console.gui.link.http import Link, segment
 from console.gui.link.pending import Pending
 
+TRY_S = 120.0
+"""All recorded calls are judged again."""
 DECIDE_S = 60.0
 """Each request of a group goes to audit and ledger first."""
 
@@ -27,6 +30,22 @@ class ApprovalRequests:
     def decide(self, body: a.DecideBody) -> Pending[a.DecideView]:
         """What became of each is in the answer; nothing is decided that is not on record."""
         return self._link.send("POST", "/api/approvals", a.DecideView, body, timeout_s=DECIDE_S)
+
+    def draft(self, approval_id: str) -> Pending[p.DraftView]:
+        """Narrow rules under which this request would have been allowed."""
+        return self._link.get(f"/api/approvals/{segment(approval_id)}/draft", p.DraftView)
+
+    def policy(self) -> Pending[p.PolicyView]:
+        """The rules in force."""
+        return self._link.get("/api/policy", p.PolicyView)
+
+    def try_policy(self, body: p.PolicyTryBody) -> Pending[p.PolicyTryView]:
+        """What a change would have decided otherwise; nothing is changed."""
+        return self._link.send("POST", "/api/policy/backtest", p.PolicyTryView, body, timeout_s=TRY_S)
+
+    def save_policy(self, body: p.PolicySaveBody) -> Pending[p.PolicyView]:
+        """Conflict when other rules are in force than those it was written over."""
+        return self._link.send("POST", "/api/policy", p.PolicyView, body, timeout_s=DECIDE_S)
 
     def grants(self) -> Pending[a.GrantsView]:
         """What sessions were given."""

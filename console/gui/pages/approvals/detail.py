@@ -24,7 +24,7 @@ GAP = 24
 PARTS_SHOWN = 7
 SIMILAR_SHOWN = 4
 BEFORE_SHOWN = 5
-NO_RULE = "Not available, because this supervisor drafts no rules and keeps no calls to test one against yet."
+RULE = "A narrow rule is drafted from this very call, and tried on the recorded calls of the last 14 days before it can be put in force."
 ACTIONS = (
     ("approvals.once", "Approve once", "A", "plain"),
     ("approvals.session", "Approve for this session", "S", "plain"),
@@ -135,10 +135,9 @@ class DetailPane(QWidget):
         column.addWidget(self.tree)
         _section(column, "Blast radius")
         column.addWidget(self.blast)
-        _section(column, "Drafted rule").setText("R to edit")
+        _section(column, "Drafted rule").setText("R drafts it")
         card = Card(parent=self)
-        self.no_rule = Text(NO_RULE, 12, fonts.REGULAR, "text2", wrap=True)
-        card.column.addWidget(self.no_rule)
+        card.column.addWidget(Text(RULE, 12, fonts.REGULAR, "text2", wrap=True))
         column.addWidget(card)
 
     def _foot(self) -> QLayout:

@@ -24,9 +24,10 @@ from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec, Risk
 from console.gui.pages.approvals.book import Book, Item
 from console.gui.pages.approvals.case import Case, case_of
-from console.gui.pages.approvals.detail import NO_RULE, DetailPane
+from console.gui.pages.approvals.detail import DetailPane
 from console.gui.pages.approvals.dialogs import DenyDialog, TakeBackDialog
 from console.gui.pages.approvals.inbox import WIDTH, Inbox
+from console.gui.pages.approvals.rule import RuleDialog
 from console.gui.pages.approvals.words import end_words, gone_words
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.widgets.words import plural
@@ -135,7 +136,7 @@ class ApprovalsPage(Page):
 
     def why_not(self, action_id: str) -> str:
         if action_id == "approvals.rule":
-            return NO_RULE
+            return self._why_not_rule()
         if action_id in _DECIDE:
             return self._why_not_decide(action_id)
         if action_id in ("approvals.explain", "approvals.agent") and self.inbox.current() is None:
@@ -165,9 +166,18 @@ class ApprovalsPage(Page):
             return "Its time is over: it is denied by itself."
         return "" if action_id == "approvals.deny" else case.why_not_approve()
 
+    def _why_not_rule(self) -> str:
+        if self.desk.switch.is_killed:
+            return _KILLED
+        if not isinstance(self.inbox.current(), Item):
+            return "A rule is made of a request that waits."
+        if self.pane.case.is_group:
+            return "A rule is made of one request: open the group (G)."
+        return "" if self.pane.case.is_read else "It is still being read."
+
     def do(self, action_id: str) -> None:
         if self.why_not(action_id):
-            self.pane.show_problem("" if action_id == "approvals.rule" else self.why_not(action_id))
+            self.pane.show_problem(self.why_not(action_id))
             return
         current = self.inbox.current()
         if action_id in ("approvals.once", "approvals.session"):
@@ -177,6 +187,8 @@ class ApprovalsPage(Page):
             TakeBackDialog(self.desk, current.session, given, self._grants_came, self.window()).open()
         elif action_id == "approvals.deny":
             DenyDialog(self.pane.case, lambda case, reason: self._decide(case, "deny", reason=reason), self.window()).open()
+        elif action_id == "approvals.rule":
+            RuleDialog(self.desk, self.pane.case.rows[0].id, self.pane.case.title, self.window()).open()
         elif action_id == "approvals.explain":
             self._show_over(True)
             self.pane.turn_full()
