@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from console.api.approval_messages import ApprovalDetailView, ApprovalPart, ApprovalRow, BlastLine, Decided
+from console.api.approval_messages import ApprovalDetailView, ApprovalPart, ApprovalRow, BlastLine, Decided, GrantRow
 from console.gui.pages.approvals.hostile import Shown
 from console.gui.pages.approvals.words import is_bound, title_of, whole_input
 from console.gui.widgets.words import plural
@@ -118,3 +118,22 @@ def blast_of(case: Case) -> list[BlastLine]:
     if len(lines) > BLAST_MAX:
         out.append(BlastLine(kind="files", words=f"and {len(lines) - BLAST_MAX} more; open the group (G) to see each", level="warn"))
     return out
+
+
+def row_of(grant: GrantRow) -> ApprovalRow:
+    """What is known of a grant before its approval was read."""
+    return ApprovalRow(
+        id=grant.approval_id,
+        agent_id="",
+        session=grant.session,
+        tool=grant.tool,
+        argument=grant.argument,
+        rule="",
+        reason="",
+        digest="",
+        group="",
+        asked_at=grant.at,
+        state="approved",
+        scope="session",
+        decided_by=grant.by,
+    )

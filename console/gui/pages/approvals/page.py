@@ -23,7 +23,7 @@ from console.api.messages import Delta
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec, Risk
 from console.gui.pages.approvals.book import Book, Item
-from console.gui.pages.approvals.case import Case, case_of
+from console.gui.pages.approvals.case import Case, case_of, row_of
 from console.gui.pages.approvals.detail import DetailPane
 from console.gui.pages.approvals.dialogs import DenyDialog, TakeBackDialog
 from console.gui.pages.approvals.inbox import WIDTH, Inbox
@@ -303,7 +303,7 @@ class ApprovalsPage(Page):
         if isinstance(current, Item):
             return [entry.row for entry in (current.live or current.entries[:1])][:AT_ONCE]
         if isinstance(current, GrantRow):
-            return [self._details[current.approval_id].row if current.approval_id in self._details else _row_of(current)]
+            return [self._details[current.approval_id].row if current.approval_id in self._details else row_of(current)]
         return [current] if current is not None else []
 
     def _show(self) -> None:
@@ -387,22 +387,3 @@ class ApprovalsPage(Page):
             self._show_over(False)
         else:
             super().keyPressEvent(event)
-
-
-def _row_of(grant: GrantRow) -> ApprovalRow:
-    """What is known of a grant before its approval was read."""
-    return ApprovalRow(
-        id=grant.approval_id,
-        agent_id="",
-        session=grant.session,
-        tool=grant.tool,
-        argument=grant.argument,
-        rule="",
-        reason="",
-        digest="",
-        group="",
-        asked_at=grant.at,
-        state="approved",
-        scope="session",
-        decided_by=grant.by,
-    )
