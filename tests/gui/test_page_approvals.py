@@ -124,7 +124,7 @@ def test_a_denial_needs_a_reason(desk: FakeApprovals, open_window: Opener, qtbot
     dialog = next(one for one in window.findChildren(DenyDialog) if one.isVisible())
     assert dialog.focusWidget() is dialog.reason and not dialog.main.isEnabled()
     key(dialog.reason, Qt.Key.Key_Return)
-    assert not desk.log
+    assert not page._deciding and not desk.log
     QTest.keyClicks(dialog.reason, "still in use")
     key(dialog.reason, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: len(desk.log) == 1)
@@ -179,7 +179,7 @@ def test_keys_are_dead_after_a_request_slid_in(house: FakeHouse, desk: FakeAppro
     for code in (Qt.Key.Key_A, Qt.Key.Key_S, Qt.Key.Key_D):
         key(page.inbox.view, code)
     page.pane.buttons["approvals.once"].click()
-    assert not desk.log and not [one for one in window.findChildren(DenyDialog) if one.isVisible()]
+    assert not page._deciding and not desk.log and not [one for one in window.findChildren(DenyDialog) if one.isVisible()]
     page._quiet_until = 0.0
     before = time.monotonic()
     new = fake.row(60, "shell", "rm -rf /", left_s=5)
@@ -223,7 +223,7 @@ def test_a_digest_that_is_not_that_of_the_text_cannot_be_approved(desk: FakeAppr
     page = page_of(open_window("approvals"))
     look_at(page, "r:ap-0001", qtbot)
     key(page.inbox.view, Qt.Key.Key_A)
-    assert not desk.log and "digest is not that of what is shown" in page.why_not("approvals.once")
+    assert not page._deciding and not desk.log and "digest is not that of what is shown" in page.why_not("approvals.once")
     assert page.why_not("approvals.deny") == ""
 
 
@@ -233,7 +233,7 @@ def test_time_that_is_over_is_a_denial(desk: FakeApprovals, open_window: Opener,
     page.book.entries["ap-0001"].ends_at = 0.0
     assert "denied by itself" in page.why_not("approvals.once")
     key(page.inbox.view, Qt.Key.Key_A)
-    assert not desk.log
+    assert not page._deciding and not desk.log
 
 
 def test_while_killed_it_is_read_only(desk: FakeApprovals, house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
@@ -246,7 +246,7 @@ def test_while_killed_it_is_read_only(desk: FakeApprovals, house: FakeHouse, ope
     qtbot.waitUntil(lambda: page.why_not("approvals.once") == "Killed: read only until rearm.")
     for code in (Qt.Key.Key_A, Qt.Key.Key_S, Qt.Key.Key_D):
         key(page.inbox.view, code)
-    assert not desk.log and not page.pane.buttons["approvals.deny"].isEnabled()
+    assert not page._deciding and not desk.log and not page.pane.buttons["approvals.deny"].isEnabled()
 
 
 def test_a_refusal_is_said_in_its_place(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
