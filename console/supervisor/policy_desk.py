@@ -51,6 +51,14 @@ class _Stamp:
     ctime_ns: int = 0
 
 
+_FOLDERS = frozenset(
+    f"/{name}" for name in ("", "bin", "boot", "dev", "etc", "home", "lib", "lib64", "media", "mnt", "opt", "proc", "root", "run", "sbin")
+) | frozenset(
+    f"/{name}" for name in ("srv", "sys", "tmp", "usr", "usr/bin", "usr/lib", "usr/local", "usr/sbin", "usr/share", "var", "var/lib")
+)
+"""Folders of every Linux system (Filesystem Hierarchy Standard 3.0): what happens to one happens to all that lies below it."""
+
+
 class _Container:
     """A container's own file system: read-only but for its workspace, which lies here. What is not in the workspace is what it says."""
 
@@ -60,7 +68,8 @@ class _Container:
     def look(self, path: str) -> Facts:
         if f"{posixpath.normpath(path)}/".startswith(self._workspace):
             return self._disk.look(path)
-        return self._nothing.look(path)
+        flat = posixpath.normpath(path)
+        return Facts(flat, "folder") if flat in _FOLDERS else self._nothing.look(path)
 
 
 class PolicyDesk:

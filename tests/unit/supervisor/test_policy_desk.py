@@ -168,6 +168,11 @@ def test_a_containers_own_files_are_not_taken_for_those_of_this_machine_and_its_
     assert verdict(made, "shell", "cat /etc/passwd", inside) is Verdict.ASK
 
 
+@pytest.mark.parametrize("command", ["rm -rf /", "rm -r /usr/", "rm -rf //etc", "cat /etc/shadow"])
+def test_what_the_rules_deny_is_denied_in_a_container_too(desk: Any, command: str) -> None:
+    assert verdict(desk(), "shell", command, agent(sandbox=SandboxKind.DOCKER)) is Verdict.DENY
+
+
 def test_many_sessions_do_not_pile_up(desk: Any, places: Places) -> None:
     made = desk()
     for number in range(70):
