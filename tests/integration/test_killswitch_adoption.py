@@ -212,8 +212,9 @@ def test_nothing_is_adopted_while_killed(world: GuardWorld, seen: Any) -> None:
     assert one.poll() is None and "watchfloor" not in place(one.pid)
 
 
+@pytest.mark.parametrize("at", ["adoption.registered", "adoption.moving"])
 def test_a_guard_that_ends_in_the_middle_is_followed_by_one_that_finishes(
-    own: GuardWorld, seen: Any, monkeypatch: pytest.MonkeyPatch
+    own: GuardWorld, seen: Any, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     world, point = own, own.state / "point"
     tree = seen(sys.executable, "-S", "-c", GROWING)
@@ -222,7 +223,7 @@ def test_a_guard_that_ends_in_the_middle_is_followed_by_one_that_finishes(
     monkeypatch.setenv("FAILPOINT", f"@{point}")
     world.kill_guard()
     world.start()
-    point.write_text("adoption.moving:kill")
+    point.write_text(f"{at}:kill")
     with pytest.raises(Unreachable):  # it dies in this call
         adopt(world, tree.pid)
     until(lambda: not processes.is_alive(world.pid), "the guard ended")
