@@ -8,7 +8,7 @@ from console.api.approval_messages import ApprovalDetailView, ApprovalPart, Appr
 from console.gui.pages.approvals.book import Book
 from console.gui.pages.approvals.case import case_of
 from console.gui.pages.approvals.hostile import top_findings, visible
-from console.gui.pages.approvals.words import call_line, clock_words, gone_words, is_bound, is_late, title_of, whole_input
+from console.gui.pages.approvals.words import call_line, clock_words, gone_words, is_bound, is_late, numbered, title_of, whole_input
 from console.gui.widgets.safe_text import is_plain
 from tests.fakes import approval_routes as fake
 from tests.fakes.gui_fixture import HOSTILE_NAMES
@@ -114,3 +114,11 @@ def test_what_was_looked_at_stays_with_the_word_until_it_is_left() -> None:
 def test_the_clock() -> None:
     assert [clock_words(s) for s in (0, 48.9, 228, 3661)] == ["0:00", "0:48", "3:48", "1:01:01"]
     assert is_late(149, 600) and not is_late(151, 600)
+
+
+def test_a_command_judged_by_two_rules_is_one_command() -> None:
+    one = ApprovalPart(text="git push origin main", verdict="ask", rule="shell(git push:*)", step="program")
+    twice = [one, one.model_copy(update={"rule": "no rule"})]
+    assert [number for number, _ in numbered([*twice, ApprovalPart(text="main", verdict="ask", rule="r", step="options")])] == [1, 1, 1]
+    other = ApprovalPart(text="ls", verdict="allow", rule="r", step="program")
+    assert [number for number, _ in numbered([*twice, other])] == [1, 1, 2]

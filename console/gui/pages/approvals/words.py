@@ -58,11 +58,16 @@ def is_late(left_s: float, ttl_s: float) -> bool:
 
 
 def numbered(parts: list[ApprovalPart]) -> list[tuple[int, ApprovalPart]]:
-    """Each part with the number of the command it belongs to; parts before any command belong to the first."""
+    """Each part with the number of the command it belongs to; parts before any command belong to the first.
+
+    A command that an ask rule names and no allow rule does is judged by two parts of the same text: it is one command.
+    """
     out: list[tuple[int, ApprovalPart]] = []
-    number = 0
+    number, last = 0, ""
     for part in parts:
-        number += part.step in _COMMANDS or number == 0
+        begins = part.step in _COMMANDS and part.text != last
+        number += begins or number == 0
+        last = part.text if begins else last
         out.append((number, part))
     return out
 
@@ -73,7 +78,8 @@ def title_of(detail: ApprovalDetailView) -> str:
     commands = [part for part in parts if part.step in _COMMANDS]
     if commands:
         worst = min((p for p in parts if p.step in _COMMANDS or p.step == "danger"), key=lambda p: (_rank(p), p.step != "danger"))
-        many = f", in a shell line of {len(commands)} commands" if len(commands) > 1 else ""
+        count = numbered(parts)[-1][0]
+        many = f", in a shell line of {count} commands" if count > 1 else ""
         return f"{_head(worst.text)}{many}"
     if parts:
         worst = min(parts, key=_rank)
