@@ -99,9 +99,13 @@ class HookDesk:
         until = time.monotonic() + SIGHTED_S
         while True:
             sessions = [i for i in self._rows(call, session_only=True) if self._runs_in(i, pid)]
+            late = time.monotonic() >= until
             if sessions:
-                return self._part_of(sessions[0], call), ""
-            if time.monotonic() >= until:
+                found = self._part_of(sessions[0], call)
+                # A sub-agent that nobody has seen yet is waited for; what it asks then is asked by its session.
+                if found != sessions[0] or not call.sub_agent or late:
+                    return found, ""
+            elif late:
                 return None, f"no running session {call.session} of {call.program} is known that process {pid} belongs to"
             await asyncio.sleep(LOOK_S)
 
