@@ -49,13 +49,16 @@ class Approving:
         """The verdict of the rules in force, back into the engine."""
         core = self._parts.core
         agent = core.state.agents[command.agent_id]
+        found = Judged(Decision(Verdict.DENY, "policy", "it could not be judged"))
         try:
             found = await asyncio.to_thread(self.judge.judge, agent, command.request)
         except (ConsoleError, OSError, ValueError, RecursionError) as error:
             found = Judged(Decision(Verdict.DENY, "policy", f"it could not be judged: {error}"))
-        self._keep_call(agent, command.request, found)
-        event = e.CallJudged(*now(), command.agent_id, command.request_id, command.request, found.decision, found.parts)
-        core.post(replace(event, matches=found.matches))
+        finally:
+            # Whatever went wrong: whoever asked hears a denial, and does not wait for nothing.
+            self._keep_call(agent, command.request, found)
+            event = e.CallJudged(*now(), command.agent_id, command.request_id, command.request, found.decision, found.parts)
+            core.post(replace(event, matches=found.matches))
 
     def _keep_call(self, agent: Agent, request: PermissionRequest, found: Judged) -> None:
         """For later tries of other rules; many become one write."""

@@ -324,6 +324,18 @@ async def test_what_cannot_be_judged_is_denied(world: World) -> None:
     assert isinstance(decision, Decision) and (decision.verdict, decision.rule) == (Verdict.DENY, "policy")
 
 
+async def test_a_mistake_of_ours_is_a_denial_too_and_leaves_nobody_waiting(world: World) -> None:
+    world.verdicts["x"] = KeyError("a mistake")
+    future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    world.core.answers["r1"] = future
+    world.core.post(e.PermissionAsked(*now(), AgentId("a"), "r1", PermissionRequest("run", "x")))
+    (task,) = world.tasks
+    with pytest.raises(KeyError):
+        await task
+    decision = await future
+    assert isinstance(decision, Decision) and decision.verdict is Verdict.DENY
+
+
 async def test_what_cannot_be_kept_is_denied_and_said(world: World) -> None:
     world.ledger.close()
     world.ledger.path.unlink()
