@@ -35,7 +35,7 @@ class Measure:
 
     name: str
     test: Callable[[Facts], bool | None]
-    """True: it is so. None: it could not be looked at. A missing fact (KeyError, TypeError) counts as None."""
+    """True: it is so. None: it could not be looked at. A fact that is missing or of another kind counts as None."""
     words: Callable[[Facts], str]
     """What was found, for a person."""
     lacking: Mapping[Mode, str]
@@ -112,12 +112,12 @@ TABLE = (
     Measure("memory bounded", lambda f: f["memory_max"] > 0, lambda f: f"{f['memory_max'] >> 20} MiB", _no_limit("memory")),
     Measure("processor bounded", lambda f: f["cpus"] > 0, lambda f: f"{f['cpus']:g} processors", _no_limit("cpu")),
     Measure("never restarted", lambda f: f["restart"] == "no", lambda f: f"restart {f['restart']!r}", _ANY_CONTAINER),
-    Measure("no extra hosts", lambda f: not f["extra_hosts"], lambda f: f"{len(f['extra_hosts'] or ())} hosts", _ANY_CONTAINER),
+    Measure("no extra hosts", lambda f: f["extra_hosts"] == [], lambda f: f"{len(f['extra_hosts'])} hosts", _ANY_CONTAINER),
     Measure("not privileged", lambda f: f["privileged"] is False, lambda f: f"privileged {f['privileged']}", _ANY_CONTAINER),
     Measure("image by digest", lambda f: f["image"].startswith("sha256:"), lambda f: f["image"][:19], _ANY_CONTAINER),
     Measure(
         "kernel of its own",
-        lambda f: f["kernel"] != os.uname().release,
+        lambda f: f["kernel"].strip() not in ("", os.uname().release),
         lambda f: f"Linux {f['kernel']}"[:40],
         {Mode.MANAGED: _HOST_KERNEL, Mode.BUBBLEWRAP: _HOST_KERNEL, Mode.RUNC: _HOST_KERNEL},
     ),
@@ -135,7 +135,7 @@ def judge(mode: Mode, facts: Facts) -> tuple[Given, ...]:
 def _judge(measure: Measure, mode: Mode, facts: Facts) -> Given:
     try:
         found, words = measure.test(facts), measure.words(facts)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (LookupError, TypeError, ValueError, AttributeError):
         found, words = None, "it could not be looked at"
     if found:
         return Given(measure.name, GivenState.GIVEN, words)

@@ -102,9 +102,20 @@ def test_full_says_that_it_was_asked_for() -> None:
     assert found.state is GivenState.NOT_AVAILABLE and "FULL was asked for" in found.words
 
 
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_fact_that_is_nothing_is_never_green(name: str) -> None:
+    key = BROKEN[name][0]
+    for nothing in (None, type(GOOD[key])()) if key in ("uids", "tmp", "kernel", "image") else (None,):
+        found = next(g for g in judge(Mode.RUNSC, {**GOOD, key: nothing}) if g.name == name)
+        assert found.state is not GivenState.GIVEN, (nothing, found)
+
+
 def test_hostile_facts_are_unknown_and_raise_nothing() -> None:
     for value in (None, "x", [], {}, 3, ["a"], {"options": 3}):
-        judge(Mode.RUNSC, dict.fromkeys(GOOD, value))
+        given = judge(Mode.RUNSC, dict.fromkeys(GOOD, value))
+        assert GivenState.UNKNOWN in {g.state for g in given}, value
+        with pytest.raises(Denied):
+            refuse_unless(given, Mode.RUNSC)
 
 
 def test_what_nobody_saw_is_unknown_in_words() -> None:
