@@ -31,8 +31,9 @@ class ProgramItem(Request):
     agent_type: Annotated[str, Field(max_length=63)] = ""
     """Settings of another type than the program's own name."""
     project: Annotated[str, Field(max_length=200)] = ""
-    scopes: Annotated[list[str] | None, Field(max_length=20)] = None
     """What its spend is charged to besides, or empty."""
+    scopes: Annotated[list[str] | None, Field(max_length=20)] = None
+    """Kinds of effects it is granted, or None: the setting agents.scopes."""
     once: bool = False
     """It answers the prompt and ends; nobody can talk to it."""
 

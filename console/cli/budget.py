@@ -12,7 +12,7 @@ from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir, new_app
 from console.cli.plain import moment, plain
-from console.domain.budget import LIMIT_LABELS, LIMIT_WORDS, parse_limit
+from console.domain.budget import LIMIT_LABELS, LIMIT_WORDS, parse_limits
 from console.domain.errors import UsageProblem
 
 app = new_app(
@@ -61,12 +61,7 @@ def set_limits(
     as_json: Json = False,
 ) -> int:
     """Set, raise or lower limits. What runs beyond a lower one is halted at once; a raise lets new work start again."""
-    caps: dict[str, float] = {}
-    for text in limits:
-        name, value = parse_limit(text)
-        if name in caps:
-            raise UsageProblem(f"Limit {name} is given twice.", "Give each limit once.")
-        caps[name] = value
+    caps = parse_limits(limits)
     scope, key = _scope(agent, tree, session, project, day, agent_type)
     return _change(build(b.BudgetBody, scope=scope, key=key, limits=caps, reason=reason), state_dir, as_json)
 

@@ -17,7 +17,7 @@ from console.cli.options import Json, StateDir, new_app
 from console.cli.plain import plain, plain_block
 from console.cli.rearm import hint
 from console.domain.agent import AgentId, ContextId, LaunchRequest
-from console.domain.budget import parse_limit
+from console.domain.budget import parse_limits
 from console.domain.errors import NotFound, UsageProblem
 
 _LOOK_S = 0.2
@@ -27,6 +27,7 @@ app = new_app()
 
 @app.command(context_settings={"allow_interspersed_args": False})
 def run(
+    typed: typer.Context,
     command: Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND ...", help="What to run.")] = None,
     again: Annotated[str | None, typer.Option(metavar="AGENT", help="Start this agent of before a kill again, as it was.")] = None,
     parent: Annotated[str | None, typer.Option(metavar="ID", help="The agent that spawns it; without: a root agent.")] = None,
@@ -54,13 +55,14 @@ def run(
     if wait and as_json:
         raise UsageProblem("--wait streams what the agent writes: there is no room for --json beside it.", "Leave one of them out.")
     if again is not None:
-        return _again(again, argv, state_dir, as_json=as_json, wait=wait)
+        _as_it_was(typed)
+        return _again(again, state_dir, as_json=as_json, wait=wait)
     if agent or batch:
         if parent is not None:
             raise UsageProblem("--parent does not go with --agent: a program is started as a root.", "Leave it out.")
         given: dict[str, Any] = {"name": name, "context_id": context, "sandbox": sandbox, "sensitivity": sensitivity.upper()}
         given |= {"agent_type": agent_type, "network_mode": None if network is None else network.upper(), "model": model, "once": once}
-        given |= {"limits": _limits(limit), "tree_limits": _limits(tree_limit), "project": project}
+        given |= {"limits": parse_limits(limit or ()), "tree_limits": parse_limits(tree_limit or ()), "project": project}
         given["scopes"] = None if scope is None else [name.upper() for name in scope]
         return _program(agent, batch, argv, given, state_dir, dry_run=dry_run, as_json=as_json, wait=wait)
     if model or once or dry_run:
@@ -82,8 +84,8 @@ def run(
         sandbox=sandbox,
         sensitivity=sensitivity.upper(),
         network_mode=None if network is None else network.upper(),
-        limits=_limits(limit),
-        tree_limits=_limits(tree_limit),
+        limits=parse_limits(limit or ()),
+        tree_limits=parse_limits(tree_limit or ()),
         agent_type=agent_type,
         project=project,
         scopes=None if scope is None else [name.upper() for name in scope],
@@ -114,24 +116,21 @@ def _program(
         return _follow(client, started) if wait and started else code
 
 
-def _again(agent_id: str, argv: tuple[str, ...], state_dir: str | None, *, as_json: bool, wait: bool) -> int:
+def _as_it_was(given: typer.Context) -> None:
+    """Raises UsageProblem for anything beside ``--again`` that would change what runs, or whether: it would be left out in silence."""
+    for option in given.command.params:
+        source = given.get_parameter_source(option.name or "")
+        if option.name not in ("again", "wait", "state_dir", "as_json") and source is not None and source.name == "COMMANDLINE":
+            word = option.opts[0] if option.opts[0].startswith("-") else "command"
+            raise UsageProblem(f"--again takes no {word}: it runs the agent as it was.", "Leave it out.")
+
+
+def _again(agent_id: str, state_dir: str | None, *, as_json: bool, wait: bool) -> int:
     """The same command in the same session, with the same caps: after a rearm, one by one, by a person's choice."""
-    if argv:
-        raise UsageProblem("--again takes no command: it runs what the agent ran.", "Leave out what is behind --.")
     with ApiClient(ensure_supervisor(state_dir)) as client:
         launched = client.again(agent_id)
         _tell(launched, as_json=as_json, wait=wait)
         return _follow(client, launched.id) if wait else 0
-
-
-def _limits(words: list[str] | None) -> dict[str, float]:
-    caps: dict[str, float] = {}
-    for text in words or ():
-        name, value = parse_limit(text)
-        if name in caps:
-            raise UsageProblem(f"Limit {name} is given twice.", "Give each limit once.")
-        caps[name] = value
-    return caps
 
 
 def _tell(launched: LaunchedView, *, as_json: bool, wait: bool) -> None:

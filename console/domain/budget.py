@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -236,6 +237,17 @@ def parse_limit(text: str) -> tuple[str, float]:
     if number > MAX_COUNT:
         raise UsageProblem(f"Limit {name} is beyond {MAX_COUNT:g}.", "Leave it out: what is not capped has no limit.")
     return LIMIT_WORDS[name], number
+
+
+def parse_limits(texts: Iterable[str]) -> dict[str, float]:
+    """Several of them: field of Limits to value. Raises UsageProblem, also for one that is given twice."""
+    caps: dict[str, float] = {}
+    for text in texts:
+        name, value = parse_limit(text)
+        if name in caps:
+            raise UsageProblem(f"Limit {text.partition('=')[0]} is given twice.", "Give each limit once.")
+        caps[name] = value
+    return caps
 
 
 _FRACTIONS = ("wall_s", "cost_usd", "cpu_s", "step_s")

@@ -18,6 +18,7 @@ from console.domain.budget import (
     checked_increment,
     first_breach,
     parse_limit,
+    parse_limits,
     share_used,
     with_limit,
 )
@@ -68,6 +69,12 @@ def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(UsageProblem) as caught:
         parse_limit(text)
     assert caught.value.remedy
+
+
+def test_several_limits_are_read_and_none_twice() -> None:
+    assert parse_limits(["cost=2", "wall=60"]) == {"cost_usd": 2.0, "wall_s": 60.0}
+    with pytest.raises(UsageProblem, match="twice"):
+        parse_limits(["tool-calls=3", "tool_calls=4"])
 
 
 def test_whole_number_limits_are_rounded_down() -> None:
