@@ -14,7 +14,8 @@ from console.api import policy_data
 from console.cli import out, policy_exchange, policy_live, policy_sequences
 from console.cli.options import Json, new_app
 from console.cli.plain import plain
-from console.domain.errors import ConsoleError, ExitCode, NotFound, UsageProblem
+from console.cli.policy_exchange import bounded, read_bytes
+from console.domain.errors import ConsoleError, ExitCode, UsageProblem
 from console.domain.network import Sensitivity
 from console.domain.permission import Verdict
 from console.policy.declared import Declared
@@ -40,6 +41,7 @@ ContextId = Annotated[str, typer.Option("--context", metavar="ID", help="${CONTE
 Sources = Annotated[str, typer.Option("--sources", metavar="FILE", help="sources.json of the agent's type.")]
 MatrixFile = Annotated[str, typer.Option("--matrix", metavar="FILE", help="A permission matrix.")]
 Level = Annotated[str, typer.Option("--sensitivity", metavar="LEVEL", help="Of the session: PUBLIC, INTERNAL, CONFIDENTIAL, SECRET.")]
+BATCH_MAX = 64 * MAX_BYTES
 _CODES = {Verdict.ALLOW: ExitCode.DONE, Verdict.DENY: ExitCode.DENIED, Verdict.ASK: ExitCode.PENDING}
 
 
@@ -110,7 +112,7 @@ def lint_file(
     as_json: Json = False,
 ) -> int:
     """What is wrong with a policy. Ends with 1 when a rule is refused (it swallows denials and is not marked unconfined), else with 0."""
-    found = lint(read_settings(_bytes(file), context, workspace), policy_data.catalogue())
+    found = lint(read_settings(read_bytes(file), context, workspace), policy_data.catalogue())
     refused = sum(one.severity is Severity.REFUSED for one in found)
     if as_json:
         out.emit({"refused": refused, "findings": [one.as_json() for one in found]})
@@ -136,7 +138,7 @@ def test_table(
 ) -> int:
     """Judges a table of calls with expected verdicts. Ends with 1 when one is answered otherwise."""
     made = _context(settings, workspace, context, sources, matrix, sensitivity)
-    cases = read_table(_bytes(file), file)
+    cases = read_table(read_bytes(file), file)
     wrong = differences(cases, lambda tool, argument: judge(Call(tool, argument), made))
     if as_json:
         out.emit({"cases": len(cases), "differences": [one.as_json() for one in wrong]})
@@ -158,26 +160,26 @@ def _context(settings: str, workspace: str, context: str, sources: str, matrix: 
     rules: Settings | None = None
     problem = ""
     try:
-        rules = read_settings(_bytes(settings), context, place)
+        rules = read_settings(read_bytes(settings), context, place)
     except ConsoleError as error:
         problem = error.what
     policy = rows = None
     if rules is not None:
         declared = _declared(sources) if sources else None
         policy = Policy(rules, policy_data.catalogue(), policy_data.dangers(), declared)
-        rows = read_matrix(read_json(_bytes(matrix), matrix), rules.workspace) if matrix else None
+        rows = read_matrix(read_json(read_bytes(matrix), matrix), rules.workspace) if matrix else None
     return Context(policy, Disk(), tools, ALL, Sensitivity(sensitivity), rows, problem=problem)
 
 
 def _declared(name: str) -> Declared:
-    text = _bytes(name)
+    text = read_bytes(name)
     told = read_json(text, name)
     return policy_data.declared(parse_sources(text.decode(), name, str(told.get("agent_type", "")) if isinstance(told, dict) else ""))
 
 
 def _batch(name: str) -> Iterator[Call | Judgement]:
     """The calls of a file; a line that is none is denied in its place."""
-    data = sys.stdin.buffer.read(64 * MAX_BYTES) if name == "-" else _bytes(name, 64 * MAX_BYTES)
+    data = bounded(sys.stdin.buffer, "standard input", BATCH_MAX) if name == "-" else read_bytes(name, BATCH_MAX)
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
             continue
@@ -186,16 +188,6 @@ def _batch(name: str) -> Iterator[Call | Judgement]:
             yield Call(str(row["tool"]), str(row["argument"]), str(row.get("action", "")), row.get("params") or {})
         except (ConsoleError, KeyError, TypeError, AttributeError) as error:
             yield denied("bounds", "batch", f"line {number} is no call: {error}")
-
-
-def _bytes(name: str, limit: int = MAX_BYTES) -> bytes:
-    path = Path(name)
-    if not path.exists():
-        raise NotFound(f"There is no file {name}.", "Name one that is there.")
-    if not path.is_file():
-        raise UsageProblem(f"{name} is not a file.", "Name a plain file.")
-    with path.open("rb") as file:
-        return file.read(limit + 1)
 
 
 def _say(found: Judgement) -> None:

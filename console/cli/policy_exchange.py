@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import typer
 
@@ -35,7 +35,7 @@ def import_rules(
     as_json: Json = False,
 ) -> int:
     """Another program's rules as settings.json on stdout; what cannot be carried over is said on stderr."""
-    data = _bytes(file)
+    data = read_bytes(file)
     if _known(program) == "codex":
         made = from_codex(data)
     else:
@@ -51,7 +51,7 @@ def import_rules(
 
 def export_rules(program: Program, file: File, as_json: Json = False) -> int:
     """Our settings.json as another program's rules on stdout; what cannot be carried over is said on stderr."""
-    settings = read_settings(_bytes(file))
+    settings = read_settings(read_bytes(file))
     if _known(program) == "codex":
         text, made = to_codex(settings)
     else:
@@ -80,9 +80,20 @@ def _say(made: Carried) -> None:
         out.note(f"not carried over as it is: {plain(one.what, 160)}: {plain(one.why, 300)}")
 
 
-def _bytes(name: str) -> bytes:
+def read_bytes(name: str, limit: int = MAX_BYTES) -> bytes:
+    """A whole file. Raises NotFound, and UsageProblem for what is no plain file or has more than ``limit`` bytes."""
     path = Path(name)
-    if not path.is_file():
+    if not path.exists():
         raise NotFound(f"There is no file {name}.", "Name one that is there.")
+    if not path.is_file():
+        raise UsageProblem(f"{name} is not a file.", "Name a plain file.")
     with path.open("rb") as file:
-        return file.read(MAX_BYTES + 1)
+        return bounded(file, name, limit)
+
+
+def bounded(stream: BinaryIO, name: str, limit: int) -> bytes:
+    """All that can be read. Raises UsageProblem for more than ``limit`` bytes: what is left out would be judged by nobody."""
+    data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise UsageProblem(f"{name} has more than {limit:,} bytes; at most that many are read.", "Split it.")
+    return data

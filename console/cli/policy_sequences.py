@@ -12,7 +12,7 @@ from console.cli import out
 from console.cli.options import Json, StateDir, seek_places
 from console.cli.plain import plain
 from console.domain.errors import ConsoleError, ExitCode, NotFound
-from console.policy.sequence_file import BYTES_MAX, in_force, read_sequences
+from console.policy.sequence_file import BYTES_MAX, GONE, in_force, read_sequences
 from console.policy.sequences import Matcher, Pattern
 
 
@@ -26,18 +26,21 @@ def sequences(
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """Forbidden sequences in force: built-in and own. Ends with 1 when the file is broken (then the last good one is shown)."""
+    """Forbidden sequences in force: built-in and own. Ends with 1 when the file is broken or gone (then the last good one is shown)."""
     patterns, problem = policy_data.sequences(), ""
     places = seek_places(state_dir) if not file else None
     if file and not Path(file).is_file():
         raise NotFound(f"There is no file {file}.", "Name one that is there.")
     own = Path(file) if file else None if places is None else places.state_dir / "sequences.yaml"
+    good = None if file or own is None else own.with_name(".sequences-last-good.yaml")
     try:
+        if own is not None and good is not None and not own.exists() and good.exists():
+            raise ConsoleError(GONE)
         patterns = _own(own)
     except (ConsoleError, OSError) as error:
         problem = str(error)
-        if not file and own is not None:
-            patterns = _last_good(own.with_name(".sequences-last-good.yaml"))
+        if good is not None:
+            patterns = _last_good(good)
     if as_json:
         out.emit({"problem": problem, "patterns": [_as_json(pattern) for pattern in patterns]})
         return int(ExitCode.FAILURE if problem else ExitCode.DONE)

@@ -14,7 +14,7 @@ from console.domain.errors import Denied, UsageProblem
 from console.domain.lineage import Match
 from console.domain.permission import PermissionRequest
 from console.policy.disk import below
-from console.policy.sequence_file import BYTES_MAX, SequenceFile, in_force, read_sequences
+from console.policy.sequence_file import BYTES_MAX, GONE, SequenceFile, in_force, read_sequences
 from console.policy.sequences import Below, Pattern, matches_of, things_of
 from console.policy.tools import Tool
 from console.policy.verdicts import Judgement
@@ -73,7 +73,7 @@ class SequenceDesk:
                 data = file.read(BYTES_MAX + 1)
         except FileNotFoundError:
             if self._good is not None:
-                self.problem = "it is gone, and what it said stays in force; to end that, write one without patterns"
+                self.problem = GONE
         except OSError as error:
             self._broken(f"it cannot be read: {error.strerror}")
         else:

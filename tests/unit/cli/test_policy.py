@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import pytest
 
+from console.cli import policy
+from console.policy.loading import MAX_BYTES
 from tests.fakes.policy_world import DATA
 from tests.fakes.verbs import Watchfloor
 
@@ -58,6 +61,26 @@ def test_a_batch_is_one_verdict_a_line(watchfloor: Watchfloor, workspace: str, t
     said = watchfloor("policy", "check", "--settings", SEED, "--workspace", workspace, "--batch", str(calls))
     assert said.code == 0
     assert [json.loads(line)["verdict"] for line in said.out.splitlines()] == ["allow", "deny", "deny", "deny"]
+
+
+def test_a_file_that_is_too_large_is_refused_and_not_judged_in_part(
+    watchfloor: Watchfloor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policy, "BATCH_MAX", 100)
+    line = '{"tool": "shell", "argument": "ls"}\n'
+    calls, rules = tmp_path / "calls.jsonl", tmp_path / "some.rules"
+    calls.write_text(line * 3)
+    rules.write_text(
+        'prefix_rule(pattern=["a"], decision="allow")\n' + "#" * MAX_BYTES + '\nprefix_rule(pattern=["a"], decision="forbidden")\n'
+    )
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line.encode() * 3)))
+    for argv in (
+        ["check", "--settings", SEED, "--batch", str(calls)],
+        ["check", "--settings", SEED, "--batch", "-"],
+        ["import", "codex", str(rules)],
+    ):
+        said = watchfloor("policy", *argv)
+        assert (said.code, said.out) == (2, "") and "at most" in said.err
 
 
 def test_usage(watchfloor: Watchfloor) -> None:

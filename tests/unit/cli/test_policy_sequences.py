@@ -39,3 +39,10 @@ def test_what_the_supervisor_would_deny_by_is_what_is_shown(tmp_path: Path, caps
     (places.state_dir / ".sequences-last-good.yaml").write_text(OWN)
     assert main(["policy", "sequences", "--state-dir", str(places.state_dir)]) == 1
     assert "mine (own)" in capsys.readouterr().out
+    (places.state_dir / "sequences.yaml").unlink()
+    assert main(["policy", "sequences", "--state-dir", str(places.state_dir)]) == 1
+    told = capsys.readouterr().out
+    assert "mine (own)" in told and "it is gone" in told, "what a file said that is gone stays in force"
+    (places.state_dir / ".sequences-last-good.yaml").write_text("")
+    assert main(["policy", "sequences", "--state-dir", str(places.state_dir)]) == 1
+    assert "nothing is allowed" in capsys.readouterr().out
