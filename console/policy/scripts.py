@@ -6,7 +6,7 @@ import re
 
 _FLAGS = re.compile(r"[gpiI0-9]*")
 _ADDRESS = re.compile(r"(?:\d+(?:~\d+)?|\$)(?:\s*,\s*(?:[+~]?\d+|\$))?")
-_BRACKET = re.compile(r"\[\^?\]?[^\]]*\]?")
+_BRACKET = re.compile(r"\[\^?\]?(?:\[:[a-z]+:\]|[^\[\]\n])*\]")
 _PLAIN = frozenset("=dDgGhHlnNpPxzF")
 _EXITS = frozenset("qQ")
 # Each can start a program, or read or write a file that is no operand. Looked for anywhere in the text, strings and comments included.
@@ -26,7 +26,7 @@ def jq_trouble(script: str) -> str:
     """Why a jq filter is not certain to be harmless: modules are files that nobody named, the environment holds secrets."""
     return (
         "the jq filter reads a module or the environment"
-        if re.search(r"\b(import|include|input_filename|modulemeta|env|get_search_list)\b|\$ENV", script)
+        if re.search(r"\b(import|include|input_filename|modulemeta|env|ENV|get_search_list)\b", script)
         else ""
     )
 
@@ -98,11 +98,16 @@ def _replace(script: str, at: int, letter: str) -> int | None:
 
 
 def _delimited(script: str, at: int, mark: str) -> int | None:
-    """Behind the next unescaped ``mark``. A bracket expression may hold it in a pattern, so one with ``mark`` in it is not certain."""
+    """Behind the next unescaped ``mark``. Whether one within brackets ends it is not the same in every sed: then it is not certain."""
     while at < len(script):
         if script[at] == "\\":
             at += 2
-        elif script[at] == "\n" or script[at] == "[" and (inside := _BRACKET.match(script, at)) is not None and mark in inside.group():
+        elif script[at] == "[":
+            inside = _BRACKET.match(script, at)
+            if inside is None or mark in inside.group() or "\\]" in inside.group():
+                return None
+            at = inside.end()
+        elif script[at] == "\n":
             return None
         elif script[at] == mark:
             return at + 1

@@ -24,6 +24,9 @@ from console.policy.scripts import awk_trouble, jq_trouble, sed_trouble
         "p;p",
         "5q",
         "s/[ab]/x/",
+        "s/[[:alpha:]_]*/x/",
+        "s/[^]]/x/",
+        "s/a/[x]/",
         "$!N",
         "=",
         "1~2p",
@@ -70,6 +73,11 @@ def test_sed_that_computes(script: str) -> None:
         "}e",
         "\\xaxe",
         "s/[^]/]/e/g",
+        "s/[[:alpha:]/]/g;s/e;/B/p",
+        "s/[[.a.]/]/g;s/e;/B/p",
+        "s/[[=a=]/]/g;s/e;/B/p",
+        "s/[a\\]/]/g;s/e;/B/p",
+        "/[[:alpha:]/]/p;s/e/x/",
         "$!e",
     ],
 )
@@ -116,4 +124,5 @@ def test_jq_modules_are_files_that_nobody_named() -> None:
         and jq_trouble('include "x";')
         and jq_trouble("env.TOKEN")
         and jq_trouble("$ENV.X")
+        and jq_trouble("$ ENV.X")
     )
