@@ -133,7 +133,7 @@ def test_it_stays_adopted_when_supervisor_and_guard_are_started_again_and_its_en
         agent = seen(it, session)
         it.api.adopt(confirmed(it.api.adopt_candidates(agent)))
         it.stop(signal.SIGKILL)
-        guard = os.pidfd_open(it.guard_pid())
+        guard = os.pidfd_open(it.living_guard())
         signal.pidfd_send_signal(guard, signal.SIGKILL)  # our own guard, named by its own answer
         os.close(guard)
         it.start()

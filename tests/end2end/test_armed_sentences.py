@@ -93,7 +93,7 @@ def test_the_light_is_green_only_while_every_path_is_proven(gcs: StrictGcs, it: 
         until(lambda: any(why.startswith("remote: ") for why in light(it).why), words="and the light says why")
     until(lambda: light(it).state == "armed")
 
-    guard = it.guard_pid()
+    guard = it.living_guard()
     os.kill(guard, signal.SIGSTOP)  # our own guard, named by its own answer
     try:
         until(lambda: light(it).state == "in_doubt" and path(it, "local").state == "in_doubt", words="the guard is stopped: amber")

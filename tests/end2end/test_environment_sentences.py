@@ -107,7 +107,7 @@ def is_clean(it: Instance, said: dict[str, Any], canary: str) -> None:
     assert canary not in json.dumps([said[where] for where in ("mine", "proc", "files", "said")])
     assert said["token"] and Path(said["door"]).name == "agent.sock"
     assert not {"AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "HTTPS_PROXY", "BOT_KEY", "BOT_REGION"} & set(said["names"])
-    for pid in (it.guard_pid(), *agents_of(it)):
+    for pid in (it.living_guard(), *agents_of(it)):
         for name in ("environ", "cmdline"):
             assert canary.encode() not in Path(f"/proc/{pid}/{name}").read_bytes(), (pid, name)
     kept = [p for p in it.state_dir.rglob("*") if p.is_file() and canary.encode() in p.read_bytes()]

@@ -82,12 +82,20 @@ def decide(it: Instance, row: ApprovalRow, verdict: str, reason: str = "") -> No
     assert result.done, result.words
 
 
+def is_below(pid: int, session: int) -> bool:
+    """Whether ``session`` is an ancestor of it."""
+    while pid > 1 and pid != session:
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return pid == session
+
+
 def hook_of(session: int) -> int:
-    """The hook that runs below the session now, whatever shells lie between."""
+    """The hook that runs below the session now, whatever shells lie between; never one of somebody else's session."""
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                if "watchfloor-hook.py" in (folder / "cmdline").read_text() and (folder / "comm").read_text().startswith("python"):
+                is_hook = "watchfloor-hook.py" in (folder / "cmdline").read_text() and (folder / "comm").read_text().startswith("python")
+                if is_hook and is_below(int(folder.name), session):
                     return int(folder.name)
             except OSError:
                 continue
@@ -146,8 +154,8 @@ def test_the_real_claude_code_under_the_rules(state_dir: Path, home: Path) -> No
             assert imposter.returncode == 2 and "no running session" in words
 
             # a hook that is killed in the middle blocks.
-            row = waiting(it, "touch broken-off.txt")
-            os.kill(until(lambda: hook_of(session.pid if session else 0)), signal.SIGKILL)
+            row, own = waiting(it, "touch broken-off.txt"), session.pid
+            os.kill(until(lambda: hook_of(own)), signal.SIGKILL)
             until(lambda: len(results(model)) >= 7, words="the program was told")
             assert not (project / "broken-off.txt").exists()
             decide(it, row, "approve")  # too late: whoever asked is gone, and an approval lets nothing through by itself

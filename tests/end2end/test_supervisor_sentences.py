@@ -367,7 +367,7 @@ def test_a_rearm_covers_every_press_however_many_there_were(it: Instance) -> Non
 def test_a_guard_that_was_killed_comes_back_and_still_says_killed(it: Instance) -> None:
     agent = it.launch("sleep", "300")
     it.api.activate("first")
-    os.kill(it.guard_pid(), signal.SIGKILL)  # our own guard, named by its own answer
+    os.kill(it.living_guard(), signal.SIGKILL)  # our own guard, named by its own answer
     until(lambda: it.guard_pid(), words="the supervisor starts the guard again")
     assert it.api.fleet().killed
     with pytest.raises(Killed):

@@ -124,7 +124,7 @@ def test_a_kill_in_the_bucket_stops_a_host_whose_supervisor_and_guard_died_and_i
 
 def kill_guard(it: Instance) -> None:
     """Our own guard, named by its own answer."""
-    descriptor = os.pidfd_open(it.guard_pid())
+    descriptor = os.pidfd_open(it.living_guard())
     signal.pidfd_send_signal(descriptor, signal.SIGKILL)
     os.close(descriptor)
     until(lambda: not it.guard_pid())

@@ -66,7 +66,7 @@ def test_a_session_is_described_measured_and_gone_when_nobody_used_it_for_its_ti
     assert home.exists()  # it is in use
     with pytest.raises(Denied):
         quick.api.act_on_context("delete", "c1", ContextActBody(reason="x"))
-    os.kill(quick.agent(agent).pid or 0, 9)  # it ends without a kill of ours: nothing to keep
+    os.kill(quick.agent_pid(agent), 9)  # it ends without a kill of ours: nothing to keep
     until(lambda: not home.exists(), words="its time is over")
     until(lambda: context(quick, "c1") is None)
     until(lambda: [r for r in quick.api.audit().rows if r.kind == "workspace.deleted"])
@@ -130,5 +130,5 @@ def test_two_supervisors_share_a_root_and_neither_deletes_what_the_other_uses(st
         assert (shared / "c1" / "data" / "f").exists()
         spy = two.python(f"import os\nprint('sees', os.listdir({str(shared)!r}), flush=True)", context_id="c2")
         assert "sees ['c2']" in two.says(spy, "sees")
-        os.kill(two.agent(here).pid or 0, 9)
+        os.kill(two.agent_pid(here), 9)
         until(lambda: not (shared / "c1").exists())

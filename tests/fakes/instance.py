@@ -113,7 +113,18 @@ class Instance:
         self._sweep_cgroups()
         self._sweep_containers()
 
+    def living_guard(self) -> int:
+        """Its pid, for a signal: never 0, which kill(2) reads as everybody in the test's own process group."""
+        return until(self.guard_pid, words="the guard names itself")
+
+    def agent_pid(self, agent_id: str) -> int:
+        """Of its first process, for a signal; fails when it has none."""
+        pid = self.agent(agent_id).pid
+        assert pid
+        return pid
+
     def guard_pid(self) -> int:
+        """0 when none answers."""
         guard = GuardClient(self.places.guard_sock, timeout_s=20)
         try:
             return int(guard.status()["pid"])

@@ -78,7 +78,7 @@ def test_a_disk_that_takes_nothing_more_stops_no_kill_and_is_made_good_later(bro
     it.start()
     it.stubborn()
     assert it.supervisor is not None
-    both = (it.supervisor.pid, it.guard_pid())
+    both = (it.supervisor.pid, it.living_guard())
     before = [resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in both]
     for pid, (_, hard) in zip(both, before, strict=True):
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (NO_MORE, hard))
@@ -99,7 +99,7 @@ def test_a_press_from_a_read_only_disk_with_nobody_alive_kills_and_owns_up_to_wh
     it = broken()
     it.start()
     it.stubborn()
-    guard = it.guard_pid()
+    guard = it.living_guard()
     it.stop(9)
     os.kill(guard, 9)  # our own guard, named by its own answer
     shell = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && exec "$2" -m console panic --json --reason test --state-dir "$1"'

@@ -25,7 +25,7 @@ def test_with_64_descriptors_nothing_starts_and_a_flooded_guard_still_kills(brok
     it = broken()
     it.start()
     it.stubborn()
-    guard = it.guard_pid()
+    guard = it.living_guard()
     resource.prlimit(guard, resource.RLIMIT_NOFILE, (64, 64))
     with pytest.raises(ConsoleError, match="descriptor"):
         it.launch("sleep", "300")
@@ -75,7 +75,7 @@ def test_supervisor_and_guard_outlive_an_agent_that_eats_everything(broken: Make
     it.places.settings_file.write_text('{"agents": {"pids_max": 64, "memory_max_mib": 128}}')
     it.start()
     assert it.supervisor is not None
-    score = {pid: int(Path(f"/proc/{pid}/oom_score_adj").read_text()) for pid in (it.supervisor.pid, it.guard_pid())}
+    score = {pid: int(Path(f"/proc/{pid}/oom_score_adj").read_text()) for pid in (it.supervisor.pid, it.living_guard())}
     may = subprocess.run(["sh", "-c", "echo -900 > /proc/self/oom_score_adj"], stderr=subprocess.DEVNULL, check=False).returncode == 0
     assert set(score.values()) == ({-900} if may else {0}), "as low as this host lets us"
     bomb, hog = it.python(BOMB), it.python(HOG)

@@ -154,7 +154,7 @@ def holding_still(it: Broken, agent: str) -> Iterator[None]:
 
 def replaced_by_one_that_fails(it: Broken) -> Nursling:
     """The guard ends in order, and the next one honours failpoints."""
-    before = it.guard_pid()
+    before = it.living_guard()
     assert it.supervisor is not None
     it.supervisor.send_signal(signal.SIGSTOP)  # or it would start one that does not
     os.kill(before, signal.SIGTERM)  # our own guard, named by its own answer

@@ -39,7 +39,7 @@ def test_restarts_while_killed_start_nothing(broken: Make, full_counts: bool) ->
         it.start()
         nothing_starts(it)
     for _ in range(50 if full_counts else 3):
-        before = it.guard_pid()
+        before = it.living_guard()
         os.kill(before, signal.SIGKILL)  # our own guard, named by its own answer
         until(lambda before=before: it.guard_pid() not in (0, before), words="its supervisor starts another")  # type: ignore[misc]
         nothing_starts(it)
@@ -167,7 +167,7 @@ def test_a_lost_or_damaged_latch_is_killed_when_everything_starts_again(broken: 
     it = broken()
     it.start()
     it.stubborn()
-    guard = it.guard_pid()
+    guard = it.living_guard()
     it.stop(signal.SIGKILL)
     os.kill(guard, signal.SIGKILL)  # our own guard, named by its own answer
     latch = it.places.guard_dir / "latch.json"

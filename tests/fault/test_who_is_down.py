@@ -67,7 +67,7 @@ def test_whoever_is_down_every_way_ends_at_zero(broken: Make, nursery: Nursery, 
     for _ in range(2):
         it.stubborn()
     until(lambda: len(living(it.places)) >= 6, words="two agents of three processes each")
-    scene = Scene(it, it.guard_pid())
+    scene = Scene(it, it.living_guard())
     take_down(scene, down)
     with pressing(scene, way, nursery, windows):
         until(lambda: not living(it.places), words="nobody is left")

@@ -141,7 +141,7 @@ def test_a_hung_supervisor_does_not_stand_in_the_way(instance: Instance, window:
 
 def test_with_supervisor_and_guard_dead_the_press_still_kills(instance: Instance, window: Window, qtbot: QtBot) -> None:
     alive = three_agents(instance, window, qtbot)
-    guard = instance.guard_pid()
+    guard = instance.living_guard()
     instance.stop(signal.SIGKILL)
     os.kill(guard, signal.SIGKILL)  # our own guard, named by its own answer
     qtbot.waitUntil(lambda: not window.switch.guard.alive, timeout=LONG)
@@ -157,7 +157,7 @@ def test_with_supervisor_and_guard_dead_the_press_still_kills(instance: Instance
 
 def test_a_hung_guard_is_pressed_past(instance: Instance, window: Window, qtbot: QtBot) -> None:
     alive = three_agents(instance, window, qtbot)
-    guard = os.pidfd_open(instance.guard_pid())
+    guard = os.pidfd_open(instance.living_guard())
     ended: list[int] = []
     window.port.finished.connect(lambda code, _words: ended.append(code))
     lift_and_press(window)

@@ -130,6 +130,7 @@ def test_a_container_of_ours_that_starts_while_killed_is_killed(world: GuardWorl
         container = FakeContainer(world)
         stub.containers[FAKE_ID] = {"pid": container.pid, "agent": "back", "instance": world.instance}
         world.kill_guard()
+        assert processes.is_alive(container.pid)
         world.start()
         until(lambda: not processes.is_alive(container.pid), "it was killed")
     finally:
