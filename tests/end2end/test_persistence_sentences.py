@@ -125,7 +125,7 @@ def every_place_of_row_b1_that_an_agent_writes_is_in_the_receipt_and_the_case(it
     found = {f["path"]: f for f in case(it, receipt)["sessions"][0]["findings"]}
     assert set(found) == wanted
     assert f"{len(wanted)} changed since the baseline, {len(OUTSIDE) + 1} of them outside the workspaces" in step.detail
-    assert "quarantine: not available, because it comes with rollback (a later issue)" in step.detail
+    assert "quarantine: not available, because putting away what was found is not built yet" in step.detail
 
     changed = found[f"{host}/home/ann/.bashrc"]
     assert (changed["change"], changed["runs"]) == ("changed", "your next shell")

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 SCHEMA = "watchfloor-baseline/1"
-QUARANTINE = "quarantine: not available, because it comes with rollback (a later issue)"
+QUARANTINE = "quarantine: not available, because putting away what was found is not built yet"
 
 
 class Where(StrEnum):
