@@ -42,10 +42,12 @@ def run(
     project: Annotated[str, typer.Option(metavar="NAME", help="Whose budget it is charged to besides its session's.")] = "",
     scope: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Grant only such effects, e.g. READ_FS; repeatable.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Stream its output; end with its exit code.")] = False,
-    agent: Annotated[str, typer.Option(metavar="PROGRAM", help="claude-code or codex: start it; behind -- stands its prompt.")] = "",
+    agent: Annotated[
+        str | None, typer.Option(metavar="PROGRAM", help="claude-code or codex: start it; behind -- stands its prompt.")
+    ] = None,
     model: Annotated[str, typer.Option(metavar="NAME", help="With --agent: the model it uses.")] = "",
     once: Annotated[bool, typer.Option("--once", help="With --agent: it answers and ends; nobody talks to it.")] = False,
-    batch: Annotated[str, typer.Option(metavar="FILE", help="Start several programs: JSON lines or a YAML list.")] = "",
+    batch: Annotated[str | None, typer.Option(metavar="FILE", help="Start several programs: JSON lines or a YAML list.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --agent or --batch: what it could do at worst; start nothing.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
@@ -57,7 +59,7 @@ def run(
     if again is not None:
         _as_it_was(typed)
         return _again(again, state_dir, as_json=as_json, wait=wait)
-    if agent or batch:
+    if agent is not None or batch is not None:
         if parent is not None:
             raise UsageProblem("--parent does not go with --agent: a program is started as a root.", "Leave it out.")
         given: dict[str, Any] = {"name": name, "context_id": context, "sandbox": sandbox, "sensitivity": sensitivity.upper()}
@@ -99,17 +101,25 @@ def run(
 
 
 def _program(
-    agent: str, batch: str, argv: tuple[str, ...], given: dict[str, Any], state_dir: str | None, *, dry_run: bool, as_json: bool, wait: bool
+    agent: str | None,
+    batch: str | None,
+    argv: tuple[str, ...],
+    given: dict[str, Any],
+    state_dir: str | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+    wait: bool,
 ) -> int:
     """One program with the prompt behind ``--``, or all of a file, for which the command line's options are the defaults."""
     from console.cli import programs
 
-    if batch and (argv or wait):
+    if batch is not None and (argv or wait):
         raise UsageProblem("--batch takes neither a prompt nor --wait.", "The prompts stand in the file.")
     items = (
-        programs.batch_of(batch, given | ({"agent": agent} if agent else {}))
-        if batch
-        else [programs.item_of(agent, " ".join(argv), **given)]
+        programs.batch_of(batch, given | ({"agent": agent} if agent is not None else {}))
+        if batch is not None
+        else [programs.item_of(agent or "", " ".join(argv), **given)]
     )
     with ApiClient(ensure_supervisor(state_dir)) as client:
         code, started = programs.start(items, client, dry_run=dry_run, as_json=as_json)
