@@ -6,7 +6,6 @@ The format is Claude Code's own and may change: every field is optional, unknown
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Any
 
@@ -133,7 +132,9 @@ class ClaudeStream:
         is_good = record.get("is_error") is not True
         text = bounded(record.get("result")) or word(record, "subtype")
         total = record.get("total_cost_usd")
-        known = isinstance(total, int | float) and not isinstance(total, bool) and math.isfinite(total) and 0 <= total < _MOST_USD
+        known = (
+            isinstance(total, int | float) and not isinstance(total, bool) and 0 <= total < _MOST_USD
+        )  # no NaN, no number too large for a float
         event: Event = {"kind": "turn", "ok": is_good, "text": text, "total_usd": float(total) if known and total is not None else None}
         used = part(record, "modelUsage").values()
         kinds = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")

@@ -285,7 +285,9 @@ class Supervisor:
 
     async def _freeze_agent(self, agent_id: AgentId, why: str) -> None:
         with suppress(NotFound, Conflict):  # it has ended
-            await self.desk.ladder.act(Rung.FREEZE, Scope(Reach.AGENT, agent_id), why, "supervisor")
+            done = await self.desk.ladder.act(Rung.FREEZE, Scope(Reach.AGENT, agent_id), why, "supervisor")
+            if done.failed:
+                raise ConsoleError("; ".join(done.failed.values())[:300], f"watchfloor kill {agent_id} stops it for certain.")
 
     async def _keep_contexts(self) -> None:
         """Workspaces are looked after; their metrics are served where that was asked for."""

@@ -16,6 +16,7 @@ from typing import Any
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId
 from console.domain.errors import ConsoleError
+from console.enforcement.charging import limits_at, nodes_of
 from console.sources.program_stream import Event
 from console.supervisor.core import now
 from console.supervisor.listening import Batch
@@ -43,7 +44,7 @@ class Hearing:
         self.freeze: Freeze = _no_freeze
         self.waiting: dict[str, asyncio.Future[bool]] = {}
         """Requests of ours that a program is to confirm."""
-        self._frozen_for: set[AgentId] = set()
+        self._frozen_for: set[tuple[AgentId, bool]] = set()
 
     def from_thread(self, batch: Batch) -> None:
         """The same as ``heard``, from any thread."""
@@ -58,21 +59,29 @@ class Hearing:
         agent = self._parts.core.state.agents.get(agent_id)
         if agent is None:
             return
+        # First: no mistake of whoever is told may keep a cap from being reached.
+        self._charge(batch)
+        if batch.blind:
+            self._blind(agent, batch)
         for event in batch.events:
             if event["kind"] == "control" and (future := self.waiting.get(event["id"])) is not None and not future.done():
                 future.set_result(event["ok"])
             self._listen(agent_id, event)
         for event in batch.events[-NOTED:]:
             self._note(agent_id, event)
-        self._charge(batch)
         if batch.reply:
             self._answer(agent_id, batch.reply)
         if batch.offset:
             self._parts.scribe.job(lambda: self._parts.scribe.ledger.kv_set(kept_key(agent_id), str(batch.offset)))
-        if batch.blind and agent_id not in self._frozen_for and self._matters(agent, batch):
-            self._frozen_for.add(agent_id)
-            self._parts.notice(f"{agent_id} is frozen: {batch.blind}", "red")
-            asyncio.get_running_loop().create_task(self._freeze(agent_id, batch.blind))
+
+    def _blind(self, agent: Agent, batch: Batch) -> None:
+        """Once for each: a model without a price, and nothing being heard any more, which a person who thawed it could not know."""
+        cause = (agent.agent_id, batch.deaf)
+        if cause in self._frozen_for or not self._matters(agent, batch):
+            return
+        self._frozen_for.add(cause)
+        self._parts.notice(f"{agent.agent_id} is being frozen: {batch.blind}", "red")
+        asyncio.get_running_loop().create_task(self._freeze(agent.agent_id, batch.blind))
 
     def _charge(self, batch: Batch) -> None:
         post, agent_id = self._parts.core.post, batch.agent_id
@@ -90,12 +99,12 @@ class Hearing:
 
     def forget(self, agent_id: AgentId) -> None:
         """It has ended."""
-        self._frozen_for.discard(agent_id)
+        self._frozen_for -= {(agent_id, True), (agent_id, False)}
 
     def _matters(self, agent: Agent, batch: Batch) -> bool:
-        """Whether it matters that its spend cannot be seen: without a price, only where there is a cap on money."""
-        root = self._parts.core.state.agents.get(agent.root_id, agent)
-        return batch.deaf or agent.limits.cost_usd is not None or root.tree_limits.cost_usd is not None
+        """Whether it matters that its spend cannot be seen: without a price, only where a cap on money counts it, its own or another's."""
+        state = self._parts.core.state
+        return batch.deaf or any(limits_at(state, node).cost_usd is not None for node in nodes_of(state, agent))
 
     async def _freeze(self, agent_id: AgentId, why: str) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -20,6 +21,7 @@ from console.sources.program_stream import Event, Heard, Lines
 from console.sources.rates import RateBook
 from console.sources.stream_meter import StreamMeter
 
+log = logging.getLogger(__name__)
 LOOK_S = 0.15
 PIECE = 1 << 20
 """Bytes of one program in one look."""
@@ -27,6 +29,8 @@ MOST_EVENTS = 2000
 """Events of one program in one look; what is more is counted and not told. Usage always counts."""
 KEEP_S = 2.0
 """Time between two notes of how far a program was read."""
+_TROUBLE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError, ImportError)
+"""Whatever reading one program stumbles over: the others are heard all the same, and that one counts as not heard."""
 
 
 class Stream(Protocol):
@@ -106,22 +110,29 @@ class Following:
         """Reads on; ``last``: to its end, all at once. In the follower's thread, or with its lock."""
         batch = Batch(self.agent_id)
         try:
-            with self.path.open("rb") as file:
-                file.seek(self._lines.offset)
-                while data := file.read(PIECE):
-                    self._take(data, batch)
-                    if not last and self._lines.offset >= self.silent_until:
-                        break
-                if last:
-                    self._take(b"\n", batch)
-                at_end = self._lines.offset >= os.fstat(file.fileno()).st_size
+            self._read(batch, last=last)
         except FileNotFoundError:
-            return batch
+            pass
+        except _TROUBLE as error:
+            if not self._deaf:
+                log.error("what %s wrote cannot be read", self.agent_id, exc_info=error)
+            self._deafen(batch, f"what it wrote cannot be read ({type(error).__name__}): what it does and spends is not heard any more")
+        return batch
+
+    def _read(self, batch: Batch, *, last: bool) -> None:
+        with self.path.open("rb") as file:
+            file.seek(self._lines.offset)
+            while data := file.read(PIECE):
+                self._take(data, batch)
+                if not last and self._lines.offset >= self.silent_until:
+                    break
+            if last:
+                self._take(b"\n", batch)
+            at_end = self._lines.offset >= os.fstat(file.fileno()).st_size
         if at_end and self.charged is not None:
             self._settle(batch)
         self._troubles(batch)
         self._keep(batch, last=last)
-        return batch
 
     def _take(self, data: bytes, batch: Batch) -> None:
         left_out = 0
@@ -173,13 +184,18 @@ class Following:
         if self._lines.too_long > self._said_long:
             batch.events.append(self._trouble(f"{self._lines.too_long - self._said_long} lines were too long to be read"))
             self._said_long = self._lines.too_long
-        if self._lines.offset >= self.most and not self._deaf:
-            self._deaf = batch.deaf = True
-            batch.blind = f"what it wrote has reached {self.most >> 20} MiB: what it does and spends is not heard any more"
-            batch.events.append(self._trouble(batch.blind))
+        if self._lines.offset >= self.most:
+            self._deafen(batch, f"what it wrote has reached {self.most >> 20} MiB: what it does and spends is not heard any more")
         if self.meter.unpriced - self._said_unpriced and not batch.blind:
             self._said_unpriced = set(self.meter.unpriced)
             batch.blind = f"no price is known for {', '.join(sorted(self.meter.unpriced))[:200]}: what it costs is not in its cost"
+
+    def _deafen(self, batch: Batch, words: str) -> None:
+        """Said once."""
+        if not self._deaf:
+            self._deaf = batch.deaf = True
+            batch.blind = words
+            batch.events.append(self._trouble(words))
 
     def _trouble(self, words: str) -> Event:
         return {"kind": "trouble", "text": words, "at": time.time(), "offset": self._lines.offset, "n": 0}

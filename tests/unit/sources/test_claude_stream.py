@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from console.domain.spend import Tokens
@@ -107,8 +107,13 @@ KINDS = st.sampled_from(["system", "assistant", "user", "result", "stream_event"
 
 @given(
     KINDS,
-    st.dictionaries(st.sampled_from(["message", "event", "subtype", "response", "request", "modelUsage", "request_id"]), JSON, max_size=4),
+    st.dictionaries(
+        st.sampled_from(["message", "event", "subtype", "response", "request", "modelUsage", "request_id", "total_cost_usd"]),
+        JSON,
+        max_size=4,
+    ),
 )
+@example("result", {"total_cost_usd": 10**400})
 def test_no_line_breaks_it(kind: str, fields: dict[str, Any]) -> None:
     heard = ClaudeStream().hear(json.dumps({"type": kind, **fields}).encode())
     assert all(answer.tokens.is_sane() for answer in heard.answers)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from console.domain import event as e
 from console.domain.agent import AgentId
+from console.domain.budget import Limits
 from console.domain.errors import ConsoleError
+from console.enforcement.charging import nodes_of
 from console.supervisor.hearing import NOTED, Hearing, in_words, kept_key
 from console.supervisor.listening import Batch
 from tests.fakes.program_stage import ID, Stage
@@ -67,12 +72,51 @@ async def test_what_cannot_be_seen_freezes_where_it_matters_and_once(tmp_path: P
     one.heard(Batch(ID, blind="no price"))
     one.heard(Batch(ID, blind="no price"))
     await asyncio.sleep(0)
-    assert frozen == ["no price"] and "is frozen: no price" in stage.notices[0]
-    one.forget(ID)
-    stage.agent()
-    one.heard(Batch(ID, blind="too much", deaf=True))
+    assert frozen == ["no price"] and "is being frozen: no price" in stage.notices[0]
+    one.heard(Batch(ID, blind="too much", deaf=True))  # whoever thawed it then could not know of this
     await asyncio.sleep(0)
     assert frozen == ["no price", "too much"] and "could not be frozen" in stage.notices[-1]
+    one.heard(Batch(ID, blind="too much", deaf=True))
+    await asyncio.sleep(0)
+    assert len(frozen) == 2
+    one.forget(ID)
+    stage.agent()
+    one.heard(Batch(ID, blind="no price"))
+    await asyncio.sleep(0)
+    assert len(frozen) == 2
+
+
+@pytest.mark.parametrize("scope", ["session", "project", "day"])
+async def test_a_cap_on_money_that_others_share_is_one_too(tmp_path: Path, scope: str) -> None:
+    stage = Stage(tmp_path)
+    agent = stage.agent()
+    state, frozen = stage.core.state, list[str]()
+    state.budget.day = replace(state.budget.day, date="2026-01-01")
+    node = next(one for one in nodes_of(state, agent) if one[0] == scope)
+    state.budget.limits[(node[0], "" if scope == "day" else node[1])] = Limits(cost_usd=5.0)
+
+    async def freeze(_agent_id: AgentId, why: str) -> None:
+        frozen.append(why)
+
+    one, _ = hearing(stage)
+    one.freeze = freeze
+    one.heard(Batch(ID, blind="no price"))
+    await asyncio.sleep(0)
+    assert frozen == ["no price"]
+
+
+async def test_what_it_used_is_charged_whatever_becomes_of_the_telling(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.agent()
+    one, _ = hearing(stage)
+
+    def breaks(_agent_id: AgentId, _event: Any) -> None:
+        raise KeyError("a mistake")
+
+    one.listeners.append(breaks)
+    with pytest.raises(KeyError):
+        one.heard(Batch(ID, [said("hi")], usd=0.25))
+    assert stage.core.state.agents[ID].usage.cost_usd == 0.25
 
 
 async def test_a_confirmation_reaches_who_waits_for_it(tmp_path: Path) -> None:

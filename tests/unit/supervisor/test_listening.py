@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from console.domain.agent import AgentId
 from console.domain.conversation import Program
 from console.domain.spend import Answer
 from console.supervisor.listening import MOST_EVENTS, Batch, Follower, Following
+from tests.fakes.instance import until
 
 ID = AgentId("a-1")
 MIB = 1 << 20
@@ -135,9 +135,7 @@ def test_the_thread_follows_tells_in_order_and_ends(out: Path) -> None:
     one = following(out)
     follower.add(one)
     out.write_bytes(answer("a"))
-    end = time.monotonic() + 60
-    while not heard and time.monotonic() < end:
-        time.sleep(0.01)
+    until(lambda: heard)
     assert texts(heard[0]) == ["a"] and follower.of(ID) is one
     with out.open("ab") as file:
         file.write(answer("b"))
@@ -146,3 +144,24 @@ def test_the_thread_follows_tells_in_order_and_ends(out: Path) -> None:
     assert follower.finish(ID) is None and follower.of(ID) is None
     follower.stop()
     assert follower._thread is not None and not follower._thread.is_alive()
+
+
+def test_one_that_cannot_be_read_is_blind_and_takes_nobody_along(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Batch] = []
+    follower = Follower(heard.append)
+    follower._rates = Rates()  # type: ignore[assignment]
+    broken = Following(AgentId("b-1"), Program.CLAUDE_CODE, tmp_path / "broken", 256 * MIB)
+
+    def hear(_line: bytes) -> Any:
+        raise OverflowError("a mistake")
+
+    monkeypatch.setattr(broken.stream, "hear", hear)
+    broken.path.write_bytes(answer("x"))
+    follower.add(broken)
+    until(lambda: any(batch.agent_id == "b-1" for batch in heard))
+    out.write_bytes(answer("a"))
+    follower.add(following(out))
+    until(lambda: any(batch.agent_id == ID and batch.usd for batch in heard))
+    follower.stop()
+    (batch,) = [batch for batch in heard if batch.agent_id == "b-1" and batch.blind]
+    assert batch.deaf and "cannot be read (OverflowError)" in batch.blind and "cannot be read" in texts(batch)[-1]
