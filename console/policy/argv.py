@@ -5,12 +5,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from console.policy import scripts
 from console.policy.programs import Description
 
 _NUMBER = re.compile(r"[-+]\d+\Z")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,8 @@ class _Reader:
     def read(self) -> None:
         if self._described.special == "test" and (found := {"-v", "-R"} & set(self._words)):  # wherever it stands, after -- too
             self._made.uses.append(Use("run", "", f"option {min(found)} evaluates what is in brackets"))
-        if self._described.special == "wget" and "--max-redirect=0" not in self._words:
-            self._made.ask("it follows redirects to hosts that nobody has seen; --max-redirect=0 forbids it")
+        if self._described.special == "strings" and any(word.startswith("@") for word in self._words):
+            self._made.ask("it reads more arguments from the file behind an @")
         while self._at < len(self._words):
             word = self._words[self._at]
             self._at += 1
@@ -136,6 +137,8 @@ class _Reader:
                 continue
             if kind == "optional":
                 self._value("text", rest, name)
+            elif rest and self._described.apart:
+                self._made.ask(f"which word is the value of {name} is not certain", word)
             elif rest:
                 self._value(kind, rest, name)
             else:
@@ -157,6 +160,8 @@ class _Reader:
             self._made.uses.append(Use("list", self._made.base, f"option {name}"))
         elif self._described.special == "tar" and name in ("-f", "--file") and ":" in value:
             self._made.uses.append(Use("run", value, "tar runs a remote shell for an archive with a colon in its name"))
+        elif name == "--max-redirect" and value != "0":
+            self._made.ask("it follows redirects to hosts that nobody has seen", value)
         elif self._described.special in ("sed", "awk") and name in ("-e", "--expression", "--source"):
             self._scripts.append(value)
         elif kind in ("read", "list") and value == "-":
@@ -176,6 +181,8 @@ class _Reader:
             kinds = ("read*",)
         if special == "jq" and self._operands and not self._seen & {"-f", "--from-file"} and (why := scripts.jq_trouble(self._operands[0])):
             self._made.ask(why, self._operands[0])
+        if special == "wget":
+            self._wget()
         if special == "copy":
             self._copy()
         elif kinds and kinds[0] == "inner":
@@ -183,13 +190,19 @@ class _Reader:
         else:
             self._made.uses += _assigned(self._operands, kinds, self._made)
         here = self._described.here
-        self._made.deep = bool(self._seen & set(here))
+        if self._seen & set(here):
+            self._made.deep = True
+            self._made.uses = [replace(use, kind="read") if (use.kind, use.why) == ("list", "argument") else use for use in self._made.uses]
         if here and not self._names_files() and (here == ("always",) or self._seen & set(here)):
             self._made.uses.append(Use("read", ".", "the folder it runs in"))
         if self._described.writes_here >= 0 and len(self._operands) <= self._described.writes_here:
             self._made.uses.append(Use("make", ".", "the folder it runs in"))
         if special == "sed" and self._seen & {"-i", "--in-place"}:
             self._in_place()
+
+    def _wget(self) -> None:
+        if "--max-redirect" not in self._seen or not self._seen & {"-O", "--output-document", "--spider"}:
+            self._made.ask("it follows redirects to hosts that nobody has seen, or names a file after them; --max-redirect=0 -O FILE")
 
     def _names_files(self) -> bool:
         """Whether files are named for certain: a word that is one only if it is there (``git diff WORD``) counts after ``--`` alone."""
@@ -216,8 +229,8 @@ class _Reader:
         for script in self._scripts:
             if why := check(script):
                 self._made.ask(why, script)
-        if special == "awk" and any(re.match(r"[A-Za-z_]\w*=", word) for word in self._operands):
-            self._operands = [word for word in self._operands if not re.match(r"[A-Za-z_]\w*=", word)]
+        if special == "awk" and any(_VARIABLE.match(word) for word in self._operands):
+            self._operands = [word for word in self._operands if not _VARIABLE.match(word)]
 
     def _in_place(self) -> None:
         for word in self._words:
@@ -259,7 +272,7 @@ def _assigned(operands: list[str], kinds: tuple[str, ...], made: Reading) -> Ite
             yield Use("ask", operand, "an argument that is not described")
         elif kind == "run":
             yield Use("run", operand, "an argument that is run")
-        elif kind not in ("text", "format") and not (kind in ("read", "list", "maybe") and operand == "-"):
+        elif kind not in ("text", "format") and not (kind in ("read", "list", "maybe", "follow") and operand == "-"):
             yield Use(kind, operand, "argument")
 
 

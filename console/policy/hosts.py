@@ -88,7 +88,7 @@ class HostRules:
             return self._unread(shown)
         for (kind, rules), verdict in zip(self._lists, (Verdict.DENY, Verdict.ASK, Verdict.ALLOW), strict=True):
             for rule in rules:
-                if rule.covers_host(there.host, there.port):
+                if rule.covers_host(there.host, there.port) and (kind != "allow" or rule.port in (None, there.port)):
                     return Part(shown, verdict, rule.text, "network", f"the {kind} list has it", names=(there.host,))
         return Part(shown, Verdict.ASK, NO_RULE, "network", f"no rule says whether {there.host} may be reached", names=(there.host,))
 

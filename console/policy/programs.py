@@ -12,11 +12,13 @@ from typing import Any
 from console.domain.errors import UsageProblem
 
 KINDS = frozenset(
-    # a file it reads (a folder: all below it), looks at, writes, makes, removes; reads if it is there; reads and removes
+    # a file it reads (a folder: all below it), looks at, reads through links too, writes, makes, removes; reads if it is there;
+    # reads and removes
     [
         "text",
         "read",
         "list",
+        "follow",
         "write",
         "make",
         "delete",
@@ -34,8 +36,8 @@ KINDS = frozenset(
 )
 _OPTION_KINDS = ("flags", "optional", *sorted(KINDS - {"inner", "move", "maybe", "format"}))
 _FIELDS = {
-    *_OPTION_KINDS, "_comment", "operands", "given", "commands", "stop", "single", "digits", "shallow", "skip", "special", "environment",
-    "swallows", "here", "writes_here", "runner", "like", "names",
+    *_OPTION_KINDS, "_comment", "operands", "given", "commands", "stop", "single", "apart", "digits", "shallow", "skip", "special",
+    "environment", "swallows", "here", "writes_here", "runner", "like", "names",
 }  # fmt: skip
 
 
@@ -54,6 +56,8 @@ class Description:
     """Options end at the first operand (no GNU permutation)."""
     single: bool = False
     """Long options have one dash."""
+    apart: bool = False
+    """An option's value is always the next word."""
     digits: bool = False
     """``-5`` is a number."""
     shallow: bool = False
@@ -135,6 +139,7 @@ def _description(found: Mapping[str, Any], where: str, known: Mapping[str, Descr
         commands,
         stop=found.get("stop", like.stop) is True,
         single=found.get("single", like.single) is True,
+        apart=found.get("apart", like.apart) is True,
         digits=found.get("digits", like.digits) is True,
         shallow=found.get("shallow", like.shallow) is True,
         skip=int(found.get("skip", like.skip)),

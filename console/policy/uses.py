@@ -10,15 +10,17 @@ from console.policy.argv import Use
 from console.policy.declared import Declared
 from console.policy.hosts import HostRules
 from console.policy.paths import FileRules, Files, absolute
-from console.policy.verdicts import NO_RULE, Part, worst
+from console.policy.verdicts import NO_RULE, Part, no_looser_than, worst
 
 _REQUIREMENT = re.compile(
     r"[A-Za-z0-9]([A-Za-z0-9._-]{0,120}[A-Za-z0-9])?(\[[A-Za-z0-9,._-]{1,120}\])?((==|>=|<=|~=|!=|<|>)[A-Za-z0-9.*+!-]{1,60},?){0,8}\Z"
 )
+_ARCHIVE = re.compile(r"\.(zip|whl|tar|tgz|tbz|txz|tlz|gz|bz2|xz|lz|lzma)(\[.*\])?\Z", re.IGNORECASE)
+"""pip installs a file of such a name in the folder it runs in, rather than a package (pip._internal.utils.filetypes)."""
 _SCP = re.compile(r"(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9._-]+):(?!//)(\S+)\Z")
 
 _ACTIONS = {
-    **dict.fromkeys(("read", "list", "maybe"), "read"),
+    **dict.fromkeys(("read", "list", "maybe", "follow"), "read"),
     **dict.fromkeys(("write", "make", "into"), "write"),
     **dict.fromkeys(("delete", "move"), "delete"),
     **dict.fromkeys(("url", "host", "remote", "package"), "connect"),
@@ -44,8 +46,8 @@ class UseRules:
             case "read" | "write" | "delete" | "list" | "make":
                 softer = {"read": "list", "write": "make"}.get(use.kind, use.kind) if shallow else use.kind
                 return self._rules.judge(softer, use.value, cwd, self._files)
-            case "maybe":
-                return self._maybe(use, cwd)
+            case "maybe" | "follow":
+                return self._maybe(use, cwd) if use.kind == "maybe" else self._follow(use, cwd)
             case "move":
                 return self._worst([self._rules.judge(kind, use.value, cwd, self._files) for kind in ("read", "delete")])
             case "into":
@@ -72,6 +74,13 @@ class UseRules:
         if facts is None or facts.kind != "missing" or use.value.startswith("/") or ".." in use.value.split("/"):
             return self._rules.judge("read", use.value, cwd, self._files)
         return Part(use.value, Verdict.ALLOW, "no file", "options", "it names no file")
+
+    def _follow(self, use: Use, cwd: str) -> Part:
+        """Read with what the links below a folder lead to, which nobody has looked at."""
+        part = self._rules.judge("read", use.value, cwd, self._files)
+        if self._files.look(absolute(use.value, cwd)).kind != "folder":
+            return part
+        return no_looser_than(part, Verdict.ASK, "not described", "it follows links below that folder that nobody has looked at")
 
     def _into(self, use: Use, cwd: str) -> Part:
         facts = self._files.look(absolute(use.value, cwd))
@@ -106,7 +115,7 @@ class UseRules:
         return self._declared.remote(plain) or part
 
     def _package(self, value: str) -> Part:
-        if not _REQUIREMENT.match(value):
+        if not _REQUIREMENT.match(value) or _ARCHIVE.search(value):
             return Part(value, Verdict.ASK, NO_RULE, "options", "it is no plain name of a package")
         refused = self._declared.package("pip", re.split(r"[\[=<>~!]", value, maxsplit=1)[0]) if self._declared else None
         return refused or Part(value, Verdict.ALLOW, "packages", "options", "a package by its name, from the registries that are set")

@@ -42,6 +42,21 @@ def uses(line: str) -> list[tuple[str, str]]:
         ("git diff --output=x y", [("write", "x"), ("maybe", "y"), ("read", ".")]),
         ("git diff -- y", [("maybe", "y")]),
         ("git show HEAD", [("maybe", "HEAD"), ("read", ".")]),
+        # A value that is only ever glued takes no word: what follows is a file.
+        ("od -c -w a", [("read", "a")]),
+        ("cp --preserve a b c", [("read", "a"), ("read", "b"), ("into", "c")]),
+        ("cp --reflink a b", [("read", "a"), ("into", "b")]),
+        ("rm --interactive a -f", [("delete", "a")]),
+        ("df --output a", [("list", "a")]),
+        ("git diff -U a -- b", [("maybe", "a"), ("maybe", "b")]),
+        ("git log -U a", [("maybe", "a")]),
+        ("diff a -", [("follow", "a")]),
+        ("diff -r --no-dereference a b", [("read", "a"), ("read", "b")]),
+        ("ls -R a", [("read", "a")]),
+        ("ls a", [("list", "a")]),
+        ("split a", [("read", "a"), ("make", ".")]),
+        ("unzip -l a x", [("read", "a")]),
+        ("wget --max-redirect=0 -O x u", [("write", "x"), ("url", "u"), ("make", ".")]),
     ],
 )
 def test_what_arguments_do(line: str, found: list[tuple[str, str]]) -> None:
@@ -71,6 +86,19 @@ def test_what_arguments_do(line: str, found: list[tuple[str, str]]) -> None:
         "sort -k",
         "cat --number=3",
         "dd if=x",
+        "xxd -ps x",
+        "xxd -cols -s x",
+        "column -n -s x",
+        "strings @x",
+        "md5sum -c x",
+        "tree -Po x y",
+        "unzip x",
+        "unzip x -l",
+        "awk --assign 1 2 x",
+        "git fetch",
+        "wget --max-redirect=0 --max-redirect=9 -O x u",
+        "wget -U --max-redirect=0 -O x u",
+        "wget --max-redirect=0 u",
     ],
 )
 def test_what_is_not_described_asks(line: str) -> None:
@@ -92,6 +120,7 @@ def test_options_that_run_programs_say_so(line: str) -> None:
         ("nice -5 a -x", ("a", "-x"), True),
         ("env -u X a", ("a",), True),
         ("xargs -n 1 a b", ("a", "b"), False),
+        ("xargs --max-lines a b", ("a", "b"), False),
         ("find . -exec a {} ;", ("a", "{}"), False),
         ("find . -execdir a {} +", ("a", "{}"), False),
         ("stdbuf -oL a", ("a",), True),
@@ -102,6 +131,11 @@ def test_options_that_run_programs_say_so(line: str) -> None:
 def test_wrappers_are_unwrapped(line: str, inner: tuple[str, ...], exact: bool) -> None:
     found = read(line)
     assert (found.inners, found.exact) == ([inner], exact)
+
+
+def test_a_file_of_awk_with_an_equals_sign_is_a_file() -> None:
+    assert uses("awk 1 x=1 a") == [("read", "a")]
+    assert uses("awk 1 a\u00e9=/../x") == [("read", "a\u00e9=/../x")]
 
 
 def test_find_names_what_it_removes_and_writes() -> None:

@@ -59,6 +59,9 @@ def test_rules() -> None:
     assert made.judge("https://x.b.example/", True).verdict is Verdict.ASK
     assert made.judge("http://c.example/", True).verdict is Verdict.DENY
     assert made.judge("c.example", False).verdict is Verdict.DENY, "a port that is not said may be the denied one"
+    bound = HostRules(rules(allow=["network(outbound:a.example:443)"]))
+    assert bound.judge("https://a.example/", True).verdict is Verdict.ALLOW
+    assert bound.judge("a.example", False).verdict is Verdict.ASK, "a port that is not said is not the allowed one"
     assert made.judge("http://2130706433/", True).verdict is Verdict.DENY, "what is not certain may be what is denied"
     assert made.judge("https://d.example/", True).verdict is Verdict.ASK
     mapped = HostRules(rules(allow=["network(outbound:*)"], deny=["network(outbound:169.254.169.254)"]))
