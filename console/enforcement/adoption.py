@@ -11,6 +11,8 @@ from console.domain.agent import AgentState, ControlLevel
 from console.enforcement.state import EngineState
 
 NOTE = "adopted: it stays on the network it was started with"
+JUDGED = (AgentState.KILLED, AgentState.HALTED, AgentState.ALIVE_AFTER_KILL)
+"""A kill came in between, and its receipt is here first: what that says stays."""
 TICKS = 100
 """proc(5): start times count a hundred to the second."""
 
@@ -23,9 +25,11 @@ def adopted(state: EngineState, event: e.Adopted) -> Iterator[c.Command]:
     state.born_boot[agent.agent_id] = event.process.start_ticks / TICKS
     state.best_effort[agent.agent_id] = event.best_effort
     state.pids[agent.agent_id] = event.moved
-    back = AgentState.RUNNING if not agent.state.is_live else agent.state
-    agent = replace(agent, control_level=ControlLevel.ADOPTED, process=event.process, state=back, ended_at=None, network_note=NOTE)
-    yield c.ShowAgent(state.put(replace(agent, state_reason="", last_action="adopted", last_action_at=event.at)))
+    if agent.state not in JUDGED:
+        back = AgentState.RUNNING if not agent.state.is_live else agent.state
+        agent = replace(agent, state=back, state_reason="", ended_at=None)
+    agent = replace(agent, control_level=ControlLevel.ADOPTED, process=event.process, network_note=NOTE)
+    yield c.ShowAgent(state.put(replace(agent, last_action="adopted", last_action_at=event.at)))
     yield c.NoteEvent(
         agent.agent_id, "adopted", f"by {event.by}: {event.moved} processes" + (f"; {event.best_effort}" if event.best_effort else "")
     )

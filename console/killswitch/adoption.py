@@ -18,11 +18,13 @@ from console.domain.agent import AGENT_ID, ControlLevel
 from console.domain.errors import Conflict, ConsoleError, Denied, NotRecorded, Unavailable, UsageProblem
 from console.domain.failpoints import failpoint
 from console.killswitch import processes
+from console.killswitch.cgroups import Leaf, Tree
 from console.killswitch.closure import APART_S, Closure, read_table
 from console.killswitch.freezing import Freezing
 from console.killswitch.guard import Guard
 from console.killswitch.launches import SPARE_DESCRIPTORS, Launches, can_leave, spare_descriptors
 from console.killswitch.movable import ENDED, MOVED, in_an_instance, move, why_not_movable
+from console.killswitch.peers import is_among
 from console.killswitch.processes import Handle
 from console.killswitch.registry import Entry, Held
 
@@ -201,7 +203,7 @@ class Adoption:
         while quiet < QUIET_LOOKS and time.monotonic() < deadline and init.pid not in left:
             try:
                 failpoint("adoption.moving")
-                outside = [one for one in _look(roots, closures) if one[0] not in left and not _is_held(one[0])]
+                outside = [one for one in _look(roots, closures) if one[0] not in left and not _is_held(one[0], tree)]
             except OSError:  # who there is cannot be seen: no quiet look
                 outside, quiet = [], -1
             for pid, ticks in outside:
@@ -219,8 +221,9 @@ class Adoption:
         maybe = _orphans(entry.pid, entry.start_ticks, origin, {entry.pid, *held.pids()}) if origin is not None else []
         answer["orphans"] = maybe[:LISTED]
         loose = _loose(answer, len(maybe)) if origin is not None else CUT_SHORT
+        may_leave = entry.can_leave or _any_can_leave(held.leaf)
         with guard.lock:
-            held.entry = replace(held.entry, adopting=False, loose=loose)
+            held.entry = replace(held.entry, adopting=False, loose=loose, can_leave=may_leave)
         guard.record("registry", guard.registry.save)
         self._launches.tell_best_effort()
         held.look()
@@ -261,9 +264,14 @@ def _look(roots: list[Handle], closures: list[Closure]) -> list[tuple[int, int]]
     return list(found)
 
 
-def _is_held(pid: int) -> bool:
-    """In this leaf by now, or in another one of an instance's."""
-    return bool(in_an_instance(pid, "")) and processes.cgroup_line(pid) is not None
+def _is_held(pid: int, tree: Tree) -> bool:
+    """In this leaf by now, or in another agent's of ours. That its cgroup bears an instance's name says nothing: anybody can make one."""
+    return is_among(tree.mount.locate(processes.cgroup_line(pid) or ""), (tree.agents.path,))
+
+
+def _any_can_leave(leaf: Leaf | None) -> bool:
+    """Whether one of those who were moved may leave: what it started may run under another account than itself."""
+    return leaf is not None and any(can_leave(pid, leaf) and processes.is_alive(pid) for pid in leaf.pids())
 
 
 def _open(pid: int, ticks: int) -> Handle:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
 from pathlib import Path
@@ -25,6 +26,17 @@ _KINDS: dict[str, type[ConsoleError]] = {
         errors.NotRecorded,
     )
 }
+
+
+_REASON_BYTES = 1000
+"""Of one line: a letter may take twelve of them, and no reason may keep a press from going out."""
+
+
+def _short(reason: str) -> str:
+    kept = reason[:500]
+    while len(json.dumps(kept)) > _REASON_BYTES:
+        kept = kept[: len(kept) * 3 // 4]
+    return kept
 
 
 class GuardClient:
@@ -106,7 +118,7 @@ class GuardClient:
         """Kills; gives the kill's id once the first SIGKILL wave went out. Never waits behind another call."""
         own = GuardClient(self._path, timeout_s)
         try:
-            return str(own.call("press", scope=scope, reason=reason[:500], by=by[:100], order=order[:200])["kill_id"])
+            return str(own.call("press", scope=scope, reason=_short(reason), by=by[:100], order=order[:200])["kill_id"])
         finally:
             own.close()
 
@@ -147,7 +159,7 @@ class GuardClient:
         return self.call("thaw", scope=scope, cause=cause, by=by)
 
     def halt(self, scope: list[str], reason: str, by: str = "budget") -> str:
-        return str(self.call("halt", scope=scope, reason=reason, by=by)["kill_id"])
+        return str(self.call("halt", scope=scope, reason=_short(reason), by=by)["kill_id"])
 
     def soft_stop(self, on: bool, why: str = "") -> dict[str, Any]:
         return self.call("soft_stop", on=on, why=why[:300])

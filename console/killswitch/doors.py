@@ -169,9 +169,11 @@ class Doors:
         guard.write_what_is_owed()
         guard.reserve.make()
         self._desk.unlatching.look()
+        with guard.lock:  # a press that comes now is not handed what is closed here
+            if not guard.is_killing():
+                guard.seen.sweep(guard.afterwards.holds)
         if not guard.is_killing():
             guard.registry.sweep(guard.afterwards.holds)
-            guard.seen.sweep(guard.afterwards.holds)
             for held in list(guard.registry.held.values())[:200]:
                 held.look()
 

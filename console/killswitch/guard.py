@@ -193,7 +193,7 @@ class Guard:
             if is_all:
                 self.registry.mark_killed(ids, kill_id)
                 self.latch.mark(kill_id)
-                self._add_seen(kill)
+                kill.add_aims = lambda: self._add_seen(kill)
             self.kills[kill_id] = kill
             over = [i for i, old in self.kills.items() if old.finished.is_set()][: max(0, len(self.kills) - KILLS_KEPT)]
             for old_id in over:  # one under way is never forgotten
@@ -206,7 +206,10 @@ class Guard:
         return kill
 
     def _add_seen(self, kill: Kill) -> None:
-        """Agents that were only seen, if they are meant as well: after everybody who is held, by the kill's own thread, best effort."""
+        """Agents that were only seen, if they are meant as well: after everybody who is held, by the kill's own thread, best effort.
+
+        Each may keep whoever reads its memory waiting; neither the lock nor the loop does.
+        """
         if self.seen.agents:
             aims, left = self.seen.aims(kill.field_.spared())
             kill.aims += aims

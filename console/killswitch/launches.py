@@ -228,12 +228,12 @@ class Launches:
             guard.notices["best-effort"] = f"A kill of {len(best)} agents is best effort: {'; '.join(dict.fromkeys(best))}."
 
     def procs(self, agent_id: str) -> dict[str, Any]:
-        """How many processes an agent has, and the first hundred."""
+        """How many processes an agent has, the first hundred, and whether any may be alive: a list that cannot be read is empty."""
         held = self._guard.registry.held.get(agent_id)
         if held is None:
             raise NotFound(f"Agent {agent_id} is not registered.", "watchfloor fleet lists them.")
         pids = held.pids()
-        return {"count": len(pids), "pids": pids[:100], "best_effort": held.entry.why_best_effort}
+        return {"count": len(pids), "pids": pids[:100], "alive": held.is_populated(), "best_effort": held.entry.why_best_effort}
 
 
 def can_leave(pid: int, leaf: Leaf) -> bool:

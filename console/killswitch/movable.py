@@ -67,6 +67,8 @@ def move(pid: int, ticks: int, tree: Tree, leaf: Leaf) -> str:
     except OSError as error:
         return f"it could not be opened: {error.strerror or error}" if processes.start_ticks(pid) == ticks else ENDED
     try:
+        if why := in_an_instance(pid, ""):  # by its cgroup's name alone: left there, and counted as left
+            return why if processes.start_ticks(pid) == ticks else ENDED
         said = leaf.take(pid)
         if said == "sent" and processes.start_ticks(pid) not in (ticks, None):
             return _give_back(pid, tree)

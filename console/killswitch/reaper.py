@@ -38,6 +38,8 @@ class Kill:
     order: Order
     field_: Field
     aims: list[Aim]
+    add_aims: Callable[[], None] = lambda: None
+    """Takes in whom it takes time to look at, on the kill's own thread."""
     on_zero: Callable[[], None] = lambda: None
     on_done: Callable[[], None] = lambda: None
     limit_s: float = KILL_LIMIT_S
@@ -116,6 +118,7 @@ class Kill:
         self.note(StepName.SIGNAL, StepStatus.FAILED if refused else StepStatus.OK, words)
         try:
             self._tell_engine()
+            self.add_aims()
             self._prove()
             self.phase = "second_look"
             self.on_zero()

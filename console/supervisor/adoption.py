@@ -128,11 +128,17 @@ def lives(parts: Parts, agent: Agent) -> bool:
     A guard that does not say leaves it to what the kernel says of its first process.
     """
     try:
-        return int(parts.guard.call("procs", agent_id=agent.agent_id).get("count", 0)) > 0
-    except NotFound:
-        return False
+        return _may_live(parts, agent.agent_id)
     except ConsoleError:
         return _is_there(agent)
+
+
+def _may_live(parts: Parts, agent_id: AgentId) -> bool:
+    """By the guard's word alone. ConsoleError when it does not say."""
+    try:
+        return bool(parts.guard.call("procs", agent_id=agent_id).get("alive", True))
+    except NotFound:
+        return False
 
 
 def _is_there(agent: Agent) -> bool:
@@ -149,7 +155,10 @@ async def keep_adopted(parts: Parts) -> None:
         await asyncio.sleep(LOOK_S)
         ids = [i for i in sorted(state.live) if state.agents[i].control_level is ControlLevel.ADOPTED]
         for agent_id in ids:
-            alive = await asyncio.to_thread(lives, parts, state.agents[agent_id])
+            try:
+                alive = await asyncio.to_thread(_may_live, parts, agent_id)
+            except ConsoleError:  # its first process may have ended, and others of it not: unknown is not the end
+                alive = True
             empty[agent_id] = 0 if alive else empty.get(agent_id, 0) + 1
             if empty[agent_id] >= EMPTY_LOOKS:
                 parts.core.post(e.AgentExited(*now(), agent_id, None))

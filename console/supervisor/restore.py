@@ -144,7 +144,7 @@ async def _ask_and_stop(it: Starting, ids: list[str]) -> list[str]:
     strangers, silent = [], []
     for agent_id in ids:
         try:
-            if int((await asyncio.to_thread(it.parts.guard.call, "procs", agent_id=agent_id)).get("count", 0)):
+            if (await asyncio.to_thread(it.parts.guard.call, "procs", agent_id=agent_id)).get("alive", True):
                 strangers.append(agent_id)
         except NotFound:
             continue

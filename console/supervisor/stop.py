@@ -33,8 +33,10 @@ from console.supervisor.sealing import Sealer, digest_of, keep_receipt
 log = logging.getLogger(__name__)
 GUARD_RECEIPT_S = 20.0
 STARTING_ROUNDS = 200
-CHUNK = 200
-"""Agents of one press: a line to the guard holds 4 KiB."""
+CHUNK = 128
+"""Agents of one press: a line to the guard holds 4 KiB, the reason among it."""
+HALT_REST_S = 10.0
+"""Longest rest between two tries of a budget's halt."""
 RETRY_S = (2.0, 5.0, 15.0, 60.0)
 
 
@@ -108,15 +110,22 @@ class StopDesk:
         return kill_ids
 
     async def halt(self, ids: tuple[AgentId, ...], reason: str) -> None:
-        """A budget's halt: the guard kills, verified; trouble is shown and tried again."""
-        for attempt in range(5):
-            try:
-                answer = await asyncio.to_thread(self._parts.guard.call, "halt", scope=list(ids), reason=reason, by="budget")
-                self.began(str(answer["kill_id"]), list(ids), reason, "budget", "")
-                return
-            except ConsoleError as error:
-                self._parts.notice(f"a budget halt did not reach the guard: {error}", "red")
-                await asyncio.sleep(0.5 * (attempt + 1))
+        """A budget's halt: the guard kills, verified. Trouble is shown, and tried again until the guard has it or nobody of them lives."""
+        left, tried = [ids[n : n + CHUNK] for n in range(0, len(ids), CHUNK)], 0
+        while left := [chunk for chunk in left if not await self._halted(chunk, reason)]:
+            tried += 1
+            await asyncio.sleep(min(0.5 * tried, HALT_REST_S))
+
+    async def _halted(self, chunk: tuple[AgentId, ...], reason: str) -> bool:
+        """Whether the guard has it, or there is nobody left to halt."""
+        if not (ids := [i for i in chunk if i in self._parts.core.state.live]):
+            return True
+        try:
+            self.began(await asyncio.to_thread(self._parts.guard.halt, [str(i) for i in ids], reason), ids, reason, "budget", "")
+        except ConsoleError as error:
+            self._parts.notice(f"a budget halt did not reach the guard: {error}", "red")
+            return False
+        return True
 
     def began(self, kill_id: str, ids: list[AgentId] | None, reason: str, by: str, order: str) -> None:
         """A press is known, whoever made it; idempotent."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId, AgentState, ControlLevel, ProcessIdentity, Sighting, SourceReport
+from console.domain.kill import Outcome, Receipt, Target
 from console.domain.ladder import Reach, Rung, Scope
 from console.enforcement.engine import Engine
 from console.enforcement.ladder import plan
@@ -46,6 +49,21 @@ def test_what_no_kill_can_prove_is_kept_with_why() -> None:
     made = engine()
     adopt(made, best_effort="it may leave")
     assert made.state.best_effort[ME] == "it may leave"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state"), [(Outcome.PROVEN_ZERO, AgentState.KILLED), (Outcome.BEST_EFFORT, AgentState.ALIVE_AFTER_KILL)]
+)
+def test_what_a_kill_in_between_came_to_is_not_undone(outcome: Outcome, state: AgentState) -> None:
+    made = engine()
+    made.step(e.KillStarted(2.0, 2.0, "k-1", (ME,), "now", "me"))
+    receipt = Receipt("k-1", "00c0ffee", ME, "now", "me", 2.0, targets=(Target(ME, "adopted", outcome, 1.0, {}),))
+    made.step(e.KillJudged(2.0, 2.0, receipt))
+    before = made.state.agents[ME]
+    adopt(made)
+    after = made.state.agents[ME]
+    assert (after.control_level, after.state) == (ControlLevel.ADOPTED, state)
+    assert (after.state_reason, after.ended_at) == (before.state_reason, before.ended_at)
 
 
 def test_nobody_who_is_gone_or_held_is_adopted() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from console.killswitch import adoption, processes
+from console.killswitch import adoption, cgroups, movable, processes
 from console.killswitch.movable import ENDED, MOVED
 from console.killswitch.registry import Registry
 from tests.fakes.guard_room import Room
@@ -156,3 +158,46 @@ def test_a_guard_that_takes_over_finishes_what_was_begun_and_never_calls_it_whol
     room.desk.adoption.resume()
     entry = room.guard.registry.held["o-1"].entry
     assert not entry.adopting and "ended while" in entry.why_best_effort and not room.is_frozen("o-1")
+
+
+@pytest.fixture
+def other(room: Room, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """One more process of it, found below it."""
+    process = subprocess.Popen(["/bin/sleep", "60"])
+    below = (process.pid, processes.start_ticks(process.pid))
+    monkeypatch.setattr(adoption, "_look", lambda roots, closures: [(roots[0].pid, roots[0].start_ticks), below])
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+def test_a_cgroup_that_only_bears_an_instances_name_holds_nobody(
+    room: Room, here: dict[str, Any], other: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody who may make a cgroup may call it so: whoever is in there is outside, and no kill of the rest is a proof."""
+
+    def move(pid: int, *rest: Any) -> str:
+        if (said := movable.move(pid, *rest)) == MOVED:
+            room.lines[pid] = f"/watchfloor-{room.config.instance_id}/agents/o-1-00000000"
+        return said
+
+    monkeypatch.setattr(adoption, "move", move)
+    room.lines[other] = "/user.slice/watchfloor-0badcafe/agents/a-00000000"
+    done = adopt(room, here)
+    assert list(done["left"]) == [str(other)]
+    assert "could not be moved" in done["best_effort"] and room.guard.registry.held["o-1"].entry.loose
+
+
+def test_another_agents_leaf_of_ours_holds_whoever_is_in_it(room: Room, here: dict[str, Any], other: int) -> None:
+    room.lines[other] = f"/watchfloor-{room.config.instance_id}/agents/a-1-00000000"
+    done = adopt(room, here)
+    assert (done["left"], done["whole"], here["moved"]) == ({}, True, [here["pid"]])
+
+
+def test_one_of_its_processes_that_may_leave_makes_it_best_effort(
+    room: Room, here: dict[str, Any], other: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adoption, "can_leave", lambda pid, leaf: pid == other)
+    monkeypatch.setattr(cgroups.Leaf, "pids", lambda self: [here["pid"], other])
+    done = adopt(room, here)
+    assert done["whole"] and "may move itself out" in done["best_effort"]

@@ -98,3 +98,16 @@ def test_silence_and_nonsense_have_names(ask: Any, tmp_path: Path) -> None:
     client.close()
     with pytest.raises(TooLarge):
         client.call("x", text="y" * 5000)
+
+
+def test_no_reason_keeps_a_press_or_a_halt_from_going_out(ask: Callable[[Answer], GuardClient]) -> None:
+    heard: list[dict[str, Any]] = []
+
+    def answer(message: dict[str, Any]) -> bytes:
+        heard.append(message)
+        return encode({"ok": True, "kill_id": "k"})
+
+    client, reason = ask(answer), "why " + "\U0001f525" * 500
+    assert client.press("all", reason, "operator:0", timeout_s=60.0) == "k"
+    assert client.halt([f"o-{n:016x}" for n in range(128)], reason) == "k"
+    assert all(message["reason"].startswith("why \U0001f525") for message in heard) and len(heard) == 2

@@ -7,6 +7,7 @@ import errno
 import os
 import socket
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -496,6 +497,22 @@ def test_housekeeping_obeys_the_disk_and_looks_at_agents(hall: Hall, monkeypatch
     hall.turn()
     hall.room.clerk.work()
     assert hall.room.guard.latch.state.latched and "latch" in hall.room.guard.notices
+
+
+def test_what_was_handed_to_a_kill_is_closed_only_where_no_press_can_come_in_between(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handle that is closed under a kill reads as a process that has ended."""
+    could: list[bool] = []
+
+    def sweep(in_use: object) -> None:
+        other = threading.Thread(target=lambda: could.append(hall.room.guard.lock.acquire(blocking=False)))
+        other.start()
+        other.join()
+
+    monkeypatch.setattr(hall.room.guard.seen, "sweep", sweep)
+    hall.room.now += 2
+    hall.turn()
+    hall.room.clerk.work()
+    assert could == [False]
 
 
 def test_a_hold_let_go_in_time_kills_nothing_however_slow_the_disk(hall: Hall) -> None:

@@ -335,6 +335,9 @@ def test_procs_of_nobody(room: Room) -> None:
     Path(held.entry.leaf, "cgroup.procs").write_text("".join(f"{n}\n" for n in range(2, 202)))
     answer = room.launches.procs("one")
     assert answer["count"] == 200 and len(answer["pids"]) == 100
+    Path(held.entry.leaf, "cgroup.procs").unlink()
+    answer = room.launches.procs("one")
+    assert (answer["count"], answer["alive"]) == (0, True), "its list cannot be read, and its cgroup holds somebody"
 
 
 def test_spare_descriptors_are_counted() -> None:

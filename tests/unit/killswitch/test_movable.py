@@ -111,6 +111,13 @@ def test_a_number_reused_during_the_move_goes_back_to_where_it_was_born(
     assert "could not be given back" in move(sleeper[0], sleeper[1] - 1, tree, tree.agents)
 
 
+def test_who_is_in_an_instances_cgroup_stays_there_and_it_is_told(
+    monkeypatch: pytest.MonkeyPatch, tree: FolderTree, sleeper: tuple[int, int]
+) -> None:
+    lives_in(monkeypatch, f"/x/watchfloor-{OTHER}")
+    assert OTHER in move(*sleeper, tree, tree.agents) and (tree.agents.path / "cgroup.procs").read_text() == ""
+
+
 def test_a_move_that_the_kernel_refuses_is_told(monkeypatch: pytest.MonkeyPatch, tree: FolderTree, sleeper: tuple[int, int]) -> None:
     monkeypatch.setattr(type(tree.agents), "take", lambda self, pid: "failed: Device or resource busy")
     assert move(*sleeper, tree, tree.agents) == "failed: Device or resource busy"

@@ -94,5 +94,26 @@ def test_a_press_of_everything_names_them_after_those_who_are_held_and_one_of_ag
     assert answer["n"] == 1
     assert [a.agent_id for a in room.guard.press(["held"], "r", "me").aims] == ["held"]
     kill = room.guard.press("all", "r", "me")
-    assert [a.agent_id for a in kill.aims] == ["held", "o-1"] and kill.aims[1].writes == {}, "struck by the kill's own thread"
+    assert [a.agent_id for a in kill.aims] == ["held"], "looked at, and struck, by the kill's own thread"
+    kill.add_aims()
+    assert [a.agent_id for a in kill.aims] == ["held", "o-1"]
+    room.guard.seen.sweep(lambda _: False)
+
+
+def test_an_agent_that_lets_nobody_read_its_memory_holds_up_neither_press_nor_loop(
+    room: Room, sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.guard.seen.tell([one(sleeper)], more=False)
+    readers: list[int] = []
+
+    def slow(pid: int) -> str:
+        readers.append(pid)
+        return ""
+
+    monkeypatch.setattr(processes, "instance_mark", slow)
+    monkeypatch.setattr(processes, "command_line", slow)
+    kill = room.guard.press("all", "r", "me")
+    assert readers == [], "the kill's own thread looks, and nobody else waits"
+    kill.add_aims()
+    assert readers and [a.agent_id for a in kill.aims] == ["o-1"]
     room.guard.seen.sweep(lambda _: False)

@@ -50,7 +50,7 @@ class Starting:
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         if isinstance(answer, ConsoleError):
             raise answer
-        return {"count": answer}
+        return {"count": 0, "alive": bool(answer)}
 
     async def press(self, ids: list[AgentId], reason: str, by: str) -> None:
         self.pressed += ids

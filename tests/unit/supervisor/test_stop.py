@@ -9,11 +9,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from console.credentials.redaction import Redactor
 from console.domain import event as e
-from console.domain.errors import ExitCode
+from console.domain.agent import AgentId
+from console.domain.errors import ExitCode, Unreachable
+from console.domain.guard import encode
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target, exit_code
-from console.supervisor.stop import StopDesk, _merged
+from console.supervisor import stop
+from console.supervisor.stop import CHUNK, StopDesk, _merged
 
 
 def local(*targets: Target, zero: bool = True) -> Receipt:
@@ -96,3 +101,43 @@ def test_a_receipt_that_is_still_followed_is_not_amended_before_its_time(tmp_pat
     it = Desk(tmp_path)
     it.desk._put(_merged(local(zero=False), {}, complete=False))
     assert it.amend(local()) == [] and not it.desk.receipts()[0].complete
+
+
+class Guard:
+    """Takes halts that fit into its one line, once it is there."""
+
+    def __init__(self, away: int = 0) -> None:
+        self.away, self.halted = away, list[str]()
+
+    def halt(self, scope: list[str], reason: str, by: str = "budget") -> str:
+        encode({"op": "halt", "scope": scope, "reason": reason, "by": by})
+        self.away -= 1
+        if self.away >= 0:
+            raise Unreachable("The guard cannot be reached.", "")
+        self.halted += scope
+        return f"k{len(self.halted)}"
+
+
+def halted(tmp_path: Path, guard: Guard, ids: list[AgentId], live: set[AgentId]) -> list[str]:
+    """Kill ids that began."""
+    it, began = Desk(tmp_path), list[str]()
+    it.desk._parts.guard = guard  # type: ignore[assignment]
+    it.desk._parts.core.state = SimpleNamespace(live=live)  # type: ignore[assignment, misc]
+    it.desk.began = lambda kill_id, *_: began.append(kill_id)  # type: ignore[method-assign]
+    asyncio.run(it.desk.halt(tuple(ids), "day limit cost_usd: 5 of 5 (2026-11-22)"))
+    return began
+
+
+def test_a_budget_halts_thousands_at_once_though_the_guard_hears_one_short_line(tmp_path: Path) -> None:
+    guard, ids = Guard(), [AgentId(f"o-{n:016x}") for n in range(1000)]
+    assert len(halted(tmp_path, guard, ids, set(ids))) == len(range(0, 1000, CHUNK))
+    assert guard.halted == ids
+
+
+def test_a_budgets_halt_is_tried_until_the_guard_has_it_and_no_longer_than_somebody_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stop, "HALT_REST_S", 0.0)
+    guard = Guard(away=50)
+    assert halted(tmp_path / "a", guard, [AgentId("a"), AgentId("b")], {AgentId("a")}) == ["k1"] and guard.halted == ["a"]
+    assert halted(tmp_path / "b", Guard(away=50), [AgentId("a")], set()) == []
