@@ -8,10 +8,11 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from console.api.messages import LaunchBody
-from console.api.program_messages import ProgramItem, ReachView
+from console.api.program_messages import ProgramItem, ProgramPreview, ReachView
+from console.gui.pages.fleet.agent_form import hidden_words
 from console.gui.pages.fleet.new_agent import NewAgentDialog
 from console.gui.pages.fleet.page import FleetPage
-from console.gui.pages.fleet.reach import memory_words, ordered
+from console.gui.pages.fleet.reach import ReachPane, memory_words, ordered
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
 from tests.fakes.operator_server import FakeHouse
@@ -143,6 +144,14 @@ def test_it_is_offered_on_every_page_and_once(make_house: House, open_window: Op
     assert [a.id for a in window.verbs() if a.title == "New agent…"] == ["console.new-agent"] and not window.why_not("console.new-agent")
     window.do("console.new-agent")
     assert isinstance(window.page, FleetPage) and window.findChildren(NewAgentDialog)
+
+
+def test_what_is_not_known_is_never_called_narrow_and_blank_letters_are_hidden_ones(qtbot: QtBot) -> None:
+    pane = ReachPane()
+    qtbot.addWidget(pane)
+    pane.say(ProgramPreview(agent="codex"))
+    assert pane.state.text() == "What it could do is not known."
+    assert hidden_words("rm\u3164 -rf\u00a0/\ufe0f\u200b\n\tx").startswith("4 hidden characters") and not hidden_words("a\n\tb é")
 
 
 def test_memory_and_order_in_words() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event, Thread
+from types import SimpleNamespace
 
 import pytest
 from PySide6.QtWidgets import QSystemTrayIcon
@@ -11,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from console.gui.models.fleet import NEWS, Fleet, Row
 from console.gui.models.switch import Switch
+from console.gui.window import desktop
 from console.gui.window.alerts import Alerts, kill_alert, state_alert
 from console.gui.window.desktop import Alert, Desktop, body_of
 from console.gui.window.main import Window
@@ -73,6 +76,45 @@ def test_without_a_daemon_the_window_says_so_and_nothing_hangs(
             qtbot.waitUntil(lambda: f"No notifications: {words[bus]}" in window.status.accessibleDescription())
         finally:
             outside.stop()
+
+
+def test_what_waits_for_a_daemon_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch, qtbot: QtBot) -> None:
+    began, go, sent = Event(), Event(), list[Alert]()
+
+    class Hangs:
+        def __init__(self, _address: str) -> None: ...
+
+        def greet(self) -> str:
+            return ""
+
+        def send(self, alert: Alert) -> str:
+            sent.append(alert)
+            began.set()
+            go.wait()
+            return ""
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(desktop, "_Talk", Hangs)
+    shown = Desktop("x")
+    shown.start()
+    for number in range(4):
+        shown.show(Alert(f"{number}", ""))
+    began.wait()
+    ending = Thread(target=shown.stop)
+    ending.start()
+    qtbot.waitUntil(lambda: shown._queue.qsize() == 4)
+    go.set()
+    ending.join()
+    assert len(sent) == 1
+
+
+@pytest.mark.parametrize("odd", [(7,), (None,), (), ([], [])])
+def test_a_daemon_that_answers_nonsense_is_none(odd: tuple[object, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = desktop._Talk("unix:path=/nowhere")
+    monkeypatch.setattr(desktop, "open_dbus_connection", lambda _address: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(talk, "_call", lambda *_asked: odd)
+    assert talk.greet().startswith("the session bus does not answer")
 
 
 def test_a_body_is_escaped_or_carries_nothing_that_could_begin_a_tag() -> None:

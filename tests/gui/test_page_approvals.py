@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+import shiboken6
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
@@ -89,7 +90,8 @@ def test_a_request_is_shown_whole_and_titled_by_the_call(desk: FakeApprovals, op
 
 
 def test_what_is_copied_is_what_is_seen(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
-    page = page_of(open_window("approvals"))
+    window = open_window("approvals")
+    page = page_of(window)
     look_at(page, "r:ap-0002", qtbot)
     page.pane.exact.selectAll()
     page.pane.exact.copy()
@@ -97,6 +99,10 @@ def test_what_is_copied_is_what_is_seen(desk: FakeApprovals, open_window: Opener
     assert "$CARGO<U+200B>_TOKEN" in copied and "<U+202E>oi.setarc" in copied and "<ESC>[2K" in copied
     assert QGuiApplication.clipboard().mimeData().formats() == ["text/plain"]
     assert "".join(copied.split("\n")).isprintable()
+    ours = QGuiApplication.clipboard().mimeData()
+    window.close()
+    assert not shiboken6.isValid(ours), "it would be taken apart after the interpreter"
+    assert QGuiApplication.clipboard().text() == copied
 
 
 def test_approved_once_by_its_key_with_the_digest_that_was_shown(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
@@ -269,6 +275,8 @@ def test_hostile_requests_are_words_everywhere(desk: FakeApprovals, open_window:
         assert pane.exact.toPlainText().replace("\n", "").isprintable()
         window.grab()
     assert all(is_plain(page.inbox.model.words(number, 0)) for number in range(len(page.inbox.model.rows)))
+    page.pane.countdown.say(0, 1, 0, "denied by \u202eoperator: <b>x</b>\n")
+    assert is_plain(page.pane.countdown.accessibleName())
     page._show_over(True)
     assert page.pane.isVisible() and not page.inbox.isVisible()
     key(page, Qt.Key.Key_Escape)

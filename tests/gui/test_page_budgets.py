@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from console.api import budgets as b
 from console.api.messages import AgentView
 from console.gui.pages.budgets.forecast import ForecastDialog
+from console.gui.pages.budgets.head import BudgetHead, counts
 from console.gui.pages.budgets.limits import LimitsDialog
 from console.gui.pages.budgets.page import BudgetsPage
 from console.gui.pages.kill_switch.rung import RungDialog
@@ -135,6 +136,42 @@ def test_the_detail_says_every_limit_who_spends_and_who_changed_it(books: FakeBu
     pause = dialog(page, RungDialog, qtbot)
     assert isinstance(pause, RungDialog) and pause._action == "freeze" and pause._scope.reach == "tree"
     pause.reject()
+
+
+def test_nothing_of_one_node_is_left_beside_the_name_of_another(books: FakeBudgets, open_window: Opener, qtbot: QtBot) -> None:
+    pane = page_of(open_window("budgets")).pane
+    assert pane.open.accessibleName() and pane.at_full.text()
+    pane.show_row("agent:other", b.BudgetRow(scope="agent", key="other"))
+    said = (pane.open, pane.at_full, pane.changes, pane.changes_of, pane.spenders)
+    assert pane.name.text() == "other" and [part.accessibleName() for part in said] == [""] * 5
+
+
+def test_old_figures_are_never_green(qtbot: QtBot) -> None:
+    head, totals = BudgetHead(), b.BudgetTotals(within=3)
+    qtbot.addWidget(head)
+    assert [shape for _, _, shape, role in counts(totals) if role == "ok"] == ["dot"]
+    head.say(totals)
+    fresh = head.grab().toImage()
+    head.fail("")
+    assert head.grab().toImage() != fresh and all(role != "ok" for *_, role in counts(totals, old=True))
+    head.say(totals)
+    assert head.grab().toImage() == fresh
+
+
+def test_limits_are_not_sent_before_it_is_known_what_they_do(books: FakeBudgets, open_window: Opener, qtbot: QtBot) -> None:
+    opened = limits_of(page_of(open_window("budgets")), qtbot)
+    books.refused = "Not now."
+    opened.fields["cost_usd"].setText("100")
+    opened.reason.setText("ticket 12")
+    assert not opened.main.isEnabled() and "not known yet" in opened.missing()
+    qtbot.waitUntil(lambda: "Not now." in opened.sentence.text())
+    assert not opened.main.isEnabled(), "whom it halts is not known"
+    books.refused, books.halts = "", ["support-triage"]
+    opened.fields["cost_usd"].setText("99")
+    qtbot.waitUntil(lambda: opened.main.text() == "Set, and halt 1 agent")
+    opened.pills.pills["day"].click()
+    assert (opened.main.text(), opened.whom.accessibleName(), opened.would) == ("Set limits", "", None), "that was somebody else's"
+    opened.reject()
 
 
 def test_a_measured_overshoot_is_said() -> None:
@@ -306,6 +343,7 @@ def test_what_is_no_limit_is_never_sent_a_refusal_is_shown_and_a_name_may_come_l
     qtbot.waitUntil(lambda: bool(opened.caps))
     opened.fields["cost_usd"].setText("5")
     opened.reason.setText("all of them")
+    qtbot.waitUntil(opened.main.isEnabled)
     opened.main.click()
     qtbot.waitUntil(lambda: books.log[-1]["scope"] == "type" and not books.log[-1]["dry_run"])
     assert (books.log[-1]["scope"], books.log[-1]["key"], books.log[-1]["limits"]) == ("type", "claude-code", {"cost_usd": 5.0})

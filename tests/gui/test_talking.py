@@ -45,6 +45,17 @@ def test_a_message_is_sent_once_and_appears_in_the_feed(make_house: House, open_
     assert programs.said[-1] == (ONE, "interrupted", "")
 
 
+def test_what_is_written_while_a_message_is_on_its_way_stays(make_house: House, open_window: Opener, qtbot: QtBot) -> None:
+    programs = make_house("mockup").supervisor.programs
+    programs.talks[ONE] = ""
+    talk = page_of(open_window("fleet"), ONE, qtbot).talk
+    talk.field.setPlainText("first")
+    talk.say()
+    talk.field.setPlainText("second")
+    qtbot.waitUntil(lambda: talk.state.text() == "Sent, and on record.")
+    assert talk.field.toPlainText() == "second" and [text for _, _, text in programs.said] == ["first"]
+
+
 def test_a_refusal_keeps_what_was_written_and_says_why(make_house: House, open_window: Opener, qtbot: QtBot) -> None:
     programs = make_house("mockup").supervisor.programs
     programs.talks[ONE] = ""

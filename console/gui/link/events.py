@@ -60,6 +60,11 @@ class Events(QObject):
             self._reply.abort()
         self._decoder.stop()
 
+    @property
+    def last_seq(self) -> int:
+        """Number of the last message that was read; 0: none."""
+        return int(self._last_id or 0)
+
     def seen(self, seq: int) -> None:
         """A snapshot is whole up to ``seq``: deltas up to it are not wanted again."""
         if not self._last_id.isdigit() or seq > int(self._last_id):

@@ -101,6 +101,8 @@ class Switch:
             return "unknown", "Not known yet"
         if self.view.state != "armed":
             return "in_doubt", "In doubt · " + (self.view.soft_stop or self._doubtful())
+        if self.verified_at() is None:
+            return "in_doubt", "Armed · stop not verified yet"
         return "armed", "Armed"
 
     def verified_at(self) -> float | None:

@@ -212,6 +212,8 @@ class RowView(QTreeView):
         self._quiet = True
         self._model.replace(rows)
         found = self.choose(wanted, scroll=False) if wanted else False
+        if before is not None and not found:
+            self.setCurrentIndex(QModelIndex())  # Qt keeps the place: whoever stands there now was chosen by nobody
         self.verticalScrollBar().setValue(place)
         self._quiet = False
         if before is not None and not found:

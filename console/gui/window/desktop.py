@@ -10,7 +10,7 @@ import html
 import os
 from dataclasses import dataclass
 from queue import SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 
 from jeepney import DBusAddress, MessageType, new_method_call
 from jeepney.io.blocking import DBusConnection, open_dbus_connection
@@ -25,7 +25,7 @@ TIMEOUT_S = 5.0
 KEPT = 50
 """Notifications that wait for a daemon; older ones are dropped."""
 _LONGEST = (120, 400)
-_TROUBLE = (OSError, ValueError, KeyError, DBusErrorResponse, EOFError)
+_TROUBLE = (OSError, ValueError, TypeError, KeyError, DBusErrorResponse, EOFError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +57,22 @@ class Desktop(QObject):
         super().__init__(parent)
         self._address = os.environ.get("DBUS_SESSION_BUS_ADDRESS", "") if address is None else address
         self._queue: SimpleQueue[Alert | None] = SimpleQueue()
+        self._stopped = Event()
         self._thread: Thread | None = None
         self.why_not = "not asked yet"
 
     def start(self) -> None:
         """Begins, and asks the daemon who it is."""
         if self._thread is None:
+            self._queue, self._stopped = SimpleQueue(), Event()
             self._thread = Thread(target=self._work, name="console-desktop", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread; it waits for the daemon for at most TIMEOUT_S."""
+        """Ends the thread; what waits is dropped, what is being sent has two answers of at most TIMEOUT_S to wait for."""
         thread, self._thread = self._thread, None
         if thread is not None:
+            self._stopped.set()
             self._queue.put(None)
             thread.join()
 
@@ -83,7 +86,7 @@ class Desktop(QObject):
     def _work(self) -> None:
         talk = _Talk(self._address)
         self._say(talk.greet())
-        while (alert := self._queue.get()) is not None:
+        while (alert := self._queue.get()) is not None and not self._stopped.is_set():
             self._say(talk.send(alert))
         talk.close()
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import time
 
+import shiboken6
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QResizeEvent
+from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from console.gui.actions import ActionSpec
@@ -243,4 +244,14 @@ class Window(QWidget):
         self._clock.stop()
         self.sync.stop()
         self.wires.link.close()
+        _leave_clipboard()
         super().closeEvent(event)
+
+
+def _leave_clipboard() -> None:
+    """What was copied becomes Qt's own: data made here would be taken apart after the interpreter has ended, which crashes (shiboken)."""
+    clipboard = QGuiApplication.clipboard()
+    for mode in (clipboard.Mode.Clipboard, clipboard.Mode.Selection):
+        data = clipboard.mimeData(mode)
+        if data is not None and shiboken6.createdByPython(data):
+            clipboard.setText(data.text(), mode)

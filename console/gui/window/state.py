@@ -83,7 +83,7 @@ class StateView(QObject):
         state, words = switch.light(now)
         verified = switch.verified_at()
         if state == "armed":
-            words = f"Armed · stop verified {age(verified, now)}" if verified else "Armed · stop not verified yet"
+            words = f"Armed · stop verified {age(verified, now)}"
         elif state == "killed" and switch.view is not None and switch.view.since:
             words = f"Killed · latched {clock(switch.view.since)}"
         fresh = f"Updated {max(0.0, now - switch.heard_at):.1f} s ago" if switch.heard_at else "Never heard"
@@ -93,7 +93,7 @@ class StateView(QObject):
             state, words = "killing", "Holding · frozen; let go = thaw"
         if state == "killed":
             path = "nothing starts until rearm"
-        self._window.top.light.show_light("in_doubt" if state == "armed" and not verified else state, words, f"{fresh} · {path}")
+        self._window.top.light.show_light(state, words, f"{fresh} · {path}")
 
     def _banner(self, switch: Switch, now: float) -> None:
         banner = self._window.banner

@@ -49,11 +49,13 @@ class Sync(QObject):
         self.follower = KillFollower(requests, guard, fleet, switch, notices, clock, self)
         self.follower.changed.connect(self._touch)
         self._dirty = False
+        self._missed_to = 0
+        """Number up to which deltas were missed while a snapshot was on its way: an older snapshot is not the last word."""
         self._timers = [self._timer(STATUS_MS, self._read_status), self._timer(TICK_MS, self._tick)]
         events.keep(fleet.facts.write)
         events.delta.connect(self._take)
         events.changes.connect(self._changes_came)
-        events.resync.connect(self.read_all)
+        events.resync.connect(self._missed)
         events.connected.connect(lambda up: self.read_all() if up else self._touch())
 
     def _timer(self, ms: int, then: Callable[[], None]) -> QTimer:
@@ -82,10 +84,15 @@ class Sync(QObject):
     def read_all(self) -> None:
         """Fleet, status and kill switch, and whatever the pages keep."""
         if self._fleet.facts.hold():
+            self._missed_to = 0
             self._requests.fleet.fleet().then(self._fleet_came).failed(self._fleet_failed)
         self._read_status()
         self.follower.read_switch()
         self.resynced.emit()
+
+    def _missed(self) -> None:
+        self._missed_to = self._events.last_seq
+        self.read_all()
 
     def _fleet_failed(self, error: ConsoleError) -> None:
         for news in self._fleet.facts.let_go():
@@ -93,6 +100,8 @@ class Sync(QObject):
         if not isinstance(error, Unreachable):  # that nobody answers is what the armed light says
             self._notices.fail(error)
         self._touch()
+        if self._missed_to:
+            self.read_all()
 
     def _fleet_came(self, view: FleetView) -> None:
         fleet = self._fleet
@@ -102,6 +111,8 @@ class Sync(QObject):
         if len(view.agents) >= MANY:
             _spare_the_collector()
         self._heard()
+        if view.seq < self._missed_to:
+            self.read_all()
 
     def _read_status(self) -> None:
         self._requests.status().then(self._status_came)

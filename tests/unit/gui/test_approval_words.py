@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from console.api.approval_messages import ApprovalDetailView, ApprovalPart, ApprovalsView
+from console.api.approval_messages import ApprovalDetailView, ApprovalPart, ApprovalsView, GrantRow
 from console.gui.pages.approvals.book import Book
 from console.gui.pages.approvals.case import case_of
 from console.gui.pages.approvals.hostile import top_findings, visible
+from console.gui.pages.approvals.rows import grant_words
 from console.gui.pages.approvals.words import call_line, clock_words, gone_words, is_bound, is_late, numbered, title_of, whole_input
 from console.gui.widgets.safe_text import is_plain
 from tests.fakes import approval_routes as fake
@@ -21,6 +22,11 @@ def detail(tool: str, argument: str, parts: list[ApprovalPart], **more: str) -> 
 
 def part(text: str, verdict: str = "ask", step: str = "program") -> ApprovalPart:
     return ApprovalPart(text=text, verdict=verdict, rule="r", step=step)
+
+
+def test_a_grant_in_a_list_says_how_many_lines_it_has_beyond_the_first() -> None:
+    given = GrantRow(approval_id="ap-1", session="s", tool="shell", argument="ls\nrm -rf /\nx", digest="", by="operator:0", at=1.0)
+    assert call_line(given) == "⏎+2 ls" and "⏎+2 ls, by operator:0" in grant_words(given, "item")
 
 
 @pytest.mark.parametrize("text", [*HOSTILE_NAMES, *fake.HOSTILE, "a\u2029b\x85c", "\u3000\u00a0", "\udc80", "\U000e0041tag"])

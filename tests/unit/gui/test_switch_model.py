@@ -35,6 +35,13 @@ def test_armed_needs_supervisor_guard_and_fresh_news() -> None:
     assert nobody.light(NOW) == ("unknown", "No supervisor answers")
 
 
+def test_armed_before_any_path_was_proven_is_doubt_wherever_the_light_is_shown() -> None:
+    switch = armed()
+    assert switch.view is not None
+    switch.view = switch.view.model_copy(update={"paths": []})
+    assert switch.light(NOW) == ("in_doubt", "Armed · stop not verified yet")
+
+
 @pytest.mark.parametrize("state", ["in_doubt", "killing", "killed"])
 def test_the_supervisors_doubt_is_shown(state: str) -> None:
     switch = armed()

@@ -126,7 +126,7 @@ class TalkBar(QWidget):
     def say(self) -> None:
         """Sends what is written; it stays in the field until it was taken."""
         why_not = self.why_not("say")
-        text = self.field.toPlainText()
+        text = written = self.field.toPlainText()
         if why_not:
             self._told(why_not, odd=True)
             return
@@ -138,7 +138,7 @@ class TalkBar(QWidget):
         agent_id, self._busy = self.agent_id, _BEING_SENT
         self._show()
         sent = self._desk.requests.programs.say(agent_id, text).while_alive(self)
-        sent.then(self._said).failed(lambda error: self._refused(agent_id, error))
+        sent.then(lambda view: self._said(view, written)).failed(lambda error: self._refused(agent_id, error))
 
     def interrupt(self) -> None:
         """Ends its present turn; the program has to confirm it."""
@@ -150,10 +150,11 @@ class TalkBar(QWidget):
         sent = self._desk.requests.programs.interrupt(agent_id).while_alive(self)
         sent.then(self._interrupted).failed(lambda error: self._refused(agent_id, error))
 
-    def _said(self, view: SaidView) -> None:
+    def _said(self, view: SaidView, written: str) -> None:
         if view.id == self.agent_id:
             self._busy = ""
-            self.field.clear()
+            if self.field.toPlainText() == written:
+                self.field.clear()  # what was written meanwhile was not sent
             self._told("Sent, and on record.")
 
     def _interrupted(self, view: SaidView) -> None:

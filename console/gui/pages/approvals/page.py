@@ -83,6 +83,10 @@ class ApprovalsPage(Page):
         self._soon.setSingleShot(True)
         self._soon.setInterval(SOON_MS)
         self._soon.timeout.connect(self._read)
+        self._hush = QTimer(self)
+        self._hush.setSingleShot(True)
+        self._hush.setInterval(int(QUIET_S * 1000) + 20)
+        self._hush.timeout.connect(self._allow)
         self._sweep = QTimer(self)
         self._sweep.setSingleShot(True)
         self._sweep.setInterval(0)
@@ -356,8 +360,8 @@ class ApprovalsPage(Page):
     def _allow(self) -> None:
         current = self.inbox.current()
         why_not = {action: self.why_not(action) for action in (*_DECIDE, "approvals.rule")}
-        if time.monotonic() < self._quiet_until:
-            QTimer.singleShot(int(QUIET_S * 1000) + 20, self, self._allow)
+        if time.monotonic() < self._quiet_until and not self._hush.isActive():
+            self._hush.start()
         is_grant = isinstance(current, GrantRow)
         notes = ("Until it is taken back", "A kill ends it") if is_grant else ("Single use", "Void if the request changes")
         if self.desk.switch.is_killed:

@@ -41,7 +41,7 @@ def decided_words(row: ApprovalRow, key: str) -> str:
 
 def grant_words(row: GrantRow, _key: str) -> str:
     """A line of what a session was given."""
-    return f"session {row.session}: {row.tool} {row.argument[:200]}, by {row.by}, {day_clock(row.at)}"
+    return f"session {row.session}: {call_line(row)}, by {row.by}, {day_clock(row.at)}"
 
 
 def item_painter(now: Callable[[], float]) -> Callable[[Canvas, Item], None]:
@@ -129,6 +129,5 @@ def paint_grant(canvas: Canvas, row: GrantRow) -> None:
     width = box.width() - 49
     draw_text(painter, QRectF(33, 9, width - 70, 20), safe_text(f"session {row.session}"), fonts.ui(13, fonts.MEDIUM), colours.text)
     draw_text(painter, QRectF(box.right() - 96, 9, 80, 20), clock(row.at), fonts.mono(11), colours.text2, right=True)
-    name = "" if row.tool == "shell" else f"{row.tool} "
-    draw_text(painter, QRectF(33, 29, width, 18), safe_text(name + row.argument.partition("\n")[0]), fonts.mono(12), colours.text)
+    draw_text(painter, QRectF(33, 29, width, 18), call_line(row), fonts.mono(12), colours.text)
     draw_text(painter, QRectF(33, 48, width, 16), safe_text(f"by {row.by}, until it is taken back"), fonts.ui(11), quiet)

@@ -236,7 +236,7 @@ class Countdown(QWidget):
         new = (float(int(left_s)), ttl_s, asked_at, gone, mark)
         if new != (self._left, self._ttl, self._asked, self.gone, self._mark):
             self._left, self._ttl, self._asked, self.gone, self._mark = new
-            self.setAccessibleName(gone or f"Denied by itself in {clock_words(left_s)}")
+            self.setAccessibleName(safe_text(gone) or f"Denied by itself in {clock_words(left_s)}")
             self.setToolTip(tooltip(gone))
             self.update()
 

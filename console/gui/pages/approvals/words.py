@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from console.api.approval_messages import ApprovalDetailView, ApprovalPart, ApprovalRow
+from console.api.approval_messages import ApprovalDetailView, ApprovalPart, ApprovalRow, GrantRow
 from console.domain.agent import AgentId
 from console.domain.approval import digest_of
 from console.domain.permission import PermissionRequest
@@ -99,7 +99,7 @@ def _head(text: str) -> str:
     return safe_text(" ".join(words if plain else words[:1]), _TITLE)
 
 
-def call_line(row: ApprovalRow) -> str:
+def call_line(row: ApprovalRow | GrantRow) -> str:
     """One line for lists: the whole call's beginning, first how many lines there are beyond the first one."""
     name = "" if row.tool == "shell" else f"{row.tool} "
     first, _, rest = row.argument.partition("\n")

@@ -204,7 +204,10 @@ class BudgetDetail(QWidget):
             self._show_gauges([])
             self.no_limits.hide()
             self.spenders.say([], 0, 0.0, 0.0)
-            self.changes.say([])
+            for facts in (self.open, self.changes):
+                facts.say([])
+            for words in (self.at_full, self.changes_of):
+                words.setText("")
             for text in (self.nobody, self.unchanged):
                 text.hide()
         self._show_head(row)

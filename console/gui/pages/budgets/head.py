@@ -19,12 +19,12 @@ _BLOCK = 148
 _FIGURES_AT = 380
 
 
-def counts(totals: BudgetTotals) -> list[tuple[str, int, str, str]]:
-    """(word, number, shape, role): state is never colour alone."""
+def counts(totals: BudgetTotals, *, old: bool = False) -> list[tuple[str, int, str, str]]:
+    """(word, number, shape, role): state is never colour alone; old figures are never green."""
     return [
         ("Over", totals.over, "diamond", "danger" if totals.over else "text2"),
         ("Above 75%", totals.above_75, "triangle", "warn" if totals.above_75 else "text2"),
-        ("Within", totals.within, "dot", "ok"),
+        ("Within", totals.within, "ring" if old else "dot", "text2" if old else "ok"),
     ]
 
 
@@ -55,12 +55,13 @@ class BudgetHead(QWidget):
         self.setFixedHeight(PAGE_HEADER)
         self._totals: BudgetTotals | None = None
         self._note = ""
+        self._old = False
 
     def say(self, totals: BudgetTotals, note: str = "") -> None:
         """Other figures; the same again cost nothing."""
-        if (totals, note) == (self._totals, self._note):
+        if (totals, note, False) == (self._totals, self._note, self._old):
             return
-        self._totals, self._note = totals, note
+        self._totals, self._note, self._old = totals, note, False
         spoken = [f"{word} {number}" for word, number, *_ in counts(totals)]
         cap = f" of {usd(totals.day_cap_usd)}" if totals.day_cap_usd is not None else ", no limit"
         forecast = usd(totals.forecast_usd) if totals.forecast_usd is not None else "not known"
@@ -76,7 +77,7 @@ class BudgetHead(QWidget):
 
     def fail(self, note: str) -> None:
         """The figures could not be read: they are old, or there are none."""
-        self._note = note
+        self._note, self._old = note, True
         self.setAccessibleName(safe_text(note, 600))
         self.update()
 
@@ -97,7 +98,7 @@ class BudgetHead(QWidget):
     def _paint_counts(self, painter: QPainter, totals: BudgetTotals) -> None:
         colours = ink()
         x = 16.0
-        for word, number, shape, role in counts(totals):
+        for word, number, shape, role in counts(totals, old=self._old):
             words = fonts.metrics(fonts.ui(12)).horizontalAdvance(word)
             figure = fonts.metrics(fonts.ui(18, fonts.MEDIUM)).horizontalAdvance(f"{number:,}")
             draw_mark(painter, shape, QRectF(x + 1, 64, 9, 9), getattr(colours, role))

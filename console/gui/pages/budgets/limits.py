@@ -167,6 +167,8 @@ class LimitsDialog(Dialog):
             return str(error)
         if not limits and not clear:
             return "Nothing differs from what holds now."
+        if self.would is None:
+            return "What this would do is not known yet."
         return "" if self.reason.text().strip() else "Give a reason: it is recorded."
 
     def _body(self, reason: str, *, dry_run: bool) -> BudgetBody:
@@ -181,7 +183,9 @@ class LimitsDialog(Dialog):
         by_name = self.pills.chosen() == "named"
         self.kinds.setVisible(by_name)
         self.named.setVisible(by_name)
-        self.caps = {}
+        self._late.stop()
+        self.caps, self.would = {}, None
+        self.whom.say([])
         self._asked += 1
         for text in self.used.values():
             text.setText("")

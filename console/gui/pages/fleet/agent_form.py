@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import unicodedata
 from typing import Any
 
 from pydantic import ValidationError
@@ -18,7 +17,7 @@ from console.domain.errors import UsageProblem
 from console.gui.pages.network.register import LEVELS
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Pill, Pills
-from console.gui.widgets.safe_text import safe_text, tooltip
+from console.gui.widgets.safe_text import kind_of, safe_text, tooltip
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
 from console.policy.scopes import Scope
@@ -29,7 +28,6 @@ NETWORKS = {"": "as its data asks", "FULL": "FULL: whole network", "PROXIED": "P
 SESSIONS = 50
 """Sessions that can be chosen; the one used last first."""
 _UNWRITTEN = "(not written yet)"
-_HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
 
 
 class AgentForm(QWidget):
@@ -234,7 +232,7 @@ class AgentForm(QWidget):
 
 def hidden_words(text: str) -> str:
     """What was pasted may hold more than is seen; empty: nothing is hidden in it."""
-    hidden = 0 if text.isascii() and text.isprintable() else sum(unicodedata.category(c) in _HIDDEN and c not in "\n\t" for c in text)
+    hidden = 0 if text.isascii() and text.isprintable() else sum(kind_of(c) == "hidden" and c not in "\n\t" for c in text)
     return f"{plural(hidden, 'hidden character')} in what is written here: it may say more than you see." if hidden else ""
 
 

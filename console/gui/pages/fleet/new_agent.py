@@ -12,7 +12,7 @@ from console.api.messages import LaunchBody, LaunchedView
 from console.api.program_messages import ProgramPreview, ProgramPreviews, ProgramsStarted, ProgramsView
 from console.domain.errors import ConsoleError, Denied
 from console.gui.pages.fleet.agent_form import AgentForm, hidden_words
-from console.gui.pages.fleet.reach import ReachPane
+from console.gui.pages.fleet.reach import UNKNOWN, ReachPane
 from console.gui.pages.interface import Desk
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.safe_text import tooltip
@@ -115,7 +115,7 @@ class NewAgentDialog(Dialog):
         if serial != self._serial:
             return
         self.reach.say(preview)
-        self._shown = preview.why_not or ("" if preview.reach else "What it could do is not known.")
+        self._shown = preview.why_not or ("" if preview.reach else UNKNOWN)
         if preview.why_not:
             self._read()  # memory may be what is short
         self._allow()

@@ -18,6 +18,7 @@ TITLES = {
     "program": "Program",
 }
 """In the order in which they are shown."""
+UNKNOWN = "What it could do is not known."
 _MOST = 20
 
 
@@ -77,6 +78,9 @@ class ReachPane(QWidget):
         """An answer: its lines, or why it would be refused."""
         if preview.why_not:
             self.none(f"It would be refused: {preview.why_not} {preview.remedy}".strip())
+            return
+        if not preview.reach:
+            self.none(UNKNOWN)
             return
         wide = sum(line.amber for line in preview.reach)
         words = f"Amber: wider than one may expect ({wide} of {len(preview.reach)})." if wide else "Nothing is wider than one may expect."
