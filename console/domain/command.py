@@ -7,7 +7,7 @@ from typing import Any
 
 from console.domain.agent import Agent, AgentId, LaunchRequest
 from console.domain.approval import Approval, ApprovalState
-from console.domain.budget import Reservation, Usage
+from console.domain.budget import Limits, Reservation, Usage
 from console.domain.budget_day import Day
 from console.domain.errors import ConsoleError
 from console.domain.lineage import Mark
@@ -67,6 +67,8 @@ class KeepBooks(Command):
     warned: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """(scope, key, limit) -> the mark that was said; 0 takes it back."""
     day: Day | None = None
+    limits: dict[tuple[str, str], Limits] = field(default_factory=dict)
+    """Of sessions, projects, the day and agent types, by (scope, key)."""
 
 
 @dataclass(frozen=True, slots=True)

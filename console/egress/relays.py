@@ -28,7 +28,7 @@ _WORDS = 300
 class Told:
     """Who hears of a relay, in a thread of its own."""
 
-    on_end: Callable[[str, int], None]
+    on_end: Callable[[Relay, int], None]
     on_words: Callable[[str, str], None]
     """What people should know of it."""
 
@@ -90,15 +90,16 @@ class Relay:
                 (self._leaf / "cgroup.procs").write_text(str(self._process.pid))
             order = {"upstream": upstream, "most": most}
             self._idle = self._descriptors() + 3  # two that it is given now, and the one it waits with
-            socket.send_fds(self._control, [json.dumps(order).encode()], [port.listener, port.pidfd])
+            with self._lock:
+                socket.send_fds(self._control, [json.dumps(order).encode()], [port.listener, port.pidfd])
+                self._watcher = threading.Thread(target=self._watch, args=(told,), name=f"relay-{agent_id}", daemon=True)
+                self._watcher.start()
         except OSError as error:
             self.discard()
             raise _broken(error) from error
         finally:
             for fd in (port.listener, port.pidfd):
                 os.close(fd)
-        self._watcher = threading.Thread(target=self._watch, args=(told,), name=f"relay-{agent_id}", daemon=True)
-        self._watcher.start()
 
     def cut(self) -> int:
         """Resets every connection and keeps listening; how many. A relay that does not answer is ended: no network."""
@@ -128,22 +129,23 @@ class Relay:
 
     def join(self) -> None:
         """Returns once what comes after a close is done."""
-        if self._watcher is not None and self._watcher is not threading.current_thread():
+        if self._watcher is not None:
             self._watcher.join()
 
     def discard(self) -> None:
-        """Ends it, and takes away what is left of one that is closed."""
+        """Ends it, and takes away what is left of one that is closed. Whoever watched it reads no more."""
         self._told = True
         end(self._process)
         if self._leaf is not None:
             with suppress(OSError):  # removed already, or the next relay of this sandbox lives in it
                 self._leaf.rmdir()
-        self.join()
         self._lines.close()
         self._control.close()
 
     def _request(self, op: str) -> int:
         with self._lock:
+            if self._watcher is None:  # what it waits for is its order; it carries nothing yet
+                return 0
             try:
                 self._control.sendall(op.encode() + b"\n")
                 return int(self._answers.get(timeout=_REQUEST_S).get("cut", 0))
@@ -166,7 +168,7 @@ class Relay:
         if was_told:
             self._after()
         else:
-            told.on_end(self.agent_id, code)
+            told.on_end(self, code)
 
 
 def _broken(error: Exception) -> ConsoleError:
@@ -274,15 +276,16 @@ class Relays:
         self._helpers.close()
         self._spares.close()
 
-    def _ended(self, agent_id: str, code: int) -> None:
+    def _ended(self, relay: Relay, code: int) -> None:
         with self._lock:
-            relay = self._relays.pop(agent_id, None)
-        if relay is not None:
+            is_it = self._relays.get(relay.agent_id) is relay
+            if is_it:
+                del self._relays[relay.agent_id]
+        if is_it:
             relay.discard()
-        if code in (EXIT_DETACHED, EXIT_SANDBOX_GONE):
-            self._on_gone(agent_id)
-        else:
-            self._on_death(agent_id)
+        if code not in (EXIT_DETACHED, EXIT_SANDBOX_GONE):
+            self._on_death(relay.agent_id)
+        self._on_gone(relay.agent_id)  # whoever opens it again meanwhile keeps what is known of it
 
 
 def _nothing() -> None:

@@ -211,6 +211,7 @@ def changed(state: EngineState, event: e.LimitsChanged) -> Iterator[c.Command]:
         yield c.TellAgent(agent.agent_id, "budget", f"Your {event.scope} limits were changed by an operator.")
     else:
         state.budget.limits[node] = event.limits
+        yield c.KeepBooks(event.boot_s, state.budget.boot_id, limits={node: event.limits})
         if event.scope == "type":
             return
     charging.turn_day(state, event)

@@ -54,7 +54,7 @@ def sighted(state: EngineState, event: e.Sighted) -> Iterator[c.Command]:
         if row.own is not None:
             yield from _ours(state, event, row, row.own, inside.get(row.own, []))
         else:
-            yield from _theirs(state, event, row, agent_id, _parent(state, row, names))
+            yield from _theirs(state, event, row, agent_id, _parent(state, row, agent_id, names))
     before = set().union(*state.sighted.values()) if state.sighted else set()
     state.sighted.update(sees)
     now = set().union(*state.sighted.values()) if state.sighted else set()
@@ -80,11 +80,15 @@ def _row_id(state: EngineState, row: Row, taken: set[AgentId]) -> AgentId:
     return AgentId("o-" + hashlib.sha256(f"{made}\0{_process(row)}".encode()).hexdigest()[:16])
 
 
-def _parent(state: EngineState, row: Row, names: dict[str, AgentId]) -> Agent | None:
+def _parent(state: EngineState, row: Row, agent_id: AgentId, names: dict[str, AgentId]) -> Agent | None:
     found = names.get(f"{row.first.source}\0{row.first.parent_key}") if row.first.parent_key else None
     if found is None and row.container is not None:
         found = names.get(_name(row.container.first))
-    return state.agents.get(found) if found is not None else None
+    parent, had = state.agents.get(found) if found is not None else None, state.agents.get(agent_id)
+    if parent is None or (had is not None and had.parent_id == parent.agent_id):
+        return parent
+    # It moves only while nothing hangs below it: files may name each other, or themselves, and nobody is above who is below.
+    return None if state.children.get(agent_id) or parent.agent_id == agent_id else parent
 
 
 def _process(row: Row) -> ProcessIdentity | None:
@@ -207,9 +211,7 @@ def _project(folder: str) -> str:
 
 
 def _linked(state: EngineState, agent: Agent, parent: Agent) -> Agent:
-    """One whose parent is seen only now. It moves while nothing hangs below it; what it used goes with it."""
-    if state.children.get(agent.agent_id) or parent.agent_id == agent.agent_id:
-        return agent
+    """One whose parent is seen only now: what it used goes with it."""
     used = state.tree_usage.get(agent.agent_id, Usage())
     for above in charging.ancestry(state, parent):
         state.tree_usage[above] = state.tree_usage.get(above, Usage()).plus(used)

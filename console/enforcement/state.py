@@ -132,6 +132,9 @@ class EngineState:
 
     def put(self, agent: Agent) -> Agent:
         """Stores the agent and keeps the indexes true."""
+        had = self.agents.get(agent.agent_id)
+        if had is not None and had.parent_id is not None and had.parent_id != agent.parent_id:
+            self.children[had.parent_id].discard(agent.agent_id)
         self.agents[agent.agent_id] = agent
         self.known_contexts.add(agent.context_id)
         self.lineages.of(agent)

@@ -14,6 +14,8 @@ from console.domain.network import NetworkMode, stricter_mode
 from console.enforcement.ladder import members
 from console.enforcement.state import EngineState
 
+UNDER_WAY = "it is being switched: whether that holds is not known yet"
+
 
 @dataclass(frozen=True, slots=True)
 class Meant:
@@ -123,6 +125,8 @@ def _switch(state: EngineState, contexts: set[str], why: str, at: float, *, agai
         agent = replace(agent, sensitivity=level, network_mode=wanted)
         if changed:
             agent = replace(agent, network_why=why, network_since=at)
+        if changed or rose:  # what held is no proof of what is asked for now
+            agent = replace(agent, network_enforced=False, network_note=UNDER_WAY)
         yield c.ShowAgent(state.put(agent))
         if changed or rose or (again and _is_open(agent)):
             yield c.SwitchNetwork(agent_id, wanted, f"{why} ({agent.context_id})")

@@ -70,14 +70,21 @@ class Books:
     """(scope, key, limit) -> mark; 0 takes it back."""
     day: str | None = None
     """The day that is open, JSON."""
+    limits: dict[Node, Limits] = field(default_factory=dict)
+    """Of sessions, projects, the day and agent types."""
 
     def __bool__(self) -> bool:
-        return bool(self.agents or self.usage or self.held or self.warned or self.day)
+        return bool(self.agents or self.usage or self.held or self.warned or self.day or self.limits)
 
     def over(self, older: Books) -> Books:
         """Both; where both name the same, this one's word holds."""
         return Books(
-            older.agents | self.agents, older.usage | self.usage, older.held | self.held, older.warned | self.warned, self.day or older.day
+            older.agents | self.agents,
+            older.usage | self.usage,
+            older.held | self.held,
+            older.warned | self.warned,
+            self.day or older.day,
+            older.limits | self.limits,
         )
 
 
@@ -94,6 +101,7 @@ class BudgetTables(Database):
             _put_usage(connection, books.usage, at)
             _put_held(connection, books.held)
             _put_warned(connection, books.warned)
+            _put_limits(connection, books.limits)
             if books.day:
                 statement = upsert(KV)
                 changed = statement.on_conflict_do_update(index_elements=["key"], set_={"value": statement.excluded.value})
@@ -107,10 +115,7 @@ class BudgetTables(Database):
         ]
         with self.writing() as connection:
             if scope not in ("agent", "tree"):
-                statement = upsert(BUDGET_LIMITS)
-                new = {"limits": statement.excluded.limits}
-                values = {"scope": scope, "key": key, "limits": json.dumps(asdict(limits))}
-                connection.execute(statement.on_conflict_do_update(index_elements=["scope", "key"], set_=new), values)
+                _put_limits(connection, {(scope, key): limits})
             if rows:
                 connection.execute(insert(BUDGET_CHANGES), rows)
 
@@ -167,6 +172,14 @@ def _put_held(connection: Connection, held: dict[str, KeptReservation | None]) -
         statement = upsert(RESERVATIONS)
         new = {name: statement.excluded[name] for name in ("agent_id", "estimate", "expires_boot", "boot_id", "tool")}
         connection.execute(statement.on_conflict_do_update(index_elements=["reservation_id"], set_=new), rows)
+
+
+def _put_limits(connection: Connection, limits: dict[Node, Limits]) -> None:
+    rows = [{"scope": scope, "key": key, "limits": json.dumps(asdict(held))} for (scope, key), held in limits.items()]
+    if rows:
+        statement = upsert(BUDGET_LIMITS)
+        new = {"limits": statement.excluded.limits}
+        connection.execute(statement.on_conflict_do_update(index_elements=["scope", "key"], set_=new), rows)
 
 
 def _put_warned(connection: Connection, warned: dict[tuple[str, str, str], int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -123,13 +124,26 @@ def _engine(path: Path) -> Engine:
     @event.listens_for(engine, "connect")
     def _set_up(connection: Any, _record: Any) -> None:
         for pragma in _PRAGMAS:
-            connection.execute(f"PRAGMA {pragma}").fetchall()
+            _patiently(connection, f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         connection.exec_driver_sql(str(connection.get_execution_options().get("begin", "BEGIN")))
 
     return engine
+
+
+def _patiently(connection: Any, statement: str) -> None:
+    """SQLite does not wait for others (busy_timeout) where it changes the journal's mode, which two first starts at once both do."""
+    give_up = time.monotonic() + BUSY_MS / 1000
+    while True:
+        try:
+            connection.execute(statement).fetchall()
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
 
 
 def _cause(error: Exception) -> str:

@@ -28,6 +28,7 @@ class Follower:
         """Raises OSError when the engine does not answer, ConsoleError or OSError when the file cannot be opened."""
         self._container_id = container_id
         self._limit = limit
+        self._is_whole = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._socket.settimeout(CONNECT_S)
@@ -63,10 +64,12 @@ class Follower:
                 if room > 0:
                     os.write(self._fd, piece[:room] + (LIMIT_NOTE if len(piece) >= room else b""))
                 kept += len(piece)
+            self._is_whole = True
 
-    def finish(self, timeout: float) -> None:
-        """Waits for the rest of the log of an ended container, at most ``timeout`` seconds."""
+    def finish(self, timeout: float) -> bool:
+        """Waits for the rest of the log of an ended container, at most ``timeout`` seconds. Whether it came to its end, and is kept."""
         self._thread.join(timeout)
+        return self._is_whole
 
     def stop(self) -> None:
         """Cuts the stream and waits for the thread, briefly."""

@@ -1,7 +1,7 @@
 """Containers of ours that stand dead in the engine because their supervisor ended before it could take them away.
 
 Only what bears this instance's label, and whose id the caller knows from its own ledger, is ever removed; a running one never: the
-engine itself refuses that. What it wrote is kept first, whole, in the agent's output file.
+engine itself refuses that. What it wrote is kept first, up to the output's bound, in the agent's output file.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ class LeftContainers:
                 raise Conflict(
                     f"Container {left.container_id[:12]} is {str(state['Status'])[:20]} again.", "Kill its agent; it is left alone."
                 )
-            Follower(find_socket(self._socket), left.container_id, output, OUTPUT_BYTES).finish(launcher.END_S)
+            follower = Follower(find_socket(self._socket), left.container_id, output, OUTPUT_BYTES)
+            if not follower.finish(launcher.END_S):
+                follower.stop()
+                raise ConsoleError(f"What container {left.container_id[:12]} wrote could not be kept whole: it is left alone.", _REMEDY)
             gate = gate_of(found, output.parent)
             engine.remove_container(left.container_id, v=True)  # without force: a running one is refused
             if gate is not None:

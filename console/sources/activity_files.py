@@ -229,10 +229,6 @@ def _labelled(entry: Entry, label: str) -> Entry:
     return replace(entry, who=f"{entry.who or 'sub-agent'} · {label}", turn=0)
 
 
-def _with_state(place: FilePlace, state: str) -> FilePlace:
-    return replace(place, state=state)
-
-
 def _said(left_out: int, too_long: int, place: FilePlace) -> Iterator[Entry]:
     """What was not read is said where it would stand."""
     if left_out:

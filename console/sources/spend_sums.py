@@ -153,13 +153,13 @@ class SpendSums:
         rows = self._asked(query, (since, until))
         return [Sum(key, cost, int(tokens), *rest) for key, cost, tokens, *rest in rows]
 
-    def by_slice(self, since: float, slice_s: float) -> list[tuple[float, str, str, float, int, int, int]]:
-        """(start of the slice, day, model, USD, tokens, unpriced answers, tokens of rows with such) from ``since`` on, oldest first."""
+    def by_slice(self, since: float, until: float, slice_s: float) -> list[tuple[float, str, str, float, int, int, int]]:
+        """(start of the slice, day, model, USD, tokens, unpriced answers, tokens of rows with such), ``until`` left out, oldest first."""
         query = f"""
           select cast(at / ? as integer) * ?, day, model, total(cost) / {NANO}.0, total(tokens), sum(unpriced),
             total(case when unpriced > 0 then tokens else 0 end)
-          from spent where at >= ? group by 1, 2, 3 order by 1, 3"""
-        rows = self._asked(query, (slice_s, slice_s, since))
+          from spent where at >= ? and at < ? group by 1, 2, 3 order by 1, 3"""
+        rows = self._asked(query, (slice_s, slice_s, since, until))
         return [(start, day, model, cost, int(tokens), odd, int(odd_tokens)) for start, day, model, cost, tokens, odd, odd_tokens in rows]
 
     def by_agent(self, uid: int, source: str, session: str) -> list[tuple[str, float, int, int, int, str, float]]:

@@ -78,15 +78,14 @@ class Following:
     def _whereabouts(self, report: SourceReport) -> Iterator[Followed]:
         for sighting in report.sightings:
             agent_id, owner = self._row_of(sighting), sighting.key.partition("-")[0]
-            sub = _sub_of(sighting, report)
-            if agent_id is None or sub is None or not sighting.session:
+            if agent_id is None or not sighting.session:
                 continue
             top = self._core.state.agents.get(AgentId(sighting.agent_id))
             if top is not None:
                 home = str(self._homes / top.context_id)
-                yield agent_id, Whereabouts(report.source, -1, sighting.session, sighting.cwd, sub, home)
+                yield agent_id, Whereabouts(report.source, -1, sighting.session, sighting.cwd, sighting.part, home)
             elif owner.isascii() and owner.isdigit() and len(owner) <= 10:
-                yield agent_id, Whereabouts(report.source, int(owner), sighting.session, sighting.cwd, sub)
+                yield agent_id, Whereabouts(report.source, int(owner), sighting.session, sighting.cwd, sighting.part)
 
     def _row_of(self, sighting: Sighting) -> AgentId | None:
         state = self._core.state
@@ -161,12 +160,3 @@ class Following:
             return any((w.session, w.sub, w.uid, w.home) == mine for _, w in wanted | self._wanted)
 
         return AgentFiles(where, self._root, self._rates.price, self._store.files(agent_id), has_row)
-
-
-def _sub_of(sighting: Sighting, report: SourceReport) -> str | None:
-    """A sub-agent's id within its Claude Code session; empty: it is no sub-agent; None: its session is not in the report."""
-    if sighting.parent_key is None or report.source != claude_activity.SOURCE:
-        return ""
-    tops = (s.key for s in report.sightings if s.parent_key is None and sighting.key.startswith(f"{s.key}-"))
-    top = max(tops, key=len, default=None)
-    return None if top is None else sighting.key.removeprefix(f"{top}-")

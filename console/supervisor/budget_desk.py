@@ -93,11 +93,13 @@ class BudgetDesk:
             data = {"scope": asked.scope, "key": asked.key, "changes": changed, "tightens": asked.only_tightens}
             agent_id = asked.key if asked.scope in ("agent", "tree") else ""
             record = Record(by, "budget.changed", words, verdict="allow", agent_id=agent_id, data=data, must=asked.only_tightens)
-            halted: list[AgentId] = []
             if asked.only_tightens:
                 halted = self._post(asked, by, body.reason)
-            await asyncio.to_thread(self._keep, asked, record)
-            if not asked.only_tightens:
+                self._parts.scribe.record(record)
+                await asyncio.to_thread(self._keep, asked)
+            else:
+                await asyncio.to_thread(self._parts.scribe.record_first, record)
+                await asyncio.to_thread(self._keep, asked)
                 halted = self._post(asked, by, body.reason)
             if agent_id:
                 await self._parts.core.saved()
@@ -111,8 +113,7 @@ class BudgetDesk:
         view = self._said(asked, foreseen(seen), list(seen.halted))
         return view.model_copy(update={"dry_run": True, "cannot_stop": [str(i) for i in seen.observed]})
 
-    def _keep(self, asked: Asked, record: Record) -> None:
-        self._parts.scribe.record_first(record)
+    def _keep(self, asked: Asked) -> None:
         self._parts.scribe.ledger.change_limits(asked.scope, asked.key, asked.new, asked.changes)
 
     def _post(self, asked: Asked, by: str, reason: str) -> list[AgentId]:

@@ -20,6 +20,9 @@ SLICE_S = 900.0
 DAYS = 7
 REPORTED = "reported by agents themselves"
 """Spend that came over agents' sockets names no model."""
+MODELS = 50
+"""Named; a transcript may name as many as it likes."""
+OTHERS = "all others"
 
 
 async def pictures(parts: Parts) -> b.BudgetPictures:
@@ -44,13 +47,14 @@ def _read(parts: Parts, at: float) -> b.BudgetPictures:
     slices: dict[int, float] = defaultdict(float)
     models: dict[tuple[str, str], b.ModelDay] = {}
     since = _midnight(midnight - (DAYS - 1) * 86400 + 7200)  # a day may have 23 hours, or 25
-    for sample_at, cost, tokens in parts.scribe.ledger.spend_between(since, at + 86400):
+    until = at + 86400  # no clock that is wrong hides the days that were
+    for sample_at, cost, tokens in parts.scribe.ledger.spend_between(since, until):
         if sample_at >= midnight:
             slices[int((sample_at - midnight) // SLICE_S)] += cost
         one = _model(models, time.strftime("%Y-%m-%d", time.localtime(sample_at)), REPORTED)
         one.cost_usd += cost
         one.tokens += tokens
-    note, prices = _transcripts(parts.places.state_dir / "cost.db", since, midnight, slices, models)
+    note, prices = _transcripts(parts.places.state_dir / "cost.db", (since, midnight, until), slices, models)
     count = max(1, int((at - midnight) // SLICE_S) + 1)
     per_h = [round(slices.get(n, 0.0) * 3600 / SLICE_S, 6) for n in range(count)]
     if (passed := (at - midnight) % SLICE_S) >= 60:  # the last slice is not over
@@ -58,7 +62,7 @@ def _read(parts: Parts, at: float) -> b.BudgetPictures:
     return b.BudgetPictures(
         at=at,
         burn=b.DayBurn(since=midnight, slice_s=SLICE_S, usd_per_h=per_h),
-        models=sorted(models.values(), key=lambda m: (m.day, -m.cost_usd, m.model)),
+        models=sorted(_named(models).values(), key=lambda m: (m.day, -m.cost_usd, m.model)),
         models_note=note,
         prices=prices,
         windows=_windows(parts),
@@ -69,23 +73,40 @@ def _model(models: dict[tuple[str, str], b.ModelDay], day: str, model: str) -> b
     return models.setdefault((day, model), b.ModelDay(day=day, model=model))
 
 
+def _add(to: b.ModelDay, one: b.ModelDay) -> None:
+    to.cost_usd += one.cost_usd
+    to.tokens += one.tokens
+    to.unpriced += one.unpriced
+    to.unpriced_tokens += one.unpriced_tokens
+
+
+def _named(models: dict[tuple[str, str], b.ModelDay]) -> dict[tuple[str, str], b.ModelDay]:
+    """The dearest by name, all others of a day together."""
+    sums: dict[str, b.ModelDay] = {}
+    for one in models.values():
+        _add(sums.setdefault(one.model, b.ModelDay(day="", model=one.model)), one)
+    dearest = {one.model for one in sorted(sums.values(), key=lambda m: (-m.cost_usd, -m.tokens, m.model))[:MODELS]}
+    found: dict[tuple[str, str], b.ModelDay] = {}
+    for one in models.values():
+        _add(_model(found, one.day, one.model if one.model in dearest else OTHERS), one)
+    return found
+
+
 def _transcripts(
-    file: Path, since: float, midnight: float, slices: dict[int, float], models: dict[tuple[str, str], b.ModelDay]
+    file: Path, span: tuple[float, float, float], slices: dict[int, float], models: dict[tuple[str, str], b.ModelDay]
 ) -> tuple[str, str]:
     """What programs wrote down themselves; (what is missing and why, the versions of the price tables)."""
+    since, midnight, until = span
     if not file.exists():
         return "transcripts were not read: nobody looks for Claude Code or Codex here", ""
     try:
         store = SpendStore(file)
         try:
-            for at, day, model, cost, tokens, unpriced, unpriced_tokens in store.by_slice(since, SLICE_S):
+            for at, day, model, cost, tokens, unpriced, unpriced_tokens in store.by_slice(since, until, SLICE_S):
                 if at >= midnight:
                     slices[int((at - midnight) // SLICE_S)] += cost
-                one = _model(models, day, model or "(not named)")
-                one.cost_usd += cost
-                one.tokens += tokens
-                one.unpriced += unpriced
-                one.unpriced_tokens += unpriced_tokens
+                one = b.ModelDay(day=day, model=model, cost_usd=cost, tokens=tokens, unpriced=unpriced, unpriced_tokens=unpriced_tokens)
+                _add(_model(models, day, model or "(not named)"), one)
             return "", ", ".join(store.prices())[:200]
         finally:
             store.close()

@@ -132,7 +132,9 @@ class Cutter:
             running.prepared = replace(running.prepared, netns=True)
             await ahead
             try:
-                note = await self._open(agent_id, running.prepared) or f"its way out is {PORTAL} now, as HTTP proxy"
+                note = await self._open(agent_id, running.prepared)
+                if not note and agent_id in self._parts.egress.attached():  # else it may have none now: isolated, or tightened further
+                    note = f"its way out is {PORTAL} now, as HTTP proxy"
             except (ConsoleError, OSError) as error:
                 note = f"it is cut, and got no portal: {error}"
 
@@ -140,8 +142,9 @@ class Cutter:
             enforced, why = await self._disconnect(agent_id, running, attach)
         finally:
             await ahead
+            if not running.prepared.netns:  # what was made ready for a portal is taken back
+                await asyncio.to_thread(self._parts.egress.detach, agent_id)
         if not enforced:
-            await asyncio.to_thread(self._parts.egress.detach, agent_id)
             return enforced, why
         left = await self._ways_out(agent_id, running.prepared.pid, portal=True)
         return not left, left or note

@@ -174,7 +174,8 @@ class Launcher:
     async def _catch_up(self, agent: Agent) -> None:
         """What changed about its network between the last look and the start."""
         current = self._parts.core.state.agents[agent.agent_id]
-        if current.network_mode is not agent.network_mode:
+        rose = current.sensitivity is not agent.sensitivity and current.network_mode is NetworkMode.PROXIED  # its portal is to know
+        if current.network_mode is not agent.network_mode or rose:
             why = "its session became stricter while it started"
             await self.cutter.switch(c.SwitchNetwork(agent.agent_id, current.network_mode, why))
         if current.isolated and not agent.isolated:

@@ -117,7 +117,7 @@ class Scribe:
         day = None if command.day is None else json.dumps(asdict(command.day))
         with self._lock:
             self._dirty.update({agent.agent_id: agent for agent in command.agents})
-            self._books = Books({}, usage, held, dict(command.warned), day).over(self._books)
+            self._books = Books({}, usage, held, dict(command.warned), day, dict(command.limits)).over(self._books)
 
     def event(self, agent_id: str, at: float, kind: str, text: str) -> None:
         """One line of an agent's events."""

@@ -55,7 +55,8 @@ class Tainting:
         """Whether disks refused or not: it only tightens. Gives why it does not hold; empty: it does."""
         core = self._parts.core
         asker = core.state.agents.get(command.agent_id)
-        held = asker is not None and asker.network_enforced
+        under_way = core.switching.get(command.agent_id)  # of which it is not known yet whether it holds
+        held = asker is not None and (asker.network_enforced or (under_way is not None and not under_way.done()))
         why = self._tightening(command).why
         core.post(e.Tightened(*now(), None, command.contexts, Sensitivity.PUBLIC, NetworkMode.NONE, why))
         meant = [i for i in core.state.live if core.state.agents[i].context_id in command.contexts]

@@ -45,18 +45,36 @@ def test_a_kill_of_a_tree_in_the_middle_of_its_spawns_leaves_nobody(it: Instance
         assert processes_with(word) == []
 
 
+def is_frozen(pid: int) -> bool:
+    """By the kernel's word on its cgroup; one that has ended runs as little."""
+    try:
+        [place] = [line.removeprefix("0::") for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines() if line.startswith("0::")]
+        return "frozen 1" in Path(f"/sys/fs/cgroup/unified{place}/cgroup.events").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return not Path(f"/proc/{pid}").exists()
+
+
 def test_a_freeze_of_a_tree_in_the_middle_of_its_spawns_leaves_nobody_running(it: Instance) -> None:
-    parent = it.python(SPAWNER.replace("MARK", mark()))
+    word = mark()
+    parent = it.python(SPAWNER.replace("MARK", word))
     threading.Event().wait(0.12)
     it.api.freeze(parent, tree=True)
-    family = {a.id for a in it.api.fleet().agents if a.id == parent or a.parent_id == parent}
-    until(lambda: {it.agent(a).state for a in family} <= {"frozen", "failed"})
+    other = it.launch("sleep", "300")  # behind every spawn that was under way: whoever is to come has come
+
+    def are_held() -> bool:
+        family = [a for a in it.api.fleet().agents if parent in (a.id, a.parent_id)]
+        return {a.state for a in family} <= {"frozen", "failed"} and all(map(is_frozen, processes_with(word)))
+
+    until(are_held, words="all of the family is frozen, and the kernel says so of each")
+    assert processes_with(word) and it.agent(parent).state == "frozen" and it.agent(other).state == "running"
 
 
 def test_a_cap_that_is_hit_while_an_agent_starts_still_ends_it(it: Instance) -> None:
+    word = mark()
+
     def launch() -> None:
         try:
-            it.launch("sleep", "300", limits={"wall": 0.05})
+            it.launch("sh", "-c", f"sleep 300; : {word}", limits={"wall": 0.05})
         except ConsoleError:
             pass
 
@@ -66,6 +84,7 @@ def test_a_cap_that_is_hit_while_an_agent_starts_still_ends_it(it: Instance) -> 
     for thread in threads:
         thread.join()
     until(lambda: (states := {a.state for a in it.api.fleet().agents}) and states <= {"halted", "failed"}, words="every one is halted")
+    until(lambda: not processes_with(word), words="nobody of them is there any more")
 
 
 def test_a_session_stays_restricted_over_a_restart_even_if_its_agents_ended_and_its_ledger_is_lost(it: Instance) -> None:
@@ -106,7 +125,7 @@ def test_a_rearm_never_releases_a_kill_that_nobody_looked_at(it: Instance) -> No
 
 
 def test_a_damaged_latch_reads_as_killed_and_the_console_says_so(it: Instance) -> None:
-    pid = it.guard_pid()  # our own guard, named by its own answer
+    pid = it.living_guard()  # our own guard, named by its own answer
     os.kill(pid, signal.SIGSTOP)
     (it.places.guard_dir / "latch.json").write_text("{")
     os.kill(pid, signal.SIGKILL)

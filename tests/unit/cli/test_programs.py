@@ -59,7 +59,8 @@ def test_what_did_not_start_is_said_and_ends_with_its_code(watchfloor: Watchfloo
 
 
 WRONG = [
-    ("--agent", "bash", "--", "x"), ("--agent", "", "--", "x"), ("--batch", ""), ("--agent", "codex"), ("--agent", "codex", "--parent", "a", "--", "x"), ("--model", "m", "--", "x"),
+    ("--agent", "bash", "--", "x"), ("--agent", "", "--", "x"), ("--batch", ""), ("--agent", "codex"),
+    ("--agent", "codex", "--parent", "a", "--", "x"), ("--model", "m", "--", "x"),
     ("--batch", "/nonexistent"), ("--batch", "/dev/null"), ("--batch", "/dev/null", "--", "x"), ("--dry-run", "--", "x"),
     ("--agent", "codex", "--limit", "cost=-1", "--", "x"), ("--agent", "codex", "--wait", "--json", "--", "x"),
     ("--again", "a-1", "--dry-run"), ("--again", "a-1", "--network", "NONE"), ("--again", "a-1", "--limit", "cost=1"),

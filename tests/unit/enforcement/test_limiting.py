@@ -145,6 +145,12 @@ def test_a_lower_limit_halts_at_once_and_a_limit_of_nothing_opens_nothing() -> N
     assert book.launch("b", context_id=ContextId("empty")) << c.RefuseLaunch
 
 
+@pytest.mark.parametrize("scope", ["session", "project", "day", "type"])
+def test_a_limit_is_in_the_books_with_the_step_that_made_it_hold(scope: str) -> None:
+    book = Playbook() >> e.LimitsChanged(1000.0, 50.0, scope, "k", Limits(cost_usd=1.0), "operator:0", "r")
+    assert (book << c.KeepBooks).limits == {(scope, "k"): Limits(cost_usd=1.0)}
+
+
 def test_limits_of_nobody_change_nothing() -> None:
     assert change(Playbook().run("a"), "agent", "nobody", tokens=1).out == []
 

@@ -82,3 +82,21 @@ def test_a_session_that_comes_back_is_not_charged_twice() -> None:
     one = replace(sighting("s1"), usage=Usage(cost_usd=2.0))
     book = see(see(see(Playbook(), one)), one)
     assert book.agent(observed_id(one)).usage.cost_usd == 2.0 and book.state.tree_usage[observed_id(one)].cost_usd == 2.0
+
+
+def test_files_that_name_each_other_as_parents_make_no_circle() -> None:
+    one, other = sighting("one", 8, parent="other"), sighting("other", 9, parent="one")
+    book = see(Playbook(), other, one)
+    assert book.agent(observed_id(one)).parent_id == observed_id(other)
+    see(book, one)  # the parent ends, and comes back below its own child
+    see(book, one, other)
+    assert {i: len(book.state.subtree(i)) for i in book.state.agents} == {observed_id(other): 2, observed_id(one): 1}
+    see(see(book), replace(one, parent_key="one"))  # or below itself
+    assert book.state.subtree(observed_id(one)) == [observed_id(one)]
+
+
+def test_one_that_comes_back_elsewhere_hangs_below_nobody_else_any_more() -> None:
+    tops = sighting("s1"), sighting("s2", 8)
+    book = see(Playbook(), *tops, sighting("part", 9, parent="s1"))
+    see(see(book, *tops), *tops, sighting("part", 9, parent="s2"))
+    assert [len(book.state.subtree(observed_id(top))) for top in tops] == [1, 2]

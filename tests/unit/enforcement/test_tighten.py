@@ -168,6 +168,19 @@ def test_a_proof_of_less_is_no_proof_of_what_was_asked_for_meanwhile() -> None:
     assert book.agent("a1").network_enforced
 
 
+def test_until_a_switch_is_verified_nothing_says_that_it_holds() -> None:
+    book = tree()
+    assert book.agent("a1").network_enforced
+    tighten(book, Scope(Reach.SESSION, "s1"), NONE)
+    assert not any(book.agent(i).network_enforced for i in ("a1", "a2", "b1")) and "not known yet" in book.agent("a1").network_note
+    assert book.agent("c1").network_enforced
+    book >> e.NetworkSwitched(book.at, book.boot, AgentId("a1"), NONE, True, "", 1.0)
+    assert (book.agent("a1").network_enforced, book.agent("a1").network_note) == (True, "")
+    again = tree()
+    again >> e.PrivateDataRegistered(again.at, again.boot, AgentId("a1"), "d", "s", Sensitivity.CONFIDENTIAL, PROXIED)
+    assert not again.agent("a1").network_enforced  # what it may reach is not narrowed yet
+
+
 def test_more_sensitive_data_narrows_who_is_proxied_already_and_nobody_else() -> None:
     book = tree()
     tighten(book, Scope(Reach.SESSION, "s1"), PROXIED)

@@ -76,6 +76,9 @@ def test_limits_and_every_change_of_them(ledger: Ledger) -> None:
     ledger.change_limits("project", HOSTILE, Limits(cost_usd=9.0), [second])
     ledger.change_limits("agent", "a1", Limits(tokens=1), [LimitChange(3.0, "agent", "a1", "tokens", None, 1.0, "operator:0", "x")])
     assert ledger.budget_limits() == {("project", HOSTILE): Limits(cost_usd=9.0)}
+    lower, day = {("project", HOSTILE): Limits(cost_usd=1.0)}, {("day", ""): Limits(tokens=5)}
+    ledger.keep_books(Books(limits=lower).over(Books(limits={("project", HOSTILE): Limits(), **day})), 3.0)
+    assert ledger.budget_limits() == lower | day
     assert ledger.budget_changes("project", HOSTILE) == ([second, first], 2)
     assert [c.scope for c in ledger.budget_changes(limit=1)[0]] == ["agent"] and ledger.budget_changes(limit=1)[1] == 3
 

@@ -46,7 +46,7 @@ class Stage:
         uid = self.home.stat().st_uid
         given = {"source": "claude_code", "name": "", "process": None, "session": SESSION, "cwd": "/work/x", "seen_at": 0.0} | fields
         top = f"{uid}-7-1"
-        seen = [Sighting(key=f"{top}-{k}" if k else top, parent_key=top if k else None, **given) for k in keys]
+        seen = [Sighting(key=f"{top}-{k}" if k else top, parent_key=top if k else None, part=k, **given) for k in keys]
         for one in seen:
             self.state.agents.setdefault(observed_id(one), SimpleNamespace(context_id="c"))
         self.desk.heard(e.Sighted(time.time(), 0.0, (SourceReport(given["source"], True, "", tuple(seen)),)))

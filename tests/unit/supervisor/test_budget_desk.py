@@ -38,12 +38,16 @@ class World:
             self.log.append("saved")
 
         core = SimpleNamespace(state=book.state, post=post, agent_or_404=agent_or_404, saved=saved)
-        scribe = SimpleNamespace(record_first=self.record, ledger=SimpleNamespace(change_limits=lambda *_: self.log.append("kept")))
+        ledger = SimpleNamespace(change_limits=lambda *_: self.log.append("kept"))
+        scribe = SimpleNamespace(record_first=self.record_first, record=self.record, ledger=ledger)
         self.desk = BudgetDesk(SimpleNamespace(core=core, scribe=scribe))  # type: ignore[arg-type]
 
-    def record(self, record: Any) -> None:
+    def record_first(self, record: Any) -> None:
         if self.refuse:
             raise NotRecorded("the disk is full", "")
+        self.record(record)
+
+    def record(self, record: Any) -> None:
         self.log.append(f"record must={record.must}")
 
     async def change(self, scope: b.BudgetScope, key: str, clear: list[str] | None = None, **limits: float) -> b.BudgetSetView:
@@ -69,9 +73,10 @@ async def test_where_nothing_can_be_recorded_a_raise_is_refused_and_a_lower_limi
     with pytest.raises(NotRecorded):
         await world.change("session", "s", cost=9.0)
     assert world.book.state.budget.of("session", "s").cost_usd == 5.0
-    with pytest.raises(NotRecorded):
-        await world.change("session", "s", cost=1.0)
+    world.log.clear()
+    await world.change("session", "s", cost=1.0)
     assert world.book.state.budget.of("session", "s").cost_usd == 1.0
+    assert world.log == ["post", "record must=True", "kept"], "owed to the record until that takes it"
 
 
 async def test_a_lower_limit_says_whom_it_halts() -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from console.domain.spend import Answer, Tokens
 from console.ledger.spending import SpendSample
 from console.ledger.store import Ledger
-from console.supervisor.budget_pictures import REPORTED, SLICE_S, _length, _midnight, _read
+from console.sources.spend_store import SpendStore
+from console.supervisor.budget_pictures import MODELS, OTHERS, REPORTED, SLICE_S, _length, _midnight, _read
 
 NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
 
@@ -45,3 +47,20 @@ def test_what_is_not_known_of_a_window_is_said_with_why(tmp_path: Path) -> None:
 
 def test_lengths() -> None:
     assert [_length(x) for x in (299, 300, 10_079, 10_080, 1440, 2880, 0)] == ["5 h", "5 h", "week", "week", "1 d", "2 d", "not named"]
+
+
+def test_a_transcript_that_names_thousands_of_models_and_days_to_come_hides_none_that_cost_something(tmp_path: Path) -> None:
+    def answer(number: int, at: float, model: str) -> Answer:
+        return Answer("claude_code", f"m{number}", at, model, "", "s", "", "/p", Tokens(1))
+
+    made_up = [answer(n, NOON - 60 + (n + 1) * 86_400 * (n % 2), f"made-up-{n}") for n in range(2000)]
+    store, ledger = SpendStore(tmp_path / "cost.db"), Ledger(tmp_path / "ledger.db")
+    with store.writing():
+        store.add([(one, None) for one in made_up] + [(answer(-1, NOON - 60, "claude-x"), 10**9)], "t")
+    store.close()
+    models = _read(parts(tmp_path, ledger), NOON).models
+    ledger.close()
+    assert len(models) == MODELS + 1 and {one.day for one in models} == {"2026-11-22"}
+    assert (models[0].model, models[0].cost_usd) == ("claude-x", 1.0)
+    (others,) = (one for one in models if one.model == OTHERS)
+    assert sum(one.unpriced for one in models) == 1000 and others.unpriced == 1000 - (MODELS - 1)

@@ -33,7 +33,7 @@ class World:
         self.classified: list[Sensitivity] = []
         self.readied: list[tuple[object, ...]] = []
         self.interfaces: list[str] | OSError = ["lo"]
-        self.stuck, self.attach_fails, self.cut_fails = False, False, False
+        self.stuck, self.attach_fails, self.cut_fails, self.freeze_fails = False, False, False, False
         self.attached_ids = {"a1"} if prepared is not None and prepared.netns else set[str]()
         self.book = Playbook().run("a1", network_mode=PROXIED)
         self.posted: list[e.NetworkSwitched] = []
@@ -42,9 +42,7 @@ class World:
             relay_pids=lambda: {"a1": 9} if "a1" in self.attached_ids else {}, available=lambda: SimpleNamespace(ok=True),
             ready=self.ready, classify=lambda agent_id, level: self.classified.append(level),
         )  # fmt: skip
-        guard = SimpleNamespace(
-            freeze=lambda ids, cause, by: self.done.append(f"freeze {cause}"), thaw=lambda ids, cause, by: self.done.append(f"thaw {cause}")
-        )
+        guard = SimpleNamespace(freeze=self.freeze, thaw=lambda ids, cause, by: self.done.append(f"thaw {cause}"))
         ledger = SimpleNamespace(restrict_mode=lambda *args, **more: self.kept.append((*args[:2], more["cause"])))
         parts = SimpleNamespace(
             core=SimpleNamespace(state=self.book.state, post=self.post), egress=egress, guard=guard,
@@ -63,6 +61,11 @@ class World:
         self.readied.append(args)
         if self.attach_fails:
             raise Conflict("Envoy did not take it.", "")
+
+    def freeze(self, _ids: list[str], cause: str, _by: str) -> None:
+        if self.freeze_fails:
+            raise ConsoleError("the guard hangs", "")
+        self.done.append(f"freeze {cause}")
 
     def attach(self, *_args: object) -> None:
         if self.attach_fails:
@@ -122,6 +125,20 @@ def test_a_container_is_frozen_cut_gets_its_portal_and_is_thawed(monkeypatch: py
     event = world.switch(PROXIED)
     assert world.done == ["freeze switch", "cut", "attach", "thaw switch"] and world.readied == [("a1", None, Sensitivity.PUBLIC)]
     assert event.enforced and event.note == "its way out is http://127.0.0.1:3128 now, as HTTP proxy"
+
+
+def test_isolated_meanwhile_it_has_no_portal_and_none_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, box(container_id="c1"))
+    world.book >> e.Isolated(world.book.at, world.book.boot, (A1,), "", "ann", "odd")
+    event = world.switch(PROXIED)
+    assert (event.enforced, event.note) == (True, "") and world.attached_ids == set()
+
+
+def test_what_cannot_be_frozen_leaves_nothing_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, box(container_id="c1"))
+    world.freeze_fails = True
+    event = world.switch(PROXIED)
+    assert not event.enforced and "the guard hangs" in event.note and world.done == ["detach"]
 
 
 def test_a_port_that_the_agent_took_leaves_it_cut_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from console.audit.log import AuditLog
-from console.domain.command import Record
+from console.domain.budget import Limits
+from console.domain.command import KeepBooks, Record
 from console.domain.errors import NotRecorded
 from console.domain.network import NetworkMode
+from console.ledger.budgets import Books
 from console.ledger.network_history import NetworkChange
 from console.ledger.store import Ledger
 from console.supervisor import scribe as module
@@ -99,3 +101,20 @@ def test_lines_of_a_history_that_the_disk_refused_are_written_once_it_can_be(
     assert scribe.settle()
     assert [c.at for c in scribe.ledger.network_history("s").changes] == [float(n) for n in reversed(range(50))]
     assert writes == [50, 50]  # one write for all of them
+
+
+def test_a_lower_limit_that_the_disk_refused_is_kept_once_it_can_be(
+    kept: tuple[Scribe, Stubborn, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scribe, _, shown = kept
+    works, lower = scribe.ledger.keep_books, {("day", ""): Limits(cost_usd=1.0)}
+
+    def write(books: Books, at: float) -> None:
+        if not shown:
+            raise NotRecorded("The ledger could not be written: no space left.", "")
+        works(books, at)
+
+    monkeypatch.setattr(scribe.ledger, "keep_books", write)
+    scribe.books(KeepBooks(1.0, "boot", limits=lower))
+    assert scribe.settle() and shown and scribe.ledger.budget_limits() == {}
+    assert scribe.settle() and scribe.ledger.budget_limits() == lower

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +13,9 @@ from console.domain import event as e
 from console.domain.agent import AgentId, ContextId
 from console.domain.errors import NotRecorded
 from console.domain.lineage import Mark
-from console.domain.network import NetworkMode
+from console.domain.network import NetworkMode, Sensitivity
 from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.supervisor import tainting
 from console.supervisor.tainting import Tainting, kept_lineages
 from tests.fakes.playbook import Playbook
 
@@ -23,7 +25,7 @@ MARK = Mark("p", "s", "", "a", "c1", "a", 1.0, "read_file .env", "NONE if PROXIE
 class Desk:
     """Parts of a supervisor that write down in which order they were called."""
 
-    def __init__(self, fails: str = "", enforced: bool = True) -> None:
+    def __init__(self, fails: str = "", enforced: bool | None = True) -> None:
         self.said: list[str] = []
         self.fails, self.enforced = fails, enforced
         self.events: list[e.Event] = []
@@ -45,6 +47,8 @@ class Desk:
         self.said.append(type(event).__name__)
         if isinstance(event, e.Tightened):
             self.book >> event
+            if self.enforced is None:
+                return  # nobody knows yet
             agent = self.book.agent("a")
             event = e.NetworkSwitched(1.0, 1.0, AgentId("a"), agent.network_mode, self.enforced, "")
             self.book >> event
@@ -71,6 +75,21 @@ async def test_a_disk_that_refuses_denies_and_the_network_is_tightened_all_the_s
     desk = Desk(fails)
     assert "full" in (await kept(desk, "c1")).why_not
     assert desk.book.agent("a").network_mode is NetworkMode.NONE
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_a_cut_that_takes_too_long_denies(monkeypatch: pytest.MonkeyPatch, before: bool) -> None:
+    """``before``: what its network was is known; else an earlier switch of it is under way too."""
+    monkeypatch.setattr(tainting, "SWITCH_S", 0.01)
+    desk, hangs = Desk(enforced=None), asyncio.Event()
+    task = asyncio.create_task(hangs.wait())
+    desk.core.switching["a"] = task
+    if not before:
+        desk.book >> e.Tightened(1.0, 1.0, None, ("c1",), Sensitivity.CONFIDENTIAL, NetworkMode.PROXIED, "odd")
+    assert desk.book.agent("a").network_enforced is before
+    assert "could not be cut" in (await kept(desk, "c1")).why_not
+    hangs.set()
+    await task
 
 
 async def test_a_network_that_could_not_be_cut_denies() -> None:
