@@ -24,6 +24,8 @@ class RuleRow(View):
     finding: str = ""
     """What the lint says of it."""
     in_force: bool = True
+    line: int = 0
+    """Of the file where it stands, from 1; 0: not found."""
 
 
 class PolicyView(View):
@@ -39,6 +41,8 @@ class PolicyView(View):
     sha256: str = ""
     recorded: int = 0
     """Calls there are to try a change on."""
+    file: str = ""
+    """Where the rules are from."""
 
 
 class ChangedCall(View):

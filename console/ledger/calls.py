@@ -59,6 +59,13 @@ class CallTables(Database):
         with self.reading() as connection:
             return [JudgedCall(*row) for row in connection.execute(query)]
 
+    def calls_of_rule(self, rule: str, verdict: str, limit: int) -> list[JudgedCall]:
+        """Calls that this rule decided with this verdict, newest first, at most ``limit``."""
+        columns = [CALLS.c[name] for name in JudgedCall.__slots__]
+        query = select(*columns).where(CALLS.c.rule == rule, CALLS.c.verdict == verdict).order_by(CALLS.c.seq.desc()).limit(limit)
+        with self.reading() as connection:
+            return [JudgedCall(*row) for row in connection.execute(query)]
+
     def rule_hits(self, at: float) -> list[RuleHits]:
         """By rule and verdict since ``at``, the most frequent first."""
         hits = func.count().label("hits")

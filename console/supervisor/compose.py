@@ -55,6 +55,8 @@ from console.supervisor.own_agents import OwnAgents
 from console.supervisor.parts import Parts
 from console.supervisor.peers import is_operator, may_hook, peer_of
 from console.supervisor.policy_desk import PolicyDesk
+from console.supervisor.policy_page import PolicyLook
+from console.supervisor.policy_page_routes import policy_page_routes
 from console.supervisor.policy_review import PolicyReview
 from console.supervisor.policy_routes import policy_routes
 from console.supervisor.press_scope import keep_telling
@@ -270,6 +272,7 @@ class Supervisor:
         more = [*SecretRoutes(self.parts, self.doors, self.stop).routes(), *program_routes(self.parts, self.launcher)]
         more += hook_routes(self.doors.hooks)
         more += policy_routes(PolicyReview(self.parts, self.policy), self.parts, asked_by)
+        more += policy_page_routes(PolicyLook(self.parts, self.policy))
         routes = OperatorRoutes(self.desk, more)
         return hidden(watched(routes.app(), lambda token: tokens.accepts(token, "operator")), redactor)
 

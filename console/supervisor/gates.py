@@ -32,6 +32,7 @@ UP_WHILE_KILLED = frozenset(
         ("POST", "/api/allowlist/test"),  # a read
         ("POST", "/api/allowlist/backtest"),  # a read
         ("POST", "/api/policy/backtest"),  # a read
+        ("POST", "/api/policy/explain"),  # a read
         ("POST", "/api/programs/preview"),  # a read
         ("POST", "/api/programs/preview-command"),  # a read
         ("POST", "/api/audit/verify"),  # a read

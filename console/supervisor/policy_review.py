@@ -19,6 +19,7 @@ from console.ledger.calls import JudgedCall
 from console.policy.draft import draft
 from console.policy.lint import Severity, lint
 from console.policy.loading import Settings, read_settings
+from console.policy.positions import lines_of
 from console.settings.durable import replace_file
 from console.supervisor.parts import Parts
 from console.supervisor.policy_desk import PolicyDesk
@@ -44,20 +45,24 @@ class PolicyReview:
             return p.PolicyView(problem=kept.problem, is_default=False, recorded=recorded)
         findings = {one.rule: one for one in lint(kept.settings, policy_data.catalogue())}
         rows = []
+        places = lines_of(kept.good)
         for name in ("deny", "ask", "allow"):
             for rule in getattr(kept.settings, name):
                 hit, found = hits.get((rule.text, name)), findings.get(rule.text)
                 row = p.RuleRow(rule=rule.text, list=name, hits=hit.hits if hit else 0, last_at=hit.last_at if hit else None)
+                row.line = places.get((name, rule.text), 0)
                 if found is not None and name == "allow":
                     row.finding, row.in_force = found.what, found.severity is not Severity.REFUSED
                 rows.append(row)
+        is_default = kept.good == policy_data.default_rules()
         return p.PolicyView(
             text=kept.good.decode("utf-8", "backslashreplace"),
-            is_default=kept.good == policy_data.default_rules(),
+            is_default=is_default,
             problem=kept.problem,
             rules=rows,
             sha256=hashlib.sha256(kept.good).hexdigest(),
             recorded=recorded,
+            file="the product's own rules" if is_default else str(self._parts.places.policy_file),
         )
 
     def draft_of(self, approval: Approval) -> p.DraftView:

@@ -18,6 +18,7 @@ from console.supervisor.gates import ASKERS, UP_WHILE_KILLED, Gates, Trespasses
 from console.supervisor.hooks import hook_routes
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.peers import Peer
+from console.supervisor.policy_page_routes import policy_page_routes
 from console.supervisor.policy_routes import policy_routes
 from console.supervisor.program_routes import program_routes
 from console.supervisor.secret_routes import SecretRoutes
@@ -39,6 +40,7 @@ UP = {
     "GET /api/budgets", "GET /api/budgets/node", "GET /api/budgets/history", "GET /api/budgets/pictures",
     "GET /api/adopt/candidates", "GET /api/approvals", "GET /api/approvals/{id}", "GET /api/approvals/grants",
     "GET /api/approvals/{id}/draft", "GET /api/policy", "POST /api/policy/backtest",
+    "GET /api/policy/lint", "GET /api/policy/tools", "GET /api/policy/sequences", "GET /api/policy/calls", "POST /api/policy/explain",
     "GET /api/hooks",
 }  # fmt: skip
 """Stays up while killed. A new route belongs here or below, by decision."""
@@ -87,7 +89,7 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     desk.parts = parts
     nothing: Any = Anything()
     more = [*SecretRoutes(parts, nothing, nothing).routes(), *program_routes(parts, nothing)]
-    more += [*hook_routes(nothing), *policy_routes(nothing, parts, nothing)]
+    more += [*hook_routes(nothing), *policy_routes(nothing, parts, nothing), *policy_page_routes(nothing)]
     return OperatorRoutes(desk, more).app()
 
 
