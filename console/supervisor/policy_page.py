@@ -171,7 +171,8 @@ class PolicyLook:
     def _for_agent(self, agent: Agent, request: PermissionRequest, marks: Mapping[tuple[str, str, str], Mark]) -> v.ExplainView:
         found = self._desk.judgement(agent, request)
         scopes = "every scope" if agent.scopes is None else f"scopes {', '.join(agent.scopes) or 'none'}"
-        words = f"As {agent.agent_id} now: {scopes}, {agent.sensitivity.value} data. What its session was approved for, and budgets, come after this."
+        what = f"As {agent.agent_id} now: {scopes}, {agent.sensitivity.value} data."
+        words = f"{what} What its session was approved for, and budgets, come after this."
         if found.verdict is Verdict.DENY:
             return _explained(found, [], words)
         contained = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
