@@ -43,6 +43,8 @@ class AgentHook(View):
     since: float
     """Its first call since this supervisor started; before that nothing of it is called enforced."""
     last_at: float
+    broken_off: int = 0
+    """Calls whose hook was gone before it had its answer: whether they went on is not known."""
 
 
 class HooksView(View):

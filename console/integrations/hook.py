@@ -2,7 +2,8 @@
 
 Standalone, standard library alone, run as ``python3 -I -S hook.py PROGRAM SOCKET [SECONDS]`` with the program's JSON on standard input.
 Exit 0 with an allow, exit 2 (block) for everything else: denied, nobody there, too slow, an answer that cannot be read, a mistake here.
-The command that installs it appends ``|| exit 2``, so that a killed or missing interpreter blocks too.
+Every block has its words on standard error: Codex goes on after an exit 2 without any. The command that installs it sees to both, so that
+a killed or missing interpreter blocks too.
 """
 
 import json
@@ -17,6 +18,7 @@ INPUT_MAX = 2 * 1024 * 1024
 ANSWER_MAX = 1024 * 1024
 CONNECT_S = 5.0
 WAIT_S = 630.0
+PARENT_S = 1.0
 
 
 class Blocked(Exception):
@@ -41,12 +43,26 @@ def main(argv: list[str]) -> int:
         words = f"Watchfloor: {error}"
     except BaseException as error:  # noqa: BLE001 - whatever happens here, the call does not
         words = f"Watchfloor could not be asked ({type(error).__name__}); the call is blocked"
+    complain(words)
     try:
         tell(event, "deny", words)
-        os.write(2, words.encode("utf-8", "backslashreplace") + b"\n")
     except BaseException:  # noqa: BLE001, S110 - a closed pipe changes nothing
         pass
     return BLOCK
+
+
+def complain(words: str) -> None:
+    """To the agent, by standard error. Never raises."""
+    try:
+        os.write(2, words.encode("utf-8", "backslashreplace") + b"\n")
+    except BaseException:  # noqa: BLE001, S110 - a closed pipe changes nothing
+        pass
+
+
+def end(_number: int, _frame: object) -> None:
+    """A signal that asks it to end."""
+    complain("Watchfloor: the hook was ended; the call is blocked")
+    os._exit(BLOCK)
 
 
 def read_payload() -> dict[str, object]:
@@ -62,7 +78,7 @@ def read_payload() -> dict[str, object]:
 
 def ask(path: str, body: dict[str, object], wait_s: float) -> dict[str, object]:
     """One request over the unix socket; the connection is closed with the answer."""
-    until = time.monotonic() + wait_s
+    until, parent = time.monotonic() + wait_s, os.getppid()
     data = json.dumps(body).encode()
     lines = (
         "POST /v1/hook HTTP/1.1",
@@ -84,7 +100,10 @@ def ask(path: str, body: dict[str, object], wait_s: float) -> dict[str, object]:
             left = until - time.monotonic()
             if left <= 0:
                 raise Blocked(f"there was no answer within {wait_s:g} s")
-            sock.settimeout(left)
+            # Whoever started it is gone: nobody hears the answer, and the supervisor should know at once.
+            if os.getppid() != parent:
+                raise Blocked("whoever asked is gone")
+            sock.settimeout(min(left, PARENT_S))
             try:
                 part = sock.recv(65536)
             except TimeoutError:
@@ -124,7 +143,7 @@ def tell(event: str, decision: str, reason: str) -> None:
 
 if __name__ == "__main__":
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda _number, _frame: os._exit(BLOCK))
+        signal.signal(number, end)
     # Nothing that runs at the end of an interpreter may change the exit status.
     status = main(sys.argv[1:])
     os._exit(status)

@@ -21,7 +21,7 @@ from console.settings.places import Places
 from console.sources.homes import read_foreign
 from console.supervisor.adapters import sandboxes_of, sources_of
 from console.supervisor.codex_trust import why_skipped
-from console.supervisor.hook_files import FILE_MAX, PLACES, installed, read_file
+from console.supervisor.hook_files import FILE_MAX, GOES_ON, PLACES, installed, read_file
 
 NO_INSTANCE = "00000000"
 """Stands in the name of a trial scope where there is no instance yet."""
@@ -101,7 +101,7 @@ def _hooks() -> dict[str, str]:
             pass
         except (ConsoleError, OSError) as error:
             why = f"{file} cannot be read: {error}"
-        here = f"available: installed in {file}; watchfloor status says whether calls have reached the supervisor"
+        here = f"available: installed in {file}; watchfloor status says whether calls have reached the supervisor. But {GOES_ON}"
         found[f"hook {program}"] = f"not available, because {why}" if why else here
     return found
 

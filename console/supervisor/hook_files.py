@@ -14,13 +14,21 @@ from typing import Any
 from console.api.hook_messages import PLACES
 from console.domain.errors import UsageProblem
 
-__all__ = ["PLACES", "HookCommand", "group_of", "installed", "place_of", "read_file", "with_hook", "without_hook", "written"]
+__all__ = ["GOES_ON", "PLACES", "HookCommand", "group_of", "installed", "place_of", "read_file", "with_hook", "without_hook", "written"]
 
 EVENT = "PreToolUse"
 FILE_MAX = 4 * 1024 * 1024
 ANSWER_S = 20
 """The program waits so much longer than the hook: it is the hook that ends first, with a block. A hook that the program gives up
 on lets the call through."""
+BLOCKED = "/bin/sh -c 'echo \"Watchfloor: no call without an allow\" >&2; exit 2'"
+"""Codex goes on after an exit 2 that has no words on standard error. In a shell of its own: the user's may be one with other words."""
+GOES_ON = (
+    "when the shell that runs the hook is killed, or the hook is stopped until the program gives it up, the program goes on: not enforced "
+    "in that case, because it takes that for a broken hook (seen in Claude Code 2.1 and Codex 0.169). What holds then is the sandbox and "
+    "the network mode of what watchfloor run --agent starts; nothing does for a program of your own"
+)
+"""What no hook of these programs can hold; said wherever one is installed or looked at."""
 _MARK = "/hooks/watchfloor-hook.py"
 
 
@@ -35,9 +43,9 @@ class HookCommand:
     wait_s: int
 
     def line(self) -> str:
-        """For a shell. A hook that is killed, or an interpreter that is gone, blocks as well."""
+        """For a shell, any: a hook that is killed, or an interpreter that is gone, blocks as well, and never without a word."""
         words = [self.python, "-I", "-S", str(self.hook), self.program, str(self.socket), str(self.wait_s)]
-        return f"{shlex.join(words)} || exit 2"
+        return f"{shlex.join(words)} || {BLOCKED} || exit 2"
 
 
 def read_file(data: bytes, name: str) -> dict[str, Any]:

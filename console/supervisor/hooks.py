@@ -36,6 +36,10 @@ LOOK_S = 0.1
 HUNG_UP_S = 1.0
 ANCESTORS = 40
 SESSIONS_MAX = 1000
+BROKEN_OFF = (
+    "not surely enforced: the hook of {broken_off} was ended before its answer, and a program goes on when the shell of its hook is killed; "
+    "{calls} tool calls were judged"
+)
 
 
 @dataclass(slots=True)
@@ -43,6 +47,8 @@ class _Heard:
     calls: int = 0
     since: float = 0.0
     last_at: float = 0.0
+    broken_off: int = 0
+    """Whose hook was gone before its answer."""
 
     def note(self) -> None:
         """One call more."""
@@ -73,6 +79,8 @@ class HookDesk:
         self._core.post(e.PermissionAsked(*now(), agent_id, request_id, call.request))
         while not (await asyncio.wait([future], timeout=HUNG_UP_S))[0]:
             if await left():
+                for one in self._held_by(agent_id):
+                    self._agents.setdefault(one, _Heard()).broken_off += 1
                 self._core.post(e.AskerLeft(*now(), request_id))
                 self._core.settle_answer(request_id, Decision(Verdict.DENY, "asker", "whoever asked has hung up"))
         decision = future.result()
@@ -112,13 +120,18 @@ class HookDesk:
     def view(self) -> HooksView:
         """Since when calls reach us, per program: without a first call nothing is called enforced."""
         programs = [ProgramHook(program=name, calls=heard.calls, last_at=heard.last_at) for name, heard in sorted(self._heard.items())]
-        agents = {str(one): AgentHook(calls=heard.calls, since=heard.since, last_at=heard.last_at) for one, heard in self._agents.items()}
+        agents = {
+            str(one): AgentHook(calls=heard.calls, since=heard.since, last_at=heard.last_at, broken_off=heard.broken_off)
+            for one, heard in self._agents.items()
+        }
         return HooksView(programs=programs, sessions=dict(self._sessions), agents=agents)
 
     def words_of(self, agent_id: AgentId) -> str:
         """Whether this agent's tool calls are judged before they happen, as far as was seen; empty: nothing was promised."""
         heard = self._agents.get(agent_id)
         if heard is not None:
+            if heard.broken_off:
+                return BROKEN_OFF.format(broken_off=heard.broken_off, calls=heard.calls)
             return f"enforced: {heard.calls} tool calls were judged, the first at {time.strftime('%H:%M:%S', time.localtime(heard.since))}"
         started = started_as(self._core.state.agents[agent_id].argv)
         if started is None:
@@ -130,9 +143,7 @@ class HookDesk:
         heard.note()
         self._sessions.pop(call.session, None)
         self._sessions[call.session] = heard.last_at
-        # What a sub-agent asks passes the hook of whoever it runs in: both are held.
-        seen = self._core.state.seen.get(agent_id)
-        for one in {agent_id, (seen.inside if seen is not None else None) or agent_id}:
+        for one in self._held_by(agent_id):
             held = self._agents.pop(one, _Heard())
             held.note()
             self._agents[one] = held
@@ -141,10 +152,16 @@ class HookDesk:
         while len(self._agents) > SESSIONS_MAX:
             del self._agents[next(iter(self._agents))]
 
+    def _held_by(self, agent_id: AgentId) -> set[AgentId]:
+        """What a sub-agent asks passes the hook of whoever it runs in: both are held."""
+        seen = self._core.state.seen.get(agent_id)
+        return {agent_id, (seen.inside if seen is not None else None) or agent_id}
+
     def _rows(self, call: HookCall, *, session_only: bool = False) -> list[AgentId]:
+        """Of the session, or of the sub-agent that asks: a part of its session, or, as Codex has it, a thread of its own."""
         state = self._core.state
-        part = "" if session_only else call.sub_agent
-        return [i for i in state.live if (seen := state.seen.get(i)) is not None and seen.session == call.session and seen.part == part]
+        wanted = {(call.session, "")} if session_only or not call.sub_agent else {(call.session, call.sub_agent), (call.sub_agent, "")}
+        return [i for i in state.live if (seen := state.seen.get(i)) is not None and (seen.session, seen.part) in wanted]
 
     def _runs_in(self, agent_id: AgentId, pid: int) -> bool:
         """Whether the process that asks descends from this session's own process, by pid and start time."""

@@ -19,7 +19,7 @@ from console.settings.options import load_options
 from console.settings.places import Places
 from console.sources.homes import read_foreign
 from console.supervisor.codex_trust import why_skipped
-from console.supervisor.hook_files import FILE_MAX, PLACES, HookCommand, installed, read_file, with_hook, without_hook, written
+from console.supervisor.hook_files import FILE_MAX, GOES_ON, PLACES, HookCommand, installed, read_file, with_hook, without_hook, written
 from console.supervisor.printing import show
 
 SOURCE = Path(console.__file__).resolve().parent / "integrations" / "hook.py"
@@ -194,9 +194,14 @@ def _next_words(given: argparse.Namespace) -> list[str]:
 
 def _gaps(program: str) -> list[str]:
     """What the hook of a user cannot hold."""
+    goes_on = f"{GOES_ON[0].upper()}{GOES_ON[1:]}."
     if program == "codex":
-        return ["Whoever may write ~/.codex/config.toml can switch it off (features.hooks); install-hook codex --check says whether it is."]
+        return [
+            "Whoever may write ~/.codex/config.toml can switch it off (features.hooks); install-hook codex --check says whether it is.",
+            goes_on,
+        ]
     return [
         'A project\'s own .claude/settings.json can switch it off ("disableAllHooks"); as root, --settings '
-        "/etc/claude-code/managed-settings.json puts it where no project can. What watchfloor run --agent starts reads no such settings."
+        "/etc/claude-code/managed-settings.json puts it where no project can. What watchfloor run --agent starts reads no such settings.",
+        goes_on,
     ]

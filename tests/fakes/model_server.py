@@ -30,6 +30,8 @@ class Call:
 
     name: str
     input: dict[str, Any]
+    namespace: str = ""
+    """Of a tool that is offered in one (Responses)."""
 
 
 @dataclass(frozen=True)
@@ -316,6 +318,7 @@ class _Handler(BaseHTTPRequestHandler):
             items.append(
                 {"type": "function_call", "id": self.server_of.new_id("fc"), "call_id": call_id, "name": call.name}
                 | {"arguments": json.dumps(call.input), "status": "completed"}
+                | ({"namespace": call.namespace} if call.namespace else {})
             )
         for index, item in enumerate(items):
             yield {"type": "response.output_item.added", "output_index": index, "item": item}

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from console.supervisor.hook_files import HookCommand
+
 HOOK = Path(__file__).parents[3] / "console" / "integrations" / "hook.py"
 CALL = {"hook_event_name": "PreToolUse", "session_id": "s-1", "tool_name": "Bash", "tool_input": {"command": "ls"}}
 
@@ -148,7 +150,7 @@ def test_a_hook_that_is_ended_blocks_as_it_is_installed(server: Server, number: 
         ended.wait(30)
 
     server.answer = hold
-    command = f"'{sys.executable}' -I -S '{HOOK}' claude-code '{server.path}' 20 || exit 2"
+    command = HookCommand(sys.executable, HOOK, "claude-code", server.path, 20).line()
     with subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as shell:
         assert shell.stdin is not None
         shell.stdin.write(json.dumps(CALL).encode())
@@ -156,8 +158,38 @@ def test_a_hook_that_is_ended_blocks_as_it_is_installed(server: Server, number: 
         assert asked.wait(30)
         children = Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()
         os.kill(int(children[0]), number)
-        assert shell.wait(30) == 2
+        assert shell.stderr is not None
+        complained = shell.stderr.read()  # Codex goes on after an exit 2 without a word
+        assert shell.wait(30) == 2 and b"Watchfloor: no call without an allow" in complained
+        assert (b"the hook was ended" in complained) == (number is not signal.SIGKILL)
         ended.set()
+
+
+def test_without_an_interpreter_it_blocks_with_a_word(server: Server) -> None:
+    command = HookCommand("/nonexistent/python3", HOOK, "codex", server.path, 20).line()
+    done = subprocess.run(["sh", "-c", command], input=b"{}", capture_output=True, timeout=60, check=False)
+    assert done.returncode == 2 and b"no call without an allow" in done.stderr
+
+
+def test_a_hook_whose_shell_was_killed_does_not_wait_on(server: Server) -> None:
+    """Whoever asked is gone: the supervisor hears it at once, and not when a human has decided."""
+    asked, left = threading.Event(), threading.Event()
+
+    def hold(peer: socket.socket) -> None:
+        asked.set()
+        assert peer.recv(1) == b""
+        left.set()
+
+    server.answer = hold
+    argv = [sys.executable, "-I", "-S", str(HOOK), "codex", str(server.path), "600"]
+    with subprocess.Popen(["sh", "-c", '"$@"; true', "sh", *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
+        assert shell.stdin is not None and shell.stdout is not None
+        shell.stdin.write(json.dumps(CALL).encode())
+        shell.stdin.close()
+        assert asked.wait(30)
+        shell.kill()
+        assert left.wait(20)
+        assert b'"deny"' in shell.stdout.read()
 
 
 def test_a_closed_output_does_not_turn_a_block_into_anything_else(tmp_path: Path) -> None:

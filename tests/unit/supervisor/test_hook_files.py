@@ -24,7 +24,8 @@ def test_it_goes_in_front_and_the_program_waits_longer_than_the_hook() -> None:
     assert (second, settings["hooks"]["Stop"], settings["model"]) == (MINE, [1], "x")
     assert first["matcher"] == "*" and first["hooks"][0]["timeout"] == 610 + ANSWER_S
     assert first["hooks"][0]["command"] == (
-        "/usr/bin/python3 -I -S '/state dir/hooks/watchfloor-hook.py' claude-code /run/hooks.sock 610 || exit 2"
+        "/usr/bin/python3 -I -S '/state dir/hooks/watchfloor-hook.py' claude-code /run/hooks.sock 610"
+        """ || /bin/sh -c 'echo "Watchfloor: no call without an allow" >&2; exit 2' || exit 2"""
     )
 
 

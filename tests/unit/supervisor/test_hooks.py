@@ -79,6 +79,13 @@ async def test_a_sub_agent_is_found_below_its_session_and_an_unknown_one_is_the_
     assert (await desk.of_seen(call(agent_id="sub-9"), os.getpid()))[0] == "seen"
 
 
+async def test_a_sub_agent_of_codex_is_a_thread_of_its_own_below_its_session(desk: HookDesk, state: EngineState) -> None:
+    state.seen[AgentId("part")] = Seen(session="thread-2")
+    assert (await desk.of_seen(call(agent_id="thread-2"), os.getpid()))[0] == "part"
+    state.put(replace(state.agents[AgentId("part")], parent_id=None))  # a thread of somebody else's
+    assert (await desk.of_seen(call(agent_id="thread-2"), os.getpid()))[0] == "seen"
+
+
 async def test_by_its_own_socket_an_agent_is_itself_whatever_it_says(desk: HookDesk) -> None:
     assert await desk.of_own(AgentId("own"), call()) == "own"
     assert await desk.of_own(AgentId("own"), call(agent_id="sub-1")) == "inside"
@@ -120,7 +127,10 @@ async def test_the_engines_word_is_the_answer_and_whoever_hangs_up_is_not_waited
     async def gone() -> bool:
         return True
 
+    assert desk.words_of(AgentId("own")).startswith("enforced: 1 ")
     assert (await desk.ask(call(), AgentId("own"), gone)).rule == "asker"
+    # A program whose hook's shell is killed goes on: that it may have is said, and counted.
+    assert desk.view().agents["own"].broken_off == 1 and desk.words_of(AgentId("own")).startswith("not surely enforced: the hook of 1 ")
 
 
 def test_what_is_remembered_of_sessions_is_bounded(desk: HookDesk, monkeypatch: pytest.MonkeyPatch) -> None:
