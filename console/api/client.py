@@ -131,9 +131,10 @@ class _SwitchRoutes:
         """POST /api/passphrase."""
         return self._wire.ask(rm.PassphraseView, "POST", "/api/passphrase", body=body, timeout_s=CHANGE_S)
 
-    def again(self, agent_id: str) -> m.LaunchedView:
+    def again(self, agent_id: str, dangerous_ok: str = "") -> m.LaunchedView:
         """POST /api/agents/{id}/again: the same command in the same session, once a rearm has been."""
-        return self._wire.ask(m.LaunchedView, "POST", f"/api/agents/{segment(agent_id)}/again", timeout_s=LAUNCH_S)
+        body = rm.AgainBody(dangerous_ok=dangerous_ok)
+        return self._wire.ask(m.LaunchedView, "POST", f"/api/agents/{segment(agent_id)}/again", body=body, timeout_s=LAUNCH_S)
 
     def receipts(self) -> m.ReceiptsView:
         """GET /api/receipts, newest first."""

@@ -94,7 +94,8 @@ class AgentView(View):
     taints: list[str] = []
     """Steps of forbidden sequences that its lineage has taken, in words (hostile): never taken back."""
     metered: str = ""
-    """``after the fact``: its use is read from transcripts, so it may pass a cap by the answers in flight; empty: it reports itself."""
+    """``after the fact``: its use is read from transcripts, so it may pass a cap by the answers in flight; ``by telemetry``: telemetry
+    alone tells it, and no limit counts it; empty: it reports itself."""
     overshoot: float | None = None
     """By how much it had passed the cap of ``overshoot_limit`` when its end was proven; None: no budget halted it, or not proven yet."""
     overshoot_limit: str = ""
@@ -187,6 +188,10 @@ class LaunchBody(Request):
     scopes: Annotated[list[str] | None, Field(max_length=20)] = None
     """READ_FS WRITE_FS DELETE_FS READ_DB WRITE_DB SEND_EMAIL CALL_API RUN_CODE; None: what its parent has, or the options say."""
     wait_output: bool = False
+    dangerous_ok: Annotated[str, Field(max_length=500)] = ""
+    """An operator's reason to start it though its words name dangerous operations (428 without); agents have no use for it."""
+    dry_run: bool = False
+    """Its calls are judged and planned, not executed, until an operator says otherwise."""
 
 
 class LaunchedView(View):

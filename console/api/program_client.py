@@ -27,10 +27,10 @@ class ProgramRoutes:
         """POST /api/programs: each is judged before any starts."""
         return self._wire.ask(pm.ProgramsStarted, "POST", "/api/programs", body=body, timeout_s=START_S)
 
-    def say(self, agent_id: str, text: str) -> pm.SaidView:
-        """POST /api/agents/{id}/message; refused (Denied) with why."""
+    def say(self, agent_id: str, text: str, dangerous_ok: str = "") -> pm.SaidView:
+        """POST /api/agents/{id}/message; refused (Denied) with why; Unconfirmed when it names dangerous operations."""
         path = f"/api/agents/{segment(agent_id)}/message"
-        return self._wire.ask(pm.SaidView, "POST", path, body=pm.SayBody(text=text), timeout_s=TALK_S)
+        return self._wire.ask(pm.SaidView, "POST", path, body=pm.SayBody(text=text, dangerous_ok=dangerous_ok), timeout_s=TALK_S)
 
     def interrupt(self, agent_id: str) -> pm.SaidView:
         """POST /api/agents/{id}/interrupt; TimedOut when the program does not confirm it."""

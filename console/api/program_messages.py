@@ -36,12 +36,16 @@ class ProgramItem(Request):
     """Kinds of effects it is granted, or None: the setting agents.scopes."""
     once: bool = False
     """It answers the prompt and ends; nobody can talk to it."""
+    dry_run: bool = False
+    """Its calls are judged and planned, not executed, until an operator says otherwise."""
 
 
 class ProgramsBody(Request):
     """POST /api/programs starts all, POST /api/programs/preview none: each item is checked before any starts."""
 
     items: Annotated[list[ProgramItem], Field(min_length=1, max_length=MOST_ITEMS)]
+    dangerous_ok: Annotated[str, Field(max_length=500)] = ""
+    """Why they are started though their words name dangerous operations; without it that is refused (428)."""
 
 
 class ReachView(View):
@@ -66,6 +70,8 @@ class ProgramPreview(View):
     sensitivity: str = ""
     cost_cap_usd: float | None = None
     reach: list[ReachView] = []
+    dangers: list[str] = []
+    """Dangerous operations that its words name (hostile): to be confirmed with a reason."""
     why_not: str = ""
     """Why it would be refused now, or empty."""
     remedy: str = ""
@@ -137,6 +143,8 @@ class SayBody(Request):
     """POST /api/agents/{id}/message."""
 
     text: Annotated[str, Field(min_length=1, max_length=MOST_MESSAGE)]
+    dangerous_ok: Annotated[str, Field(max_length=500)] = ""
+    """Why it is said though it names dangerous operations; without it that is refused (428)."""
 
 
 class InterruptBody(Request):

@@ -90,6 +90,13 @@ class KilledView(_View):
     """``name: status, detail`` of every step that is not ok."""
 
 
+class AgainBody(_Request):
+    """POST /api/agents/{id}/again."""
+
+    dangerous_ok: Annotated[str, Field(max_length=500)] = ""
+    """Why it is started again though its words name dangerous operations; without it that is refused (428)."""
+
+
 class AgainView(_View):
     """An agent that ran before the kill. Nothing starts it but a person, one by one."""
 

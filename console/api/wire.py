@@ -26,6 +26,7 @@ from console.domain.errors import (
     TooLarge,
     TooMany,
     Unavailable,
+    Unconfirmed,
     Unreachable,
     UsageProblem,
 )
@@ -53,6 +54,7 @@ _KINDS: dict[int, type[ConsoleError]] = {
         Unavailable,
         NotRecorded,
         TooMany,
+        Unconfirmed,
     )
 }
 _KINDS[422] = UsageProblem

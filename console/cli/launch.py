@@ -13,7 +13,7 @@ from console.api.messages import LaunchBody, LaunchedView
 from console.cli import out
 from console.cli.embedded import ensure_supervisor
 from console.cli.link import build
-from console.cli.options import Json, StateDir, new_app
+from console.cli.options import DangerousOk, Json, StateDir, new_app
 from console.cli.plain import plain, plain_block
 from console.cli.rearm import hint
 from console.domain.agent import AgentId, ContextId, LaunchRequest
@@ -49,6 +49,10 @@ def run(
     once: Annotated[bool, typer.Option("--once", help="With --agent: it answers and ends; nobody talks to it.")] = False,
     batch: Annotated[str | None, typer.Option(metavar="FILE", help="Start several programs: JSON lines or a YAML list.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="With --agent or --batch: what it could do at worst; start nothing.")] = False,
+    in_dry_run: Annotated[
+        bool, typer.Option("--in-dry-run", help="Start it in dry-run: its calls are judged and planned, not executed.")
+    ] = False,
+    dangerous_ok: DangerousOk = "",
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -58,15 +62,15 @@ def run(
         raise UsageProblem("--wait streams what the agent writes: there is no room for --json beside it.", "Leave one of them out.")
     if again is not None:
         _as_it_was(typed)
-        return _again(again, state_dir, as_json=as_json, wait=wait)
+        return _again(again, state_dir, dangerous_ok, as_json=as_json, wait=wait)
     if agent is not None or batch is not None:
         if parent is not None:
             raise UsageProblem("--parent does not go with --agent: a program is started as a root.", "Leave it out.")
         given: dict[str, Any] = {"name": name, "context_id": context, "sandbox": sandbox, "sensitivity": sensitivity.upper()}
         given |= {"agent_type": agent_type, "network_mode": None if network is None else network.upper(), "model": model, "once": once}
         given |= {"limits": parse_limits(limit or ()), "tree_limits": parse_limits(tree_limit or ()), "project": project}
-        given["scopes"] = None if scope is None else [name.upper() for name in scope]
-        return _program(agent, batch, argv, given, state_dir, dry_run=dry_run, as_json=as_json, wait=wait)
+        given |= {"scopes": None if scope is None else [name.upper() for name in scope], "dry_run": in_dry_run}
+        return _program(agent, batch, argv, given, (state_dir, dangerous_ok), dry_run=dry_run, as_json=as_json, wait=wait)
     if model or once or dry_run:
         raise UsageProblem("--model, --once and --dry-run go with --agent or --batch.", "Name a program: --agent claude-code.")
     LaunchRequest(
@@ -92,6 +96,8 @@ def run(
         project=project,
         scopes=None if scope is None else [name.upper() for name in scope],
         wait_output=wait,
+        dangerous_ok=dangerous_ok,
+        dry_run=in_dry_run,
     )
     with ApiClient(ensure_supervisor(state_dir)) as client:
         hint(client)
@@ -105,13 +111,16 @@ def _program(
     batch: str | None,
     argv: tuple[str, ...],
     given: dict[str, Any],
-    state_dir: str | None,
+    instance: tuple[str | None, str],
     *,
     dry_run: bool,
     as_json: bool,
     wait: bool,
 ) -> int:
-    """One program with the prompt behind ``--``, or all of a file, for which the command line's options are the defaults."""
+    """One program with the prompt behind ``--``, or all of a file, for which the command line's options are the defaults.
+
+    ``instance``: its state directory, and why the operator confirms what the words name.
+    """
     from console.cli import programs
 
     if batch is not None and (argv or wait):
@@ -121,8 +130,8 @@ def _program(
         if batch is not None
         else [programs.item_of(agent or "", " ".join(argv), **given)]
     )
-    with ApiClient(ensure_supervisor(state_dir)) as client:
-        code, started = programs.start(items, client, dry_run=dry_run, as_json=as_json)
+    with ApiClient(ensure_supervisor(instance[0])) as client:
+        code, started = programs.start(items, client, dangerous_ok=instance[1], dry_run=dry_run, as_json=as_json)
         return _follow(client, started) if wait and started else code
 
 
@@ -130,15 +139,19 @@ def _as_it_was(given: typer.Context) -> None:
     """Raises UsageProblem for anything beside ``--again`` that would change what runs, or whether: it would be left out in silence."""
     for option in given.command.params:
         source = given.get_parameter_source(option.name or "")
-        if option.name not in ("again", "wait", "state_dir", "as_json") and source is not None and source.name == "COMMANDLINE":
+        if (
+            option.name not in ("again", "wait", "state_dir", "as_json", "dangerous_ok")
+            and source is not None
+            and source.name == "COMMANDLINE"
+        ):
             word = option.opts[0] if option.opts[0].startswith("-") else "command"
             raise UsageProblem(f"--again takes no {word}: it runs the agent as it was.", "Leave it out.")
 
 
-def _again(agent_id: str, state_dir: str | None, *, as_json: bool, wait: bool) -> int:
+def _again(agent_id: str, state_dir: str | None, dangerous_ok: str, *, as_json: bool, wait: bool) -> int:
     """The same command in the same session, with the same caps: after a rearm, one by one, by a person's choice."""
     with ApiClient(ensure_supervisor(state_dir)) as client:
-        launched = client.again(agent_id)
+        launched = client.again(agent_id, dangerous_ok)
         _tell(launched, as_json=as_json, wait=wait)
         return _follow(client, launched.id) if wait else 0
 

@@ -16,6 +16,9 @@ StateDir = Annotated[
     str | None, typer.Option("--state-dir", metavar="DIR", help="State directory of the instance (or $WATCHFLOOR_STATE_DIR).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with schema_version.")]
+DangerousOk = Annotated[
+    str, typer.Option("--dangerous-ok", metavar="REASON", help="Send it though it names dangerous operations; recorded with why.")
+]
 Reason = Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; recorded.")]
 
 

@@ -70,10 +70,10 @@ def _json(file: str, number: int, line: str) -> Any:
         raise UsageProblem(f"Item {number} of {file} is not JSON.", "One JSON object a line.") from error
 
 
-def start(items: list[pm.ProgramItem], client: ApiClient, *, dry_run: bool, as_json: bool) -> tuple[int, str]:
+def start(items: list[pm.ProgramItem], client: ApiClient, *, dangerous_ok: str = "", dry_run: bool, as_json: bool) -> tuple[int, str]:
     """Shows or starts them. (exit code, id of the only one or empty)."""
     hint(client)
-    body = pm.ProgramsBody(items=items)
+    body = pm.ProgramsBody(items=items, dangerous_ok=dangerous_ok)
     if dry_run:
         return _shown(client.preview_programs(body), as_json), ""
     started = client.start_programs(body)
@@ -90,6 +90,8 @@ def _shown(seen: pm.ProgramPreviews, as_json: bool) -> int:
         out.say(f"{number}. {item.agent}" + (f": would be refused: {plain(item.why_not, 2000)}" if item.why_not else ", at worst:"))
         for line in item.reach:
             out.say(f"   {line.what:8}{plain(line.words, 1000)}" + (" (!)" if line.amber else ""))
+        for words in item.dangers:
+            out.say(f"   danger  {plain(words, 500)}: to be confirmed with --dangerous-ok REASON (!)")
     return code
 
 

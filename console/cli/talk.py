@@ -10,7 +10,7 @@ import typer
 from console.api.program_messages import SaidView
 from console.cli import out
 from console.cli.link import connect
-from console.cli.options import Json, StateDir, verb_app
+from console.cli.options import DangerousOk, Json, StateDir, verb_app
 from console.cli.plain import plain
 from console.domain.conversation import MOST_MESSAGE, checked_text
 from console.domain.errors import UsageProblem
@@ -21,6 +21,7 @@ Agent = Annotated[str, typer.Argument(metavar="AGENT", help="Its id, as fleet sh
 def say(
     agent: Agent,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to tell it; -: read it from standard input.")],
+    dangerous_ok: DangerousOk = "",
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -32,7 +33,7 @@ def say(
             raise UsageProblem("What stands on standard input is no text.", "Send UTF-8.") from error
     checked_text(text)
     with connect(state_dir) as client:
-        return _told(client.say(agent, text), as_json)
+        return _told(client.say(agent, text, dangerous_ok), as_json)
 
 
 def interrupt(agent: Agent, state_dir: StateDir = None, as_json: Json = False) -> int:

@@ -103,6 +103,10 @@ class LaunchRequest:
     """Whose budget it is charged to besides its session's; empty: its session's id. Children have their parent's."""
     scopes: tuple[str, ...] | None = None
     """Kinds of effects it is granted at birth; None: what its parent has, or for a root what the options say."""
+    dangerous_ok: str = ""
+    """Why an operator starts it though its words name dangerous operations; empty: nobody confirmed any."""
+    dry_run: bool = False
+    """It starts in dry-run; a child of one that is in dry-run does in any case."""
 
     def check(self) -> None:
         """Raises UsageProblem that names the field."""
@@ -231,3 +235,5 @@ class SourceReport:
     reason: str
     """Why not available, or where it looks."""
     sightings: tuple[Sighting, ...] = ()
+    broken: bool = False
+    """Not available although it was asked for, so that somebody has to mend something."""

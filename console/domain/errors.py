@@ -74,6 +74,13 @@ class Conflict(ConsoleError):
     http_status = 409
 
 
+class Unconfirmed(Conflict):
+    """What would be sent names dangerous operations, and the operator who sends it has not confirmed them (RFC 6585, 3)."""
+
+    exit_code = ExitCode.DENIED
+    http_status = 428
+
+
 class TooMany(ConsoleError):
     """More requests at once, or in a second, than one caller may make."""
 

@@ -1,6 +1,6 @@
 """Operations that always ask a human, whatever a rule allows: data (``resources/policy/dangers.json``), and lists of one's own beside it.
 
-Looked for in every command that is judged, and in free text: what an agent is told to do when it is created, and every message to it.
+Looked for in every command that is judged, and (``spoken``) in free text: what an agent is created with, and every message to it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ from typing import Any
 
 from console.domain.errors import UsageProblem
 
-_TEXT_BYTES = 1024 * 1024
-_BEFORE = frozenset({"$", "#", ">", "sudo", "run", "runs", "execute", "exec", "call", "then"})
-"""What stands before a program's name in a sentence."""
 _FIELDS = {"name", "why", "program", "words", "any", "where"}
 
 
@@ -60,26 +57,6 @@ def danger_of(dangers: Iterable[Danger], names: Collection[str], argv: Sequence[
         if not danger.any or any(pattern.match(word) for pattern in danger.any for word in rest):
             return danger
     return None
-
-
-def dangers_in_text(dangers: Iterable[Danger], text: str) -> tuple[Danger, ...]:
-    """Dangers that a free text names, as in "then run gh pr merge 12". More is read than is meant; a human decides."""
-    lines = [re.findall(r"[^\s'\"`;&|(){},]+", line) for line in text[:_TEXT_BYTES].splitlines()]
-    found = []
-    for danger in dangers:
-        if any(_in_line(danger, words) for words in lines):
-            found.append(danger)
-    return tuple(found)
-
-
-def _in_line(danger: Danger, words: list[str]) -> bool:
-    for at, word in enumerate(words):
-        name = word.rpartition("/")[2]
-        if not (danger.words or danger.any) and at > 0 and words[at - 1].lower() not in _BEFORE:
-            continue  # "at", "service", "mail" are words too
-        if name in danger.programs and danger_of((danger,), (name,), words[at:]) is not None:
-            return True
-    return False
 
 
 def _in_order(wanted: Sequence[frozenset[str]], found: Sequence[str]) -> bool:

@@ -70,7 +70,7 @@ def _why_not(agent: Agent, again_as: str, parts: Parts) -> str:
     return "killed: rearm first" if parts.core.state.killed else ""
 
 
-async def start_again(parts: Parts, agent_id: AgentId, by: str) -> AgentId:
+async def start_again(parts: Parts, agent_id: AgentId, by: str, dangerous_ok: str = "") -> AgentId:
     """The same command in the same session, with the same caps; under its parent if that was started again and lives, else as a root."""
     state = parts.core.state
     again = await asyncio.to_thread(_map, parts, AGAIN_KEY)
@@ -96,6 +96,7 @@ async def start_again(parts: Parts, agent_id: AgentId, by: str) -> AgentId:
         project=agent.project,
         scopes=agent.scopes,
         agent_type=before.agent_type if before is not None else "",
+        dangerous_ok=dangerous_ok,
     )
     record = Record(by, "launch.again", f"start {agent_id} again", verdict="allow", agent_id=agent_id)
     await asyncio.to_thread(parts.scribe.record_first, record)

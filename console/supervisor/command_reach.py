@@ -10,6 +10,7 @@ from console.api import messages as m
 from console.api import program_messages as pm
 from console.domain.agent import LaunchRequest, SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
+from console.supervisor.danger_desk import DangerDesk
 from console.supervisor.launching_body import request_from
 from console.supervisor.parts import Parts
 from console.supervisor.program_reach import outlook_of
@@ -18,7 +19,7 @@ COMMAND = "command"
 WORDS = 300
 
 
-async def preview_command(parts: Parts, body: m.LaunchBody) -> pm.ProgramPreview:
+async def preview_command(parts: Parts, body: m.LaunchBody, dangers: DangerDesk | None = None) -> pm.ProgramPreview:
     """Judged as its launch would be; a refusal is told, never raised."""
     try:
         request = request_from(body)
@@ -27,7 +28,9 @@ async def preview_command(parts: Parts, body: m.LaunchBody) -> pm.ProgramPreview
         if not available.ok:
             raise Unavailable(f"Sandbox {request.sandbox} is not available, because {available.reason}", available.remedy)
         parts.core.before_launch(request)
-        seen = await asyncio.to_thread(outlook_of, parts, parts.core.shape(request), _line(request))
+        shaped = parts.core.shape(request)
+        seen = await asyncio.to_thread(outlook_of, parts, shaped, _line(request))
+        named = await asyncio.to_thread(dangers.of_launch, shaped) if dangers is not None else ()
     except ConsoleError as error:
         return pm.ProgramPreview(agent=COMMAND, why_not=error.what, remedy=error.remedy, exit_code=int(error.exit_code))
     return pm.ProgramPreview(
@@ -37,6 +40,7 @@ async def preview_command(parts: Parts, body: m.LaunchBody) -> pm.ProgramPreview
         sensitivity=seen.level.value,
         cost_cap_usd=request.limits.cost_usd,
         reach=seen.reach,
+        dangers=[one.line() for one in named],
     )
 
 

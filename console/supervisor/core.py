@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from console.domain import command as c
@@ -23,6 +23,10 @@ def now() -> tuple[float, float]:
     return time.time(), time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+async def _unweighed(_request: LaunchRequest, _by: str) -> None:
+    """Until a launcher says how."""
+
+
 @dataclass
 class Core:
     """Engine, hub and meters on the event loop's thread; the runner is attached by compose."""
@@ -33,9 +37,11 @@ class Core:
     loop: asyncio.AbstractEventLoop | None = None
     run: Callable[[c.Command], None] | None = None
     before_launch: Callable[[LaunchRequest], None] = lambda _request: None
+    """May refuse a launch before the engine hears of it (a full disk); attached by compose."""
     shape: Callable[[LaunchRequest], LaunchRequest] = lambda request: request
     """Makes a launch as strict as its agent's type; raises ConsoleError."""
-    """May refuse a launch before the engine hears of it (a full disk); attached by compose."""
+    weigh: Callable[[LaunchRequest, str], Awaitable[None]] = _unweighed
+    """Refuses a launch whose words name dangerous operations that nobody confirmed; attached by the launcher."""
     heard: Callable[[e.Event | c.Command], None] = lambda _step: None
     """Told of every event and every command, once it was carried out; never blocks; attached by compose."""
     dirty: set[AgentId] = field(default_factory=set)
@@ -90,6 +96,7 @@ class Core:
         request.check()
         self.before_launch(request)
         request = self.shape(request)
+        await self.weigh(request, by)
         agent_id = AgentId(f"a-{secrets.token_hex(4)}")
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.launches[agent_id] = future

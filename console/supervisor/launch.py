@@ -25,6 +25,7 @@ from console.supervisor.bounding import Bounding
 from console.supervisor.conversation import Conversations
 from console.supervisor.core import now
 from console.supervisor.cutting import PORTAL, Cutter, Running
+from console.supervisor.danger_desk import DangerDesk
 from console.supervisor.environments import Environments
 from console.supervisor.parts import Parts
 from console.supervisor.secret_calls import secret_call
@@ -57,6 +58,8 @@ class Launcher:
         self.running: dict[AgentId, Running] = {}
         self.cutter = Cutter(parts, self.running)
         self.bounding = Bounding(parts, self.running)
+        self.dangers = DangerDesk(parts)
+        parts.core.weigh = self.dangers.weigh
         self.talk = Conversations(parts)
         self.hooks = doors.hooks
         self.sources = TypeSources(parts)

@@ -35,4 +35,6 @@ def request_from(body: m.LaunchBody) -> LaunchRequest:
         agent_type=body.agent_type,
         project=body.project,
         scopes=None if body.scopes is None else tuple(body.scopes),
+        dangerous_ok=body.dangerous_ok,
+        dry_run=body.dry_run,
     )

@@ -28,14 +28,13 @@ def program_routes(parts: Parts, launcher: Launcher) -> list[Route]:
         return answer(await programs.preview(await body_of(request, pm.ProgramsBody)))
 
     async def preview_a_command(request: Request) -> Response:
-        return answer(await preview_command(parts, await body_of(request, LaunchBody)))
+        return answer(await preview_command(parts, await body_of(request, LaunchBody), launcher.dangers))
 
     async def start(request: Request) -> Response:
         return answer(await programs.start(await body_of(request, pm.ProgramsBody), asked_by(request)))
 
     async def say(request: Request) -> Response:
-        body = await body_of(request, pm.SayBody)
-        return answer(await programs.say(request.path_params["id"], body.text, asked_by(request)))
+        return answer(await programs.say(request.path_params["id"], await body_of(request, pm.SayBody), asked_by(request)))
 
     async def interrupt(request: Request) -> Response:
         await body_of(request, pm.InterruptBody)

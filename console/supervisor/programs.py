@@ -61,6 +61,7 @@ class Programs:
             sensitivity=plan.outlook.level.value,
             cost_cap_usd=plan.request.limits.cost_usd,
             reach=plan.outlook.reach,
+            dangers=[one.line() for one in await asyncio.to_thread(self._launcher.dangers.of_launch, plan.request)],
         )
 
     async def start(self, body: pm.ProgramsBody, by: str) -> pm.ProgramsStarted:
@@ -68,7 +69,9 @@ class Programs:
         plans = []
         for number, item in enumerate(body.items, 1):
             try:
-                plans.append(await self.plan(item, len(body.items)))
+                plan = await self.plan(item, len(body.items), body.dangerous_ok)
+                await self._launcher.dangers.check(plan.request)
+                plans.append(plan)
             except ConsoleError as error:
                 if len(body.items) > 1:
                     error.what = f"Item {number}: {error.what}"
@@ -92,7 +95,7 @@ class Programs:
             reach=plan.outlook.reach,
         )
 
-    async def plan(self, item: pm.ProgramItem, together: int = 1) -> Plan:
+    async def plan(self, item: pm.ProgramItem, together: int = 1, dangerous_ok: str = "") -> Plan:
         """Judges one item. Raises what it would be refused with."""
         parts, program = self._parts, Program(item.agent)
         prompt = checked_text(item.prompt)
@@ -122,6 +125,8 @@ class Programs:
             agent_type=kind,
             project=item.project,
             scopes=None if item.scopes is None else tuple(item.scopes),
+            dangerous_ok=dangerous_ok,
+            dry_run=item.dry_run,
         )
         request.check()
         parts.core.before_launch(request)
@@ -166,9 +171,11 @@ class Programs:
         least = self._parts.options.programs.memory_free_min_mib
         return pm.ProgramsView(programs=programs, templates=list(TEMPLATES), memory_free_mib=memory_free_mib(), memory_free_min_mib=least)
 
-    async def say(self, agent_id: str, text: str, by: str) -> pm.SaidView:
-        """A message."""
-        known = self._parts.core.agent_or_404(agent_id)
+    async def say(self, agent_id: str, body: pm.SayBody, by: str) -> pm.SaidView:
+        """A message. Raises Unconfirmed when it names dangerous operations."""
+        known, text = self._parts.core.agent_or_404(agent_id), body.text
+        if not self._launcher.talk.why_not(known):  # else it is refused for that, whatever it says
+            await self._launcher.dangers.weigh_text(known, text, by, body.dangerous_ok)
         await self._launcher.talk.say(known, text, by)
         return pm.SaidView(id=known, done="said")
 

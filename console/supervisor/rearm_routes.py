@@ -34,7 +34,8 @@ def rearm_routes(desk: Desk) -> list[Route]:
 
     async def again(request: Request) -> Response:
         agent_id = parts.core.agent_or_404(request.path_params["id"])
-        new_id = await start_again(parts, agent_id, f"operator:{caller_of(request).uid}")
+        body = await body_of(request, rm.AgainBody)
+        new_id = await start_again(parts, agent_id, f"operator:{caller_of(request).uid}", body.dangerous_ok)
         agent = parts.core.state.agents[new_id]
         view = m.LaunchedView(
             id=new_id,

@@ -60,7 +60,12 @@ class Stage:
         self.core.run = lambda _command: None
         self.scribe, self.notices = Scribe(), list[str]()
         (folder / "output").mkdir(exist_ok=True)
-        places = SimpleNamespace(state_dir=folder / "state", workspaces_dir=folder / "state" / "workspaces", output_dir=folder / "output")
+        places = SimpleNamespace(
+            state_dir=folder / "state",
+            workspaces_dir=folder / "state" / "workspaces",
+            output_dir=folder / "output",
+            policy_file=folder / "state" / "policy.json",
+        )
         ready: Any = SimpleNamespace(available=lambda: Availability(True, ""))
         self.parts: Any = SimpleNamespace(
             core=self.core,

@@ -17,9 +17,14 @@ from tests.fakes.canned_api import canned_api
 BODY = ProgramsBody(items=[ProgramItem(agent="codex", prompt="p")])
 ROUTES: list[tuple[str, Any, Callable[[ApiClient], Any], Any]] = [
     ("GET /api/programs", {"programs": []}, lambda c: c.programs(), None),
-    ("POST /api/programs", {"items": []}, lambda c: c.start_programs(BODY), {"items": [BODY.items[0].model_dump()]}),
-    ("POST /api/programs/preview", {"items": []}, lambda c: c.preview_programs(BODY), {"items": [BODY.items[0].model_dump()]}),
-    ("POST /api/agents/a%2Fb/message", {"id": "a", "done": "said"}, lambda c: c.say("a/b", "hi"), {"text": "hi"}),
+    ("POST /api/programs", {"items": []}, lambda c: c.start_programs(BODY), BODY.model_dump()),
+    ("POST /api/programs/preview", {"items": []}, lambda c: c.preview_programs(BODY), BODY.model_dump()),
+    (
+        "POST /api/agents/a%2Fb/message",
+        {"id": "a", "done": "said"},
+        lambda c: c.say("a/b", "hi", "ok"),
+        {"text": "hi", "dangerous_ok": "ok"},
+    ),
     ("POST /api/agents/a/interrupt", {"id": "a", "done": "interrupted"}, lambda c: c.interrupt("a"), {}),
 ]
 

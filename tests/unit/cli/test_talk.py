@@ -14,14 +14,14 @@ from tests.fakes.verbs import Watchfloor
 def test_a_message_goes_out_as_it_is_and_is_answered(watchfloor: Watchfloor, api: CannedApi) -> None:
     api.say("POST /api/agents/a/message", {"id": "a", "done": "said"})
     assert watchfloor("say", "a", "--", "-n $(id)").out == "a: said\n"
-    assert api.asked[-1].body == {"text": "-n $(id)"}
+    assert api.asked[-1].body == {"text": "-n $(id)", "dangerous_ok": ""}
     assert watchfloor("say", "a", "x", "--json").json["done"] == "said"
 
 
 def test_standard_input_is_read_within_bounds(watchfloor: Watchfloor, api: CannedApi, monkeypatch: pytest.MonkeyPatch) -> None:
     api.say("POST /api/agents/a/message", {"id": "a", "done": "said"})
     monkeypatch.setattr(sys, "stdin", io.StringIO("from a pipe"))
-    assert watchfloor("say", "a", "-").code == 0 and api.asked[-1].body == {"text": "from a pipe"}
+    assert watchfloor("say", "a", "-").code == 0 and api.asked[-1].body == {"text": "from a pipe", "dangerous_ok": ""}
     monkeypatch.setattr(sys, "stdin", io.StringIO("x" * 100_000))
     before = len(api.asked)
     assert watchfloor("say", "a", "-").code == 2 and watchfloor("say", "a", " ").code == 2 and len(api.asked) == before

@@ -1,9 +1,9 @@
-"""Operations that always ask, in commands and in free text."""
+"""Operations that always ask, in commands."""
 
 import pytest
 
 from console.domain.errors import UsageProblem
-from console.policy.dangers import danger_of, dangers_in_text, read_dangers
+from console.policy.dangers import danger_of, read_dangers
 from tests.fakes.policy_world import dangers
 
 
@@ -78,13 +78,6 @@ def test_what_asks(line: str) -> None:
 )
 def test_what_does_not(line: str) -> None:
     assert name(line) == ""
-
-
-def test_free_text_is_read_for_them() -> None:
-    text = "Please look at the change.\nThen run `gh pr merge 12` and\n  $ /usr/bin/terraform apply -auto-approve; be quick"
-    assert {danger.name for danger in dangers_in_text(dangers(), text)} == {"merge or approve a change", "change infrastructure"}
-    assert dangers_in_text(dangers(), "merge the two lists, then approve of nothing") == ()
-    assert dangers_in_text(dangers(), "x " * 2_000_000) == ()
 
 
 def test_own_lists_are_read_strictly() -> None:

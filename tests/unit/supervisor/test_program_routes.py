@@ -9,13 +9,15 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from console.supervisor.answers import refusals
+from console.supervisor.danger_desk import DangerDesk
 from console.supervisor.program_routes import program_routes
 from tests.fakes.program_stage import Stage
 
 
 def client(tmp_path: Path) -> TestClient:
-    launcher: Any = type("Launcher", (), {})()
-    app = Starlette(routes=program_routes(Stage(tmp_path).parts, launcher), exception_handlers=refusals())
+    stage = Stage(tmp_path)
+    launcher: Any = type("Launcher", (), {"dangers": DangerDesk(stage.parts)})()
+    app = Starlette(routes=program_routes(stage.parts, launcher), exception_handlers=refusals())
     return TestClient(app, raise_server_exceptions=False)
 
 
