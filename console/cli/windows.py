@@ -18,6 +18,7 @@ PAGES = (
     "kill-switch",  # among the first: a help text that is wrapped must not break it
     "receipt",
     "approvals",
+    "policy",
     "network",
     "budgets",
     "rollback",

@@ -126,6 +126,7 @@ class FakeApprovals:
         self.lost: dict[str, str] = {}
         """id -> why it cannot be decided any more."""
         self.saved: list[p.PolicySaveBody] = []
+        self.policy = p.PolicyView(text="{}", sha256="b" * 64, recorded=2310)
         self.more: dict[str, str] = {}
         """id -> the tool's whole input."""
 
@@ -213,7 +214,7 @@ class FakeApprovals:
         return _say(p.DraftView(rules=["shell(cargo publish --dry-run:*)"]))
 
     async def _policy(self, _request: Request) -> Response:
-        return _say(p.PolicyView(text="{}", sha256="b" * 64, recorded=2310))
+        return _say(self.policy)
 
     async def _try(self, request: Request) -> Response:
         body = p.PolicyTryBody.model_validate_json(await request.body())

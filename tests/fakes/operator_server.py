@@ -33,6 +33,7 @@ from tests.fakes.approval_routes import FakeApprovals
 from tests.fakes.budget_routes import FakeBudgets
 from tests.fakes.guard_socket import FakeGuard
 from tests.fakes.pages_routes import FakeRooms
+from tests.fakes.policy_routes import FakePolicy
 from tests.fakes.program_routes import FakePrograms
 from tests.fakes.sandbox_routes import FakeSandboxes
 from tests.fakes.stop_routes import FakeStops
@@ -85,6 +86,7 @@ class FakeSupervisor:
         self.activity = FakeActivity(self.tell)
         """What agents did."""
         self.approvals = FakeApprovals(self.tell)
+        self.policy = FakePolicy(self.approvals)
         """What waits for a human."""
         self.budgets = FakeBudgets(self)
         """Limits, and what is used of them."""
@@ -96,6 +98,7 @@ class FakeSupervisor:
             *self.boxes.routes(),
             *self.stops.routes(),
             *self.activity.routes(),
+            *self.policy.routes(),
             *self.approvals.routes(),
         ]
         self.extra_routes += self.budgets.routes()

@@ -10,12 +10,14 @@ from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.interface import Page
 from console.gui.pages.kill_switch.page import KillSwitchPage
 from console.gui.pages.network.page import NetworkPage
+from console.gui.pages.policy.page import PolicyPage
 from console.gui.pages.receipt.page import ReceiptPage
 from console.gui.pages.rollback.page import RollbackRecordsPage
 
 PAGES: tuple[type[Page], ...] = (
     FleetPage,
     ApprovalsPage,
+    PolicyPage,
     NetworkPage,
     BudgetsPage,
     RollbackRecordsPage,

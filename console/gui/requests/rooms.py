@@ -19,6 +19,7 @@ from console.gui.requests.activity import ActivityRequests
 from console.gui.requests.adopt import AdoptRequests
 from console.gui.requests.approvals import ApprovalRequests
 from console.gui.requests.budgets import BudgetRequests
+from console.gui.requests.policy import PolicyRequests
 from console.gui.requests.programs import ProgramRequests
 
 LAUNCH_S = 300.0
@@ -217,6 +218,7 @@ class Requests:
         self.approvals = ApprovalRequests(link)
         self.budgets = BudgetRequests(link)
         self.programs = ProgramRequests(link)
+        self.policy = PolicyRequests(link)
 
     def status(self) -> Pending[m.StatusView]:
         return self._link.get("/api/status", m.StatusView)

@@ -1,0 +1,332 @@
+"""Backtest: a change of the rules, tried on the recorded calls while it is written; only what was tried can be put in force."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QTimer, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
+
+from console.api.policy_messages import DAYS, ChangedCall, PolicySaveBody, PolicyTryBody, PolicyTryView, PolicyView
+from console.domain.errors import Conflict, ConsoleError
+from console.gui.pages.interface import Desk
+from console.gui.pages.policy.words import UNKNOWN, VERDICTS
+from console.gui.theme import fonts
+from console.gui.theme.tokens import ink
+from console.gui.widgets.buttons import Button, Pills
+from console.gui.widgets.lines import Line, Lines
+from console.gui.widgets.marks import draw_mark
+from console.gui.widgets.reading import empty_note
+from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.safe_text import is_plain
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import day_clock
+
+AFTER_MS = 300
+"""After the last key."""
+FORM_WIDTH = 420
+FILE_MAX = 200_000
+_RULE_MAX = 1024
+_RULES_MAX = 50
+MODES = {"deny": "Add deny", "ask": "Add ask", "allow": "Add allow", "file": "Whole file"}
+COLUMNS = (
+    Column("change", "Would be decided", 150),
+    Column("at", "When", 100, hide_below=520),
+    Column("agent", "Agent", share=2, hide_below=620),
+    Column("call", "Call", share=6),
+    Column("rule", "By rule", share=3, hide_below=460),
+)
+EMPTY = (
+    "Write a rule, or change the whole file. The calls that were recorded are judged again under it, and those that would have been "
+    "decided differently appear here, the looser ones first. Nothing changes until you put it in force."
+)
+SAME = "No recorded call would have been decided differently."
+
+
+def changed_words(view: PolicyTryView) -> str:
+    """``Would have decided 14 of 2,310 differently, 1 of them looser.``"""
+    looser = f", {view.looser:,} of them looser" if view.changed else ""
+    left = f" {view.left_out:,} could not be tried: their agent is not known any more, or time was short." if view.left_out else ""
+    if not view.recorded:
+        return f"No call was recorded in {DAYS} days: what it would change is not known."
+    named = f" The first {len(view.calls):,} are shown." if view.changed > len(view.calls) else ""
+    return f"Would have decided {view.changed:,} of {view.recorded:,} differently{looser}.{named}{left}"
+
+
+def cell_words(row: ChangedCall, key: str) -> str:
+    """What a cell says to a tooltip, a screen reader and the clipboard."""
+    match key:
+        case "change":
+            return f"{'looser: ' if row.looser else 'stricter: '}{_word(row.before)} → {_word(row.after)}"
+        case "at":
+            return day_clock(row.at)
+        case "agent":
+            return row.agent_id
+        case "rule":
+            return row.rule
+    return f"{row.tool} {row.argument}"
+
+
+def paint_changed(canvas: Canvas, row: ChangedCall) -> None:
+    """One call that would be decided otherwise; looser is amber, with a triangle."""
+    cell = canvas.cells["change"]
+    role, mark = ("warn", "triangle") if row.looser else ("text2", "check")
+    draw_mark(canvas.painter, mark, QRectF(cell.x() + 1, cell.center().y() - 4, 9, 9), getattr(canvas.ink, role))
+    canvas.cells["change"] = cell.adjusted(17, 0, 0, 0)
+    canvas.text("change", f"{_word(row.before)} → {_word(row.after)}", "warn" if row.looser else "text", weight=fonts.MEDIUM)
+    canvas.text("at", day_clock(row.at), "text2", mono=True)
+    canvas.text("agent", row.agent_id, "text2")
+    canvas.text("call", f"{row.tool} {row.argument}", mono=True)
+    canvas.text("rule", row.rule, "text2", mono=True)
+
+
+def _word(verdict: str) -> str:
+    return VERDICTS.get(verdict, UNKNOWN)[0].lower()
+
+
+class Backtest(QWidget):
+    """``saved`` once a file is in force; ``opened`` with the recorded call on Enter."""
+
+    saved = Signal(object)
+    opened = Signal(object)
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._desk = desk
+        self.policy: PolicyView | None = None
+        self.tried: PolicyTryView | None = None
+        self._asked: tuple[PolicyTryBody, str] | None = None
+        """What was asked last, and the hash of the rules it was written over."""
+        self._file_base = ""
+        """The hash of the file that was loaded into the field."""
+        self._saving = False
+        self.modes = Pills(MODES, self)
+        self.field = QPlainTextEdit(self)
+        self.words = Text("", 13, fonts.SEMIBOLD, wrap=True)
+        self.findings = Lines(6, self)
+        self.reason = QLineEdit(self)
+        self.save = Button("Put in force", kind="primary", keys="Ctrl S", parent=self)
+        self.again = Button("Load what is in force", "refresh", small=True, parent=self)
+        self.problem = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
+        self.model = RowModel(COLUMNS, cell_words, self)
+        self.view = RowView(self.model, paint_changed, lambda row: f"{row.at} {row.agent_id} {row.tool} {row.argument}", self)
+        self.view.setAccessibleName("Calls that would be decided differently")
+        self.empty = empty_note(self.view, EMPTY)
+        self.empty.show()
+        self._late = QTimer(self)
+        self._late.setSingleShot(True)
+        self._late.setInterval(AFTER_MS)
+        self._late.timeout.connect(self.attempt)
+        self._build()
+        self.modes.changed.connect(lambda _mode: self._turned())
+        self.field.textChanged.connect(self._edited)
+        self.reason.textChanged.connect(lambda _text: self.allow())
+        self.save.clicked.connect(self.put_in_force)
+        self.again.clicked.connect(self.load)
+        self.view.opened.connect(self.opened)
+        self._turned()
+
+    def _build(self) -> None:
+        self.field.setFont(fonts.mono(12))
+        self.field.setTabChangesFocus(True)
+        self.field.setAccessibleName("Rules, one a line")
+        self.reason.setMaxLength(500)
+        self.reason.setAccessibleName("Reason")
+        self.problem.hide()
+        form = QVBoxLayout()
+        form.setContentsMargins(16, 12, 16, 12)
+        form.setSpacing(8)
+        self.hint = Text("", 11, fonts.MEDIUM, "text2", wrap=True)
+        pills = QHBoxLayout()
+        pills.addWidget(self.modes)
+        pills.addStretch(1)
+        form.addLayout(pills)
+        form.addWidget(self.hint)
+        form.addWidget(self.field, 1)
+        form.addWidget(self.again)
+        form.addWidget(self.findings)
+        form.addWidget(Text("Reason, for the record", 11, fonts.MEDIUM, "text2"))
+        form.addWidget(self.reason)
+        form.addWidget(self.problem)
+        form.addWidget(self.save)
+        left = QWidget(self)
+        left.setFixedWidth(FORM_WIDTH)
+        left.setLayout(form)
+        head = QVBoxLayout()
+        head.setContentsMargins(17, 14, 16, 12)
+        head.addWidget(self.words)
+        right = QVBoxLayout()
+        right.setContentsMargins(1, 0, 0, 0)
+        right.setSpacing(0)
+        right.addLayout(head)
+        right.addWidget(self.view, 1)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(left)
+        row.addLayout(right, 1)
+
+    # --- what is written ---------------------------------------------------------------------------------------------
+
+    def take(self, view: PolicyView) -> None:
+        """The rules in force, read again."""
+        changed = self.policy is None or self.policy.sha256 != view.sha256
+        self.policy = view
+        if changed and self.modes.chosen() == "file" and not self.field.toPlainText():
+            self.load()
+        elif changed and self.modes.chosen() != "file" and self.rules():
+            self._edited()  # tried over other rules than those in force now
+        self.allow()
+
+    def rules(self) -> list[str]:
+        """What stands in the field, one a line."""
+        return [line.strip() for line in self.field.toPlainText().split("\n") if line.strip()]
+
+    def body(self) -> tuple[PolicyTryBody | None, str]:
+        """(what would be tried, why nothing can be)."""
+        mode, text = self.modes.chosen(), self.field.toPlainText()
+        if not text.strip():
+            return None, ""
+        if not all(is_plain(line.replace("\t", " ")) for line in text.split("\n")):
+            return None, "Rules are plain text, without hidden characters."
+        if mode == "file":
+            fits = len(text) <= FILE_MAX
+            return (PolicyTryBody(text=text), "") if fits else (None, f"A file of more than {FILE_MAX:,} characters is not tried here.")
+        rules = self.rules()
+        if len(rules) > _RULES_MAX or any(len(rule) > _RULE_MAX for rule in rules):
+            return None, f"At most {_RULES_MAX} rules of {_RULE_MAX:,} characters are added at once."
+        return PolicyTryBody.model_validate({"add": rules, "to": mode}), ""
+
+    def load(self) -> None:
+        """The file in force, to be changed."""
+        view = self.policy
+        if view is None:
+            self._say("The rules have not been read yet.", "warn", "triangle")
+        elif len(view.text) > FILE_MAX or not all(is_plain(line.replace("\t", " ")) for line in view.text.split("\n")):
+            self._say("This file is too long, or holds hidden characters: change it where it lies.", "warn", "triangle")
+        else:
+            self._file_base = view.sha256
+            self.field.setPlainText(view.text)
+
+    def _turned(self) -> None:
+        mode = self.modes.chosen()
+        whole = mode == "file"
+        self.again.setVisible(whole)
+        self.hint.setText("The whole file, as it would be in force" if whole else f"Rules to add to {mode}, one a line")
+        self.field.setAccessibleName("The whole file" if whole else f"Rules to {mode}, one a line")
+        self.field.setPlaceholderText("" if whole else {"deny": "shell(rm:*)", "ask": "shell(git push:*)"}.get(mode, "shell(make test:*)"))
+        if whole and not self.field.toPlainText().lstrip().startswith("{"):
+            self.load()
+        elif not whole and self.field.toPlainText().lstrip().startswith("{"):
+            self.field.setPlainText("")
+        self._edited()
+
+    def _edited(self) -> None:
+        self.tried, self._asked = None, None
+        self.view.show_rows([])
+        self.empty.setText(EMPTY)
+        self.empty.show()
+        self.findings.say([])
+        self.problem.hide()
+        body, why = self.body()
+        if body is None:
+            self._late.stop()
+            self._say(why, "warn", "triangle" if why else "")
+        else:
+            self._say("The recorded calls are judged again…", "text2", "ring")
+            self._late.start()
+        self.allow()
+
+    # --- trying ------------------------------------------------------------------------------------------------------
+
+    def attempt(self) -> None:
+        """Tries exactly what stands in the field."""
+        body, _ = self.body()
+        if body is None or self.policy is None:
+            return
+        base = self._file_base if self.modes.chosen() == "file" else self.policy.sha256
+        self._asked = (body, base)
+        asked = self._desk.requests.policy.attempt(body).while_alive(self)
+        asked.then(lambda view: self._came(body, view)).failed(lambda error: self._failed(body, error))
+
+    def _came(self, body: PolicyTryBody, view: PolicyTryView) -> None:
+        if self._asked is None or self._asked[0] != body or self.body()[0] != body:
+            return  # the answer is for another text
+        self.tried = view
+        amber = bool(view.looser or view.findings or view.left_out or not view.recorded)
+        self._say(changed_words(view), "warn" if amber else "text", "triangle" if amber else "check")
+        self.view.show_rows(sorted(view.calls, key=lambda one: not one.looser))
+        self.empty.setText(SAME if view.recorded else "No call is recorded to try it on.")
+        self.empty.setVisible(not view.calls)
+        self.findings.say([Line(f"Lint, {one}", "triangle", "warn", quiet=not one.startswith("refused")) for one in view.findings])
+        self.allow()
+
+    def _failed(self, body: PolicyTryBody, error: ConsoleError) -> None:
+        if self._asked is not None and self._asked[0] == body:
+            self._say(f"It cannot be tried: {error}", "warn", "triangle")
+
+    # --- saving ------------------------------------------------------------------------------------------------------
+
+    def why_not(self) -> str:
+        """Empty when exactly this can be put in force."""
+        if self._desk.switch.is_killed:
+            return "Killed: nothing changes until rearm."
+        if self._saving:
+            return "It is being saved."
+        body, why = self.body()
+        if body is None:
+            return why or "No rule stands in the field."
+        if self.tried is None or self._asked is None or self._asked[0] != body:
+            return "The recorded calls were not judged under exactly this yet."
+        if self.policy is None or self._asked[1] != self.policy.sha256:
+            return "Other rules are in force than those it was tried over: load them, or change a letter to try again."
+        if self.tried.sha256 == self.policy.sha256:
+            return "These rules are in force already."
+        return "" if self.reason.text().strip() else "A reason is needed."
+
+    def allow(self) -> None:
+        """The button, with the reason why not."""
+        looser = self.tried.looser if self.tried is not None else 0
+        self.save.setText(f"Put in force, {looser:,} looser" if looser else "Put in force")
+        self.save.allow(self.why_not())
+
+    def put_in_force(self) -> None:
+        """What was tried, exactly; on record first."""
+        why = self.why_not()
+        if why or self.tried is None or self._asked is None:
+            self.problem.setText(why)
+            self.problem.setVisible(bool(why))
+            return
+        self._saving = True
+        self.allow()
+        body = PolicySaveBody(text=self.tried.text, base_sha256=self._asked[1], reason=self.reason.text().strip())
+        self._desk.requests.policy.save(body).while_alive(self).then(self._saved).failed(self._not_saved)
+
+    def _saved(self, view: PolicyView) -> None:
+        self._saving = False
+        self.policy = view
+        self.reason.clear()
+        if self.modes.chosen() == "file":
+            self.load()
+        else:
+            self.field.setPlainText("")
+        self._edited()
+        self._desk.notices.say("info", "The rules are in force, and on record. What waits already is still yours to decide.")
+        self.saved.emit(view)
+
+    def _not_saved(self, error: ConsoleError) -> None:
+        self._saving = False
+        if isinstance(error, Conflict):
+            self.tried = None
+        self.problem.setText(f"NOT saved: {error}")
+        self.problem.show()
+        self.allow()
+
+    def _say(self, words: str, role: str, mark: str) -> None:
+        self.words.say(words, role, mark)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.bg1))
+        painter.fillRect(QRectF(FORM_WIDTH, 0, 1, self.height()), QColor(colours.line))
+        painter.end()

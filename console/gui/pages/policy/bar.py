@@ -1,0 +1,44 @@
+"""The bar of the policy page."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from console.gui.theme import fonts
+from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.widgets.buttons import Pills, SearchField
+from console.gui.widgets.text import Text
+
+TABS = {
+    "rules": "Rules",
+    "lint": "Lint",
+    "explain": "Explain",
+    "matrix": "Matrix",
+    "sequences": "Sequences",
+    "backtest": "Backtest",
+}
+
+
+class Bar(QWidget):
+    """Filter, tabs, and how many are shown."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(FILTER_BAR)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 0, 16, 0)
+        row.setSpacing(8)
+        self.search = SearchField("Filter this list", "/", parent=self)
+        self.search.setMaximumWidth(191)
+        self.tabs = Pills(TABS, self)
+        self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
+        row.addWidget(self.search, 2)
+        row.addWidget(self.tabs)
+        row.addStretch(1)
+        row.addWidget(self.shown)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(ink().bg0))
+        painter.end()

@@ -1,0 +1,286 @@
+"""Explain: a call that nobody made (or one that was recorded), judged while it is typed: each part, rule and step, and the verdict."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QScrollArea, QVBoxLayout, QWidget
+
+from console.api.policy_page import ExplainBody, ExplainedPart, ExplainView
+from console.domain.errors import ConsoleError
+from console.gui.models.fleet import Row
+from console.gui.pages.interface import Desk
+from console.gui.pages.policy.words import UNKNOWN, VERDICTS, AskedCall, paint_shape
+from console.gui.theme import fonts
+from console.gui.theme.tokens import ink
+from console.gui.widgets.lines import Line, Lines
+from console.gui.widgets.reading import empty_note
+from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.safe_text import is_plain, safe_lines, safe_text
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import plural
+
+AFTER_MS = 250
+"""After the last key."""
+LONGEST = 65_536
+FORM_WIDTH = 380
+COLUMNS = (
+    Column("verdict", "Verdict", 90),
+    Column("step", "Step", 84, hide_below=420),
+    Column("text", "Part of the call", share=5),
+    Column("rule", "Rule", share=4),
+    Column("reason", "Why", share=5, hide_below=560),
+)
+EMPTY = (
+    "Write a tool and what it is called with. Each part of the call appears here with its verdict, the rule that decided it and the "
+    "step that reached it; nothing is recorded, and nothing is done."
+)
+_HIDDEN = "It holds hidden characters, shown here as codes. The exact call is judged until you change it."
+_TYPED = "What stands in the field holds hidden characters; exactly that is judged."
+
+
+def cell_words(row: ExplainedPart, key: str) -> str:
+    """What a cell says to a tooltip, a screen reader and the clipboard."""
+    if key == "verdict":
+        return VERDICTS.get(row.verdict, UNKNOWN)[0]
+    return {"step": row.step, "text": row.text, "rule": row.rule}.get(key, row.reason)
+
+
+def paint_part(canvas: Canvas, row: ExplainedPart) -> None:
+    """One part."""
+    paint_shape(canvas, "verdict", VERDICTS.get(row.verdict, UNKNOWN))
+    canvas.text("step", row.step, "text2")
+    canvas.text("text", row.text, mono=True)
+    canvas.text("rule", row.rule, mono=True)
+    canvas.text("reason", row.reason, "text2")
+
+
+def result_lines(view: ExplainView) -> list[Line]:
+    """Below the verdict: sequences, what would be executed, what the answer does not know."""
+    lines = [Line(f"Sequence: it {one}.", "triangle", "warn") for one in view.sequences]
+    if view.parts_count > len(view.parts):
+        lines.append(Line(f"{view.parts_count - len(view.parts):,} more parts are not shown.", "ring"))
+    for step in view.steps:
+        words = " ".join(word if word and " " not in word else repr(word) for word in step.argv)
+        where = step.program or "not on this machine"
+        lines.append(Line(f"executes {step.joined} {where}: {words}".replace("  ", " "), "check", mono=True, quiet=True))
+    if view.words:
+        lines.append(Line(view.words))
+    return lines
+
+
+class CallField(QPlainTextEdit):
+    """Plain text; Tab leaves it, Esc gives the focus back."""
+
+    left = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFont(fonts.mono(12))
+        self.setTabChangesFocus(True)
+        self.setAccessibleName("Command, path or URL")
+        self.setPlaceholderText("Command, path or URL")
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+            return
+        super().keyPressEvent(event)
+
+
+class Explainer(QWidget):
+    """Asks off the GUI's thread; an answer for other words than what stands there now is none."""
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._desk = desk
+        self._exact: AskedCall | None = None
+        """A recorded call that cannot be shown as it is: judged as it is until a field is changed."""
+        self.shown: ExplainView | None = None
+        self.agent = self._line("Agent: name or id; empty: nobody's call", 200)
+        self.tool = self._line("Tool", 200)
+        self.tool.setText("shell")
+        self.call = CallField(self)
+        self.hidden = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
+        self.hidden.hide()
+        self.whose = Text("", 12, role="text2", wrap=True)
+        self.verdict = Text("", 15, fonts.SEMIBOLD, mark="")
+        self.why = Text("", 12, role="text2", wrap=True)
+        self.model = RowModel(COLUMNS, cell_words, self)
+        self.parts = RowView(self.model, paint_part, lambda row: f"{row.step}\0{row.rule}\0{row.text}", self)
+        self.parts.setAccessibleName("Parts of the call")
+        self.empty = empty_note(self.parts, EMPTY)
+        self.empty.show()
+        self.lines = Lines(12, self)
+        self._late = QTimer(self)
+        self._late.setSingleShot(True)
+        self._late.setInterval(AFTER_MS)
+        self._late.timeout.connect(self.ask)
+        self._build()
+        for field in (self.agent, self.tool):
+            field.textChanged.connect(lambda _text: self._edited())
+        self.call.textChanged.connect(self._edited)
+        self.call.left.connect(self.parts.setFocus)
+
+    def _line(self, name: str, longest: int) -> QLineEdit:
+        field = QLineEdit(self)
+        field.setMaxLength(longest)
+        field.setAccessibleName(name)
+        field.setPlaceholderText(name)
+        return field
+
+    def _build(self) -> None:
+        form = QVBoxLayout()
+        form.setContentsMargins(16, 12, 16, 12)
+        form.setSpacing(6)
+        for words, field in (("Agent", self.agent), ("Tool", self.tool), ("Call", self.call)):
+            form.addWidget(Text(words, 11, fonts.MEDIUM, "text2"))
+            form.addWidget(field, 1 if field is self.call else 0)
+        form.addWidget(self.hidden)
+        form.addWidget(self.whose)
+        self.call.setMinimumHeight(90)
+        self.call.setMaximumHeight(260)
+        form.addStretch(1)
+        left = QWidget(self)
+        left.setFixedWidth(FORM_WIDTH)
+        left.setLayout(form)
+        result = QVBoxLayout()
+        result.setContentsMargins(1, 0, 0, 0)
+        result.setSpacing(0)
+        head = QVBoxLayout()
+        head.setContentsMargins(16, 12, 16, 10)
+        head.setSpacing(4)
+        head.addWidget(self.verdict)
+        head.addWidget(self.why)
+        result.addLayout(head)
+        result.addWidget(self.parts, 3)
+        area = QScrollArea(self)
+        area.setWidgetResizable(True)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        inner = QWidget(area)
+        below = QVBoxLayout(inner)
+        below.setContentsMargins(16, 10, 16, 10)
+        below.addWidget(self.lines)
+        below.addStretch(1)
+        area.setWidget(inner)
+        result.addWidget(area, 2)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(left)
+        row.addLayout(result, 1)
+
+    # --- what is asked -----------------------------------------------------------------------------------------------
+
+    def take(self, call: AskedCall) -> None:
+        """A recorded call, exactly; what is hidden in it is shown as codes."""
+        self._exact = None
+        plain = all(is_plain(line) for line in call.argument.split("\n")) and is_plain(call.tool)
+        row = self._desk.fleet.rows.get(call.agent_id)
+        self.agent.setText(row.id if row is not None else "")
+        self.tool.setText(safe_text(call.tool, 200))
+        self.call.setPlainText(call.argument[:LONGEST] if plain else safe_lines(call.argument, LONGEST))
+        self._exact = call
+        self._say_hidden()
+        if call.agent_id and row is None:
+            self.whose.setText(f"Its agent, {call.agent_id}, is not in the fleet any more: judged as nobody's call.")
+        self._late.start()
+
+    def asked(self) -> tuple[ExplainBody | None, str]:
+        """(what would be asked, why not)."""
+        if self._exact is not None:
+            tool, argument, cwd = self._exact.tool, self._exact.argument, self._exact.cwd
+        else:
+            tool, argument, cwd = self.tool.text().strip(), self.call.toPlainText(), ""
+        if not tool.strip() or not argument.strip():
+            return None, ""
+        if len(argument) > LONGEST or len(tool) > 200:
+            return None, f"A call is explained up to {LONGEST:,} characters."
+        agent_id, why = self._agent()
+        if why:
+            return None, why
+        try:
+            argument.encode()
+            tool.encode()
+        except UnicodeEncodeError:
+            return None, "It is not valid UTF-8: such a call is denied."
+        return ExplainBody(tool=tool, argument=argument, agent_id=agent_id, cwd=cwd[:4096]), ""
+
+    def ask(self) -> None:
+        """Asks about exactly what stands in the fields."""
+        self._late.stop()
+        body, why = self.asked()
+        if body is None:
+            self._nothing(why)
+            return
+        asked = self._desk.requests.policy.explain(body).while_alive(self)
+        asked.then(lambda view: self._came(body, view)).failed(lambda error: self._failed(body, error))
+
+    def _agent(self) -> tuple[str, str]:
+        """(id, why not); empty: nobody's call."""
+        wanted = self.agent.text().strip()
+        if not wanted:
+            return "", ""
+        rows = self._desk.fleet.rows
+        if wanted in rows:
+            return wanted, ""
+        named: list[Row] = [row for row in rows.values() if row.name == wanted]
+        if len(named) == 1:
+            return named[0].id, ""
+        many = f"{plural(len(named), 'agent')} have that name: write the id" if named else "No agent of that name or id is in the fleet"
+        return "", f"{many}."
+
+    def _edited(self) -> None:
+        self._exact = None
+        self.shown = None
+        self._say_hidden()
+        self.whose.setText("")
+        body, why = self.asked()
+        if body is None:
+            self._nothing(why)
+            self._late.stop()
+            return
+        self.verdict.say("Being judged…", "text2", "ring")
+        self._late.start()
+
+    def _say_hidden(self) -> None:
+        exact = self._exact
+        if exact is not None:
+            words = "" if is_plain(exact.tool) and all(is_plain(one) for one in exact.argument.split("\n")) else _HIDDEN
+        else:
+            words = "" if all(is_plain(one) for one in self.call.toPlainText().split("\n")) else _TYPED
+        self.hidden.setText(words)
+        self.hidden.setVisible(bool(words))
+
+    # --- what came ---------------------------------------------------------------------------------------------------
+
+    def _nothing(self, why: str) -> None:
+        self.shown = None
+        self.parts.show_rows([])
+        self.lines.say([])
+        self.verdict.say(why, "warn", "triangle" if why else "")
+        self.why.setText("")
+        self.empty.show()
+
+    def _came(self, body: ExplainBody, view: ExplainView) -> None:
+        if self.asked()[0] != body:
+            return  # the answer is for another text
+        self.shown = view
+        word, mark, role = VERDICTS.get(view.verdict, UNKNOWN)
+        self.verdict.say(f"{word}: {view.rule}", role if role != "text2" else "text", mark)
+        self.why.setText(view.reason)
+        self.parts.show_rows(list(view.parts))
+        self.empty.setVisible(not view.parts)
+        self.lines.say(result_lines(view))
+
+    def _failed(self, body: ExplainBody, error: ConsoleError) -> None:
+        if self.asked()[0] == body:
+            self._nothing(f"Not known: {error}")
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.bg1))
+        painter.fillRect(QRectF(FORM_WIDTH, 0, 1, self.height()), QColor(colours.line))
+        painter.end()

@@ -1,0 +1,141 @@
+"""The rules in force as a table: deny before ask before allow, how often each decided, when last, and what is odd about it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QRectF
+
+from console.api.policy_messages import DAYS, PolicyView, RuleRow
+from console.gui.pages.policy.words import ORDER, UNKNOWN, VERDICTS, kind_words, matches, means, paint_shape
+from console.gui.theme import fonts
+from console.gui.widgets.facts import ChipSpec
+from console.gui.widgets.lines import Line
+from console.gui.widgets.marks import chip_width, draw_chip
+from console.gui.widgets.rows import Canvas, Column
+from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.words import age, count, day_clock, plural, span
+
+COLUMNS = (
+    Column("list", "Verdict", 92),
+    Column("rule", "Rule", share=6),
+    Column("kind", "About", 96, hide_below=560),
+    Column("mark", "Marks", share=4, hide_below=480),
+    Column("line", "Line", 52, right=True, hide_below=700),
+    Column("last", "Last used", 84, right=True, hide_below=520),
+    Column("hits", f"Hits {DAYS} d", 76, right=True),
+)
+EMPTY = "No rule is in force: every call is denied. Rules stand in policy.json of the state directory; B writes the first ones."
+NONE = "No rule holds these words."
+READING = "The rules are being read…"
+SORTS: dict[str, Callable[[RuleRow], Any]] = {
+    "list": lambda row: ORDER.get(row.list, 3),
+    "rule": lambda row: row.rule.lower(),
+    "kind": lambda row: kind_words(row.rule),
+    "mark": lambda row: (row.in_force, not row.finding, row.hits > 0),
+    "line": lambda row: row.line,
+    "last": lambda row: -(row.last_at or 0.0),
+    "hits": lambda row: -row.hits,
+}
+
+
+def key_of(row: RuleRow) -> str:
+    """Known by it in the list."""
+    return f"{row.list} {row.rule}"
+
+
+def keeps(row: RuleRow, text: str) -> bool:
+    """Whether a filter keeps it; ``never`` and ``not in force`` are words too."""
+    return matches(text, row.list, row.rule, kind_words(row.rule), row.finding, mark_words(row))
+
+
+def mark_words(row: RuleRow) -> str:
+    """What is odd about it; empty: nothing."""
+    unused = f"never used in {DAYS} d" if not row.hits else ""
+    finding = row.finding if row.in_force else f"NOT in force: {row.finding}"
+    return "; ".join(part for part in (finding, unused) if part)
+
+
+def cell_words(row: RuleRow, key: str) -> str:
+    """What a cell says to a tooltip, a screen reader and the clipboard."""
+    match key:
+        case "list":
+            return VERDICTS.get(row.list, UNKNOWN)[0]
+        case "rule":
+            return row.rule
+        case "kind":
+            return kind_words(row.rule)
+        case "line":
+            return f"line {row.line}" if row.line else "line not known"
+        case "last":
+            return f"last used {age(row.last_at, time.time())}" if row.last_at is not None else f"never used in {DAYS} days"
+        case "hits":
+            return f"decided {plural(row.hits, 'call')} in {DAYS} days"
+    return mark_words(row)
+
+
+def paint_rule(canvas: Canvas, row: RuleRow) -> None:
+    """One rule."""
+    paint_shape(canvas, "list", VERDICTS.get(row.list, UNKNOWN))
+    canvas.text("rule", row.rule, "text" if row.in_force else "text2", mono=True, size=13)
+    canvas.text("kind", kind_words(row.rule), "text2")
+    canvas.text("line", str(row.line) if row.line else "—", "text3", mono=True, right=True)
+    canvas.text("last", span(time.time() - row.last_at) if row.last_at is not None else "never", "text2", right=True)
+    canvas.text("hits", count(row.hits), "text" if row.hits else "text3", weight=fonts.MEDIUM, right=True)
+    _paint_mark(canvas, row)
+
+
+def _paint_mark(canvas: Canvas, row: RuleRow) -> None:
+    cell = canvas.cells.get("mark")
+    if cell is None:
+        return
+    words, icon, kind = "", "", "plain"
+    if not row.in_force:
+        words, icon, kind = "Not in force", "alert", "danger"
+    elif row.finding:
+        words, icon, kind = "Lint", "warning", "warn"
+    elif not row.hits:
+        words, icon = f"Never in {DAYS} d", "clock"
+    if not words:
+        return
+    box = QRectF(cell.x(), cell.y() + 4.5, min(chip_width(words, True), cell.width()), 20)
+    draw_chip(canvas.painter, box, words, icon, kind, canvas.ink)
+    canvas.cells["told"] = cell.adjusted(box.width() + 8, 0, 0, 0)
+    canvas.text("told", row.finding, "text2")
+
+
+def chips(row: RuleRow) -> list[ChipSpec]:
+    """For the pane."""
+    word, _, role = VERDICTS.get(row.list, UNKNOWN)
+    icons = {"danger": "ban", "warn": "warning", "text2": "check"}
+    found = [ChipSpec(word, icons[role], role if role in ("danger", "warn") else "plain"), ChipSpec(kind_words(row.rule))]
+    if not row.in_force:
+        found.append(ChipSpec("Not in force", "alert", "danger"))
+    elif not row.hits:
+        found.append(ChipSpec("Never used", "clock"))
+    return found
+
+
+def told(row: RuleRow, view: PolicyView) -> list[Line]:
+    """For the pane: what it says, where it stands, how it was used."""
+    place = f"line {row.line} of " if row.line else "a line that is not known of "
+    lines = [Line(means(row.rule), role="text"), Line(f"Stands in {place}{view.file or 'a file that the supervisor does not name'}.")]
+    if not row.in_force:
+        lines.append(Line(f"Not in force until it is marked unconfined: {row.finding}", "diamond", "danger"))
+    elif row.finding:
+        lines.append(Line(f"Lint: {row.finding}", "triangle", "warn"))
+    if row.hits and row.last_at is not None:
+        used = f"Decided {plural(row.hits, 'call')} in {DAYS} days, the last at {day_clock(row.last_at)}."
+        lines.append(Line(used))
+    elif view.recorded:
+        lines.append(Line(f"Decided none of the {view.recorded:,} calls that were judged in {DAYS} days.", "ring"))
+    else:
+        lines.append(Line(f"No call was judged in {DAYS} days: whether it is of use is not known.", "ring"))
+    return lines
+
+
+def title(row: RuleRow) -> str:
+    """One safe line."""
+    return safe_text(row.rule, 300)

@@ -1,0 +1,267 @@
+"""Forbidden sequences in force, and below them the steps that were taken and stand, by lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+
+from console.api.policy_page import MarkRow, SequenceRow, SequencesView
+from console.gui.models.fleet import Fleet
+from console.gui.pages.policy.words import matches
+from console.gui.theme import fonts
+from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.widgets.facts import ChipSpec
+from console.gui.widgets.lines import Line
+from console.gui.widgets.marks import draw_mark
+from console.gui.widgets.reading import empty_note
+from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import day_clock, plural
+
+PATTERNS = (
+    Column("name", "Forbidden sequence", share=3),
+    Column("steps", "Steps", share=4),
+    Column("why", "Why", share=4, hide_below=640),
+    Column("from", "From", 76, hide_below=520),
+    Column("marks", "Steps taken", 92, right=True),
+)
+MARKS = (
+    Column("at", "When", 104),
+    Column("agent", "Agent", share=3),
+    Column("step", "Step taken", share=4),
+    Column("value", "Of", share=2, hide_below=600),
+    Column("lineage", "Lineage", share=2, hide_below=700),
+    Column("text", "Call", share=5, hide_below=480),
+)
+NO_PATTERNS = "No forbidden sequence is known, so every call is denied."
+NO_MARKS = "No step of a forbidden sequence was taken. What an agent, or anybody of its lineage, takes stands here for good."
+NONE = "Nothing holds these words."
+READING = "The sequences are being read…"
+_SORTS: dict[str, Callable[[MarkRow], Any]] = {
+    "at": lambda row: -row.at,
+    "agent": lambda row: row.agent_id,
+    "step": lambda row: (row.pattern, row.step),
+    "value": lambda row: row.value,
+    "lineage": lambda row: row.lineage,
+    "text": lambda row: row.text,
+}
+
+
+def pattern_words(row: SequenceRow, key: str) -> str:
+    """What a cell says to a tooltip, a screen reader and the clipboard."""
+    match key:
+        case "name":
+            return row.name
+        case "steps":
+            return " → ".join(step.name for step in row.steps)
+        case "from":
+            return "built in" if row.built_in else "own"
+        case "marks":
+            return f"{plural(row.marks, 'step')} taken"
+    return row.why
+
+
+def paint_pattern(canvas: Canvas, row: SequenceRow) -> None:
+    """One pattern."""
+    canvas.text("name", row.name, mono=True, size=13)
+    canvas.text("steps", pattern_words(row, "steps"), "text")
+    canvas.text("why", row.why, "text2")
+    canvas.text("from", pattern_words(row, "from"), "text2")
+    cell = canvas.cells["marks"]
+    if row.marks:
+        draw_mark(canvas.painter, "triangle", QRectF(cell.x() + 1, cell.center().y() - 4, 9, 9), canvas.ink.warn)
+    canvas.text("marks", f"{row.marks:,}", "warn" if row.marks else "text3", weight=fonts.MEDIUM, right=True)
+
+
+def mark_words(row: MarkRow, key: str) -> str:
+    """What a cell says to a tooltip, a screen reader and the clipboard."""
+    match key:
+        case "at":
+            return day_clock(row.at)
+        case "agent":
+            return f"{row.agent_id}, session {row.session}"
+        case "step":
+            return f"{row.step} of {row.pattern}"
+        case "value":
+            return row.value or "—"
+        case "lineage":
+            return row.lineage or row.root_id
+    return row.text
+
+
+def paint_mark(canvas: Canvas, row: MarkRow) -> None:
+    """One step that was taken."""
+    canvas.text("at", day_clock(row.at), "text2", mono=True)
+    canvas.text("agent", row.agent_id, weight=fonts.MEDIUM)
+    canvas.text("step", mark_words(row, "step"))
+    canvas.text("value", row.value or "—", "text2", mono=True)
+    canvas.text("lineage", row.lineage or row.root_id, "text2")
+    canvas.text("text", row.text, "text2", mono=True)
+
+
+def mark_key(row: MarkRow) -> str:
+    """Known by it in the list."""
+    return "\0".join((row.lineage, row.pattern, row.step, row.value))
+
+
+def pattern_told(row: SequenceRow) -> list[Line]:
+    """For the pane."""
+    lines = [Line(f"{row.why}.", role="text")]
+    for number, step in enumerate(row.steps, 1):
+        lines.append(Line(f"{number}. {step.name}", role="text"))
+        lines.append(Line(step.takes, mono=True))
+    if row.same:
+        lines.append(Line(f"All steps about the same {row.same}; one that cannot be told is taken for any."))
+    if row.tighten:
+        lines.append(Line(f"With the first step the sessions of the lineage lose their network: {row.tighten}."))
+    lines.append(Line("The last step is denied to everybody of the lineage, whoever took the others, and whenever."))
+    taken = f"{plural(row.marks, 'step')} of it stand." if row.marks else "No step of it was taken."
+    lines.append(Line(taken, "triangle" if row.marks else "ring", "warn" if row.marks else "text2"))
+    return lines
+
+
+def mark_told(row: MarkRow, name: str) -> list[Line]:
+    """For the pane."""
+    lines = [
+        Line(f"{name} took this step at {day_clock(row.at)}. It is never taken back.", "triangle", "warn"),
+        Line(f"Of: {row.value}" if row.value else "Of no certain thing: it is taken for any.", mono=bool(row.value)),
+        Line(f"Session {row.session}, tree {row.root_id}, lineage {row.lineage or row.root_id}."),
+        Line("The call:", role="text"),
+        Line(row.text, mono=True),
+    ]
+    return lines if row.kept else [*lines, Line("It counts, but is not on disk yet.", "triangle", "warn")]
+
+
+def pattern_chips(row: SequenceRow) -> list[ChipSpec]:
+    """For the pane."""
+    found = [ChipSpec("Built in" if row.built_in else "Own"), ChipSpec(plural(len(row.steps), "step"))]
+    return [*found, ChipSpec(f"{row.marks:,} taken", "warning", "warn")] if row.marks else found
+
+
+def mark_chips(row: MarkRow) -> list[ChipSpec]:
+    """For the pane."""
+    return [ChipSpec(row.pattern, "warning", "warn"), ChipSpec("Stands")]
+
+
+class _Strip(QWidget):
+    """The bar between the two tables."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(FILTER_BAR)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(14, 0, 16, 0)
+        row.setSpacing(14)
+        row.addWidget(Text("Steps that stand", 13, fonts.SEMIBOLD))
+        self.words = Text("", 12, role="text2")
+        row.addWidget(self.words, 1)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(ink().bg0))
+        painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(ink().line))
+        painter.end()
+
+
+class SequenceTables(QWidget):
+    """``chosen`` with the row that was looked at last: a pattern, a mark, or None."""
+
+    chosen = Signal(object)
+
+    def __init__(self, fleet: Fleet, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._fleet = fleet
+        self.view: SequencesView | None = None
+        self.text = ""
+        self.sort: tuple[str, bool] = ("", False)
+        self.problem = Text("", 12, fonts.MEDIUM, "danger", wrap=True, mark="diamond")
+        self.problem.setContentsMargins(0, 0, 0, 0)
+        self.problem.hide()
+        self.patterns = RowView(RowModel(PATTERNS, pattern_words, self), paint_pattern, lambda row: str(row.name), self)
+        self.patterns.setAccessibleName("Forbidden sequences")
+        self.no_patterns = empty_note(self.patterns, READING)
+        self.mark_model = RowModel(MARKS, mark_words, self)
+        self.marks = RowView(self.mark_model, paint_mark, mark_key, self)
+        self.marks.setAccessibleName("Steps that stand")
+        self.no_marks = empty_note(self.marks, NO_MARKS)
+        self.strip = _Strip(self)
+        lower = QWidget(self)
+        below = QVBoxLayout(lower)
+        below.setContentsMargins(0, 0, 0, 0)
+        below.setSpacing(0)
+        below.addWidget(self.strip)
+        below.addWidget(self.marks, 1)
+        split = QSplitter(Qt.Orientation.Vertical, self)
+        split.setChildrenCollapsible(False)
+        split.setHandleWidth(3)
+        split.setStyleSheet("QSplitter::handle { background: transparent; }")
+        split.addWidget(self.patterns)
+        split.addWidget(lower)
+        split.setSizes([300, 300])
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        room = QVBoxLayout()
+        room.setContentsMargins(16, 0, 16, 0)
+        room.addWidget(self.problem)
+        column.addLayout(room)
+        column.addWidget(split, 1)
+        self.patterns.chosen.connect(self.chosen)
+        self.marks.chosen.connect(self.chosen)
+        self.marks.sort_asked.connect(self._sort)
+
+    def say(self, view: SequencesView) -> None:
+        """A newer answer."""
+        self.view = view
+        kept = "what is shown stays in force" if view.patterns else "nobody knows them, so every call is denied"
+        self.problem.setText(f"The newest sequences.yaml is NOT in force: {view.problem} ({kept})" if view.problem else "")
+        self.problem.setVisible(bool(view.problem))
+        shown = f", the newest {len(view.marks):,} shown" if view.marks_count > len(view.marks) else ""
+        self.strip.words.setText(f"{plural(view.marks_count, 'step')} in {plural(view.lineages, 'lineage')}{shown}")
+        self.arrange(self.text)
+
+    def arrange(self, text: str) -> None:
+        """What a filter keeps."""
+        self.text = text
+        if self.view is None:
+            self.no_patterns.show()
+            return
+        patterns = [one for one in self.view.patterns if matches(text, one.name, one.why, *(step.name for step in one.steps))]
+        marks = [one for one in self.view.marks if self._keeps(one, text)]
+        if self.sort[0]:
+            marks.sort(key=_SORTS[self.sort[0]], reverse=self.sort[1])
+        self.patterns.show_rows(patterns)
+        self.marks.show_rows(marks)
+        self.no_patterns.setText(NONE if self.view.patterns else NO_PATTERNS)
+        self.no_patterns.setVisible(not patterns)
+        self.no_marks.setText(NONE if self.view.marks else NO_MARKS)
+        self.no_marks.setVisible(not marks)
+
+    def fail(self, words: str) -> None:
+        """Not answered: what is shown is old."""
+        self.no_patterns.setText(f"Not known: {words}")
+        self.no_patterns.setVisible(self.view is None)
+
+    def current(self) -> SequenceRow | MarkRow | None:
+        """What is looked at: of the table that has the focus, else the pattern."""
+        first, second = (self.marks, self.patterns) if self.marks.hasFocus() else (self.patterns, self.marks)
+        found: SequenceRow | MarkRow | None = first.current() or second.current()
+        return found
+
+    def name_of(self, agent_id: str) -> str:
+        """An agent's name while it is in the fleet."""
+        row = self._fleet.rows.get(agent_id)
+        return row.name if row is not None else agent_id
+
+    def _keeps(self, row: MarkRow, text: str) -> bool:
+        return matches(text, row.pattern, row.step, row.value, row.agent_id, row.session, row.lineage, row.text)
+
+    def _sort(self, key: str) -> None:
+        if key in _SORTS:
+            self.sort = (key, not self.sort[1]) if self.sort[0] == key else (key, False)
+            self.marks.show_sorted(*self.sort)
+            self.arrange(self.text)

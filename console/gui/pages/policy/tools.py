@@ -1,0 +1,113 @@
+"""Tools, what a call of each needs and is judged by: the matrix as a table. Bounds nobody judges by are not pretended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from console.api.policy_page import ToolRow, ToolsView
+from console.gui.models.fleet import Row
+from console.gui.pages.policy.words import matches
+from console.gui.widgets.facts import ChipSpec
+from console.gui.widgets.lines import Line
+from console.gui.widgets.rows import Canvas, Column
+from console.gui.widgets.words import plural
+
+COLUMNS = (
+    Column("tool", "Tool", share=5),
+    Column("action", "Action", 72),
+    Column("scopes", "Needs scopes", share=4),
+    Column("judged", "Judged by", share=5, hide_below=620),
+    Column("connects", "Sends data", 96, hide_below=520),
+    Column("bounds", "Bounds", 108, hide_below=460),
+)
+EMPTY = "No tool is known. What is known of tools is part of the product (resources/policy/tools.json)."
+NONE = "No tool holds these words."
+READING = "The tools are being read…"
+_NAMED = 40
+SORTS: dict[str, Callable[[ToolRow], Any]] = {
+    "tool": lambda row: name_of(row).lower(),
+    "action": lambda row: row.action,
+    "scopes": lambda row: row.scopes,
+    "judged": lambda row: row.judged,
+    "connects": lambda row: not row.connects,
+    "bounds": lambda row: row.constraints,
+}
+
+
+def name_of(row: ToolRow) -> str:
+    """The first of its names."""
+    return row.names[0] if row.names else "any other tool"
+
+
+def key_of(row: ToolRow) -> str:
+    """Known by it in the list."""
+    return " ".join(row.names) or "*"
+
+
+def keeps(row: ToolRow, text: str) -> bool:
+    """Whether a filter keeps it."""
+    return matches(text, " ".join(row.names), name_of(row), row.family, row.action, " ".join(row.scopes), row.judged)
+
+
+def cell_words(row: ToolRow, key: str) -> str:
+    """What a cell says to a tooltip, a screen reader and the clipboard."""
+    match key:
+        case "tool":
+            return ", ".join(row.names) or "any other tool"
+        case "action":
+            return row.action or "its own"
+        case "scopes":
+            return ", ".join(row.scopes) or "none"
+        case "connects":
+            return "sends data to somebody else: denied with private data present" if row.connects else "sends nothing"
+        case "bounds":
+            return row.constraints or "not available"
+    return row.judged
+
+
+def paint_tool(canvas: Canvas, row: ToolRow) -> None:
+    """One kind of tool."""
+    more = f"  +{len(row.names) - 1}" if len(row.names) > 1 else ""
+    canvas.text("tool", f"{name_of(row)}{more}", "text" if row.names else "text2", mono=bool(row.names), size=13)
+    canvas.text("action", row.action or "—", "text2")
+    canvas.text("scopes", " ".join(row.scopes) or "—", "text2", mono=True)
+    canvas.text("judged", row.judged, "text2")
+    canvas.text("connects", "sends data" if row.connects else "—", "text2")
+    canvas.text("bounds", row.constraints or "not available", "text" if row.constraints else "text3")
+
+
+def chips(row: ToolRow) -> list[ChipSpec]:
+    """For the pane."""
+    found = [ChipSpec(row.family)]
+    return [*found, ChipSpec("Sends data", "network")] if row.connects else found
+
+
+def told(row: ToolRow, view: ToolsView, fleet: Iterable[Row]) -> list[Line]:
+    """For the pane: names, scopes and who has them, bounds."""
+    lines = [Line(f"Judged by: {row.judged}.", role="text")]
+    lines.append(
+        Line(f"Bounds: {row.constraints}" if row.constraints else f"Bounds: {view.matrix or 'none'}.", "" if row.constraints else "ring")
+    )
+    if row.connects:
+        lines.append(Line("It sends data to somebody else: denied in a session that private data is present in.", "ring"))
+    live = [one for one in fleet if one.is_live]
+    for scope in row.scopes:
+        lines.append(_scope_line(scope, scope in view.granted, live))
+    if not row.scopes:
+        lines.append(Line("It needs no scope."))
+    if len(row.names) > 1:
+        lines.append(Line(f"The same holds for {len(row.names) - 1:,} more names:", role="text"))
+        lines += [Line(name, mono=True, quiet=True) for name in row.names[1:]]
+    return lines
+
+
+def _scope_line(scope: str, at_birth: bool, live: list[Row]) -> Line:
+    lacking = [one.name for one in live if one.view.scopes is not None and scope not in one.view.scopes]
+    birth = "granted at birth unless the launcher says otherwise" if at_birth else "not granted at birth unless the launcher names it"
+    if not live:
+        return Line(f"{scope}: {birth}; no agent lives.", "ring")
+    if not lacking:
+        return Line(f"{scope}: {birth}; each of {plural(len(live), 'living agent')} may.", "check")
+    names = ", ".join(lacking[:_NAMED]) + (f" and {len(lacking) - _NAMED:,} more" if len(lacking) > _NAMED else "")
+    return Line(f"{scope}: {birth}; {len(live) - len(lacking):,} of {len(live):,} living agents may. Denied to {names}.", "ban", "text")

@@ -1,0 +1,19 @@
+"""What can be done on the policy page, as data."""
+
+from __future__ import annotations
+
+from console.gui.actions import ActionSpec, Risk
+
+VERBS = (
+    ActionSpec("policy.move", "Move in the list", "", "move", cap="↑ ↓"),
+    ActionSpec("policy.detail", "Show or hide the detail pane", "", "detail", cap="Enter"),
+    ActionSpec("policy.rules", "The rules in force", "R", "rules"),
+    ActionSpec("policy.lint", "What the lint says of them", "L", "lint"),
+    ActionSpec("policy.explain", "Explain a call: each part, rule and step", "E", "explain"),
+    ActionSpec("policy.matrix", "Tools, actions and scopes", "M", "matrix"),
+    ActionSpec("policy.sequences", "Forbidden sequences and the steps that stand", "S", "sequences"),
+    ActionSpec("policy.backtest", "Change rules: tried on recorded calls first", "B", "backtest"),
+    ActionSpec("policy.save", "Put what was tried in force…", "Ctrl+S", "", Risk.REVERSIBLE, "A reason is needed."),
+    ActionSpec("policy.agent", "Show the agent in the fleet", "J", ""),
+    ActionSpec("policy.filter", "Filter this list", "/", ""),
+)

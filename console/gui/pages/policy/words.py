@@ -1,0 +1,98 @@
+"""What verdicts, lists and rules are called, and the shape that goes with each: never colour alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from PySide6.QtCore import QRectF
+
+from console.gui.theme import fonts
+from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.rows import Canvas
+from console.gui.widgets.safe_text import safe_text
+
+Shape = tuple[str, str, str]
+"""(word, shape, colour)."""
+VERDICTS: dict[str, Shape] = {
+    "deny": ("Deny", "ban", "danger"),
+    "ask": ("Ask", "triangle", "warn"),
+    "allow": ("Allow", "check", "text2"),
+}
+UNKNOWN: Shape = ("Unknown", "triangle", "warn")
+SEVERITIES: dict[str, Shape] = {
+    "refused": ("Refused", "diamond", "danger"),
+    "warning": ("Warning", "triangle", "warn"),
+    "note": ("Note", "ring", "text2"),
+}
+ORDER = {"deny": 0, "ask": 1, "allow": 2}
+_EXPLAIN = "explain "
+
+
+def kind_words(rule: str) -> str:
+    """What a rule is about, from how it is written."""
+    family, _, inside = rule.partition("(")
+    if family == "file":
+        action = inside.partition(":")[0]
+        return {"read": "File, read", "write": "File, write", "delete": "File, delete"}.get(action, "File")
+    return {"shell": "Command", "network": "Host"}.get(family, "Not known")
+
+
+def means(rule: str) -> str:
+    """What a rule says, in a sentence."""
+    family, _, inside = rule.removesuffix(")").partition("(")
+    if family == "shell":
+        if inside in ("*", "*:*"):
+            return "Every command."
+        return f"A command that begins with {inside[:-2]}" if inside.endswith(":*") else f"Exactly the command {inside}"
+    if family == "file":
+        action, _, glob = inside.partition(":")
+        return f"To {action} a file whose path, and what it leads to, match {glob}"
+    return f"To reach {inside.partition(':')[2]}" if family == "network" else "This console does not know this kind of rule."
+
+
+def matches(text: str, *parts: str) -> bool:
+    """Whether all typed words occur."""
+    words = text.lower().split()
+    haystack = "\0".join(parts).lower() if words else ""
+    return all(word in haystack for word in words)
+
+
+def paint_shape(canvas: Canvas, key: str, shape: Shape) -> None:
+    """Mark and word in a cell."""
+    cell = canvas.cells.get(key)
+    if cell is None:
+        return
+    word, mark, role = shape
+    draw_mark(canvas.painter, mark, QRectF(cell.x() + 1, cell.center().y() - 4, 9, 9), getattr(canvas.ink, role))
+    face = fonts.ui(12, fonts.SEMIBOLD if role in ("warn", "danger") else fonts.REGULAR)
+    colour = getattr(canvas.ink, role if role in ("warn", "danger") else "text")
+    draw_text(canvas.painter, cell.adjusted(17, 0, 8, 0), safe_text(word, 40), face, colour)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCall:
+    """A call to be explained. ``argument`` is exact, and may be hostile."""
+
+    tool: str
+    argument: str
+    agent_id: str = ""
+    cwd: str = ""
+
+
+def explain_argument(call: AskedCall) -> str:
+    """For ``Desk.goto("policy", ...)``."""
+    return _EXPLAIN + json.dumps([call.tool, call.argument, call.agent_id, call.cwd])
+
+
+def asked_call(argument: str) -> AskedCall | None:
+    """What ``explain_argument`` made; None for anything else."""
+    if not argument.startswith(_EXPLAIN):
+        return None
+    try:
+        found = json.loads(argument[len(_EXPLAIN) :])
+    except ValueError:
+        return None
+    if isinstance(found, list) and len(found) == 4 and all(isinstance(one, str) for one in found):
+        return AskedCall(*found)
+    return None

@@ -1,0 +1,52 @@
+"""The verbs of the rules: what is in force, what is wrong with it, one call explained, a change tried and saved."""
+
+from __future__ import annotations
+
+from console.api import policy_messages as p
+from console.api import policy_page as v
+from console.gui.link.http import Link
+from console.gui.link.pending import Pending
+
+TRY_S = 120.0
+"""All recorded calls are judged again."""
+SAVE_S = 60.0
+EXPLAIN_S = 30.0
+
+
+class PolicyRequests:
+    """Reads; and a save, which the supervisor puts on record first."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def rules(self) -> Pending[p.PolicyView]:
+        """The rules in force, how often each decided, and when last."""
+        return self._link.get("/api/policy", p.PolicyView)
+
+    def lint(self) -> Pending[v.LintView]:
+        """What is wrong with them."""
+        return self._link.get("/api/policy/lint", v.LintView)
+
+    def tools(self) -> Pending[v.ToolsView]:
+        """What is known of tools."""
+        return self._link.get("/api/policy/tools", v.ToolsView)
+
+    def sequences(self) -> Pending[v.SequencesView]:
+        """Forbidden sequences, and the marks that stand."""
+        return self._link.get("/api/policy/sequences", v.SequencesView)
+
+    def calls(self, rule: str, verdict: str) -> Pending[v.JudgedView]:
+        """The newest recorded calls that a rule decided."""
+        return self._link.get("/api/policy/calls", v.JudgedView, rule=rule, verdict=verdict)
+
+    def explain(self, body: v.ExplainBody) -> Pending[v.ExplainView]:
+        """Nothing is recorded and nothing is done."""
+        return self._link.send("POST", "/api/policy/explain", v.ExplainView, body, timeout_s=EXPLAIN_S)
+
+    def attempt(self, body: p.PolicyTryBody) -> Pending[p.PolicyTryView]:
+        """What a change would have decided otherwise; nothing is changed."""
+        return self._link.send("POST", "/api/policy/backtest", p.PolicyTryView, body, timeout_s=TRY_S)
+
+    def save(self, body: p.PolicySaveBody) -> Pending[p.PolicyView]:
+        """Conflict when other rules are in force than those it was written over."""
+        return self._link.send("POST", "/api/policy", p.PolicyView, body, timeout_s=SAVE_S)

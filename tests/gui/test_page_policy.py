@@ -1,0 +1,330 @@
+"""The policy page against the stand-in supervisor: rules, lint, a call explained while it is typed, sequences, a change tried and saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel
+from pytestqt.qtbot import QtBot
+
+from console.api import policy_messages as p
+from console.api import policy_page as v
+from console.api.messages import AgentView
+from console.gui.pages.fleet.page import FleetPage
+from console.gui.pages.policy.backtest import changed_words
+from console.gui.pages.policy.header import head_facts
+from console.gui.pages.policy.page import PolicyPage
+from console.gui.pages.policy.rules import cell_words, mark_words
+from console.gui.pages.policy.words import AskedCall, asked_call, explain_argument, kind_words, means
+from console.gui.widgets.safe_text import is_plain
+from console.gui.window.main import Window
+from tests.fakes import policy_routes as fake
+from tests.fakes.approval_routes import HOSTILE
+from tests.fakes.operator_server import FakeHouse
+
+House = Callable[..., FakeHouse]
+Opener = Callable[..., Window]
+
+
+def page_of(window: Window) -> PolicyPage:
+    assert isinstance(window.page, PolicyPage)
+    return window.page
+
+
+def key(window: Window, code: Qt.Key, mods: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    QTest.keyClick(QApplication.focusWidget() or window, code, mods)
+
+
+@pytest.fixture
+def house(make_house: House) -> FakeHouse:
+    """Two agents: the rules are what is looked at."""
+    made = make_house("0")
+    for name in ("dependency-audit", "cve-lookup"):
+        made.supervisor.agents[name] = AgentView(id=name, name=name, session=f"ctx-{name}", control_level="managed", state="running")
+    return made
+
+
+@pytest.mark.parametrize("number", [0, 1, 200, 10_000])
+def test_lists_of_any_length(number: int, house: FakeHouse, open_window: Opener) -> None:
+    house.supervisor.policy.policy = fake.rules(number)
+    page = page_of(open_window("policy"))
+    assert len(page.rules.model.rows) == number and page.rules.empty.isVisible() == (number == 0)
+    assert page.pane.isVisible() == (number > 0)
+    if not number:
+        assert "every call is denied" in page.rules.empty.text()
+
+
+def test_rules_stand_deny_before_ask_before_allow_with_hits_last_use_and_place(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    page = page_of(open_window("policy"))
+    order = [row.list for row in page.rules.model.rows]
+    assert order == sorted(order, key=["deny", "ask", "allow"].index) and set(order) == {"deny", "ask", "allow"}
+    rows = {row.rule: row for row in page.rules.model.rows}
+    assert cell_words(rows["shell(sudo:*)"], "hits") == "decided 41 calls in 14 days"
+    assert mark_words(rows["file(read:/etc/shadow)"]) == "never used in 14 d"
+    assert mark_words(rows["shell(find:*)"]).startswith("NOT in force: find runs")
+    page.rules.view.choose("allow shell(ls:*)")
+    qtbot.waitUntil(lambda: len(page.pane.calls_model.rows) == 3)
+    told = " ".join(line.words for line in page.pane.lines.lines)
+    assert "A command that begins with ls" in told and "line 11 of /var/lib/watchfloor/policy.json" in told and "640 calls" in told
+    QTest.keyClick(page.bar.search, Qt.Key.Key_G)
+    page.bar.search.setText("never")
+    assert [row.rule for row in page.rules.model.rows] == ["file(read:/etc/shadow)", "shell(terraform apply:*)", "shell(find:*)"]
+    assert page.bar.shown.text() == "3 of 12 shown"
+
+
+def test_a_file_that_is_not_in_force_is_red_and_says_what_is(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    broken = "settings.json: line 12, column 3: Expecting ',' delimiter."
+    house.supervisor.policy.policy = fake.rules().model_copy(update={"problem": broken})
+    page = page_of(open_window("policy"))
+    assert page.header.facts.state == ("Newest file NOT in force", "diamond", "danger") and "last good" in page.header.facts.line
+    assert (
+        page.rules.problem.isVisible()
+        and broken in page.rules.problem.text()
+        and "last good rules stay in force" in page.rules.problem.text()
+    )
+    badge = page.badge()
+    assert badge is not None and badge.kind == "danger"
+    house.supervisor.policy.policy = p.PolicyView(problem="it is empty", is_default=False)
+    page.read()
+    qtbot.waitUntil(lambda: not page.rules.model.rows)
+    assert page.header.facts.state[0] == "Everything is denied" and "every call is denied" in page.rules.problem.text()
+
+
+def test_unknown_is_never_green() -> None:
+    view = fake.rules()
+    assert head_facts(view, "", stale=False).state[2] == "ok"
+    for told in (
+        head_facts(None, "", stale=False),
+        head_facts(view, "it is away", stale=False),
+        head_facts(view, "", stale=True),
+        head_facts(view.model_copy(update={"problem": "x"}), "", stale=False),
+    ):
+        assert told.state[2] != "ok"
+    unjudged = p.PolicyTryView(recorded=0, changed=0, looser=0)
+    assert "not known" in changed_words(unjudged)
+
+
+def test_findings_name_what_they_swallow(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    window = open_window("policy")
+    page = page_of(window)
+    key(window, Qt.Key.Key_L)
+    qtbot.waitUntil(lambda: page.bar.tabs.chosen() == "lint" and page.lint.view.current() is not None)
+    assert page.bar.tabs.pills["lint"].text() == "Lint 3"
+    told = [line.words for line in page.pane.lines.lines]
+    assert told[0].startswith("Refused: find runs") and "shell(sudo:*)" in told and "file(write:/etc/**)" in told
+
+
+def test_a_call_is_explained_while_it_is_typed(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    window = open_window("policy")
+    page = page_of(window)
+    key(window, Qt.Key.Key_E)
+    assert QApplication.focusWidget() is page.explain.call
+    QTest.keyClicks(page.explain.call, "ls && rm -rf /srv")
+    qtbot.waitUntil(lambda: page.explain.shown is not None)
+    assert page.explain.verdict.text() == "Deny: shell(rm:*)"
+    assert [(row.verdict, row.rule) for row in page.explain.model.rows] == [("allow", "shell(ls:*)"), ("deny", "shell(rm:*)")]
+    page.explain.agent.setText("dependency-audit")
+    assert page.explain.shown is None, "the old answer is none any more"
+    qtbot.waitUntil(lambda: page.explain.shown is not None)
+    assert house.supervisor.policy.asked[-1].agent_id == "dependency-audit"
+    many = len(house.supervisor.policy.asked)
+    page.explain.agent.setText("nobody-of-that-name")
+    assert "No agent of that name" in page.explain.verdict.text() and not page.explain.model.rows
+    qtbot.wait(350)
+    assert len(house.supervisor.policy.asked) == many
+
+
+def test_an_answer_for_other_words_is_none(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    page = page_of(open_window("policy"))
+    page.explain.call.setPlainText("ls")
+    body, _ = page.explain.asked()
+    assert body is not None
+    page.explain.call.setPlainText("rm x")
+    page.explain._came(body, fake.explained(body))
+    assert page.explain.shown is None and not page.explain.model.rows
+
+
+def test_a_recorded_call_is_judged_exactly_and_shown_in_codes(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    window = open_window("policy")
+    page = page_of(window)
+    window.goto("policy", explain_argument(AskedCall("shell", HOSTILE[2], "dependency-audit", "/w")))
+    qtbot.waitUntil(lambda: page.explain.shown is not None)
+    body = house.supervisor.policy.asked[-1]
+    assert (body.argument, body.agent_id, body.cwd) == (HOSTILE[2], "dependency-audit", "/w")
+    assert (
+        "\x1b" not in page.explain.call.toPlainText() and "\\x1b[31m" in page.explain.call.toPlainText() and page.explain.hidden.isVisible()
+    )
+    page.explain.call.setPlainText("ls")
+    qtbot.waitUntil(lambda: page.explain.shown is not None)
+    assert house.supervisor.policy.asked[-1].argument == "ls" and not page.explain.hidden.isVisible()
+    window.goto("policy", explain_argument(AskedCall("shell", "ls", "gone")))
+    qtbot.waitUntil(lambda: page.explain.shown is not None)
+    assert house.supervisor.policy.asked[-1].agent_id == "" and "not in the fleet any more" in page.explain.whose.text()
+
+
+def test_what_is_asked_for_by_another_page_is_read_strictly() -> None:
+    call = AskedCall("shell", "ls \u202e\n\x00", "a", "/w")
+    assert asked_call(explain_argument(call)) == call
+    for other in ("", "rules", "explain ", "explain [1,2,3,4]", 'explain ["a"]', "explain {}", 'xexplain ["a","b","c","d"]'):
+        assert asked_call(other) is None
+
+
+def test_tools_need_scopes_and_bounds_are_not_pretended(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    def scoped() -> None:
+        agent = house.supervisor.agents["cve-lookup"]
+        house.supervisor.upsert(agent.model_copy(update={"scopes": ["READ_FS"], "state": "running"}))
+
+    window = open_window("policy")
+    house.on_loop(scoped)
+    page = page_of(window)
+    key(window, Qt.Key.Key_M)
+    qtbot.waitUntil(lambda: len(page.matrix.model.rows) == 4)
+    assert "not available, because" in page.matrix.problem.text()
+    page.matrix.view.choose("delete_file")
+    qtbot.waitUntil(lambda: window.fleet.rows["cve-lookup"].view.scopes == ["READ_FS"])
+    page._show_pane()
+    told = [line.words for line in page.pane.lines.lines]
+    assert any(line.startswith("DELETE_FS: granted at birth") and "Denied to cve-lookup" in line for line in told)
+
+
+def test_steps_that_stand_are_listed_by_lineage_and_lead_to_their_agent(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    window = open_window("policy")
+    page = page_of(window)
+    key(window, Qt.Key.Key_S)
+    qtbot.waitUntil(lambda: len(page.sequences.mark_model.rows) == 1)
+    assert "1 step in 1 lineage" in page.sequences.strip.words.text()
+    assert any("action read and paths" in line.words for line in page.pane.lines.lines)
+    assert page.why_not("policy.agent")
+    page.sequences.marks.setFocus()
+    page.sequences.marks.setCurrentIndex(page.sequences.mark_model.index(0, 0))
+    assert "never taken back" in page.pane.lines.lines[0].words
+    key(window, Qt.Key.Key_J)
+    qtbot.waitUntil(lambda: isinstance(window.page, FleetPage))
+    assert isinstance(window.page, FleetPage) and window.page.view.current().id == "dependency-audit"
+
+
+def test_sequences_that_nobody_knows_deny_everything(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    house.supervisor.policy.sequences = v.SequencesView(problem="line 3 is no sequence")
+    window = open_window("policy")
+    window.goto("policy", "sequences")
+    page = page_of(window)
+    qtbot.waitUntil(lambda: page.sequences.problem.isVisible())
+    assert "NOT in force: line 3" in page.sequences.problem.text() and "every call is denied" in page.sequences.no_patterns.text()
+
+
+def test_a_change_is_tried_first_and_saved_with_a_reason(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    window = open_window("policy")
+    page = page_of(window)
+    key(window, Qt.Key.Key_B)
+    back = page.backtest
+    back.modes.pills["allow"].click()
+    back.field.setFocus()
+    QTest.keyClicks(back.field, "shell(cargo publish:*)")
+    assert back.why_not() == "The recorded calls were not judged under exactly this yet."
+    qtbot.waitUntil(lambda: back.tried is not None)
+    assert back.words.text().startswith("Would have decided 14 of 2,310 differently, 1 of them looser.")
+    assert [row.looser for row in back.model.rows] == [True, False], "the looser ones first"
+    assert back.why_not() == "A reason is needed." and not back.save.isEnabled()
+    back.reason.setText("releases")
+    key(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
+    saved = house.supervisor.approvals.saved
+    qtbot.waitUntil(lambda: len(saved) == 1)
+    assert (saved[0].text, saved[0].base_sha256, saved[0].reason) == ("tried ['shell(cargo publish:*)']", "b" * 64, "releases")
+    qtbot.waitUntil(lambda: back.field.toPlainText() == "")
+
+
+def test_what_was_tried_over_other_rules_is_not_saved(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    window = open_window("policy", wait=True)
+    window.goto("policy", "backtest")
+    page = page_of(window)
+    back = page.backtest
+    back.modes.pills["file"].click()
+    qtbot.waitUntil(lambda: '"shell(ls:*)"' in back.field.toPlainText())
+    back.field.setPlainText(back.field.toPlainText().replace("ls", "cat"))
+    back.reason.setText("r")
+    qtbot.waitUntil(lambda: back.tried is not None and not back.why_not())
+    house.supervisor.policy.policy = fake.rules().model_copy(update={"sha256": "d" * 64})
+    page.read()
+    qtbot.waitUntil(lambda: page.policy is not None and page.policy.sha256 == "d" * 64)
+    assert "Other rules are in force" in back.why_not()
+    back.put_in_force()
+    qtbot.wait(50)
+    assert not house.supervisor.approvals.saved and back.problem.isVisible()
+
+
+def test_rules_with_hidden_characters_are_not_tried(house: FakeHouse, open_window: Opener) -> None:
+    page = page_of(open_window("policy"))
+    page.backtest.field.setPlainText("shell(ls\u202e:*)")
+    assert "without hidden characters" in page.backtest.words.text() and page.backtest.body()[0] is None
+
+
+def test_hostile_text_is_shown_never_obeyed(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    room = house.supervisor.policy
+    room.policy = fake.hostile_rules()
+    room.findings = v.LintView(
+        findings=[v.LintFinding(severity=t, kind=t, rule=t, what=t, swallows=[t[:300]], swallows_count=9) for t in HOSTILE], count=99
+    )
+    room.tools = v.ToolsView(
+        tools=[v.ToolRow(names=[t[:500]] * 3, family=t[:90], action=t[:90], scopes=[t[:90]], judged=t, constraints=t) for t in HOSTILE]
+    )
+    steps = [v.SequenceStep(name=t[:300], takes=t) for t in HOSTILE]
+    marks = [
+        v.MarkRow(pattern=t[:99], step=t, value=t, agent_id=t[:99], session=t, root_id=t, lineage=t[:99], at=1e300, text=t) for t in HOSTILE
+    ]
+    patterns = [v.SequenceRow(name=t[:300], why=t, steps=steps, same=t[:99], tighten=t[:99]) for t in HOSTILE]
+    room.sequences = v.SequencesView(patterns=patterns, marks=marks, problem=HOSTILE[2])
+    room.answer = v.ExplainView(
+        verdict=HOSTILE[0], rule=HOSTILE[1], reason=HOSTILE[2], words=HOSTILE[4], sequences=list(HOSTILE),
+        parts=[v.ExplainedPart(text=t, verdict=t[:20], rule=t, step=t[:90], reason=t) for t in HOSTILE],
+        steps=[v.ExplainedStep(argv=[t[:900]], program=t[:300]) for t in HOSTILE],
+    )  # fmt: skip
+    window = open_window("policy")
+    page = page_of(window)
+    for tab in ("rules", "lint", "matrix", "sequences", "explain"):
+        window.goto("policy", tab)
+        if tab == "explain":
+            page.explain.call.setPlainText("ls")
+        qtbot.wait(60)
+        qtbot.waitUntil(page.is_ready)
+        for listing in (page.rules, page.lint, page.matrix):
+            if listing is page.stack.currentWidget():
+                for row in range(len(listing.model.rows)):
+                    listing.view.setCurrentIndex(listing.model.index(row, 0))
+                    page._show_pane()
+        window.grab()
+        shown = [label for label in window.findChildren(QLabel) if label.isVisible()]
+        assert all(label.textFormat() is Qt.TextFormat.PlainText for label in shown)
+        assert all(is_plain(label.text()) for label in shown), [label.text() for label in shown if not is_plain(label.text())]
+    qtbot.waitUntil(lambda: page.explain.shown is not None)
+    assert page.explain.verdict.text().startswith("Unknown:")
+
+
+def test_a_supervisor_that_cannot_answer_is_said(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    house.supervisor.policy.broken = "The ledger cannot be read."
+    window = open_window("policy")
+    page = page_of(window)
+    qtbot.waitUntil(lambda: "ledger cannot be read" in page.lint.empty.text())
+    assert page.header.facts.state[2] != "ok"
+    page.explain.call.setPlainText("ls")
+    qtbot.waitUntil(lambda: page.explain.verdict.text().startswith("Not known:"))
+
+
+def test_narrow_windows_show_the_pane_on_enter(house: FakeHouse, open_window: Opener) -> None:
+    window = open_window("policy", (1024, 700))
+    page = page_of(window)
+    assert not page.pane.isVisible() and QApplication.focusWidget() is page.rules.view
+    key(window, Qt.Key.Key_Return)
+    assert page.pane.isVisible()
+    key(window, Qt.Key.Key_Return)
+    assert not page.pane.isVisible()
+
+
+def test_rules_are_told_in_words() -> None:
+    assert [kind_words(rule) for rule in ("shell(a:*)", "file(delete:/x)", "network(outbound:*)", "odd")] == [
+        "Command", "File, delete", "Host", "Not known",
+    ]  # fmt: skip
+    assert means("shell(*)") == "Every command." and means("shell(pwd)") == "Exactly the command pwd"
+    assert "to delete" in means("file(delete:/x/**)").lower() and means("network(outbound:a.b)") == "To reach a.b"
