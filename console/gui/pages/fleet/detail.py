@@ -14,6 +14,7 @@ from console.gui.pages.fleet.egress_lines import RequestLines
 from console.gui.pages.fleet.held import HeldCard
 from console.gui.pages.fleet.hooks import hook_words
 from console.gui.pages.fleet.modes import ModeCard
+from console.gui.pages.fleet.verdicts import VerdictStream
 from console.gui.pages.fleet.words import gauges, state_words
 from console.gui.pages.fleet.workspace import WorkspaceCard
 from console.gui.pages.interface import Desk
@@ -40,6 +41,7 @@ class DetailPane(QWidget):
         self.workspace = WorkspaceCard(desk, self)
         self.modes = ModeCard(desk, self)
         self.requests = RequestLines(self)
+        self.verdicts = VerdictStream(desk, self)
         self.held = HeldCard(desk, self)
         self.agent_id = ""
         self._gauges: list[GaugeLine] = []
@@ -106,6 +108,8 @@ class DetailPane(QWidget):
         self._budget = QVBoxLayout()
         self._budget.setSpacing(4)
         self._column.addLayout(self._budget)
+        self._section("Verdicts")
+        self._column.addWidget(self.verdicts)
         self._section("Cost per minute")
         self._chart = CostChart()
         self._column.addWidget(self._chart)
@@ -153,6 +157,7 @@ class DetailPane(QWidget):
             self._chart.say([])
             self._hosts.say([])
             self.requests.clear()
+            self.verdicts.show_agent(view.id)
             self.held.clear(view.id)
             self._events.say([])
             self._hook.hide()

@@ -47,6 +47,7 @@ class FleetPage(Page):
         ActionSpec(
             "fleet.adopt", "Adopt this agent, which was only seen…", "U", "", Risk.REVERSIBLE, "It is moved into a cgroup of its own."
         ),
+        ActionSpec("fleet.verdicts", "Go to the verdicts on this agent's calls", "V", ""),
         ActionSpec("fleet.filter", "Filter this list", "/", ""),
         *LADDER_VERBS,
     )
@@ -126,6 +127,8 @@ class FleetPage(Page):
         if delta.kind == "egress" and delta.data.get("agent_id") == self.pane.agent_id:
             with suppress(ValidationError):  # the next read of the ledger has it
                 self.pane.requests.add(EgressView.model_validate(delta.data))
+        elif delta.kind == "activity":
+            self.pane.verdicts.handle(delta)
 
     def badge(self) -> Badge | None:
         fleet = self.desk.fleet
@@ -159,10 +162,13 @@ class FleetPage(Page):
 
     def do(self, action_id: str) -> None:
         row = self.view.current()
-        if action_id == "fleet.filter":
-            self.table.bar.search.setFocus()
-        elif action_id == "fleet.urgent":
-            self.table.bar.urgent.toggle()
+        looks = {
+            "fleet.filter": self.table.bar.search.setFocus,
+            "fleet.urgent": self.table.bar.urgent.toggle,
+            "fleet.verdicts": self._go_to_verdicts,
+        }
+        if action_id in looks:
+            looks[action_id]()
         elif action_id == "fleet.run":
             self.acts.ask_launch(self._started)
         elif action_id == "fleet.detail":
@@ -186,6 +192,14 @@ class FleetPage(Page):
     def _started(self, agent_id: str) -> None:
         self._awaited = agent_id
         self.on_models()
+
+    def _go_to_verdicts(self) -> None:
+        self._pane_wanted = self.is_narrow
+        self._show_pane()
+        if self.pane.verdicts.model.rows:
+            self.pane.verdicts.view.setFocus()
+        else:
+            self.desk.notices.say("info", "No call of this agent was judged yet.")
 
     def _context_menu(self, at: QPoint) -> None:
         row = self.view.current()
