@@ -4,10 +4,12 @@ Every call returns the answer as a dict, or raises Refused with Watchfloor's wor
 Run as a program it prints who it is: ``python -I -S client.py``.
 """
 
+import base64
 import http.client
 import json
 import os
 import socket
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -59,9 +61,51 @@ class Agent:
         """What the call really used, and ``errors``; the answer of ``reserve`` has the id. What is not settled is counted in full."""
         return self.call("POST", "/v1/settle", {"id": reservation_id, **used})
 
-    def permission(self, tool: str, argument: str = "") -> dict[str, Any]:
-        """Asks before acting. Go ahead only when the answer's ``verdict`` is ``allow``."""
-        return self.call("POST", "/v1/permission", {"tool": tool, "argument": argument})
+    def permission(self, tool: str, argument: str = "", **more: Any) -> dict[str, Any]:
+        """Asks before acting. Go ahead only when the answer's ``verdict`` is ``allow``.
+
+        more: cwd, detail, says, call_id; ``wait_s``: so long for a human, then ``ask`` with ``approval_id``, and the same request later.
+        """
+        return self.call("POST", "/v1/permission", {"tool": tool, "argument": argument, **more})
+
+    def asked(self, approval_id: str) -> dict[str, Any]:
+        """What became of one's own request: ``state`` is waiting, approved, used, denied, expired or void. To act, ask again."""
+        return self.call("GET", f"/v1/approvals/{approval_id}")
+
+    def execute(
+        self, tool: str, argument: str, tell: Callable[[str, bytes], Any] = lambda stream, data: None, **more: Any
+    ) -> dict[str, Any]:
+        """Has Watchfloor run a judged call in a sandbox: tool shell, argv (a JSON list) or python; more: cwd, timeout_s, says, call_id.
+
+        ``tell("stdout" | "stderr", bytes)`` hears what it writes at once. The answer says how it ended: ``code``, ``signal``, ``limit``,
+        ``ms``; ``stdout`` and ``stderr`` are bytes. Refused with the rule when it is not allowed; to leave is to end it.
+        """
+        kept: dict[str, bytes] = {"stdout": b"", "stderr": b""}
+        for line in self._lines("/v1/execute", {"tool": tool, "argument": argument, **more}):
+            if line["event"] == "output":
+                data = base64.b64decode(line["b64"])
+                kept[line["stream"]] += data
+                tell(line["stream"], data)
+            elif line["event"] == "ended":
+                return {**line, **kept}
+        raise Refused(0, "the connection ended before the call did: what became of it is not known")
+
+    def _lines(self, route: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The answer line by line, however long a human, or the call, takes."""
+        try:
+            with socket.socket(socket.AF_UNIX) as sock:
+                sock.connect(self.path)
+                connection = http.client.HTTPConnection("localhost")
+                connection.sock = sock
+                connection.request("POST", route, json.dumps(body), {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                if answer.status >= 400:
+                    data = json.loads(answer.read() or b"{}")
+                    raise Refused(answer.status, f"{data.get('error', '')} {data.get('remedy', '')}".strip())
+                while line := answer.readline():
+                    yield json.loads(line)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise Refused(0, f"no supervisor at {self.path}: {error}") from error
 
     def private_data(self, dataset: str, sensitivity: str, source: str = "") -> dict[str, Any]:
         """Says that data of this sensitivity is about to enter the session; the network may tighten before it answers."""

@@ -91,6 +91,13 @@ class ApprovalTables(Database):
             row = connection.execute(select(APPROVALS).where(APPROVALS.c.approval_id == approval_id)).first()
         return None if row is None else _read(row)
 
+    def approval_of_call(self, agent_id: AgentId, call_id: str) -> Approval | None:
+        """The newest that this agent asked under its own name for the call, or None."""
+        query = select(APPROVALS).where(APPROVALS.c.agent_id == agent_id, APPROVALS.c.call_id == call_id)
+        with self.reading() as connection:
+            row = connection.execute(query.order_by(APPROVALS.c.asked_at.desc()).limit(1)).first()
+        return None if row is None else _read(row)
+
     def open_approvals(self) -> list[Approval]:
         """Those that may still let a call through, oldest first."""
         query = select(APPROVALS).where(APPROVALS.c.state.in_(_OPEN)).order_by(APPROVALS.c.asked_at, APPROVALS.c.approval_id)
