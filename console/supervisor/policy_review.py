@@ -42,7 +42,10 @@ class PolicyReview:
         hits = {(hit.rule, hit.verdict): hit for hit in self._parts.scribe.ledger.rule_hits(time.time() - p.DAYS * 86400)}
         recorded = sum(hit.hits for hit in hits.values())
         if kept.settings is None:
-            return p.PolicyView(problem=kept.problem, is_default=False, recorded=recorded)
+            nothing = hashlib.sha256(kept.good).hexdigest()
+            return p.PolicyView(
+                problem=kept.problem, is_default=False, recorded=recorded, sha256=nothing, file=str(self._parts.places.policy_file)
+            )
         findings = {one.rule: one for one in lint(kept.settings, policy_data.catalogue())}
         rows = []
         places = lines_of(kept.good)

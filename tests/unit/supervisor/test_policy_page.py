@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from console.api import policy_page as v
+from console.api.policy_messages import PolicySaveBody
 from console.domain.errors import NotFound
 from console.domain.lineage import Mark
 from console.enforcement.lineages import nodes_of
@@ -125,3 +126,21 @@ def test_each_rule_in_force_has_its_file_and_line(world: World) -> None:
     lines = {row.rule: row.line for row in told.rules}
     text = world.places.policy_file.read_text().split("\n")
     assert told.file == str(world.places.policy_file) and lines and all(f'"{rule}"' in text[line - 1] for rule, line in lines.items())
+
+
+async def test_where_no_rules_were_ever_good_the_first_ones_can_be_put_in_force(tmp_path: Path) -> None:
+    places = find_places(str(tmp_path / "none"), create=True)
+    assert places is not None
+    places.policy_file.write_text("{}")
+    ledger = Ledger(places.state_dir / "ledger.db")
+    desk = PolicyDesk(places, lambda _text: None)
+    scribe = SimpleNamespace(ledger=ledger, record_first=lambda _record: None)
+    parts: Any = SimpleNamespace(core=SimpleNamespace(state=Playbook().state), scribe=scribe, places=places)
+    review, look = PolicyReview(parts, desk), PolicyLook(parts, desk)
+    view = review.view()
+    assert view.problem and not view.rules and look.lint().problem
+    told = await look.explain(v.ExplainBody(tool="shell", argument="ls"))
+    assert (told.verdict, told.rule) == ("deny", "no policy")
+    saved = await review.save(PolicySaveBody(text=json.dumps(RULES), base_sha256=view.sha256, reason="first"), "operator:0")
+    assert saved.rules and not saved.problem
+    ledger.close()

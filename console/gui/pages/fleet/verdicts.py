@@ -72,7 +72,7 @@ def paint_verdict(canvas: Canvas, item: Item) -> None:
     x, y, width = 2.0, canvas.box.y(), cell.right() - 2
     loud = role in ("warn", "danger")
     face = fonts.ui(12, fonts.SEMIBOLD if loud else fonts.REGULAR)
-    room = fonts.metrics(face).horizontalAdvance("Unknown") + 8
+    room = 64.0
     draw_mark(canvas.painter, mark, QRectF(x, y + 7, 9, 9), getattr(ink, role))
     draw_text(canvas.painter, QRectF(x + 16, y + 2, room, 18), word, face, getattr(ink, role if loud else "text"))
     left = x + 16 + room

@@ -277,6 +277,8 @@ class Backtest(QWidget):
             return why or "No rule stands in the field."
         if self.tried is None or self._asked is None or self._asked[0] != body:
             return "The recorded calls were not judged under exactly this yet."
+        if len(self._asked[1]) != len(self.tried.sha256):
+            return "Which rules are in force is not known, so nothing is put over them."
         if self.policy is None or self._asked[1] != self.policy.sha256:
             return "Other rules are in force than those it was tried over: load them, or change a letter to try again."
         if self.tried.sha256 == self.policy.sha256:

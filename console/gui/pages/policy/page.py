@@ -23,7 +23,7 @@ from console.gui.pages.policy.verbs import VERBS
 from console.gui.pages.policy.words import AskedCall, asked_call
 
 AGAIN_S = 10.0
-"""Hits and marks are read again while somebody looks."""
+"""Hits and marks are read again while somebody looks; the more rules there are, the more seldom."""
 _LISTS = ("rules", "lint", "matrix", "sequences")
 """Tabs with a filter and a pane."""
 
@@ -107,7 +107,8 @@ class PolicyPage(Page):
         self.backtest.allow()
 
     def on_tick(self, now: float) -> None:
-        if now - self._read_at > AGAIN_S:
+        rows = len(self.policy.rules) if self.policy is not None else 0
+        if now - self._read_at > AGAIN_S * (1 + rows // 1000):
             self.read()
         self._show_head()
         self.rules.view.refresh()

@@ -97,7 +97,7 @@ def told(row: ToolRow, view: ToolsView, fleet: Iterable[Row]) -> list[Line]:
     if not row.scopes:
         lines.append(Line("It needs no scope."))
     if len(row.names) > 1:
-        lines.append(Line(f"The same holds for {len(row.names) - 1:,} more names:", role="text"))
+        lines.append(Line(f"The same holds for {plural(len(row.names) - 1, 'more name')}:", role="text"))
         lines += [Line(name, mono=True, quiet=True) for name in row.names[1:]]
     return lines
 
