@@ -12,6 +12,7 @@ from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, NotR
 from console.domain.guard import CAUSES, LINE_LIMIT
 from console.domain.kill import Outcome, StepName
 from console.killswitch.adoption import Adoption, Asked
+from console.killswitch.calls import Calls
 from console.killswitch.fields import number, scope_of, text, whole, whole_list
 from console.killswitch.freezing import Freezing, check_cause
 from console.killswitch.guard import Guard, monotonic
@@ -54,7 +55,7 @@ class Desk:
         self.adoption = Adoption(guard, freezing, launches)
         self._reading: dict[tuple[str, int], str] = {}
         """Receipts as they were when somebody (by pid) asked for their first piece."""
-        both, own = ("operator", "supervisor"), ("supervisor",)
+        both, own, calls = ("operator", "supervisor"), ("supervisor",), Calls(guard, launches)
         self.ops: dict[str, Op] = {
             "press": Op(self._press, both),
             "hold": Op(self._hold, both),
@@ -74,6 +75,9 @@ class Desk:
             "ticket": Op(self._ticket, own, slow=True),
             "confirm": Op(self._confirm, own, slow=True),
             "forget": Op(lambda m, p: launches.forget(text(m, "agent_id", limit=63)), own, slow=True),
+            "call": Op(lambda m, p: calls.ticket(m), own, slow=True),
+            "call_go": Op(lambda m, p: calls.confirm(m), own, slow=True),
+            "call_over": Op(lambda m, p: calls.over(m), own, slow=True),
             "procs": Op(lambda m, p: launches.procs(text(m, "agent_id", limit=63)), own),
             "heartbeat": Op(self._heartbeat, own),
             "lease": Op(self._lease, own, slow=True),

@@ -43,7 +43,7 @@ class Disk:
             os.close(fd)
         if not real.startswith("/") or seen.st_nlink == 0:
             return Facts("", "unknown")
-        return Facts(real, _KINDS.get(stat.S_IFMT(seen.st_mode), "device"), seen.st_nlink, (seen.st_dev, seen.st_ino))
+        return Facts(real, _KINDS.get(stat.S_IFMT(seen.st_mode), "device"), seen.st_nlink, (seen.st_dev, seen.st_ino), seen.st_ctime_ns)
 
     def _missing(self, path: str) -> Facts:
         folder, rest = path, ""

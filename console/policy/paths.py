@@ -21,6 +21,8 @@ ACTIONS = {"read": "read", "list": "read", "write": "write", "make": "write", "d
 """What a use of a file needs in words of the rules."""
 _DEEP = ("read", "write", "delete")
 """Uses of a folder that mean all that lies below it."""
+_PROBED = (1, 2, 3, 8)
+"""Depths below a folder at which a rule must hold to hold for all of it: at most 4 ``**`` in a rule, so that one ends in ``**`` or fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Facts:
     names: int = 1
     """Hard links of a file."""
     inode: tuple[int, int] | None = None
+    changed_ns: int = 0
+    """When the inode last changed (ctime), in nanoseconds."""
 
 
 class Files(Protocol):
@@ -115,7 +119,14 @@ class FileRules:
                 where = "" if path == candidates[0] else ", where the link leads"
                 return Part(text, Verdict.ASK, NO_RULE, "file", f"no rule says whether {path} may be {_PAST[action]}{where}")
             named = rule.text
+        if is_folder and use == "read" and (open_below := next((path for path in candidates if not self._covers_below(path)), "")):
+            return Part(text, Verdict.ASK, NO_RULE, "file", f"no rule says whether all that may lie below {open_below} may be read")
         return Part(text, Verdict.ALLOW, named, "file", "the allow list has it")
+
+    def _covers_below(self, folder: str) -> bool:
+        """Whether whatever may lie below a folder may be read: names that no rule can mean by themselves, at several depths."""
+        stem = folder.rstrip("/")
+        return all(self._first("allow", "read", (stem + "/\x01" * depth,)) is not None for depth in _PROBED)
 
     def _first(self, kind: str, action: str, spellings: Sequence[str]) -> Rule | None:
         """The first rule of a list that covers one of the spellings of a path."""

@@ -105,6 +105,7 @@ class ShellJudge:
             return denied("parse", "static shell only", error.why, text[:200])
         parts: list[Part] = []
         steps: list[Step] = []
+        before = ""
         for at, simple in enumerate(simples):
             following = simples[at + 1].joined if at + 1 < len(simples) else ""
             if place.moved and simple.joined in (";", "||"):
@@ -112,18 +113,23 @@ class ShellJudge:
                 parts.append(Part(_source(text, simple), Verdict.DENY, "cd", "parse", why))
             if simple.argv[0] == "cd":
                 place = self._folder(simple, following, place, parts)
+                before = before or simple.joined
                 continue
             found, program = self._command(simple.argv, place, _source(text, simple))
             redirects: list[Redirect] = []
             for target in simple.targets:
                 found.append(self._redirect(target, place, redirects))
             parts += found + _oddities(simple)
-            steps.append(self._step(simple.argv, program, place, simple.joined if steps else "", tuple(redirects)))
+            # No step of its own is made of ``cd DIR &&``: what comes after it follows what came before it.
+            steps.append(self._step(simple.argv, program, place, (before or simple.joined) if steps else "", tuple(redirects)))
+            before = ""
         return worst(parts, tuple(steps))
 
     def _step(self, argv: tuple[str, ...], program: Program, place: Place, joined: str, redirects: tuple[Redirect, ...]) -> Step:
         described = self._policy.catalogue.of(program.name)
-        return Step(argv, program.path, place.cwd, joined, redirects, described.environment if described else ())
+        facts = program.facts
+        file = (*facts.inode, facts.changed_ns) if facts is not None and facts.inode is not None else None
+        return Step(argv, program.path, place.cwd, joined, redirects, described.environment if described else (), file)
 
     def _folder(self, simple: Simple, following: str, place: Place, parts: list[Part]) -> Place:
         """``cd DIR && ...``: no program runs; what follows is judged, and executed, from there."""

@@ -63,6 +63,8 @@ class Step:
     redirects: tuple[Redirect, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     """Variables without which the program would run others (git's pagers, hooks, editors)."""
+    file: tuple[int, int, int] | None = None
+    """Device, inode and time of change (ns) of the file that was judged: another one is not executed."""
 
     def as_json(self) -> dict[str, Any]:
         """As ``policy explain`` shows it."""

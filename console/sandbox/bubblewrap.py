@@ -80,7 +80,7 @@ def _scratch() -> list[str]:
     return [*made, "/tmp", *made, "/dev/shm"]  # noqa: S108
 
 
-def _looker() -> tuple[str, ...]:
+def looker() -> tuple[str, ...]:
     """The command inside that looks at the sandbox; empty without a Python there."""
     real = str(PYTHON_INSIDE.resolve())
     inside = os.access(real, os.X_OK) and any(real.startswith(folder + "/") for folder in SYSTEM_FOLDERS)
@@ -151,7 +151,7 @@ class Bubblewrap(Followed):
 def _start_contained(spec: LaunchSpec, ticket: Ticket) -> launcher.Launched:
     spec.check()
     is_root = os.geteuid() == 0
-    looker = _looker()
+    look = looker()
     plan = launcher.Plan(
         # As root a private view comes first: the agent's uid must pass the folders above its workspace to bind it.
         mount_namespace=is_root,
@@ -159,8 +159,8 @@ def _start_contained(spec: LaunchSpec, ticket: Ticket) -> launcher.Launched:
         wrap=(program(),),
         wrap_options=contained_options(spec),
         seccomp=seccomp.program(strict=True),
-        looker=looker,
-        look_inside=bool(looker),
+        looker=look,
+        look_inside=bool(look),
     )
     return launcher.start(spec, ticket, plan)
 

@@ -56,6 +56,8 @@ class LaunchSpec:
     extra_binds: tuple[tuple[Path, str], ...] = ()
     """(source, path inside), read-only."""
     output_max_bytes: int = OUTPUT_BYTES
+    doorless: bool = False
+    """It gets no socket of ours: one executed call, not an agent."""
 
     def check(self) -> None:
         """Raises UsageProblem when the agent cannot be started as asked."""

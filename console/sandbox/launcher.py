@@ -52,6 +52,10 @@ class Plan:
     """With bubblewrap: the command inside that runs look.py; empty: nobody can look from inside."""
     look_inside: bool = False
     """look.py has to be brought into the sandbox."""
+    passed: tuple[int, ...] = ()
+    """Descriptors of ours that the command inside gets, under the same numbers."""
+    tied: bool = False
+    """It does not outlive whoever started it."""
 
     @property
     def looks(self) -> bool:
@@ -101,7 +105,7 @@ def start(spec: LaunchSpec, ticket: Ticket, plan: Plan) -> Launched:
         # -X utf8: the same bytes for names whatever the locale; no environment of ours reaches the shim.
         command = [sys.executable, "-I", "-S", "-X", "utf8", str(SHIM), *map(str, numbers)]
         shim = subprocess.Popen(
-            command, pass_fds=numbers, env={}, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, close_fds=True
+            command, pass_fds=(*numbers, *plan.passed), env={}, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, close_fds=True
         )
         pipes.close(*numbers)
         deadline = time.monotonic() + PREPARE_S
@@ -182,13 +186,15 @@ def shim_spec(spec: LaunchSpec, ticket: Ticket, plan: Plan) -> dict[str, Any]:
         "looker": list(plan.looker),
         "look_inside": plan.look_inside,
         "look_source": str(LOOK),
+        "tied": plan.tied,
     }
 
 
 def keeps(spec: LaunchSpec) -> list[tuple[str, str, bool]]:
     """What stays visible under the masks: (source, path inside, read-only)."""
     door = socket_door(spec)
-    result = [(str(spec.workspace), str(spec.workspace), False), (str(door), str(door), True)]
+    result = [(str(spec.workspace), str(spec.workspace), False)]
+    result += [] if spec.doorless else [(str(door), str(door), True)]
     result += [(str(source.resolve()), target, True) for source, target in spec.extra_binds]
     return result
 

@@ -91,10 +91,12 @@ def sandbox_init(spec: Spec, status: int, gate: int, output: int) -> NoReturn:
     main_child = pass_gate(spec, wrapped, opened, (out_w, status, gate))
     os.close(gate)
     os.close(out_w)
-    become_harmless(spec, may_kill=alone)
-    code = follow(main_child, out_r, wake, output, int(spec["output_max"]), asked)
+    become_harmless(spec, may_kill=alone or spec["tied"])
+    code = follow(main_child, out_r, wake, output, int(spec["output_max"]), asked, status if spec["tied"] else -1)
     if alone:
         end_strays()
+    elif asked and wrapped:
+        wrapped.kill()
     report(status, exit=code)
     os._exit(0)
 
@@ -448,19 +450,23 @@ def _child_pid(info_r: int) -> int:
 # -- following ---------------------------------------------------------------------------------------------------------------
 
 
-def follow(main_child: int, out_r: int, wake: int, output: int, limit: int, asked: list[int]) -> int:
+def follow(main_child: int, out_r: int, wake: int, output: int, limit: int, asked: list[int], tied: int = -1) -> int:
     """Reaps and copies until the agent's first process has ended, or we are ``asked`` to end it; its exit code, 128 + signal when one
-    ended it."""
+    ended it. ``tied``: a pipe whose reader it must not outlive (poll(2): POLLERR once nobody can read it any more)."""
     os.set_blocking(out_r, False)
     poll = select.poll()
     poll.register(out_r, select.POLLIN)
     poll.register(wake, select.POLLIN)
+    if tied >= 0:
+        poll.register(tied, 0)
     kept = os.fstat(output).st_size
     while True:
         code = 128 + signal.SIGKILL if asked else reap(main_child)
         for fd, _ in poll.poll(0 if code is not None else None):
             if fd == wake:
                 os.read(wake, 4096)
+            elif fd == tied:
+                asked.append(signal.SIGHUP)
             else:
                 kept, more = copy(out_r, output, kept, limit)
                 if not more:

@@ -195,11 +195,33 @@ class WorkspaceOptions(_Section):
     metrics_port: int = Field(default=0, ge=0, le=65535, description="Loopback port for Prometheus; 0: none.")
 
 
+class OtlpOptions(_Section):
+    """Telemetry that programs send of themselves (OpenTelemetry)."""
+
+    port: int = Field(default=0, ge=0, le=65535, description="Loopback port on which OTLP over HTTP is heard (4318 is usual); 0: none.")
+    token_sha256: str = Field(
+        default="",
+        pattern=r"^([0-9a-fA-F]{64})?$",
+        description="SHA-256 (hex) of the bearer token senders must show; empty: none is asked.",
+    )
+
+
 class ApprovalOptions(_Section):
     """What waits for a human."""
 
     ttl_s: float = Field(default=600.0, ge=5, le=86400, description="How long a request waits before it is denied by itself, in seconds.")
     waiting_max: int = Field(default=100, ge=1, le=10000, description="Requests of one agent tree that wait at once; more are denied.")
+
+
+class ExecuteOptions(_Section):
+    """What one executed tool call may use."""
+
+    timeout_s: float = Field(default=60.0, gt=0, le=3600, description="Time one executed call has unless it asks for less or more, in seconds.")
+    timeout_max_s: float = Field(default=600.0, gt=0, le=86400, description="Most time one executed call may ask for, in seconds.")
+    memory_max_mib: int = Field(default=512, ge=16, le=1_000_000, description="Most memory of one executed call, in MiB.")
+    pids_max: int = Field(default=64, ge=8, le=100_000, description="Most processes of one executed call at once.")
+    output_max_kib: int = Field(default=1024, ge=1, le=65536, description="Most of each output stream of a call that is handed on, in KiB.")
+    at_once: int = Field(default=4, ge=1, le=16, description="Executed calls of one agent at once; more are refused.")
 
 
 class ActivityOptions(_Section):
@@ -225,7 +247,9 @@ class Options(_Section):
     panic: PanicOptions = PanicOptions()
     persistence: PersistenceOptions = PersistenceOptions()
     approvals: ApprovalOptions = ApprovalOptions()
+    execute: ExecuteOptions = ExecuteOptions()
     activity: ActivityOptions = ActivityOptions()
+    otlp: OtlpOptions = OtlpOptions()
     environment: dict[str, EnvironmentOptions] = Field(
         default={}, description="Agent type to names of variables: {'claude-code': {'names': ['ANTHROPIC_BASE_URL']}}."
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import socket
 import time
 from collections import deque
@@ -25,13 +24,15 @@ from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound, TokenRefused, TooMany, UsageProblem
 from console.domain.network import read_sensitivity
-from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.ledger.sessions import Tightening
 from console.settings.places import Places
 from console.supervisor.agent_spending import AgentSpending
 from console.supervisor.answers import answer, body_of, refusal, refusals
 from console.supervisor.asgi import Door
+from console.supervisor.asking import Asking
 from console.supervisor.core import Core, now
+from console.supervisor.execute_routes import Executing
+from console.supervisor.executing import ExecuteDesk
 from console.supervisor.gates import Handler, Trespasses
 from console.supervisor.hiding import hidden, shown_once
 from console.supervisor.hook_calls import read_call
@@ -47,8 +48,6 @@ from console.supervisor.views import agent_view
 SWITCH_S = 30.0
 TOKEN_S = 900
 """Life of an agent's token, in seconds."""
-HUNG_UP_S = 1.0
-"""Between two looks at whether somebody who waits for an answer is still there."""
 RATE = 100
 CONNECTIONS = 16
 """Of one agent at once."""
@@ -70,6 +69,8 @@ class AgentDoors:
         self._instance_id, self._cgroups = places.instance_id, cgroups
         self._held: dict[AgentId, _Held] = {}
         self.hooks = HookDesk(core)
+        self.execute: ExecuteDesk | None = None
+        """Whoever executes judged calls; attached by compose."""
 
     async def open(self, agent_id: AgentId, owner_uid: int | None) -> Path:
         """The path of the agent's own socket, listening."""
@@ -78,6 +79,7 @@ class AgentDoors:
         folder.mkdir(exist_ok=True, mode=0o755)
         path = folder / "agent.sock"
         routes = AgentRoutes(agent_id, self._core, self._scribe, self._trespasses, self._tokens, self.hooks)
+        routes.executing = Executing(agent_id, self.execute)
         routes.revoked = await secret_call(self._tokens.is_barred, agent_id)
         app = hidden(watched(routes.app(), routes.is_own), self._tokens.store.redactor)
         door = Door(path, app, lambda sock: self._accepts(agent_id, sock), mode=0o600, owner=owner_uid, connections=CONNECTIONS)
@@ -130,6 +132,8 @@ class AgentRoutes:
         self._id, self._core, self._scribe, self._trespasses = agent_id, core, scribe, trespasses
         self._recent: deque[float] = deque()
         self._spending = AgentSpending(agent_id, core, scribe)
+        self._asking = Asking(agent_id, core, scribe.ledger)
+        self.executing = Executing(agent_id, None)
 
     def app(self) -> Starlette:
         """The routes as an ASGI app."""
@@ -138,7 +142,9 @@ class AgentRoutes:
             self._route("GET", "/v1/notices", self._notices),
             self._route("POST", "/v1/spawn", self._spawn),
             *(self._route("POST", path, handler) for path, handler in self._spending.handlers()),
-            self._route("POST", "/v1/permission", self._permission),
+            self._route("POST", "/v1/permission", self._asking.permission),
+            self._route("GET", "/v1/approvals/{approval_id}", self._asking.asked),
+            self._route("POST", "/v1/execute", self.executing.execute),
             self._route("POST", "/v1/hook", self._hook),
             self._route("POST", "/v1/private-data", self._private_data),
             self._route("POST", "/v1/token", self._token),
@@ -164,7 +170,7 @@ class AgentRoutes:
         return refusal(
             NotFound(
                 "There is no such route.",
-                "An agent's socket has spawn, usage, reserve, settle, permission, private-data, notices and self.",
+                "An agent's socket has spawn, usage, reserve, settle, permission, execute, private-data, notices and self.",
             )
         )
 
@@ -236,19 +242,6 @@ class AgentRoutes:
         )
         return answer(view)
 
-    async def _permission(self, request: Request) -> Response:
-        body = await body_of(request, m.PermissionBody)
-        request_id = secrets.token_hex(8)
-        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self._core.answers[request_id] = future
-        asked = PermissionRequest(body.tool, body.argument, body.cwd, body.detail, body.says, body.call_id)
-        self._core.post(e.PermissionAsked(*now(), self._id, request_id, asked))
-        decision = await self._answered(request, request_id, future)
-        assert isinstance(decision, Decision)
-        return answer(
-            m.PermissionView(verdict=decision.verdict.value, rule=decision.rule, reason=decision.reason, rollback_id=decision.rollback_id)
-        )
-
     async def _hook(self, request: Request) -> Response:
         """A tool call of a program that runs as this agent, told by its hook: the socket says whose it is."""
         body = await body_of(request, HookBody)
@@ -257,14 +250,6 @@ class AgentRoutes:
         except ConsoleError as error:
             return answer(HookVerdict(verdict="deny", rule="hook", reason=error.what))
         return answer(await self._hooks.ask(call, await self._hooks.of_own(self._id, call), request.is_disconnected))
-
-    async def _answered(self, request: Request, request_id: str, future: asyncio.Future[object]) -> object:
-        """Its answer, however long a human thinks. Whoever hung up is not waited for: an equal request takes its place up."""
-        while not (await asyncio.wait([future], timeout=HUNG_UP_S))[0]:
-            if await request.is_disconnected():
-                self._core.post(e.AskerLeft(*now(), request_id))
-                self._core.settle_answer(request_id, Decision(Verdict.DENY, "asker", "whoever asked has hung up"))
-        return future.result()
 
     async def _private_data(self, request: Request) -> Response:
         body = await body_of(request, m.PrivateDataBody)

@@ -41,6 +41,8 @@ class Approving:
         """``judge`` None: nobody knows the rules, so nothing is allowed."""
         self._parts, self.judge = parts, judge or NoRules()
         self._calls: list[JudgedCall] = []
+        self.wanted: dict[str, Judged | None] = {}
+        """Requests of which somebody wants the whole judgement, by their ids: what is executed is what was judged then."""
         self._in_order = asyncio.Lock()
         """What became of a request is written after the request: asyncio's locks are given in the order they were asked for."""
         self._kept = 0
@@ -57,6 +59,8 @@ class Approving:
         finally:
             # Whatever went wrong: whoever asked hears a denial, and does not wait for nothing.
             self._keep_call(agent, command.request, found)
+            if command.request_id in self.wanted:
+                self.wanted[command.request_id] = found
             event = e.CallJudged(*now(), command.agent_id, command.request_id, command.request, found.decision, found.parts)
             core.post(replace(event, matches=found.matches))
 

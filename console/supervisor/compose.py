@@ -39,6 +39,7 @@ from console.supervisor.contexts import Contexts
 from console.supervisor.core import Core
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
+from console.supervisor.executing import ExecuteDesk
 from console.supervisor.fold import fold_journal
 from console.supervisor.follow import Follower
 from console.supervisor.gates import Trespasses
@@ -113,6 +114,7 @@ class Supervisor:
         self.runner = Runner(self.parts, self.launcher, self.stop, self.network)
         self.policy = PolicyDesk(places, lambda text: self.parts.notice(text, "red"), self.launcher.sources.declared_of)
         self.runner.approving.judge = self.policy
+        self.doors.execute = ExecuteDesk(self.parts, self.runner.approving, self.policy.judgement)
         self.core.run = self.runner.run
         self.core.before_launch = self._fits
         self.core.shape = self.launcher.sources.shape

@@ -9,6 +9,7 @@ from console.domain.agent import Agent
 from console.domain.approval import AskedPart
 from console.domain.lineage import Match
 from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.policy.verdicts import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class Judged:
     parts: tuple[AskedPart, ...] = ()
     matches: tuple[Match, ...] = ()
     """Forbidden sequences of which it may be a step."""
+    steps: tuple[Step, ...] = ()
+    """What is executed, where it is executed here."""
 
 
 class Judge(Protocol):

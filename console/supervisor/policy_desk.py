@@ -120,7 +120,7 @@ class PolicyDesk:
         self._look()
         found = self.judgement(agent, request)
         parts = tuple(AskedPart(p.text, p.verdict.value, p.rule, p.step, p.reason) for p in _worst_first(found.parts))
-        made = Judged(Decision(found.verdict, found.rule, found.reason), parts)
+        made = Judged(Decision(found.verdict, found.rule, found.reason), parts, steps=found.steps)
         if found.verdict is Verdict.DENY:
             return made
         contained = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)

@@ -41,7 +41,7 @@ UP = {
     "GET /api/adopt/candidates", "GET /api/approvals", "GET /api/approvals/{id}", "GET /api/approvals/grants",
     "GET /api/approvals/{id}/draft", "GET /api/policy", "POST /api/policy/backtest",
     "GET /api/policy/lint", "GET /api/policy/tools", "GET /api/policy/sequences", "GET /api/policy/calls", "POST /api/policy/explain",
-    "GET /api/hooks",
+    "GET /api/hooks", "GET /api/plans/{agent}",
 }  # fmt: skip
 """Stays up while killed. A new route belongs here or below, by decision."""
 REFUSED = {
@@ -49,7 +49,7 @@ REFUSED = {
     "POST /api/allowlist/revert", "POST /api/allowlist/import", "POST /api/rollback/{id}/restore", "POST /api/agents/{id}/again",
     "POST /api/contexts/{id}/{verb:str}", "POST /api/api-key", "POST /api/tokens", "POST /api/network/stricter",
     "POST /api/network/private-data", "POST /api/budgets", "POST /api/adopt", "POST /api/approvals", "POST /api/policy",
-    "POST /api/approvals/grants/end", "POST /api/programs", "POST /api/agents/{id}/message", "POST /api/agents/{id}/interrupt",
+    "POST /api/approvals/grants/end", "POST /api/dry-run", "POST /api/plans", "POST /api/programs", "POST /api/agents/{id}/message", "POST /api/agents/{id}/interrupt",
 }  # fmt: skip
 """503 while killed."""
 
@@ -188,6 +188,8 @@ AGENT = {
     "POST /v1/reserve",
     "POST /v1/settle",
     "POST /v1/permission",
+    "POST /v1/execute",
+    "GET /v1/approvals/{approval_id}",
     "POST /v1/hook",
     "POST /v1/private-data",
     "POST /v1/token",

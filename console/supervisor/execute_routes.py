@@ -1,0 +1,38 @@
+"""POST /v1/execute on an agent's own socket: judged, executed, and answered as it goes, one JSON object a line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from console.api.execute_messages import ExecuteBody
+from console.domain.agent import AgentId
+from console.domain.errors import Unavailable
+from console.supervisor.answers import body_of
+from console.supervisor.executing import ExecuteDesk, Running
+
+
+class Executing:
+    """One agent's calls."""
+
+    def __init__(self, agent_id: AgentId, desk: ExecuteDesk | None) -> None:
+        self._id, self._desk = agent_id, desk
+
+    async def execute(self, request: Request) -> Response:
+        """Refused with rule and reason, before anything runs; else begun, output, ended."""
+        body = await body_of(request, ExecuteBody)
+        if self._desk is None:
+            raise Unavailable("Executing calls is not available, because this supervisor has no desk for it.", "")
+        call = await self._desk.begin(self._id, body, request.is_disconnected)
+        return StreamingResponse(_lines(call), media_type="application/x-ndjson")
+
+
+async def _lines(call: Running) -> AsyncIterator[bytes]:
+    """Whoever hangs up ends the call: nothing runs that nobody waits for."""
+    try:
+        while (line := await call.lines.get()) is not None:
+            yield line.model_dump_json().encode() + b"\n"
+    finally:
+        call.left = True

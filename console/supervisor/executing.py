@@ -1,0 +1,297 @@
+"""Executes judged calls for agents: judged like any other, then run as the parsed argv in a sandbox inside the agent's own cgroup.
+
+What runs is what was judged, looked at once more just before: same verdict, same files. Nothing runs without its record, longer than its
+time, or after whoever asked has gone; a kill or freeze of the agent takes its calls with it, whatever this process does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from console.api.execute_messages import ExecuteBegun, ExecuteBody, ExecuteEnded
+from console.api.messages import View
+from console.domain import command as c
+from console.domain import event as e
+from console.domain.agent import Agent, AgentId, SandboxKind
+from console.domain.errors import Conflict, ConsoleError, Denied, Killed, TooMany, Unavailable
+from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.policy.verdicts import Judgement, Step
+from console.sandbox import execution
+from console.sandbox.execution import CallSpec, Ended, Execution
+from console.sandbox.interface import Ticket
+from console.sandbox.plans import TOOLS, Plan, plan_of
+from console.supervisor.approving import Approving
+from console.supervisor.call_output import CallOutput
+from console.supervisor.call_sandbox import spec_of
+from console.supervisor.core import now
+from console.supervisor.parts import Parts
+
+HUNG_UP_S = 0.5
+TICK_S = 0.2
+MOST = 32
+"""Executed calls of all agents at once."""
+NO_NETWORK = "nothing: an executed call has loopback only"
+Judge = Callable[[Agent, PermissionRequest], Judgement]
+Left = Callable[[], Awaitable[bool]]
+
+
+@dataclass(slots=True)
+class Running:
+    """One call under way, as its task and its asker share it."""
+
+    call_id: str
+    agent_id: AgentId
+    plan: Plan
+    begun: ExecuteBegun
+    timeout_s: float
+    lines: asyncio.Queue[View | None] = field(default_factory=asyncio.Queue)
+    """What the asker is told; None: no more."""
+    left: bool = False
+    """Nobody listens any more."""
+
+
+class ExecuteDesk:
+    """On the event loop's thread; what blocks runs in threads."""
+
+    def __init__(self, parts: Parts, approving: Approving, judge: Judge) -> None:
+        self._parts, self._approving, self._judge = parts, approving, judge
+        self._options = parts.options.execute
+        self.running: dict[str, Running] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._starting: dict[AgentId, int] = {}
+
+    async def begin(self, agent_id: AgentId, body: ExecuteBody, left: Left) -> Running:
+        """Judges, waits for a human where one is asked, and starts it. Raises ConsoleError; then nothing was executed."""
+        self._refuse_too_many(agent_id)
+        self._starting[agent_id] = self._starting.get(agent_id, 0) + 1
+        try:
+            return await self._begin(agent_id, body, left)
+        finally:
+            self._starting[agent_id] -= 1
+
+    async def _begin(self, agent_id: AgentId, body: ExecuteBody, left: Left) -> Running:
+        state = self._parts.core.state
+        await asyncio.to_thread(_refuse_unless_possible, state.agents[agent_id])
+        request = PermissionRequest(TOOLS[body.tool], body.argument, body.cwd, says=body.says, call_id=body.call_id)
+        decision, steps = await self._decided(agent_id, request, left)
+        agent = state.agents[agent_id]
+        await self._judged_again(agent, request, steps)
+        call_id = secrets.token_hex(8)
+        workspace = self._parts.places.workspaces_dir / agent.context_id
+        plan = plan_of(body.tool, body.argument, steps, workspace.resolve())
+        timeout = min(body.timeout_s or self._options.timeout_s, self._options.timeout_max_s)
+        spec = spec_of(self._parts, agent, call_id)
+        call = Running(
+            call_id, agent_id, plan, _begun(call_id, decision, plan, spec, timeout, self._options.output_max_kib * 1024), timeout
+        )
+        running = await self._started(call, spec, request)
+        self._follow_in_background(call, running)
+        return call
+
+    def _refuse_too_many(self, agent_id: AgentId) -> None:
+        mine = sum(call.agent_id == agent_id for call in self.running.values()) + self._starting.get(agent_id, 0)
+        if mine >= self._options.at_once or len(self.running) >= MOST:
+            raise TooMany(f"{mine} calls of this agent are executed already.", "Wait until one of them has ended.")
+
+    # -- judging -------------------------------------------------------------------------------------------------------------
+
+    async def _decided(self, agent_id: AgentId, request: PermissionRequest, left: Left) -> tuple[Decision, tuple[Step, ...]]:
+        """The verdict as for any call that is asked about, and what was judged then. Raises Denied with rule and reason."""
+        core, request_id = self._parts.core, secrets.token_hex(8)
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        core.answers[request_id] = future
+        self._approving.wanted[request_id] = None
+        try:
+            core.post(e.PermissionAsked(*now(), agent_id, request_id, request))
+            while not (await asyncio.wait([future], timeout=HUNG_UP_S))[0]:
+                if await left():
+                    core.post(e.AskerLeft(*now(), request_id))
+                    core.settle_answer(request_id, Decision(Verdict.DENY, "asker", "whoever asked has hung up"))
+        finally:
+            judged = self._approving.wanted.pop(request_id, None)
+        decision = future.result()
+        assert isinstance(decision, Decision)
+        if decision.verdict is not Verdict.ALLOW:
+            raise Denied(f"Not executed: {decision.rule}: {decision.reason}.", "watchfloor policy explain shows each part and its rule.")
+        return decision, judged.steps if judged is not None else ()
+
+    async def _judged_again(self, agent: Agent, request: PermissionRequest, steps: tuple[Step, ...]) -> None:
+        """The disk and the rules may have changed while a human thought: what is executed must still be what was decided. Raises Denied."""
+        found = await asyncio.to_thread(self._judge, agent, request)
+        if found.verdict is Verdict.DENY:
+            raise Denied(f"Not executed: {found.rule}: {found.reason}.", "It was allowed before; ask again.")
+        if not steps or found.steps != steps:
+            raise Conflict("Not executed: what the call names is not what was judged.", "Ask again: it is judged as it is now.")
+
+    # -- running -------------------------------------------------------------------------------------------------------------
+
+    async def _started(self, call: Running, spec: CallSpec, request: PermissionRequest) -> Execution:
+        """Record, the guard's group, the sandbox behind its gate, the guard's word, go. Raises ConsoleError with nothing left."""
+        parts = self._parts
+        # 1. The record first: no audit, no action (promise 5).
+        await asyncio.to_thread(parts.scribe.record_first, _record(call, request))
+        # 2. A group below the agent's own leaf: whatever stops the agent stops this.
+        answer = await self._guard("call", call, pids_max=spec.pids_max, memory_max=spec.memory_max_bytes)
+        ticket = Ticket(str(answer["leaf"]), tuple(answer["limit_leaves"]), int(answer["generation"]))
+        running: Execution | None = None
+        try:
+            # 3. Everything built, nothing of the call run.
+            running = await asyncio.to_thread(execution.start, spec, call.plan, ticket)
+            # 4. The guard's word; a press in between wins.
+            pid, ticks = running.process
+            await self._guard("call_go", call, generation=ticket.generation, pid=pid, start_ticks=ticks)
+            self._refuse_if_stopped(call.agent_id)
+            # 5. Looked at from inside; then it runs.
+            await asyncio.to_thread(running.go)
+            self._refuse_if_stopped(call.agent_id)
+        except (ConsoleError, OSError, asyncio.CancelledError) as error:
+            await self._let_go(call, running)
+            why = str(error) or "the supervisor ends"
+            parts.scribe.record(
+                c.Record("supervisor", "execute.broke", why[:400], verdict="failed", agent_id=call.agent_id, data=_data(call))
+            )
+            if isinstance(error, OSError):
+                raise Unavailable(f"The call could not be started: {error.strerror}.", "watchfloor doctor says why.") from error
+            raise
+        return running
+
+    def _refuse_if_stopped(self, agent_id: AgentId) -> None:
+        if why := self._stopped(agent_id):
+            raise Killed(f"Not executed: {why}.", "")
+
+    def _stopped(self, agent_id: AgentId) -> str:
+        """Why nothing of this agent runs any more."""
+        state = self._parts.core.state
+        agent = state.agents.get(agent_id)
+        if state.killed or agent_id in state.killing or agent_id in state.halting:
+            return "its agent was stopped"
+        return "" if agent is not None and agent.state.is_live else "its agent has ended"
+
+    async def _guard(self, op: str, call: Running, **fields: int) -> dict[str, Any]:
+        return await asyncio.to_thread(self._parts.guard.call, op, agent_id=call.agent_id, call=call.call_id, **fields)
+
+    def _follow_in_background(self, call: Running, running: Execution) -> None:
+        self.running[call.call_id] = call
+        call.lines.put_nowait(call.begun)
+        task = asyncio.get_running_loop().create_task(self._follow(call, running))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _follow(self, call: Running, running: Execution) -> None:
+        """Until it has ended, by itself or by a limit; then the proof, the record and the last line."""
+        began, why = time.monotonic(), "the supervisor ended"
+        output = CallOutput(running.stdout, running.stderr, self._options.output_max_kib * 1024, call.lines.put_nowait)
+        try:
+            why = await self._watched(call, running, output)
+        finally:
+            output.stop()
+            proven = await asyncio.to_thread(running.finish)
+            output.drain()
+            ended = await asyncio.to_thread(running.ended)
+            limit = why or await asyncio.to_thread(running.hit)
+            line = _ended(ended, limit, int((time.monotonic() - began) * 1000), output, proven)
+            await self._let_go(call, running)
+            self._parts.scribe.record(_record_of_end(call, line))
+            if not proven:
+                self._parts.notice(f"an executed call of {call.agent_id} has not ended yet; a kill of the agent reaches it", "red")
+            self.running.pop(call.call_id, None)
+            call.lines.put_nowait(line)
+            call.lines.put_nowait(None)
+
+    async def _watched(self, call: Running, running: Execution, output: CallOutput) -> str:
+        """Why it was ended; empty: it ended by itself. Time in which its agent is frozen does not count."""
+        over = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(running.pidfd, over.set)
+        output.start()
+        used, at = 0.0, time.monotonic()
+        try:
+            while not over.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(over.wait(), min(TICK_S, max(0.01, call.timeout_s - used)))
+                at, before = time.monotonic(), at
+                agent = self._parts.core.state.agents.get(call.agent_id)
+                used += 0.0 if agent is not None and agent.causes else at - before
+                if not over.is_set() and (why := self._to_end(call, used, output)):
+                    return why
+        finally:
+            loop.remove_reader(running.pidfd)
+        return self._stopped(call.agent_id) if running.ended().code == 137 else ""
+
+    def _to_end(self, call: Running, used: float, output: CallOutput) -> str:
+        if used >= call.timeout_s:
+            return f"time limit {call.timeout_s:g} s"
+        if call.left:
+            return "whoever asked hung up"
+        if output.is_flood:
+            return f"output limit {output.flood_bytes >> 20} MiB"
+        return self._stopped(call.agent_id)
+
+    async def _let_go(self, call: Running, running: Execution | None) -> None:
+        if running is not None:
+            await asyncio.to_thread(running.finish)
+            running.close()
+        with suppress(ConsoleError):  # what is left of it goes with the agent's own leaf
+            await self._guard("call_over", call)
+
+
+def _refuse_unless_possible(agent: Agent) -> None:
+    """Raises Unavailable where no call of this agent can be executed."""
+    if agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR):
+        why = "its files are an image's: which file a program's name means was not judged there"
+    else:
+        why = execution.why_not()
+    if why:
+        raise Unavailable(f"Executing calls is not available, because {why}.", "Ask for permission, and run it in the agent's own program.")
+
+
+def _begun(call_id: str, decision: Decision, plan: Plan, spec: CallSpec, timeout: float, output_max: int) -> ExecuteBegun:
+    limits = {"timeout_s": timeout, "memory_max": spec.memory_max_bytes, "pids_max": spec.pids_max, "output_max": output_max}
+    return ExecuteBegun(
+        id=call_id,
+        rule=decision.rule,
+        reason=decision.reason,
+        programs=plan.programs,
+        warnings=list(plan.warnings),
+        limits=limits,
+        network=NO_NETWORK,
+    )
+
+
+def _ended(ended: Ended, limit: str, ms: int, output: CallOutput, proven: bool) -> ExecuteEnded:
+    return ExecuteEnded(
+        code=ended.code,
+        signal=ended.signal,
+        limit=limit,
+        refused=ended.refused,
+        ms=ms,
+        stdout_bytes=output.out.seen,
+        stderr_bytes=output.err.seen,
+        stdout_cut=output.out.cut,
+        stderr_cut=output.err.cut,
+        proven=proven,
+    )
+
+
+def _data(call: Running) -> dict[str, object]:
+    return {"call_id": call.call_id, "programs": call.plan.programs[:20]}
+
+
+def _record(call: Running, request: PermissionRequest) -> c.Record:
+    what = f"{request.tool} {request.argument}"[:400]
+    data = {**_data(call), "tool": request.tool, "timeout_s": call.timeout_s, "warnings": list(call.plan.warnings)}
+    return c.Record(f"agent:{call.agent_id}", "execute", what, verdict="allow", agent_id=call.agent_id, data=data)
+
+
+def _record_of_end(call: Running, line: ExecuteEnded) -> c.Record:
+    why = line.refused or line.limit
+    what = f"exit code {line.code} after {line.ms} ms" + (f": {why}" if why else "")
+    data = {**_data(call), **line.model_dump(exclude={"event"})}
+    verdict = "ok" if line.proven else "not_proven"
+    return c.Record(f"agent:{call.agent_id}", "execute.ended", what, verdict=verdict, agent_id=call.agent_id, data=data)
