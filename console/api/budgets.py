@@ -66,7 +66,8 @@ class BudgetRow(View):
     burn_60: list[float] = []
     """USD in each of the last 60 minutes, oldest first; empty: nothing."""
     metered: str = ""
-    """``after the fact``: from transcripts, so it may pass a cap by the answers in flight; ``reported``: by itself; empty: nothing."""
+    """``after the fact``: from transcripts, so it may pass a cap by the answers in flight; ``by telemetry``: as
+    telemetry alone says, and no limit counts it; ``reported``: by itself; empty: nothing."""
     overshoot: float | None = None
     """By how much it had passed the cap of ``overshoot_limit`` when its end was proven; None: it was not halted."""
     overshoot_limit: str = ""

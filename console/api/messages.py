@@ -99,6 +99,8 @@ class AgentView(View):
     overshoot: float | None = None
     """By how much it had passed the cap of ``overshoot_limit`` when its end was proven; None: no budget halted it, or not proven yet."""
     overshoot_limit: str = ""
+    dry_run: str = ""
+    """Who put it into dry-run and why, or below whom it is in it (hostile); empty: what is allowed is live."""
 
 
 class FleetView(View):

@@ -166,7 +166,12 @@ def _totals(t: b.BudgetTotals) -> None:
 
 def _add(table: Table, row: b.BudgetRow, indent: str) -> None:
     over = f"passed by {row.overshoot:g} ({row.overshoot_limit})" if row.overshoot else ""
-    notes = [row.note, "unpriced" if row.unpriced else "", f"metered {row.metered}" if row.metered == "after the fact" else "", over]
+    notes = [
+        row.note,
+        "unpriced" if row.unpriced else "",
+        f"metered {row.metered}" if row.metered in ("after the fact", "by telemetry") else "",
+        over,
+    ]
     table.add_row(
         f"{indent}{row.scope} {plain(row.key, 64)}",
         out.words(row.name, limit=40) if row.name != row.key else "",

@@ -179,6 +179,8 @@ class Agent:
     """The budget that halted it, and how far it had come by then; None: none did."""
     scopes: tuple[str, ...] | None = None
     """Kinds of effects it was granted at birth, sorted; None: started before that was kept, nothing is taken from it."""
+    dry_run: str = ""
+    """Who put it into dry-run and why, or below whom it is (hostile: a reason was typed); empty: by its own row it is not."""
 
     @property
     def charged_project(self) -> str:

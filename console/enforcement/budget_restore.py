@@ -9,6 +9,7 @@ from console.domain.agent import AgentId, ControlLevel
 from console.domain.budget import Usage, largest
 from console.enforcement import charging
 from console.enforcement.budget_state import Node
+from console.enforcement.identity import TELEMETRY
 from console.enforcement.state import EngineState
 
 
@@ -44,6 +45,8 @@ def _sums(state: EngineState, event: e.Restored) -> dict[Node, Usage]:
     """What the agents that are known say by themselves: an older version kept no more."""
     sums: dict[Node, Usage] = {}
     for agent in event.agents:
+        if agent.source == TELEMETRY:
+            continue  # charged to nobody
         for node in charging.nodes_of(state, agent):
             if node[0] not in ("agent", "day"):
                 sums[node] = sums.get(node, Usage()).plus(agent.usage)

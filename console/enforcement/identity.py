@@ -6,13 +6,15 @@ Nothing in a file decides who is signalled: a row takes its process from the ker
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from console.domain.agent import AgentId, ControlLevel, ProcessIdentity, Sighting, SourceReport
 from console.enforcement.state import EngineState
 
-RANK = ("claude_code", "codex", "docker", "processes")
+TELEMETRY = "otlp"
+"""The source that only hears what anybody may say: it joins a row by the session's id and adds nothing to it but its name."""
+RANK = ("claude_code", "codex", "docker", "processes", TELEMETRY)
 """Who knows most of an agent first; others come last."""
 
 
@@ -72,14 +74,15 @@ def joined(state: EngineState, reports: Iterable[SourceReport]) -> list[Row]:
     own = Own(state)
     found = [one for report in reports if report.available for one in report.sightings]
     found.sort(key=lambda one: RANK.index(one.source) if one.source in RANK else len(RANK))
-    return sorted(_Joining(own, found).rows, key=lambda row: row.container is not None)
+    return sorted(_Joining(own, found, state.linked_sessions).rows, key=lambda row: row.container is not None)
 
 
 class _Joining:
     """One pass over everything that was seen."""
 
-    def __init__(self, own: Own, found: list[Sighting]) -> None:
+    def __init__(self, own: Own, found: list[Sighting], linked: Container[str]) -> None:
         self.rows: list[Row] = []
+        self._linked = linked
         self._own: dict[AgentId, Row] = {}
         self._by_process: dict[ProcessIdentity, Row] = {}
         self._by_container: dict[str, Row] = {}
@@ -87,7 +90,8 @@ class _Joining:
         self._crowd = Counter(one.container_id for one in found if one.container_id and one.source == "processes")
         # A process that is alone in its container is that container's agent, whoever sees the one or the other.
         self._boxes = {one.process: one.container_id for one in found if one.process is not None and self._crowd[one.container_id] == 1}
-        for one in found:
+        told = [one for one in found if one.source == TELEMETRY]
+        for one in found[: len(found) - len(told)]:  # they come last
             owner = own.of(one)
             if one.agent_id and owner is None:
                 continue  # left of an agent of ours that has ended: what became of it is the guard's to say
@@ -97,6 +101,20 @@ class _Joining:
                 self._ours(one, owner)
             else:
                 self._theirs(one)
+        self._told(told)
+
+    def _told(self, told: list[Sighting]) -> None:
+        """A session that others see, or saw, is theirs: what is said of it makes no row of its own."""
+        known: dict[str, Row] = {}
+        for row in self.rows if told else ():
+            for one in row.members:
+                if one.session and not one.part:
+                    known.setdefault(one.session, row)
+        for one in told:
+            if one.session in known:
+                known[one.session].also.append(one)
+            elif one.session not in self._linked:
+                self.rows.append(Row(one))
 
     def _ours(self, one: Sighting, owner: AgentId) -> None:
         row = self._own.get(owner)

@@ -15,7 +15,7 @@ from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlL
 from console.domain.budget import Usage, shortfall
 from console.domain.conversation import started_as
 from console.enforcement import budgets, charging
-from console.enforcement.identity import Row, joined
+from console.enforcement.identity import TELEMETRY, Row, joined
 from console.enforcement.state import EngineState, Seen
 
 FINISHED = "finished"
@@ -23,6 +23,8 @@ LAG_S = 10.0
 """How long the stream of a conversation may take to tell what its transcript says."""
 _PARTS = 5000
 """Sessions and sub-agents of one agent of ours whose usage is told apart; earlier ones are one sum."""
+_LINKED = 10_000
+"""Sessions of telemetry that others saw, which are kept in mind."""
 
 
 def observed_id(sighting: Sighting) -> AgentId:
@@ -44,12 +46,13 @@ def sighted(state: EngineState, event: e.Sighted) -> Iterator[c.Command]:
     for row in rows:
         if row.inside is not None:
             inside.setdefault(row.inside, []).append(row.first)
+        _link(state, row)
     for row in rows:
         agent_id = row.own or _row_id(state, row, taken)
         taken.add(agent_id)
         for one in row.members:
             names[_name(one)] = agent_id
-            if row.own is None and one.status != FINISHED:
+            if row.own is None and one.status != FINISHED and (one is row.first or one.source != TELEMETRY):
                 sees[one.source].add(agent_id)
         if row.own is not None:
             yield from _ours(state, event, row, row.own, inside.get(row.own, []))
@@ -63,11 +66,21 @@ def sighted(state: EngineState, event: e.Sighted) -> Iterator[c.Command]:
     yield from _quiet(state, taken)
 
 
+def _link(state: EngineState, row: Row) -> None:
+    """Keeps in mind which sessions others see."""
+    for one in row.also:
+        if one.source == TELEMETRY:
+            state.linked_sessions.pop(one.session, None)
+            state.linked_sessions[one.session] = None
+    while len(state.linked_sessions) > _LINKED:
+        del state.linked_sessions[next(iter(state.linked_sessions))]
+
+
 def _row_id(state: EngineState, row: Row, taken: set[AgentId]) -> AgentId:
     """The row in which any of its sightings is shown already, else a new one."""
     for one in row.members:
         known = state.rows.get(_name(one))
-        if known is None or known in taken:
+        if known is None or known in taken or (one.source == TELEMETRY and one is not row.first):
             continue
         agent = state.agents.get(known)
         if agent is not None and agent.state.is_live and agent.control_level is ControlLevel.OBSERVED:
@@ -107,7 +120,7 @@ def _seen(state: EngineState, agent_id: AgentId, row: Row, inside: list[Sighting
         unlinked=first.unlinked,
         part=first.part,
         inside=row.inside,
-        parts=_parts(had.parts, [*row.members, *inside]),
+        parts=_parts(had.parts, [*(one for one in row.members if one.source != TELEMETRY), *inside]),
     )
 
 
@@ -245,6 +258,9 @@ def _end(state: EngineState, event: e.Sighted, agent_id: AgentId, why: str) -> I
 
 def _used(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId) -> Iterator[c.Command]:
     total = row.first.usage or Usage()
+    if row.first.source == TELEMETRY:
+        yield from _reported(state, event, row, agent_id, total)
+        return
     if row.inside is None:
         yield from _metered(state, event, agent_id, total, row.first.action)
         return
@@ -262,6 +278,17 @@ def _used(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId) -> 
     if row.first.action:
         agent = replace(agent, last_action=row.first.action, last_action_at=event.at)
     yield c.ShowAgent(state.put(agent))
+
+
+def _reported(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, total: Usage) -> Iterator[c.Command]:
+    """What telemetry alone says is shown in its row, and charged to nobody: who sends it could else empty everybody's budget."""
+    agent = state.agents[agent_id]
+    usage = _larger(agent.usage, total)
+    if usage == agent.usage:
+        return
+    state.tree_usage[agent_id] = usage
+    action = row.first.action or agent.last_action
+    yield c.ShowAgent(state.put(replace(agent, usage=usage, last_action=action, last_action_at=event.at)))
 
 
 def _metered(state: EngineState, event: e.Sighted, agent_id: AgentId, total: Usage, action: str) -> Iterator[c.Command]:

@@ -10,6 +10,7 @@ from console.domain.ladder import Scope
 from console.domain.network import ModeMapping, NetworkMode, Sensitivity, stricter_mode
 from console.enforcement.approval_state import Approvals
 from console.enforcement.budget_state import BudgetState
+from console.enforcement.dry_state import DryRuns
 from console.enforcement.lineages import Lineages
 from console.policy.scopes import Scope as Effect
 
@@ -65,6 +66,7 @@ class EngineState:
     budget: BudgetState = field(default_factory=BudgetState)
     approvals: Approvals = field(default_factory=Approvals)
     lineages: Lineages = field(default_factory=Lineages)
+    dry_run: DryRuns = field(default_factory=DryRuns)
     contexts: dict[str, tuple[Sensitivity, NetworkMode]] = field(default_factory=dict)
     known_contexts: set[str] = field(default_factory=set)
     """Sessions that any agent, dead or alive, has worked in."""
@@ -97,6 +99,8 @@ class EngineState:
     """What sources say of agents, ours among them."""
     rows: dict[str, AgentId] = field(default_factory=dict)
     """Source and key of a sighting -> the row it is shown in."""
+    linked_sessions: dict[str, None] = field(default_factory=dict)
+    """Sessions told of by telemetry that other sources saw: when those see them no more, telemetry alone does not keep them."""
 
     def subtree(self, agent_id: AgentId) -> list[AgentId]:
         """The agent and all it spawned, parents before children."""
@@ -133,6 +137,7 @@ class EngineState:
     def put(self, agent: Agent) -> Agent:
         """Stores the agent and keeps the indexes true."""
         had = self.agents.get(agent.agent_id)
+        agent = self.dry_run.kept(had, agent)
         if had is not None and had.parent_id is not None and had.parent_id != agent.parent_id:
             self.children[had.parent_id].discard(agent.agent_id)
         self.agents[agent.agent_id] = agent

@@ -17,6 +17,7 @@ from console.sources.claude_code import ClaudeCodeSource
 from console.sources.codex import CodexSource
 from console.sources.docker import DockerSource
 from console.sources.interface import Source
+from console.sources.otlp import OtlpSource
 from console.sources.plain_processes import ProcessSource
 from console.sources.programs import Programs
 from console.sources.session_spend import SessionSpend
@@ -57,4 +58,5 @@ def sources_of(places: Places, options: Options, spend: SessionSpend | None = No
         CodexSource(root, spend=spend, programs=programs, outside=outside),
         ProcessSource(programs, root, outside=outside),
     )
-    return (*found, DockerSource(options.engine(), places.instance_id)) if places.is_default else found
+    found = (*found, DockerSource(options.engine(), places.instance_id)) if places.is_default else found
+    return (*found, OtlpSource(options.otlp.port, options.otlp.token_sha256))

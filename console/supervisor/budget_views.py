@@ -13,6 +13,7 @@ from console.domain.budget_day import note as day_note
 from console.domain.budget_day import until_midnight
 from console.domain.burn import ends_in_s, forecast
 from console.enforcement.budget_state import BudgetState, Node
+from console.enforcement.identity import TELEMETRY
 from console.enforcement.state import EngineState
 from console.supervisor.budget_gauges import Facts, Nearest, gauge, level_of, nearest
 from console.supervisor.burn_book import BurnBook
@@ -155,6 +156,8 @@ class Snapshot:
         return row
 
     def _metered(self, agent: Agent) -> str:
+        if agent.source == TELEMETRY:
+            return "by telemetry"
         if agent.control_level is ControlLevel.OBSERVED or agent.agent_id in self.budget.metered:
             return "after the fact"
         used = any(getattr(agent.usage, name) for name in RESERVABLE)

@@ -11,8 +11,10 @@ from pathlib import Path
 from console.api import messages as m
 from console.domain import event as e
 from console.domain.agent import AgentId, ControlLevel, SourceReport
+from console.domain.command import Record
 from console.sources.folder_watch import FolderWatch
 from console.sources.interface import Source
+from console.sources.otlp import OtlpSource
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
 
@@ -28,16 +30,6 @@ SILENT_S = 10.0
 TOGETHER_S = 0.05
 AGAIN_S = 2.0
 """What sources say is taken again after so long though nothing of it changed."""
-ABSENT = (
-    m.SourceView(
-        source="otlp",
-        available=False,
-        reason="Not available, because Watchfloor has no OTLP receiver yet: programs that only send telemetry are not seen.",
-        can_see="Nothing yet.",
-        can_stop="Nothing.",
-        state="absent",
-    ),
-)
 
 
 @dataclass(slots=True)
@@ -69,6 +61,8 @@ class Lookout:
         for one in self._all:
             one.watch = FolderWatch(one.source.name, one.source.folders, lambda paths, one=one: self._changed(loop, one, paths))  # type: ignore[misc]
             one.watch.start()
+            if isinstance(one.source, OtlpSource):
+                one.source.start()
         if self._parts.spend is not None:
             self._parts.spend.news = lambda: self._wake_all(loop)
         tasks = [loop.create_task(self._take_all()), *(loop.create_task(self._look(one)) for one in self._all)]
@@ -80,6 +74,8 @@ class Lookout:
             for one in self._all:
                 if one.watch is not None:
                     one.watch.end()
+                if isinstance(one.source, OtlpSource):
+                    one.source.close()
 
     def _changed(self, loop: asyncio.AbstractEventLoop, one: _Watched, paths: frozenset[str]) -> None:
         """From a watching thread."""
@@ -105,7 +101,8 @@ class Lookout:
             self._parts.own_agents.update(self._parts.core.state)
             one.woken.clear()
             report = await self._report(one)
-            self._keep(one, report)
+            self._keep(one, report, "broken" if report.broken else "")
+            self._record_refusals(one.source)
             took = time.monotonic() - began
             least = min(max(SHARE * took, REST_S[0]), REST_S[1])
             await asyncio.sleep(least)
@@ -114,6 +111,11 @@ class Lookout:
                 await asyncio.wait_for(one.woken.wait(), rest)
             except TimeoutError:
                 pass
+
+    def _record_refusals(self, source: Source) -> None:
+        """What telemetry sent that was not taken."""
+        for words in source.refused() if isinstance(source, OtlpSource) else ():
+            self._parts.scribe.record(Record("supervisor", "telemetry.refused", words, verdict="refused"))
 
     async def _report(self, one: _Watched) -> SourceReport:
         """What it saw, or why it could not look."""
@@ -168,7 +170,7 @@ class Lookout:
     def _meter(self, agent_id: AgentId, at: float, before: float) -> None:
         agent, seen = self._parts.core.state.agents[agent_id], self._parts.core.state.seen[agent_id]
         spent, meters = agent.usage.cost_usd - before, self._parts.core.meters
-        if spent <= 0:
+        if spent <= 0 or agent.source == OtlpSource.name:  # what telemetry alone says is in its row, and in no sum
             return
         if agent.control_level not in (ControlLevel.OBSERVED, ControlLevel.ADOPTED) or seen.inside is not None:
             meters.add(agent_id, at, spent)
@@ -177,7 +179,7 @@ class Lookout:
 
     def views(self) -> list[m.SourceView]:
         """Each source's own words, where it looks and how it fares."""
-        return [*(_view(one) for one in self._all), *ABSENT]
+        return [_view(one) for one in self._all]
 
 
 def _view(one: _Watched) -> m.SourceView:
@@ -199,6 +201,8 @@ def _view(one: _Watched) -> m.SourceView:
 
 
 def _words(one: _Watched, *, watched: bool) -> str:
+    if isinstance(one.source, OtlpSource):
+        return "It is told; what it was told is shown about once a second."
     if watched:
         return "Changes are seen at once; it looks once a second besides."
     why = one.watch.problem if one.watch is not None and one.source.folders() else "nothing tells of changes there"

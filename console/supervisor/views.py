@@ -14,6 +14,8 @@ from console.domain.errors import UsageProblem
 from console.domain.hardening import Given
 from console.domain.kill import Outcome, Receipt, StepStatus, exit_code
 from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
+from console.enforcement.identity import TELEMETRY
+from console.enforcement.dry_run import words_of as dry_words
 from console.enforcement.lineages import words_of
 from console.enforcement.state import EngineState
 from console.policy.allowlist_review import Mark
@@ -32,7 +34,6 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
     meter = meters.by_agent.get(agent.agent_id) or Meter()
     share = max(share_used(agent.usage, agent.limits), share_used(tree_usage, root.tree_limits))
     burn = meter.burn(at)
-    observed = agent.control_level is ControlLevel.OBSERVED
     return dict(
         id=agent.agent_id,
         parent_id=agent.parent_id,
@@ -75,11 +76,18 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
         project=agent.charged_project,
         scopes=None if agent.scopes is None else list(agent.scopes),
         taints=words_of(state.lineages, agent),
-        metered="after the fact" if observed or agent.agent_id in state.budget.metered else "",
+        metered=_metered(agent, state),
         overshoot=agent.halt.overshoot if agent.halt is not None else None,
         overshoot_limit=agent.halt.limit if agent.halt is not None else "",
+        dry_run=dry_words(state, agent),
         **_seen(agent, state),
     )
+
+
+def _metered(agent: Agent, state: EngineState) -> str:
+    if agent.source == TELEMETRY:
+        return "by telemetry"
+    return "after the fact" if agent.control_level is ControlLevel.OBSERVED or agent.agent_id in state.budget.metered else ""
 
 
 def _doubt(agent: Agent, state: EngineState) -> str:

@@ -322,7 +322,8 @@ def sources(now: float) -> list[SourceView]:
             watching="looks about once a second", can_see="Programs it knows by name; not what they spend.", can_stop=adopt,
         ),
         SourceView(
-            source="otlp", available=False, state="absent", reason="Not available, because there is no OTLP receiver yet.",
+            source="otlp", available=False, state="absent",
+            reason="Not available, because it is switched off: the setting otlp.port names the loopback port it listens on.",
             can_see="Nothing yet.", can_stop="Nothing.",
         ),
     ]  # fmt: skip

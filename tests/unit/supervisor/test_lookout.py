@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -12,8 +13,13 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import SourceReport
+from console.domain.agent import Sighting, SourceReport
+from console.domain.budget import Usage
+from console.domain.command import Record
 from console.enforcement.engine import Engine
+from console.sources import otlp
+from console.sources.interface import Source
+from console.sources.otlp import OtlpSource
 from console.supervisor import lookout
 from console.supervisor.lookout import Lookout
 from console.supervisor.meters import Meters
@@ -39,13 +45,20 @@ class Fake:
 class Room:
     """A lookout over fake sources, with what it said."""
 
-    def __init__(self, *sources: Fake, spend: Any = None) -> None:
+    def __init__(self, *sources: Source, spend: Any = None) -> None:
         self.said: list[str] = []
+        self.recorded: list[Record] = []
+        self.meters = Meters()
         self.engine = Engine()
-        core = SimpleNamespace(state=self.engine.state, meters=Meters(), post=self.engine.step)
+        core = SimpleNamespace(state=self.engine.state, meters=self.meters, post=self.engine.step)
         own = SimpleNamespace(update=lambda _state: None)
         parts: Any = SimpleNamespace(
-            sources=sources, core=core, spend=spend, own_agents=own, notice=lambda words, level="amber": self.said.append(words)
+            scribe=SimpleNamespace(record=self.recorded.append),
+            sources=sources,
+            core=core,
+            spend=spend,
+            own_agents=own,
+            notice=lambda words, level="amber": self.said.append(words),
         )
         self.lookout = Lookout(parts)
 
@@ -136,6 +149,53 @@ def test_transcripts_that_change_go_to_whoever_sums_them_and_secrets_wake_nobody
     assert asyncio.run(woken_by("/h/sessions/1.json")) and asyncio.run(woken_by()) and asyncio.run(woken_by("/h/p/session"))
 
 
-def test_what_is_not_there_is_named_with_why() -> None:
-    view = Room().view("otlp")
+def test_what_is_switched_off_is_named_with_how_to_switch_it_on() -> None:
+    room = Room(OtlpSource())
+    room.run(lambda: room.view("otlp") is not None and room.view("otlp").looked_at)
+    view = room.view("otlp")
     assert view.state == "absent" and not view.available and view.reason.startswith("Not available, because")
+
+
+def test_a_port_that_is_taken_is_said_and_tried_again_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp, "AGAIN_S", 0.05)
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = int(taken.getsockname()[1])
+    good, told = Fake("good"), OtlpSource(port)
+    room = Room(good, told)
+    broken: list[str] = []
+
+    def is_broken() -> bool:
+        view = room.view("otlp")
+        if view is not None and view.state == "broken" and good.looks > 1 and not broken:
+            broken.append(view.reason)
+            assert not view.available and room.view("good").available
+            taken.close()
+        return bool(broken)
+
+    room.run(is_broken, lambda: room.view("otlp").available)
+    assert f"127.0.0.1:{port} could not be listened on: Address already in use" in broken[0]
+    assert any("Source otlp can see nothing" in words for words in room.said)
+    assert "Source otlp sees again." in room.said and "Listens on http://127.0.0.1" in room.view("otlp").reason
+    with pytest.raises(OSError):  # it listens as long as the lookout runs, and no longer
+        socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+def test_what_telemetry_sent_that_was_not_taken_is_recorded_each_kind_once_a_minute() -> None:
+    source = OtlpSource()
+    room = Room(source)
+    for n in range(3):
+        source.book.refuse("a negative figure", f"session {n}")
+    room.lookout._record_refusals(source)
+    source.book.refuse("a negative figure", "session 9")
+    room.lookout._record_refusals(source)
+    (record,) = room.recorded
+    assert record.kind == "telemetry.refused" and record.what == "refused 3 times: a negative figure (session 2)"
+
+
+def test_what_telemetry_alone_tells_burns_in_no_sum() -> None:
+    room = Room()
+    for cost in (1.0, 3.0):
+        one = Sighting("otlp", "s", "n", None, "s", "", 1.0, usage=Usage(cost_usd=cost), status="unverified")
+        room.lookout.take((SourceReport("otlp", True, "", (one,)),))
+    (agent,) = room.engine.state.agents.values()
+    assert agent.usage.cost_usd == 3.0 and room.meters.by_agent == {}

@@ -59,6 +59,8 @@ def overshoot_words(row: BudgetRow) -> str:
     words = []
     if row.metered == "after the fact":
         words.append("Metered after the fact: it may pass a cap by the answers in flight.")
+    elif row.metered == "by telemetry":
+        words.append("Reported by telemetry alone, which anybody may send: no limit counts it.")
     if row.overshoot is not None and math.isfinite(row.overshoot):
         words.append(f"It had passed its limit on {label(row.overshoot_limit)} by {amount(row.overshoot_limit, row.overshoot)}, measured.")
     return " ".join(words)

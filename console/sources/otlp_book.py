@@ -1,0 +1,258 @@
+"""Sessions as telemetry tells of them, bounded in every direction. Written by the listener's thread, read by the source's look.
+
+Whoever reaches the port can say anything: nothing here decides who is signalled, and no limit is measured by it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from console.domain.budget import Usage
+from console.domain.spend import NANO, Answer, Tokens
+from console.sources.interface import plain
+from console.sources.otlp_items import Item
+from console.sources.otlp_sums import COST, MOST_USD, TOKENS, Refused, Sums, counts, number
+
+SESSIONS_MAX = 500
+NEW_BURST, NEW_PER_S = 100.0, 0.5
+"""New sessions: so many at once, then so many a second."""
+FORGET_S = 900.0
+"""Silent for so long, a session is no longer known. One that waits for a person sends nothing."""
+QUIET_S = 60.0
+"""Silent for so long, it makes room for another when there is none."""
+ANSWERS_MAX = 100_000
+"""Ids of answers that are kept, of all sessions, so that one counts once."""
+PENDING_MAX = 2000
+"""Answers that wait for a price."""
+TOLD_S = 60.0
+"""Refusals of one kind are told once in so long, with their number."""
+_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
+_SUMS = ("invoke_agent", "create_agent", "invoke_workflow", "execute_tool")
+"""Operations whose spans may tell the sum of those below them."""
+_SESSION_NAMES = ("session.id", "conversation.id", "gen_ai.conversation.id")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One session, as it was told of until now."""
+
+    session: str
+    program: str
+    model: str
+    action: str
+    last_at: float
+    """Seconds since the epoch, by our own clock."""
+    usage: Usage
+    unpriced: int
+    agents: int
+    """Sub-agents whose ids were heard."""
+
+
+@dataclass(slots=True)
+class _Session:
+    program: str
+    last: float
+    last_at: float
+    model: str = ""
+    action: str = ""
+    sums: Sums = field(default_factory=Sums)
+    agents: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Refusals:
+    total: int = 0
+    untold: int = 0
+    told: float = -1e9
+    example: str = ""
+
+
+class TelemetryBook:
+    """What was heard since the supervisor started; nothing of it is kept over a restart."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._sessions: dict[str, _Session] = {}
+        self._answers: dict[tuple[str, str], None] = {}
+        self._pending: list[Answer] = []
+        self._refused: dict[str, _Refusals] = {}
+        self._room, self._room_at = NEW_BURST, clock()
+
+    def take(self, items: Iterable[Item]) -> None:
+        """Each item for itself: one that is refused takes no other with it. Whatever ``items`` raises goes through."""
+        for item in items:
+            with self._lock:
+                try:
+                    self._take(item)
+                except Refused as error:
+                    self._refuse(str(error), f"{item.name[:60]} of session {_session_of(item)[:64] or 'unknown'}")
+
+    def refuse(self, what: str, example: str = "") -> None:
+        """Something that was not taken; counted, told once in a while."""
+        with self._lock:
+            self._refuse(what, example)
+
+    def sessions(self) -> list[Told]:
+        """Those that were heard of lately, the latest first."""
+        with self._lock:
+            self._forget()
+            found = [
+                Told(name, one.program, one.model, one.action, one.last_at, one.sums.usage(), one.sums.unpriced(), len(one.agents))
+                for name, one in self._sessions.items()
+            ]
+        return sorted(found, key=lambda one: -one.last_at)
+
+    def pending(self) -> list[Answer]:
+        """Answers that wait for a price, handed out once."""
+        with self._lock:
+            waiting, self._pending = self._pending, []
+        return waiting
+
+    def priced(self, answer: Answer, nano: int | None) -> None:
+        """The price of one that was pending; None: there is none."""
+        with self._lock:
+            known = self._sessions.get(answer.session)
+            if known is None:
+                return
+            try:
+                known.sums.events.add(nano=nano or 0, unpriced=0 if nano is not None else 1)
+            except Refused as error:
+                self._refuse(str(error), answer.session)
+
+    def refusals(self) -> int:
+        """How many so far."""
+        with self._lock:
+            return sum(one.total for one in self._refused.values())
+
+    def untold(self) -> list[str]:
+        """Refusals to record, in words; one kind at most once in TOLD_S."""
+        now = self._clock()
+        with self._lock:
+            due = [(what, one) for what, one in self._refused.items() if one.untold and now - one.told >= TOLD_S]
+            words = [f"refused {one.untold} times: {what}" + (f" ({one.example})" if one.example else "") for what, one in due]
+            for _, one in due:
+                one.untold, one.told = 0, now
+        return words
+
+    def _refuse(self, what: str, example: str) -> None:
+        kind = self._refused.setdefault(plain(what, 120), _Refusals())
+        kind.total += 1
+        kind.untold += 1
+        kind.example = plain(example, 160)
+
+    def _take(self, item: Item) -> None:
+        name = _session_of(item)
+        if not name:
+            return  # a resource's own figures, of no session
+        if not _SESSION.fullmatch(name):
+            raise Refused("a session id that is none")
+        known = self._sessions.get(name) or self._new(name, item)
+        known.last, known.last_at = self._clock(), time.time()
+        model = next((m for key in ("model", "gen_ai.response.model", "gen_ai.request.model") if (m := item.attributes.get(key))), "")
+        known.model = plain(model, 100) or known.model
+        part = plain(item.attributes.get("agent_id", ""), 64)
+        if part and len(known.agents) < 1000:
+            known.agents.add(part)
+        if item.kind == "metrics":
+            if item.name in (COST, TOKENS):
+                known.sums.counter(item)
+        elif item.kind == "logs":
+            self._event(name, known, item)
+        else:
+            self._span(name, known, item)
+
+    def _new(self, name: str, item: Item) -> _Session:
+        now = self._clock()
+        self._room, self._room_at = min(NEW_BURST, self._room + (now - self._room_at) * NEW_PER_S), now
+        if self._room < 1.0:
+            raise Refused("more new sessions than can be real")
+        if len(self._sessions) >= SESSIONS_MAX:
+            quiet = min(self._sessions, key=lambda key: self._sessions[key].last)
+            if now - self._sessions[quiet].last < QUIET_S:
+                raise Refused(f"more than {SESSIONS_MAX} sessions at once")
+            del self._sessions[quiet]
+        self._room -= 1.0
+        program = plain(item.attributes.get("service.name", ""), 40) or "unknown program"
+        made = self._sessions[name] = _Session(program, now, time.time())
+        return made
+
+    def _forget(self) -> None:
+        now = self._clock()
+        self._sessions = {name: one for name, one in self._sessions.items() if now - one.last < FORGET_S}
+
+    def _once(self, session: str, answer: str) -> bool:
+        """Whether this answer was not counted yet."""
+        key = (session, answer)
+        if key in self._answers:
+            return False
+        self._answers[key] = None
+        while len(self._answers) > ANSWERS_MAX:
+            del self._answers[next(iter(self._answers))]
+        return True
+
+    def _event(self, name: str, known: _Session, item: Item) -> None:
+        known.action = plain(item.name, 60) or known.action
+        if item.name == "api_request":
+            self._claude_answer(name, known, item)
+        elif item.name == "codex.sse_event" and item.attributes.get("event.kind") == "response.completed":
+            self._codex_answer(name, known, item)
+
+    def _claude_answer(self, name: str, known: _Session, item: Item) -> None:
+        said = item.attributes
+        tokens = sum(counts(said, "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"))
+        cost = number(said["cost_usd"], MOST_USD) if "cost_usd" in said else None
+        if self._once(name, f"e {plain(said.get('request_id', '')) or _stamp(item)}"):
+            nano = round(cost * NANO) if cost is not None else 0
+            known.sums.events.add(answers=1, tokens=tokens, nano=nano, unpriced=0 if cost is not None else 1)
+
+    def _codex_answer(self, name: str, known: _Session, item: Item) -> None:
+        said = item.attributes
+        if "input_token_count" not in said:
+            return  # the stream's own end, which tells no counts
+        names = ("input_token_count", "output_token_count", "cached_token_count", "cache_write_token_count")
+        plain_in, out, cached, written = counts(said, *names)
+        if cached + written > plain_in:
+            raise Refused("more cached input than input")
+        stamp = _stamp(item)
+        if not self._once(name, f"e {stamp} {plain_in} {out}"):
+            return
+        known.sums.events.add(answers=1, tokens=plain_in + out)
+        tokens = Tokens(plain_in - cached - written, cached, written, 0, out)
+        answer = Answer("codex", stamp, 0.0, known.model, "", name, "", "", tokens)
+        if len(self._pending) < PENDING_MAX:
+            self._pending.append(answer)
+        else:
+            known.sums.events.add(unpriced=1)
+
+    def _span(self, name: str, known: _Session, item: Item) -> None:
+        said = item.attributes
+        if said.get("gen_ai.operation.name") in _SUMS:
+            return
+        for names in (
+            ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
+            ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"),
+            ("gen_ai.usage.prompt_tokens", "gen_ai.usage.completion_tokens"),
+        ):
+            if any(one in said for one in names):
+                tokens = sum(counts(said, *names))
+                if self._once(name, f"s {plain(said.get('request_id', '')) or item.ident}"):
+                    known.sums.spans.add(answers=1, tokens=tokens, unpriced=1)
+                return
+
+
+def _session_of(item: Item) -> str:
+    return next((str(found) for name in _SESSION_NAMES if (found := item.attributes.get(name))), "")
+
+
+def _stamp(item: Item) -> str:
+    return plain(item.attributes.get("event.timestamp", ""), 60)
+
+
+def described(one: Told) -> str:
+    """A name for its row."""
+    return f"{one.program} {one.session[:8]}"

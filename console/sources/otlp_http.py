@@ -1,0 +1,236 @@
+"""A small OTLP/HTTP receiver on loopback, in a thread and loop of its own: what it is sent never holds up the supervisor.
+
+Nobody who sends is trusted: sizes, times, connections and rates are bounded, what was packed is unpacked up to a bound, and browsers are
+refused. What is refused is counted in the book, and answered with a status after which exporters do not try the same again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import socket
+import threading
+import time
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import h11
+
+from console.sources import otlp_json, otlp_protobuf
+from console.sources.otlp_book import TelemetryBook
+from console.sources.otlp_items import Kind, Unreadable
+
+log = logging.getLogger(__name__)
+BODY_MAX = 1024 * 1024
+"""Of a body, as it was sent and as it was unpacked."""
+HEAD_MAX = 16 * 1024
+CONNECTIONS_MAX = 64
+REQUEST_S = 10.0
+"""Longest wait for the whole of a request, and between two."""
+RATE_BURST, RATE_PER_S = 8 * BODY_MAX, 2 * BODY_MAX
+"""Bytes taken at once, and a second: what is said here costs a bounded part of a processor."""
+REQUEST_COST = 8192
+"""What a request counts at least."""
+HOST = "127.0.0.1"
+HOSTS = (b"127.0.0.1", b"localhost", b"[::1]")
+KINDS: dict[bytes, Kind] = {b"/v1/metrics": "metrics", b"/v1/logs": "logs", b"/v1/traces": "traces"}
+_JSON, _PROTOBUF = b"application/json", b"application/x-protobuf"
+
+
+class _Refusal(Exception):
+    """A request that is answered with a status alone."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status, self.words = status, words
+
+
+@dataclass(slots=True)
+class _Request:
+    kind: Kind
+    content: bytes
+    """Type of the body."""
+    gzipped: bool
+    body: bytearray = field(default_factory=bytearray)
+
+
+class Receiver:
+    """``open`` binds at once, so that a port that is taken is known; ``close`` ends the thread."""
+
+    def __init__(self, book: TelemetryBook, port: int, token_sha256: str = "") -> None:
+        self._book, self._token = book, token_sha256.lower()
+        self.port = port
+        self._open: set[asyncio.StreamWriter] = set()
+        self._room, self._room_at = float(RATE_BURST), time.monotonic()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it listens."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def open(self) -> None:
+        """OSError: the port cannot be had."""
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind((HOST, self.port))
+            sock.listen(CONNECTIONS_MAX)
+        except OSError:
+            sock.close()
+            raise
+        self.port = sock.getsockname()[1]
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, args=(self._loop, sock), name="otlp", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends it, and every connection. Twice is once."""
+        loop, thread = self._loop, self._thread
+        self._loop = self._thread = None
+        if loop is not None and thread is not None:
+            with suppress(RuntimeError):  # closed already
+                loop.call_soon_threadsafe(loop.stop)
+            thread.join(5.0)
+
+    def _run(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
+        asyncio.set_event_loop(loop)
+        server = loop.run_until_complete(asyncio.start_server(self._serve, sock=sock, limit=HEAD_MAX))
+        try:
+            loop.run_forever()
+        finally:
+            server.close()
+            tasks = asyncio.all_tasks(loop)
+            for task in tasks:
+                task.cancel()
+            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            loop.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._open) >= CONNECTIONS_MAX:
+            self._book.refuse("more connections than are served")
+            writer.transport.abort()
+            return
+        self._open.add(writer)
+        conn = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_MAX)
+        try:
+            while await self._one(conn, reader, writer):
+                conn.start_next_cycle()
+        except TimeoutError:
+            if conn.their_state is not h11.IDLE or conn.trailing_data[0]:
+                self._book.refuse(f"a request that took over {REQUEST_S:g} s")
+        except (ConnectionError, h11.LocalProtocolError):
+            pass  # it went away
+        finally:
+            self._open.discard(writer)
+            writer.transport.abort() if writer.transport.get_write_buffer_size() else writer.close()
+
+    async def _one(self, conn: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request and its answer; whether another may follow."""
+        content = _JSON
+        try:
+            async with asyncio.timeout(REQUEST_S):
+                head = await _event(conn, reader)
+                if not isinstance(head, h11.Request):
+                    return False
+                request = self._checked(head)
+                content = request.content
+                if conn.they_are_waiting_for_100_continue:
+                    writer.write(conn.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
+                while not isinstance(event := await _event(conn, reader), h11.EndOfMessage):
+                    if not isinstance(event, h11.Data):
+                        return False
+                    request.body += event.data
+                    if len(request.body) > BODY_MAX:
+                        raise _Refusal(413, "a body that is too large")
+            self._pay(len(request.body) + REQUEST_COST)
+            self._take(request)
+            status, words = 200, b"{}" if content == _JSON else b""
+        except _Refusal as refusal:
+            self._book.refuse(refusal.words)
+            status, words, content = refusal.status, b'{"message":"%s"}' % refusal.words.encode(), _JSON
+        except h11.RemoteProtocolError as error:
+            self._book.refuse("bytes that are no request")
+            status, words, content = error.error_status_hint, b'{"message":"no request"}', _JSON
+        whole = conn.our_state is h11.SEND_RESPONSE and conn.their_state is h11.DONE and status < 400
+        headers = [(b"content-type", content), (b"content-length", b"%d" % len(words))]
+        headers += [] if whole else [(b"connection", b"close")]
+        headers += [(b"retry-after", b"5")] if status == 429 else []
+        for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=words), h11.EndOfMessage()):
+            writer.write(conn.send(event) or b"")
+        async with asyncio.timeout(REQUEST_S):
+            await writer.drain()
+        return whole and conn.our_state is h11.DONE
+
+    def _checked(self, head: h11.Request) -> _Request:
+        """What may be sent here. _Refusal."""
+        headers: dict[bytes, bytes] = dict(head.headers)
+        host = headers.get(b"host", b"").lower()
+        name = host if host.endswith(b"]") else host.rpartition(b":")[0] or host
+        if b"origin" in headers or any(one.startswith(b"sec-fetch-") for one in headers) or name not in HOSTS:
+            raise _Refusal(403, "a browser, or a host of another name")
+        if self._token and not _is_token(headers.get(b"authorization", b""), self._token):
+            raise _Refusal(401, "a sender without the token")
+        kind = KINDS.get(head.target)
+        if kind is None:
+            raise _Refusal(404, "a path that is not served")
+        if head.method != b"POST":
+            raise _Refusal(405, "a method that is not served")
+        content = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        packed = headers.get(b"content-encoding", b"identity").strip().lower()
+        if content not in (_JSON, _PROTOBUF):
+            raise _Refusal(415, "a body that is neither JSON nor protobuf")
+        if content == _PROTOBUF and otlp_protobuf.MISSING:
+            raise _Refusal(415, "protobuf, which is not read here: use http/json")
+        if packed not in (b"identity", b"gzip"):
+            raise _Refusal(415, "a body that is packed otherwise than gzip")
+        if int(headers.get(b"content-length", b"0")) > BODY_MAX:  # h11 has checked that it is a number
+            raise _Refusal(413, "a body that is too large")
+        return _Request(kind, content, packed == b"gzip")
+
+    def _pay(self, cost: int) -> None:
+        now = time.monotonic()
+        self._room, self._room_at = min(float(RATE_BURST), self._room + (now - self._room_at) * RATE_PER_S), now
+        if cost > self._room:
+            raise _Refusal(429, "more than is taken in a second")
+        self._room -= cost
+
+    def _take(self, request: _Request) -> None:
+        body = bytes(request.body)
+        if request.gzipped:
+            body = unpacked(body)
+            self._pay(len(body))
+        items = (otlp_protobuf if request.content == _PROTOBUF else otlp_json).items(request.kind, body)
+        try:
+            self._book.take(items)
+        except Unreadable as error:
+            raise _Refusal(400, str(error).encode("ascii", "replace").decode().replace('"', "'").replace("\\", "/")) from error
+
+
+async def _event(conn: h11.Connection, reader: asyncio.StreamReader) -> object:
+    while (event := conn.next_event()) is h11.NEED_DATA:
+        conn.receive_data(await reader.read(65536))
+    return event
+
+
+def unpacked(body: bytes) -> bytes:
+    """One whole gzip member, and not one byte more than a body may have. _Refusal."""
+    unzip = zlib.decompressobj(wbits=31)
+    try:
+        plain = unzip.decompress(body, BODY_MAX + 1)
+    except zlib.error:
+        raise _Refusal(400, "a body that is no gzip") from None
+    if len(plain) > BODY_MAX:
+        raise _Refusal(413, "a body that unpacks to more than is taken")
+    if not unzip.eof or unzip.unused_data:
+        raise _Refusal(400, "a body that is no gzip")
+    return plain
+
+
+def _is_token(header: bytes, expected: str) -> bool:
+    scheme, _, token = header.partition(b" ")
+    return scheme.lower() == b"bearer" and hmac.compare_digest(hashlib.sha256(token.strip()).hexdigest(), expected)
