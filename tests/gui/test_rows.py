@@ -1,9 +1,15 @@
-"""The list of rows: nobody is selected whom nobody chose."""
+"""The list of rows: nobody is selected whom nobody chose; what is repainted is what changed, and all of it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 
+from console.gui.theme.tokens import ROW
+from console.gui.widgets.canvas import Canvas, Pictures
 from console.gui.widgets.rows import Column, RowModel, RowView
 
 
@@ -21,3 +27,90 @@ def test_when_the_selected_row_leaves_nobody_takes_its_place(qtbot: QtBot) -> No
         assert (view.current(), told[-1]) == (None, None)
         view.show_rows(["x", "a", "b"])
         assert view.choose("b")
+
+
+@dataclass
+class _Light:
+    """A row that is one colour."""
+
+    name: str
+    colour: str = "#102030"
+
+
+def _lights(qtbot: QtBot, number: int) -> tuple[RowView, list[_Light], list[str]]:
+    """A view of six rows' height over so many lights, and who is painted."""
+    painted: list[str] = []
+
+    def paint(canvas: Canvas, row: _Light) -> None:
+        painted.append(row.name)
+        canvas.shared(QRectF(0, 0, 60, ROW), row.colour, lambda on: on.painter.fillRect(on.box, QColor(row.colour)))
+
+    rows = [_Light(f"l{at}") for at in range(number)]
+    view = RowView(
+        RowModel((Column("name", "Name"),), lambda row, _key: str(row.name)), paint, lambda row: str(row.name), sign=lambda r: r.colour
+    )
+    qtbot.addWidget(view)
+    view.resize(300, 7 * ROW)
+    view.show_rows(list(rows))
+    view.show()
+    qtbot.waitUntil(lambda: len(painted) >= min(6, number))
+    qtbot.wait(20)
+    return view, rows, painted
+
+
+def _seen(view: RowView) -> list[str]:
+    """The colour of each strip on the screen, as it was painted last: three looks at each row, so that half a row shows."""
+    image = view.screen().grabWindow(view.winId()).toImage()  # what is on the screen; grab() would paint it all anew
+    top, shift = view.viewport().y(), -view.verticalScrollBar().value() % ROW
+    return [image.pixelColor(30, top + y).name() for y in range(shift + 5, view.viewport().height() - 4, ROW // 3)]
+
+
+def test_only_rows_that_changed_are_painted_again(qtbot: QtBot) -> None:
+    view, rows, painted = _lights(qtbot, 50)
+    painted.clear()
+    view.refresh()
+    qtbot.wait(50)
+    assert painted == []
+    rows[2].colour = rows[40].colour = "#aa0000"
+    view.refresh()
+    qtbot.waitUntil(lambda: painted == ["l2"])
+    assert _seen(view).count("#aa0000") == 3
+    view.show_rows([rows[2], *rows[3:], rows[0], rows[1]])  # as many as before, in other places
+    view.refresh()
+    qtbot.waitUntil(lambda: _seen(view)[0] == "#aa0000")
+    assert _seen(view).count("#aa0000") == 3
+
+
+def test_a_row_of_which_only_a_part_was_painted_anew_is_painted_whole(qtbot: QtBot) -> None:
+    view, rows, _ = _lights(qtbot, 50)
+    for row in rows:
+        row.colour = "#00aa00"
+    view.viewport().repaint(0, 2 * ROW, 300, ROW // 2)  # as when a wheel or another window uncovers half a row
+    view.refresh()
+    qtbot.waitUntil(lambda: set(_seen(view)) == {"#00aa00"})
+
+
+def test_a_theme_a_size_and_a_selection_are_part_of_what_is_known(qtbot: QtBot) -> None:
+    view, _rows, painted = _lights(qtbot, 3)
+    painted.clear()
+    assert view.choose("l1")
+    qtbot.waitUntil(lambda: "l1" in painted)
+    painted.clear()
+    view.resize(400, 7 * ROW)
+    qtbot.waitUntil(lambda: set(painted) == {"l0", "l1", "l2"})
+
+
+def test_pictures_give_up_the_longest_unused_and_paint_over_its_memory(qtbot: QtBot) -> None:
+    kept = Pictures(2)
+    first = kept.blank("a", 10, 10, 1.0)
+    first.fill(Qt.GlobalColor.red)
+    kept.keep("a", 1, first)
+    kept.keep("b", 1, kept.blank("b", 10, 10, 1.0))
+    assert kept.find("a", 1) is first
+    assert kept.find("a", 2) is None
+    kept.keep("c", 1, kept.blank("c", 10, 10, 1.0))
+    assert kept.find("b", 1) is None
+    assert kept.find("a", 1) is first
+    assert kept.blank("a", 10, 10, 1.0) is first
+    assert kept.find("a", 1) is None, "half painted: not kept until it is done"
+    assert kept.blank("d", 20, 10, 2.0).size().toTuple() == (40, 20)

@@ -112,8 +112,10 @@ LIGHT = Ink(
     kill="#B3261E",
 )
 
+_LIGHT_ACCENT = QColor(LIGHT.accent)
+
 
 def ink() -> Ink:
     """The theme in force: the application's palette decides, so a live switch needs nothing but a new palette."""
     accent = QGuiApplication.palette().color(QPalette.ColorRole.Accent)
-    return LIGHT if accent == QColor(LIGHT.accent) else DARK
+    return LIGHT if accent == _LIGHT_ACCENT else DARK

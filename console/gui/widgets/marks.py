@@ -128,14 +128,30 @@ def draw_text(painter: QPainter, box: QRectF, text: str, font: QFont, colour: st
     """One elided line, vertically centred; returns what was painted. ``text`` must have passed safe_text."""
     shown = _elided(text, font, int(box.width()))
     painter.setFont(font)
-    painter.setPen(QColor(colour))
+    painter.setPen(_colour(colour))
     painter.drawText(box, _RIGHT if right else _LEFT, shown)
     return shown
 
 
+@lru_cache(maxsize=256)
+def _colour(name: str) -> QColor:
+    """For a pen: nobody changes it."""
+    return QColor(name)
+
+
 @lru_cache(maxsize=8192)
 def _elided(text: str, font: QFont, width: int) -> str:
+    if text.isascii() and text.isprintable() and sum(map(_advances(font).__getitem__, text)) + len(text) / 2 <= width:
+        return (
+            text  # it fits whatever pairs of letters do to each other; most text does, and laying it out to know costs as much as painting
+        )
     return fonts.metrics(font).elidedText(text, Qt.TextElideMode.ElideRight, width)
+
+
+@lru_cache(maxsize=64)
+def _advances(font: QFont) -> dict[str, int]:
+    """Pixels that each printable ASCII character takes by itself."""
+    return {char: fonts.metrics(font).horizontalAdvance(char) for char in map(chr, range(32, 127))}
 
 
 def share_colours(share: float, ink: Ink) -> tuple[str, str]:

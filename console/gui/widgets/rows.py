@@ -1,6 +1,7 @@
 """Tables of any length: a plain list behind one model, one paint call per visible row, one viewport update per tick.
 
-The stock delegate asks eight roles per cell; one Python call per row is ten times cheaper, so rows are painted whole.
+The stock delegate asks eight roles per cell; one Python call per row is ten times cheaper, so rows are painted whole. A view that knows
+when two rows look the same repaints only those that changed.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap, QPolygonF, QResizeEvent, QStandardItemModel
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPolygonF, QRegion, QResizeEvent, QStandardItemModel
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QTreeView, QWidget
 
 from console.gui.theme import fonts
-from console.gui.theme.tokens import ROW, Ink, ink
+from console.gui.theme.tokens import ROW, ink
+from console.gui.widgets.canvas import Brush, Canvas, Look, Places, RowPainter
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
+
+__all__ = ["Canvas", "Column", "RowHeader", "RowModel", "RowPainter", "RowView"]
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -33,39 +37,8 @@ class Column:
     share: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Canvas:
-    """What a row painter gets: cells by column key (hidden ones are absent), the whole box, the colours, whether it is selected."""
-
-    painter: QPainter
-    box: QRectF
-    cells: dict[str, QRectF]
-    ink: Ink
-    selected: bool
-
-    def text(
-        self,
-        key: str,
-        words: str,
-        role: str = "text",
-        *,
-        size: int = 12,
-        weight: int = fonts.REGULAR,
-        mono: bool = False,
-        right: bool = False,
-    ) -> None:
-        """One elided line in a cell; ``words`` goes through safe_text. text3 becomes text2 on a selected row (contrast)."""
-        cell = self.cells.get(key)
-        if cell is None:
-            return
-        role = "text2" if self.selected and role == "text3" else role
-        face = fonts.mono(size - 1, min(weight, fonts.MEDIUM)) if mono else fonts.ui(size, weight)
-        draw_text(self.painter, cell, safe_text(words), face, getattr(self.ink, role), right=right)
-
-
-PICTURES = 256
-"""Painted rows that are kept, in a view that knows when two are the same."""
-RowPainter = Callable[[Canvas, Any], None]
+PLACES = 4096
+"""Places of the list of which a view remembers what they showed."""
 
 
 class RowModel(QStandardItemModel):
@@ -173,13 +146,16 @@ class RowView(QTreeView):
     ) -> None:
         """``sign``: everything ``paint`` would paint of a row, as a value; rows whose sign is the same are not painted again."""
         super().__init__(parent)
-        self._sign = sign
-        self._pictures: dict[str, tuple[Hashable, QPixmap]] = {}
+        self._brush = Brush(paint, key, sign)
+        self._shown: dict[int, Hashable] = {}
+        """What each place of the list shows on the screen, or will after the update that was asked for."""
+        self._look: Look | None = None
+        self._exposed = QRegion()
         self.setObjectName("rows")
-        self._model, self._paint, self._key, self._row_height = model, paint, key, row_height
+        self._model, self._key, self._row_height = model, key, row_height
         self._quiet = False
-        self._places: tuple[tuple[str, int, int], ...] = ()
-        """(key, left, width) of the cells that are shown; there is no scrolling sideways."""
+        self._places: Places = ()
+        """There is no scrolling sideways."""
         model.row_height = row_height
         self._title_row = RowHeader(model.columns, self)
         self.setHeader(self._title_row)
@@ -246,8 +222,22 @@ class RowView(QTreeView):
         self.setProperty("ground", ground)
 
     def refresh(self) -> None:
-        """One repaint of what is visible; rows were changed in place."""
-        self.viewport().update()
+        """Repaints what is visible and looks other than it did; rows were changed in place."""
+        first = self.indexAt(QPoint(0, 0)).row()
+        if not self._brush.keeps or first < 0:
+            self.viewport().update()
+            return
+        look, rows, current = self._frame(), self._model.rows, self.currentIndex().row()
+        for number in range(first, min(len(rows), first + self.viewport().height() // self._row_height + 2)):
+            sign = self._brush.sign(rows[number], number == current, look)
+            if self._shown.get(number) != sign:
+                self._shown[number] = sign
+                self.viewport().update(0, self.visualRect(self._model.index(number, 0)).y(), look.width, look.height)
+
+    def _frame(self) -> Look:
+        colours = ink()
+        ground = getattr(colours, str(self.property("ground") or "bg1"))
+        return Look(self.viewport().width(), self._row_height, self.devicePixelRatioF(), colours, ground, self._places)
 
     def _lay_columns(self) -> None:
         width = self.viewport().width()
@@ -289,47 +279,26 @@ class RowView(QTreeView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._shown.clear()
         self._lay_columns()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        self._look, self._exposed = self._frame(), event.region()
+        if len(self._shown) > PLACES:
+            self._shown.clear()
+            self.viewport().update()
+        super().paintEvent(event)
 
     def drawRow(self, painter: QPainter, options: QStyleOptionViewItem, index: Index) -> None:
         number = index.row()
         if number >= len(self._model.rows):
             return
-        row = self._model.rows[number]
+        look = self._look or self._frame()
         strip: QRect = options.rect
-        selected = self.currentIndex().row() == number
-        if self._sign is None:
-            painter.translate(0, strip.y())
-            self._draw(painter, row, selected)
-            painter.translate(0, -strip.y())
-            return
-        width, ratio, colours = self.viewport().width(), painter.device().devicePixelRatioF(), ink()
-        signature = (self._sign(row), selected, width, ratio, colours.name, self._places)
-        kept = self._pictures.get(self._key(row))
-        if kept is None or kept[0] != signature:
-            picture = QPixmap(round(width * ratio), round(self._row_height * ratio))
-            picture.setDevicePixelRatio(ratio)
-            picture.fill(QColor(getattr(colours, str(self.property("ground") or "bg1"))))
-            inside = QPainter(picture)
-            self._draw(inside, row, selected)
-            inside.end()
-            if len(self._pictures) > PICTURES:
-                self._pictures.clear()
-            kept = self._pictures[self._key(row)] = (signature, picture)
-        painter.drawPixmap(0, strip.y(), kept[1])
-
-    def _draw(self, painter: QPainter, row: Any, selected: bool) -> None:
-        """One row at the origin of the painter."""
-        colours = ink()
-        box = QRectF(0, 0, self.viewport().width(), self._row_height)
-        if selected:
-            painter.fillRect(box, QColor(colours.sel))
-        painter.setPen(QColor(colours.line))
-        painter.drawLine(QPointF(0, box.bottom() - 1), QPointF(box.right(), box.bottom() - 1))
-        cells = {key: QRectF(left, 0, width, box.height() - 1) for key, left, width in self._places}
-        self._paint(Canvas(painter, box, cells, colours, selected), row)
-        if selected:
-            painter.setPen(QPen(QColor(colours.accent), 1))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(box.adjusted(0, 0, -1, -1.5))
-            painter.fillRect(QRectF(0, 0, 3, box.height() - 1), QColor(colours.accent))
+        row, selected = self._model.rows[number], self.currentIndex().row() == number
+        sign = self._brush.sign(row, selected, look)
+        if self._brush.keeps and self._shown.get(number) != sign:
+            if number in self._shown and not QRegion(strip).subtracted(self._exposed).isEmpty():
+                self.viewport().update(strip)  # only a part of it is painted now: the rest still shows what was
+            self._shown[number] = sign
+        self._brush.draw(painter, strip.y(), row, selected, look, sign)

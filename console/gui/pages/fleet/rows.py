@@ -15,6 +15,7 @@ from console.gui.models.modes import network_chip
 from console.gui.pages.fleet.words import STATES, state_words
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
+from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_mark, draw_sparkline, draw_text, share_colours
 from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.words import span, usd
@@ -88,10 +89,15 @@ def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
     """The whole row."""
     quiet = row.view.state in _QUIET
     alive = row.view.state == "alive_after_kill" or (mood.killed and row.is_live)
+    words = STATES["alive_after_kill"] if alive else state_words(row.view)
+    chip, depth, lasted = network_chip(row.view), row.view.depth, runtime(row)
+    cells = canvas.cells
     _paint_name(canvas, row, quiet, alive)
-    _paint_state(canvas, row, quiet, STATES["alive_after_kill"] if alive else state_words(row.view), mood.stale)
-    _paint_depth(canvas, row)
-    _paint_network(canvas, row, quiet)
+    canvas.shared(
+        cells["state"].adjusted(0, 0, 8, 0), ("state", words, quiet, mood.stale), lambda on: _paint_state(on, quiet, words, mood.stale)
+    )
+    canvas.shared(cells["depth"].adjusted(0, 0, 6, 0), ("depth", depth), lambda on: _paint_depth(on, depth))
+    canvas.shared(cells["network"], ("network", chip, quiet), lambda on: _paint_network(on, chip, quiet))
     _paint_budget(canvas, row, quiet)
     if "burn" in canvas.cells:
         box = canvas.cells["burn"].adjusted(0, 8, -8, -8)
@@ -101,7 +107,9 @@ def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
         draw_sparkline(
             canvas.painter, box, row.view.burn, canvas.ink.danger if hot else canvas.ink.bar, fill.name(QColor.NameFormat.HexArgb)
         )
-    canvas.text("runtime", runtime(row), "text3" if quiet else "text")
+    if "runtime" in cells:
+        role = "text3" if quiet else "text"
+        canvas.shared(cells["runtime"], ("runtime", lasted, role), lambda on: on.text("runtime", lasted, role))
     if row.view.isolated and row.is_live:
         cut = view_mode(row.view) != "FULL"
         canvas.text("action", f"{'' if cut else 'NOT cut: '}by {row.view.isolated}", "accent" if cut else "warn")
@@ -127,7 +135,7 @@ def _paint_name(canvas: Canvas, row: Row, quiet: bool, alive: bool) -> None:
     draw_text(painter, box, row.name, fonts.ui(12, weight), getattr(canvas.ink, role))
 
 
-def _paint_state(canvas: Canvas, row: Row, quiet: bool, words: tuple[str, str, str], stale: bool) -> None:
+def _paint_state(canvas: Canvas, quiet: bool, words: tuple[str, str, str], stale: bool) -> None:
     word, shape, role = words
     if stale and role == "ok":
         shape, role = "ring", "text3"
@@ -138,16 +146,15 @@ def _paint_state(canvas: Canvas, row: Row, quiet: bool, words: tuple[str, str, s
     draw_text(canvas.painter, cell.adjusted(19, 0, 8, 0), word, fonts.ui(12, fonts.SEMIBOLD if strong else fonts.REGULAR), colour)
 
 
-def _paint_depth(canvas: Canvas, row: Row) -> None:
+def _paint_depth(canvas: Canvas, depth: int) -> None:
     cell = canvas.cells["depth"]
     for at in range(3):
-        colour = canvas.ink.text2 if at < row.view.depth else canvas.ink.track
+        colour = canvas.ink.text2 if at < depth else canvas.ink.track
         canvas.painter.fillRect(QRectF(cell.x() + 2 + at * 6, cell.center().y() - 4, 4, 9), QColor(colour))
-    draw_text(canvas.painter, cell.adjusted(27, 0, 6, 0), str(row.view.depth), fonts.ui(12), canvas.ink.text2)
+    draw_text(canvas.painter, cell.adjusted(27, 0, 6, 0), str(depth), fonts.ui(12), canvas.ink.text2)
 
 
-def _paint_network(canvas: Canvas, row: Row, quiet: bool) -> None:
-    chip = network_chip(row.view)
+def _paint_network(canvas: Canvas, chip: ChipSpec, quiet: bool) -> None:
     cell = canvas.cells["network"]
     if chip.text == "None" or quiet:
         canvas.painter.drawPixmap(QPointF(cell.x() + 7, cell.y() + 8), icon_pixmap("ban", canvas.ink.text2, 12))
@@ -160,16 +167,21 @@ def _paint_network(canvas: Canvas, row: Row, quiet: bool) -> None:
 def _paint_budget(canvas: Canvas, row: Row, quiet: bool) -> None:
     cell = canvas.cells["budget"]
     share = row.view.budget_share
-    draw_gauge(canvas.painter, QRectF(cell.x(), cell.center().y() - 3, 60, 6), share, canvas.ink)
     _, colour = share_colours(share, canvas.ink)
     if share < 0.75:
         colour = canvas.ink.text
-    draw_text(canvas.painter, QRectF(cell.x() + 60, cell.y(), 41, cell.height()), _percent(share), fonts.ui(12), colour, right=True)
+    box, words = QRectF(cell.x() + 60, cell.y(), 41, cell.height()), _percent(share)
+    canvas.shared(box, ("share", words, colour), lambda on: _paint_share(on, box, words, colour))
+    draw_gauge(canvas.painter, QRectF(cell.x(), cell.center().y() - 3, 60, 6), share, canvas.ink)
     money = canvas.ink.text2 if quiet else canvas.ink.text
     weight = fonts.SEMIBOLD if row.view.state == "alive_after_kill" else fonts.MEDIUM
     draw_text(
         canvas.painter, QRectF(cell.x() + 98, cell.y(), 60, cell.height()), usd(row.view.cost_usd), fonts.ui(12, weight), money, right=True
     )
+
+
+def _paint_share(canvas: Canvas, box: QRectF, words: str, colour: str) -> None:
+    draw_text(canvas.painter, box, words, fonts.ui(12), colour, right=True)
 
 
 def _percent(share: float) -> str:
