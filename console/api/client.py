@@ -24,6 +24,7 @@ from console.api.activity_client import ActivityRoutes
 from console.api.adopt_client import AdoptRoutes
 from console.api.approval_client import ApprovalRoutes
 from console.api.budget_client import BudgetRoutes
+from console.api.dry_run_client import DryRunRoutes
 from console.api.program_client import ProgramRoutes
 from console.api.sources import SourcesView
 from console.api.wire import V, Wire, segment
@@ -309,6 +310,7 @@ class ApiClient(
     AdoptRoutes,
     BudgetRoutes,
     ApprovalRoutes,
+    DryRunRoutes,
 ):
     """A supervisor, seen through operator.sock."""
 

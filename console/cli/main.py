@@ -124,6 +124,12 @@ def _approvals(_: str) -> typer.Typer:
     return approvals.app
 
 
+def _dry_run(name: str) -> typer.Typer:
+    from console.cli import dry_run
+
+    return dry_run.APPS[name]
+
+
 def _rollback(_: str) -> typer.Typer:
     from console.cli import rollback
 
@@ -215,6 +221,8 @@ VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "allowlist": _allowlist,
     "budget": _budget,
     "approvals": _approvals,
+    "dry-run": _dry_run,
+    "plan": _dry_run,
     "contexts": _contexts,
     "sources": _sources,
     "hardening": _sources,

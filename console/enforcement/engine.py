@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from console.domain import command as c
+from console.domain import dry_run as d
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.kill import Outcome, worst_outcomes
@@ -17,6 +18,7 @@ from console.enforcement import (
     approvals,
     budget_restore,
     budgets,
+    dry_run,
     ladder,
     launching,
     limiting,
@@ -49,7 +51,7 @@ class Engine:
             e.LimitsChanged: lambda event: limiting.changed(self.state, event),
             e.TranscriptsSummed: lambda event: budgets.summed(self.state, event),
             e.ProcessorUsed: lambda event: budgets.processor(self.state, event),
-            e.ClockTicked: lambda event: chain(budgets.ticked(self.state, event), approvals.expired(self.state, event)),
+            e.ClockTicked: self._ticked,
             e.PrivateDataRegistered: lambda event: tighten.private_data(self.state, event),
             e.Tightened: lambda event: tighten.tightened(self.state, event),
             e.NetworkSwitched: lambda event: tighten.switched(self.state, event),
@@ -75,13 +77,19 @@ class Engine:
             e.SoftStopChanged: self._soft_stop,
             e.Adopted: lambda event: adoption.adopted(self.state, event),
             e.Sighted: lambda event: sightings.sighted(self.state, event),
+            **dry_run.handlers(self.state),
+            d.ReleaseUsed: lambda event: permissions.released(self.state, event),
         }
 
     def step(self, event: e.Event) -> list[c.Command]:
         """What must be done because of ``event``, in order."""
         commands = list(self._handlers[type(event)](event))
         lineages.answered(self.state.lineages, event, commands)
-        return commands
+        return commands + dry_run.answered(self.state, event, commands)
+
+    def _ticked(self, event: e.ClockTicked) -> Commands:
+        expired = chain(approvals.expired(self.state, event), dry_run.expired(self.state, event))
+        yield from chain(budgets.ticked(self.state, event), expired)
 
     def _show(self, agent: Agent) -> c.ShowAgent:
         return c.ShowAgent(self.state.put(agent))
@@ -199,6 +207,7 @@ class Engine:
         )
         yield from approvals.voided(state, event.agent_ids, "killed")
         yield from approvals.ended(state, event.agent_ids)
+        yield from dry_run.voided(state, event.agent_ids, "killed")
 
     def _kill_judged(self, event: e.KillJudged) -> Commands:
         receipt, state = event.receipt, self.state

@@ -11,7 +11,7 @@ from console.domain.agent import Agent, AgentState, ContextId, ControlLevel, Lau
 from console.domain.budget import UNCAPPED, Limits, Usage, filled, tightest
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound
 from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
-from console.enforcement import charging, limiting
+from console.enforcement import charging, dry_run, limiting
 from console.enforcement.state import EngineState
 from console.enforcement.tighten import joined
 from console.policy.scopes import ALL, at_birth, read_scopes
@@ -29,7 +29,7 @@ def asked(state: EngineState, event: e.LaunchAsked) -> Iterator[c.Command]:
         yield c.Record(event.by, "launch.refused", str(error), verdict="deny", data={"argv0": event.request.argv[0]})
         yield c.RefuseLaunch(event.agent_id, error, event.by)
         return
-    agent = state.put(replace(_born(state, event, parent), scopes=scopes))
+    agent = state.put(replace(_born(state, event, parent), scopes=scopes, dry_run=dry_run.at_birth(state, event, parent)))
     state.born_boot[agent.agent_id] = event.boot_s
     state.tree_usage.setdefault(agent.agent_id, Usage())
     state.raise_context(agent.context_id, agent.sensitivity, agent.network_mode)

@@ -7,7 +7,7 @@ once it is on disk.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -85,11 +85,24 @@ def restored(lineages: Lineages, event: e.LineagesRestored) -> Iterator[c.Comman
     yield from ()
 
 
-def forbidden(lineages: Lineages, agent: Agent, request_id: str) -> Decision | None:
-    """A denial, where this call would complete a sequence now; approvals change nothing about that."""
+def forbidden(lineages: Lineages, agent: Agent, request_id: str, also: Mapping[Key, Mark] | None = None) -> Decision | None:
+    """A denial, where this call would complete a sequence now; approvals change nothing about that.
+
+    ``also``: steps that calls in dry-run would have taken.
+    """
     lineage = lineages.of(agent)
-    found = advance(lineage.marks, lineages.matches.get(request_id, ()))
-    return None if found.completes is None else _denial(lineage, found)
+    marks = {**also, **lineage.marks} if also else lineage.marks
+    found = advance(marks, lineages.matches.get(request_id, ()))
+    return None if found.completes is None else _denial(marks, found)
+
+
+def would_take(lineages: Lineages, agent: Agent, request_id: str, also: Mapping[Key, Mark]) -> tuple[Mark, ...]:
+    """Steps that a call would take which is not executed: they are marks of nobody."""
+    marks = {**also, **lineages.of(agent).marks}
+    who = (str(agent.agent_id), str(agent.context_id), str(agent.root_id))
+    taken = advance(marks, lineages.matches.get(request_id, ())).taken
+    made = (Mark(match.pattern, step, value, *who, agent.last_action_at, match.text) for match, step, value in taken)
+    return tuple(one for one in made if one.key not in marks)
 
 
 def takes(
@@ -147,10 +160,10 @@ def _tightened(lineage: Lineage, mode_of: ModeOf) -> tuple[str, ...]:
     return tuple(name for name in names if mode_of(name) in modes)
 
 
-def _denial(lineage: Lineage, found: Advance) -> Decision:
+def _denial(marks: Mapping[Key, Mark], found: Advance) -> Decision:
     match = found.completes
     assert match is not None
-    earlier = [_words(lineage.marks[key]) for key in found.earlier[:_SHOWN] if key in lineage.marks]
+    earlier = [_words(marks[key]) for key in found.earlier[:_SHOWN] if key in marks]
     more = f" and {len(found.earlier) - _SHOWN} more" if len(found.earlier) > _SHOWN else ""
     before = f"after {'; '.join(earlier)}{more}" if earlier else "in this one call"
     return Decision(Verdict.DENY, f"sequence {match.pattern}", f"{match.why}: {match.steps[-1]} {before}"[:1000])

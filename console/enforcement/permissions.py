@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from console.domain import command as c
+from console.domain import dry_run as d
 from console.domain import event as e
 from console.domain.permission import Decision, Verdict
-from console.enforcement import approvals, lineages
+from console.enforcement import approvals, dry_run, lineages
 from console.enforcement.permitting import NOT_ALIVE, permit, stopped
 from console.enforcement.state import EngineState
 
@@ -29,13 +30,18 @@ def judged(state: EngineState, event: e.CallJudged) -> Iterator[c.Command]:
     """The policy's verdict: deny before ask before allow was decided there; here it becomes an answer, or waits."""
     agent = state.agents.get(event.agent_id)
     denied = stopped(state, agent)
+    if agent is not None and denied is None:
+        dry_run.judged(state, agent, event)
     if agent is not None and denied is None and event.decision.verdict is not Verdict.DENY:
         state.lineages.matches[event.request_id] = event.matches
-        denied = lineages.forbidden(state.lineages, agent, event.request_id)  # nobody is asked to approve what no approval can loosen
+        also = dry_run.marks_for(state, agent, event.request_id, event.request)
+        denied = lineages.forbidden(state.lineages, agent, event.request_id, also)  # nobody approves what no approval can loosen
     if agent is None or denied is not None:
         yield c.AnswerPermission(event.agent_id, event.request_id, denied or NOT_ALIVE)
     elif event.decision.verdict is Verdict.ALLOW:
         yield from permit(state, event.agent_id, event.request_id, event.request, event.decision)
+    elif event.decision.verdict is Verdict.ASK and (stands := dry_run.stands_for(state, agent, event)) is not None:
+        yield from permit(state, event.agent_id, event.request_id, event.request, stands)
     elif event.decision.verdict is Verdict.ASK:
         yield from approvals.opened(state, agent, event)
     else:
@@ -51,3 +57,12 @@ def marks_kept(state: EngineState, event: e.MarksKept) -> Iterator[c.Command]:
         return
     lineages.kept(state.lineages, agent, event)
     yield from permit(state, event.agent_id, event.request_id, event.request, event.decision)
+
+
+def released(state: EngineState, event: d.ReleaseUsed) -> Iterator[c.Command]:
+    """The ledger's word on a call of an approved plan: used up, so it goes on through all that is left of a live call; or not good."""
+    if event.ok:
+        state.dry_run.passed.add(event.request_id)
+        yield from permit(state, event.agent_id, event.request_id, event.request, event.decision)
+    else:
+        yield c.AnswerPermission(event.agent_id, event.request_id, Decision(Verdict.DENY, d.RULE, f"not executed: {event.why}"))

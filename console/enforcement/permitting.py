@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from console.domain import command as c
 from console.domain.agent import Agent, AgentId
 from console.domain.permission import Decision, PermissionRequest, Verdict
-from console.enforcement import lineages
+from console.enforcement import dry_run, lineages
 from console.enforcement.state import EngineState
 
 NOT_ALIVE = Decision(Verdict.DENY, "agent", "the agent is not alive")
@@ -30,9 +30,11 @@ def permit(state: EngineState, agent_id: AgentId, request_id: str, request: Perm
     agent = state.agents.get(agent_id)
     why_not = stopped(state, agent)  # asked again: whatever was pressed while it was judged, or while a human thought, wins
     if agent is not None and why_not is None:
-        why_not = lineages.forbidden(state.lineages, agent, request_id)
+        why_not = lineages.forbidden(state.lineages, agent, request_id, dry_run.marks_for(state, agent, request_id, request))
     if agent is None or why_not is not None:
         yield c.AnswerPermission(agent_id, request_id, why_not or NOT_ALIVE)
+    elif head := dry_run.held_by(state, agent, request_id):
+        yield from dry_run.instead(state, agent, head, request_id, request, decision)
     elif step := lineages.takes(state.lineages, agent, request_id, request, decision, lambda name: state.context(name)[1]):
         yield step  # on disk before it is answered; it comes back here
     elif kind := _DESTRUCTIVE.get(request.tool):

@@ -162,6 +162,7 @@ def _agent(row: RowMapping) -> Agent:
         # What cannot be read grants nothing.
         scopes=None if row["scopes"] is None else tuple(str(name) for name in _json(row["scopes"], list)),
         halt=_halt(row["halt"]),
+        dry_run=row["dry_run"],
     )
 
 

@@ -173,6 +173,23 @@ _SEQUENCES = (
     *append_only("sequence_marks", "seq"),
 )
 
+_DRY_RUN = (
+    "ALTER TABLE agents ADD COLUMN dry_run ANY NOT NULL DEFAULT ''",
+    """CREATE TABLE dry_plans (
+        plan_id TEXT NOT NULL PRIMARY KEY, head ANY NOT NULL, opened_at REAL NOT NULL, state TEXT NOT NULL, left_out INTEGER NOT NULL,
+        sha256 TEXT NOT NULL, decided_by ANY NOT NULL, decided_at REAL, expires_boot REAL NOT NULL, boot_id TEXT NOT NULL,
+        words ANY NOT NULL
+    ) STRICT""",
+    "CREATE INDEX dry_plans_by_head ON dry_plans (head, opened_at)",
+    "CREATE INDEX dry_plans_by_state ON dry_plans (state)",
+    """CREATE TABLE dry_calls (
+        plan_id TEXT NOT NULL, seq INTEGER NOT NULL, agent_id ANY NOT NULL, context_id ANY NOT NULL, tool ANY NOT NULL,
+        argument ANY NOT NULL, cwd ANY NOT NULL, detail ANY NOT NULL, says ANY NOT NULL, digest TEXT NOT NULL,
+        verdict TEXT NOT NULL, rule ANY NOT NULL, reason ANY NOT NULL, outcome TEXT NOT NULL, outcome_words ANY NOT NULL, parts TEXT NOT NULL, preview TEXT NOT NULL,
+        marks TEXT NOT NULL, at REAL NOT NULL, state TEXT NOT NULL, times INTEGER NOT NULL, PRIMARY KEY (plan_id, seq)
+    ) STRICT""",
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "agents, sessions, spend, egress, allowlist", _FIRST),
     Migration(2, "isolation by an operator", _ISOLATION),
@@ -183,6 +200,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(7, "scopes that agents were granted", _SCOPES),
     Migration(8, "calls that were judged", _CALLS),
     Migration(9, "steps of forbidden sequences", _SEQUENCES),
+    Migration(10, "dry-run: who is in it, and plans", _DRY_RUN),
 )
 
 VERSION_TABLE = (

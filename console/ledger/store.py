@@ -10,6 +10,7 @@ from console.ledger.approvals import ApprovalTables
 from console.ledger.budgets import BudgetTables
 from console.ledger.calls import CallTables
 from console.ledger.contexts import ContextTables
+from console.ledger.dry_plans import PlanTables
 from console.ledger.network import NetworkTables
 from console.ledger.network_history import NetworkHistoryTables
 from console.ledger.sequences import SequenceTables
@@ -29,6 +30,7 @@ class Ledger(
     ApprovalTables,
     CallTables,
     SequenceTables,
+    PlanTables,
 ):
     """All groups of tables over one file. Thread-safe; what a method wrote is on disk when it returns."""
 

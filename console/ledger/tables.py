@@ -100,6 +100,7 @@ AGENTS = Table(
     Column("project", HostileText),
     Column("halt", String),
     Column("scopes", String),
+    Column("dry_run", HostileText),
 )
 
 
@@ -315,6 +316,48 @@ SEQUENCE_MARKS = Table(
     Column("at", Float),
     Column("text", HostileText),
     Column("tighten", String),
+)
+
+DRY_PLANS = Table(
+    "dry_plans",
+    METADATA,
+    Column("plan_id", String, primary_key=True),
+    Column("head", HostileText),
+    Column("opened_at", Float),
+    Column("state", String),
+    Column("left_out", Integer),
+    Column("sha256", String),
+    Column("decided_by", HostileText),
+    Column("decided_at", Float),
+    Column("expires_boot", Float),
+    Column("boot_id", String),
+    Column("words", HostileText),
+)
+
+DRY_CALLS = Table(
+    "dry_calls",
+    METADATA,
+    Column("plan_id", String, primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("agent_id", HostileText),
+    Column("context_id", HostileText),
+    Column("tool", HostileText),
+    Column("argument", HostileText),
+    Column("cwd", HostileText),
+    Column("detail", HostileText),
+    Column("says", HostileText),
+    Column("digest", String),
+    Column("verdict", String),
+    Column("rule", HostileText),
+    Column("reason", HostileText),
+    Column("outcome", String),
+    Column("outcome_words", HostileText),
+    Column("parts", String),
+    Column("preview", String),
+    Column("marks", String),
+    Column("at", Float),
+    Column("state", String),
+    Column("times", Integer),
 )
 
 EGRESS = Table(

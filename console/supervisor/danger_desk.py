@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from console.api import policy_data
@@ -30,7 +31,6 @@ class OwnList:
     """The product's list and an operator's own. A broken file takes nothing away: what was good last stays, and everybody is told."""
 
     def __init__(self, parts: Parts) -> None:
-        self._file = parts.places.policy_file.with_name(OWN_FILE)
         self._parts = parts
         self._stamp: tuple[int, ...] | None = None
         self._own: tuple[Danger, ...] = ()
@@ -38,32 +38,28 @@ class OwnList:
 
     def current(self) -> tuple[Danger, ...]:
         """Blocks for a ``stat``, and a read when the file changed."""
+        file = self._parts.places.policy_file.with_name(OWN_FILE)
         try:
-            seen = self._file.stat()
+            seen = file.stat()
             stamp: tuple[int, ...] = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
         except FileNotFoundError:
             self._stamp, self._own, self.problem = None, (), ""
             return policy_data.dangers()
         except OSError as error:
-            self._broken(str(error.strerror))
+            self._broken(file, str(error.strerror))
             return (*policy_data.dangers(), *self._own)
         if stamp != self._stamp:
             self._stamp = stamp
             try:
-                self._own, self.problem = read_dangers(read_json(self._read(), OWN_FILE), OWN_FILE), ""
+                self._own, self.problem = read_dangers(read_json(_read(file), OWN_FILE), OWN_FILE), ""
             except (ConsoleError, OSError, ValueError, RecursionError) as error:
-                self._broken(str(error))
+                self._broken(file, str(error))
         return (*policy_data.dangers(), *self._own)
 
-    def _read(self) -> bytes:
-        descriptor = os.open(self._file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:  # noqa: PTH123 - a pipe by now waits for nobody
-            return file.read(MAX_BYTES + 1)
-
-    def _broken(self, why: str) -> None:
+    def _broken(self, file: Path, why: str) -> None:
         if why != self.problem:
             self.problem = why
-            self._parts.notice(f"{self._file}: {why} The product's list and what was good last stay in force.", "red")
+            self._parts.notice(f"{file}: {why} The product's list and what was good last stay in force.", "red")
 
 
 class DangerDesk:
@@ -113,6 +109,12 @@ class DangerDesk:
             by, "danger.confirmed", f"{what}: {reason.strip()[:400]}: {told}"[:1500], verdict="allow", agent_id=agent_id, data=data
         )
         await asyncio.to_thread(scribe.record_first, entry)
+
+
+def _read(path: Path) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - a pipe by now waits for nobody
+        return file.read(MAX_BYTES + 1)
 
 
 def unconfirmed(found: tuple[Named, ...]) -> Unconfirmed:

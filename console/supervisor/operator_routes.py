@@ -30,6 +30,7 @@ from console.supervisor.callers import caller_of
 from console.supervisor.context_routes import context_routes
 from console.supervisor.core import now
 from console.supervisor.desk import Desk
+from console.supervisor.dry_run_desk import DryRunDesk, dry_run_routes
 from console.supervisor.gates import Gates, Handler
 from console.supervisor.hunt_routes import hunt_routes
 from console.supervisor.ladder_routes import LadderRoutes, receipt_answer, scope_from
@@ -85,6 +86,7 @@ class OperatorRoutes:
         routes += AllowlistRoutes(self._desk.network, self._desk.review, self._by).routes()
         routes += tighten_routes(TightenDesk(self._parts), self._by)
         routes += approval_routes(ApprovalDesk(self._parts), self._by)
+        routes += dry_run_routes(DryRunDesk(self._parts), self._by)
         routes += adopt_routes(AdoptDesk(self._parts), self._by)
         routes += budget_routes(self._parts, self._by)
         if self._parts.contexts is not None:

@@ -26,6 +26,7 @@ from console.supervisor.canary import BY as CANARY
 from console.supervisor.core import Core, now
 from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts
+from console.supervisor.planning import restored_plans
 from console.supervisor.rearm import latched_kills
 from console.supervisor.runner import Runner
 from console.supervisor.stop import StopDesk
@@ -69,6 +70,7 @@ async def restore(it: Starting) -> None:
     it.core.post(e.LineagesRestored(*now(), *kept_lineages(it.ledger)))
     it.core.post(e.Restored(*now(), agents, frozenset(alive), _contexts(it), killed, why, proven, isolated, budget))
     it.core.post(e.ApprovalsRestored(*now(), *open_approvals(it.ledger)))
+    it.core.post(restored_plans(it.ledger, killed))
     it.core.meters.today_usd = it.ledger.spend_today(now()[0]).cost_usd
     recall_burn(it.parts.burn, it.core.state, it.ledger.samples_since(now()[0] - HOUR_S), *now())
     for agent_id in alive:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from console.domain import command as c
+from console.domain import dry_run as d
 from console.domain.errors import ConsoleError, UsageProblem
 from console.domain.failpoints import failpoint
 from console.domain.network import NetworkMode
@@ -22,6 +23,7 @@ from console.supervisor.halt_notes import leave_notes
 from console.supervisor.launch import Launcher
 from console.supervisor.network import NetworkDesk
 from console.supervisor.parts import Parts
+from console.supervisor.planning import Planning
 from console.supervisor.stop import StopDesk
 from console.supervisor.tainting import Tainting
 
@@ -34,7 +36,7 @@ class Runner:
 
     def __init__(self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk) -> None:
         self._parts, self._launcher, self._stop, self._network = parts, launcher, stop, network
-        self.approving, self.tainting = Approving(parts), Tainting(parts)
+        self.approving, self.tainting, self.planning = Approving(parts), Tainting(parts), Planning(parts, self._of_url)
         self.tasks: set[asyncio.Task[None]] = set()
         self.unseen_after: dict[str, float] = {}
         """Rollback records whose action was allowed but not seen on disk yet, with the moment of the allow."""
@@ -117,6 +119,8 @@ class Runner:
                 self.task(self._snapshot(command))
             case c.JudgeUrl():
                 self._judge_url(command)
+            case d.PlanCall() | d.NoteRefused() | d.UseRelease() | d.EndPlans():
+                self.task(self.planning.carry_out(command))
             case _:
                 assert_never(command)  # type: ignore[arg-type]
 
@@ -188,14 +192,16 @@ class Runner:
                     self._parts.core.hub.publish("rollback", {"record_id": record_id, "state": "seen" if seen else "unknown"})
 
     def _judge_url(self, command: c.JudgeUrl) -> None:
-        if command.mode is NetworkMode.NONE:
-            decision = Decision(Verdict.DENY, "network NONE", "no destination can be reached")
-        elif command.mode is NetworkMode.FULL:
-            decision = Decision(Verdict.ALLOW, "network FULL", "not inspected")
-        else:
-            try:
-                judged = judge_url(self._network.allowlist, "GET", command.url)
-                decision = Decision(Verdict.ALLOW if judged.allowed else Verdict.DENY, "allowlist", judged.reason)
-            except UsageProblem as error:
-                decision = Decision(Verdict.DENY, "allowlist", error.what)
-        self._answer(command.agent_id, command.request_id, decision)
+        self._answer(command.agent_id, command.request_id, self._of_url(command.url, command.mode))
+
+    def _of_url(self, url: str, mode: NetworkMode) -> Decision:
+        """What the network says of a URL now; on the loop's thread."""
+        if mode is NetworkMode.NONE:
+            return Decision(Verdict.DENY, "network NONE", "no destination can be reached")
+        if mode is NetworkMode.FULL:
+            return Decision(Verdict.ALLOW, "network FULL", "not inspected")
+        try:
+            judged = judge_url(self._network.allowlist, "GET", url)
+        except UsageProblem as error:
+            return Decision(Verdict.DENY, "allowlist", error.what)
+        return Decision(Verdict.ALLOW if judged.allowed else Verdict.DENY, "allowlist", judged.reason)
