@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from console.killswitch.registry import Held
 CALL = re.compile(r"^[0-9a-f]{8,32}\Z")
 MOST = 16
 """Calls of one agent at once."""
+YOUNG_S = 120.0
 _BOUNDS = (("pids.max", "pids_max"), ("memory.max", "memory_max"), ("memory.limit_in_bytes", "memory_max"))
 
 
@@ -49,6 +51,8 @@ class Calls:
         self._launches.refuse_if_stopped()
         place = self._place(message)
         below = [one for one in place.leaf.path.glob("call-*") if one.is_dir()]
+        if len(below) >= MOST:
+            below = [one for one in below if not self._was_left(one, place.held.entry.limit_leaves)]
         if len(below) >= MOST:
             raise Conflict(f"{len(below)} calls of {place.held.entry.agent_id} run already.", "Wait until one of them has ended.")
         limits = [Path(folder) / place.folder.name for folder in place.held.entry.limit_leaves]
@@ -100,6 +104,18 @@ class Calls:
             except OSError as error:
                 raise Conflict(f"The call still has processes, or its group cannot be removed: {error.strerror}.", "") from error
         return {"known": True}
+
+    def _was_left(self, folder: Path, elsewhere: tuple[str, ...]) -> bool:
+        """Takes a dead supervisor's empty groups away; whether they are gone. A young one may be about to be entered."""
+        try:
+            if time.time() - folder.stat().st_mtime < YOUNG_S:
+                return False
+            for one in (*(Path(place) / folder.name for place in elsewhere), folder):
+                if one.exists():
+                    one.rmdir()
+        except OSError:
+            return False
+        return True
 
     def _names(self, message: dict[str, Any]) -> tuple[str, str]:
         agent_id, call = text(message, "agent_id", limit=63), text(message, "call", limit=32)

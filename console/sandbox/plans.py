@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +43,15 @@ class Plan:
 
 
 def plan_of(tool: str, argument: str, steps: Sequence[Step], workspace: Path) -> Plan:
-    """Raises Denied with the form that is not carried, UsageProblem for a tool that is not executed."""
+    """Raises Denied with the form that is not carried, UsageProblem for a tool that is not executed. ``workspace``: as it was judged."""
     if tool not in TOOLS:
         raise UsageProblem(f"Tool {tool[:40]!r} is not executed here.", f"Tools are {', '.join(TOOLS)}.")
     if tool == "shell":
         _refuse_background(argument)
     if not steps or len(steps) > STEPS_MAX:
         raise _not_carried("it has no step to execute" if not steps else f"it has more than {STEPS_MAX} steps")
-    made = tuple(_step(step, str(workspace)) for step in steps)
+    real = str(workspace.resolve())
+    made = tuple(_step(replace(step, cwd=real if step.cwd == str(workspace) else step.cwd), real) for step in steps)
     if tool != "python":
         return Plan(made)
     code = argument.encode()

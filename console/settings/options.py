@@ -216,12 +216,14 @@ class ApprovalOptions(_Section):
 class ExecuteOptions(_Section):
     """What one executed tool call may use."""
 
-    timeout_s: float = Field(default=60.0, gt=0, le=3600, description="Time one executed call has unless it asks for less or more, in seconds.")
+    timeout_s: float = Field(
+        default=60.0, gt=0, le=3600, description="Time one executed call has unless it asks for less or more, in seconds."
+    )
     timeout_max_s: float = Field(default=600.0, gt=0, le=86400, description="Most time one executed call may ask for, in seconds.")
     memory_max_mib: int = Field(default=512, ge=16, le=1_000_000, description="Most memory of one executed call, in MiB.")
     pids_max: int = Field(default=64, ge=8, le=100_000, description="Most processes of one executed call at once.")
     output_max_kib: int = Field(default=1024, ge=1, le=65536, description="Most of each output stream of a call that is handed on, in KiB.")
-    at_once: int = Field(default=4, ge=1, le=16, description="Executed calls of one agent at once; more are refused.")
+    at_once: int = Field(default=8, ge=1, le=16, description="Executed calls of one agent at once, those included that wait for a human.")
 
 
 class ActivityOptions(_Section):

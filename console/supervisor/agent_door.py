@@ -115,6 +115,8 @@ class AgentDoors:
 
     async def close_all(self) -> None:
         """Shutdown: the folders stay, so that a living agent finds the next supervisor's socket in the one it was given."""
+        if self.execute is not None:
+            await self.execute.close()
         for held in self._held.values():
             await held.door.close()
         self._held.clear()

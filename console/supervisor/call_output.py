@@ -33,8 +33,11 @@ class Stream:
 class CallOutput:
     """Reads both streams on the event loop; never waits for whoever listens."""
 
-    def __init__(self, stdout: int, stderr: int, most: int, tell: Callable[[ExecuteOutput], None]) -> None:
-        """``most``: bytes of each stream that are handed on; of both together half as much again."""
+    def __init__(
+        self, stdout: int, stderr: int, most: int, tell: Callable[[ExecuteOutput], None], redact: Callable[[bytes], bytes] = bytes
+    ) -> None:
+        """``most``: bytes of each stream that are handed on; of both together half as much again. ``redact`` takes known secrets out."""
+        self._redact = redact
         self.out, self.err = Stream("stdout", stdout), Stream("stderr", stderr)
         self._most, self._total, self._tell = most, most + most // 2, tell
         self.flood_bytes = max(FLOOD_LEAST, FLOOD_TIMES * most)
@@ -78,5 +81,5 @@ class CallOutput:
         stream.seen += len(data)
         stream.cut += max(0, len(data) - room)
         if room:
-            self._tell(ExecuteOutput(stream=stream.name, b64=base64.b64encode(data[:room]).decode()))
+            self._tell(ExecuteOutput(stream=stream.name, b64=base64.b64encode(self._redact(data[:room])).decode()))
         return len(data)

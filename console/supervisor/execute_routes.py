@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from console.api.execute_messages import ExecuteBody
 from console.domain.agent import AgentId
@@ -25,14 +26,24 @@ class Executing:
         body = await body_of(request, ExecuteBody)
         if self._desk is None:
             raise Unavailable("Executing calls is not available, because this supervisor has no desk for it.", "")
-        call = await self._desk.begin(self._id, body, request.is_disconnected)
-        return StreamingResponse(_lines(call), media_type="application/x-ndjson")
+        return _Lines(await self._desk.begin(self._id, body, request.is_disconnected))
+
+
+class _Lines(StreamingResponse):
+    """The call's lines. Whoever hangs up ends the call: nothing runs that nobody waits for."""
+
+    def __init__(self, call: Running) -> None:
+        super().__init__(_lines(call), media_type="application/x-ndjson")
+        self._call = call
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._call.heard = True
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._call.left = True
 
 
 async def _lines(call: Running) -> AsyncIterator[bytes]:
-    """Whoever hangs up ends the call: nothing runs that nobody waits for."""
-    try:
-        while (line := await call.lines.get()) is not None:
-            yield line.model_dump_json().encode() + b"\n"
-    finally:
-        call.left = True
+    while (line := await call.lines.get()) is not None:
+        yield line.model_dump_json().encode() + b"\n"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,28 +16,27 @@ from typing import Any
 from console.api.execute_messages import ExecuteBegun, ExecuteBody, ExecuteEnded
 from console.api.messages import View
 from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, SandboxKind
-from console.domain.errors import Conflict, ConsoleError, Denied, Killed, TooMany, Unavailable
-from console.domain.permission import Decision, PermissionRequest, Verdict
-from console.policy.verdicts import Judgement, Step
+from console.domain.errors import Conflict, ConsoleError, Killed, TooMany, Unavailable
+from console.domain.permission import Decision, PermissionRequest
 from console.sandbox import execution
 from console.sandbox.execution import CallSpec, Ended, Execution
 from console.sandbox.interface import Ticket
 from console.sandbox.plans import TOOLS, Plan, plan_of
 from console.supervisor.approving import Approving
+from console.supervisor.call_judging import CallJudging, Judge, Left
 from console.supervisor.call_output import CallOutput
 from console.supervisor.call_sandbox import spec_of
-from console.supervisor.core import now
 from console.supervisor.parts import Parts
 
-HUNG_UP_S = 0.5
 TICK_S = 0.2
+HEARD_S = 10.0
+"""So long a call runs that nobody has begun to listen to."""
+OVER_TRIES = 20
+"""A group is busy for a moment after its last process: so often, TICK_S apart, it is tried to be taken away."""
 MOST = 32
 """Executed calls of all agents at once."""
 NO_NETWORK = "nothing: an executed call has loopback only"
-Judge = Callable[[Agent, PermissionRequest], Judgement]
-Left = Callable[[], Awaitable[bool]]
 
 
 @dataclass(slots=True)
@@ -54,13 +52,15 @@ class Running:
     """What the asker is told; None: no more."""
     left: bool = False
     """Nobody listens any more."""
+    heard: bool = False
+    """Somebody began to listen."""
 
 
 class ExecuteDesk:
     """On the event loop's thread; what blocks runs in threads."""
 
     def __init__(self, parts: Parts, approving: Approving, judge: Judge) -> None:
-        self._parts, self._approving, self._judge = parts, approving, judge
+        self._parts, self._judging = parts, CallJudging(parts.core, approving, judge)
         self._options = parts.options.execute
         self.running: dict[str, Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -79,12 +79,11 @@ class ExecuteDesk:
         state = self._parts.core.state
         await asyncio.to_thread(_refuse_unless_possible, state.agents[agent_id])
         request = PermissionRequest(TOOLS[body.tool], body.argument, body.cwd, says=body.says, call_id=body.call_id)
-        decision, steps = await self._decided(agent_id, request, left)
+        decision, judged = await self._judging.decided(agent_id, request, left)
         agent = state.agents[agent_id]
-        await self._judged_again(agent, request, steps)
+        await self._judging.again(agent, request, judged)
         call_id = secrets.token_hex(8)
-        workspace = self._parts.places.workspaces_dir / agent.context_id
-        plan = plan_of(body.tool, body.argument, steps, workspace.resolve())
+        plan = plan_of(body.tool, body.argument, judged.steps, self._parts.places.workspaces_dir / agent.context_id)
         timeout = min(body.timeout_s or self._options.timeout_s, self._options.timeout_max_s)
         spec = spec_of(self._parts, agent, call_id)
         call = Running(
@@ -99,35 +98,11 @@ class ExecuteDesk:
         if mine >= self._options.at_once or len(self.running) >= MOST:
             raise TooMany(f"{mine} calls of this agent are executed already.", "Wait until one of them has ended.")
 
-    # -- judging -------------------------------------------------------------------------------------------------------------
-
-    async def _decided(self, agent_id: AgentId, request: PermissionRequest, left: Left) -> tuple[Decision, tuple[Step, ...]]:
-        """The verdict as for any call that is asked about, and what was judged then. Raises Denied with rule and reason."""
-        core, request_id = self._parts.core, secrets.token_hex(8)
-        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        core.answers[request_id] = future
-        self._approving.wanted[request_id] = None
-        try:
-            core.post(e.PermissionAsked(*now(), agent_id, request_id, request))
-            while not (await asyncio.wait([future], timeout=HUNG_UP_S))[0]:
-                if await left():
-                    core.post(e.AskerLeft(*now(), request_id))
-                    core.settle_answer(request_id, Decision(Verdict.DENY, "asker", "whoever asked has hung up"))
-        finally:
-            judged = self._approving.wanted.pop(request_id, None)
-        decision = future.result()
-        assert isinstance(decision, Decision)
-        if decision.verdict is not Verdict.ALLOW:
-            raise Denied(f"Not executed: {decision.rule}: {decision.reason}.", "watchfloor policy explain shows each part and its rule.")
-        return decision, judged.steps if judged is not None else ()
-
-    async def _judged_again(self, agent: Agent, request: PermissionRequest, steps: tuple[Step, ...]) -> None:
-        """The disk and the rules may have changed while a human thought: what is executed must still be what was decided. Raises Denied."""
-        found = await asyncio.to_thread(self._judge, agent, request)
-        if found.verdict is Verdict.DENY:
-            raise Denied(f"Not executed: {found.rule}: {found.reason}.", "It was allowed before; ask again.")
-        if not steps or found.steps != steps:
-            raise Conflict("Not executed: what the call names is not what was judged.", "Ask again: it is judged as it is now.")
+    async def close(self) -> None:
+        """The supervisor ends: so do its calls."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # -- running -------------------------------------------------------------------------------------------------------------
 
@@ -186,7 +161,8 @@ class ExecuteDesk:
     async def _follow(self, call: Running, running: Execution) -> None:
         """Until it has ended, by itself or by a limit; then the proof, the record and the last line."""
         began, why = time.monotonic(), "the supervisor ended"
-        output = CallOutput(running.stdout, running.stderr, self._options.output_max_kib * 1024, call.lines.put_nowait)
+        redact = self._parts.keyring.redactor.redact_bytes
+        output = CallOutput(running.stdout, running.stderr, self._options.output_max_kib * 1024, call.lines.put_nowait, redact)
         try:
             why = await self._watched(call, running, output)
         finally:
@@ -227,7 +203,7 @@ class ExecuteDesk:
     def _to_end(self, call: Running, used: float, output: CallOutput) -> str:
         if used >= call.timeout_s:
             return f"time limit {call.timeout_s:g} s"
-        if call.left:
+        if call.left or (not call.heard and used > HEARD_S):
             return "whoever asked hung up"
         if output.is_flood:
             return f"output limit {output.flood_bytes >> 20} MiB"
@@ -237,8 +213,15 @@ class ExecuteDesk:
         if running is not None:
             await asyncio.to_thread(running.finish)
             running.close()
-        with suppress(ConsoleError):  # what is left of it goes with the agent's own leaf
-            await self._guard("call_over", call)
+        for _ in range(OVER_TRIES):  # what is left of it then goes with the agent's own leaf
+            try:
+                await self._guard("call_over", call)
+            except Conflict:
+                await asyncio.sleep(TICK_S)
+            except ConsoleError:
+                return
+            else:
+                return
 
 
 def _refuse_unless_possible(agent: Agent) -> None:

@@ -128,10 +128,13 @@ open('a.txt', 'w').write('one\ntwo\nthree\n')
 call('shell', "cat a.txt | grep t > found.txt && wc -l < found.txt || echo never; echo '$(touch ran)' `printf x`")
 call('shell', "cat a.txt | grep t > found.txt && wc -l < found.txt || echo never; echo '$(touch ran); `touch ran`'")
 call('shell', "cat missing && echo no; grep -c e a.txt")
+call('argv', json.dumps(['echo', 'a  b', '$(touch ran)']))
+call('argv', '["echo"]', cwd='/etc')
 """
-    refused, ran, failed = calls(it, code, 3)
+    refused, ran, failed, listed, elsewhere = calls(it, code, 5)
     assert refused["status"] == 403 and "substitution" in refused["words"]
     assert ran["stdout"] == "2\n$(touch ran); `touch ran`\n" and ran["code"] == 0 and ran["proven"] and not ran["limit"]
+    assert listed["stdout"] == "a  b $(touch ran)\n" and elsewhere["status"] == 403 and "not in the sandbox" in elsewhere["words"]
     assert failed["stdout"] == "2\n" and "missing" in failed["stderr"] and failed["code"] == 0
     assert not (it.places.workspaces_dir / "ran").exists()
 
