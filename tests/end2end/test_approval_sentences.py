@@ -152,6 +152,36 @@ def test_who_edits_the_rules_decides_the_next_call_and_a_broken_edit_changes_not
     file.write_text((Path(__file__).parents[2] / "resources/policy/default.json").read_text())
 
 
+def test_who_does_not_wait_comes_back_with_the_same_call_and_hears_a_denial_once_and_for_all(it: Instance) -> None:
+    code = (
+        "import json\n"
+        "def ask(): return agent.permission('launch_rocket', 'now', wait_s=0, call_id='c1')\n"
+        "first = ask(); print('asked', json.dumps(first), flush=True)\n"
+        "while agent.asked(first['approval_id'])['state'] == 'waiting': time.sleep(0.1)\n"
+        "print('then', json.dumps([ask(), ask()]), flush=True); time.sleep(300)"
+    )
+    agent = it.python(code)
+    row = waiting(it, agent)
+    asked = json.loads(it.says(agent, "asked ").split("asked ", 1)[1].splitlines()[0])
+    assert (asked["verdict"], asked["approval_id"], asked["digest"]) == ("ask", row.id, row.digest) and asked["left_s"] > 0
+    other = it.python(f"try: agent.asked({row.id!r})\nexcept client.Refused as no: print('other', no.status, flush=True)\ntime.sleep(300)")
+    assert it.says(other, "other ").split("other ", 1)[1].split()[0] == "404"
+    decide(it, row, "deny", reason="no rockets")
+    then = json.loads(it.says(agent, "then ").split("then ", 1)[1].splitlines()[0])
+    assert [(one["verdict"], "no rockets" in one["reason"]) for one in then] == [("deny", True)] * 2
+    assert not it.api.approvals().waiting
+
+
+def test_the_client_of_forty_lines_asks_for_any_program_and_lets_it_run_on_an_allow_alone(it: Instance) -> None:
+    ask = 'python3 -I -S "$WATCHFLOOR_TOYS/ask.py"'
+    agent = it.launch("sh", "-c", f"{ask} launch_rocket now && echo went; {ask} launch_rocket later || echo stayed $?; sleep 300")
+    decide(it, waiting(it, agent), "approve")
+    it.says(agent, "went")
+    decide(it, waiting(it, agent), "deny", reason="one is enough")
+    said = it.says(agent, "stayed 4")
+    assert said.count("went") == 1 and "one is enough" in said
+
+
 def test_an_agent_has_no_way_to_approve(it: Instance) -> None:
     code = (
         "import http.client, socket\n"
