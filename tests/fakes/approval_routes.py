@@ -127,6 +127,7 @@ class FakeApprovals:
         """id -> why it cannot be decided any more."""
         self.saved: list[p.PolicySaveBody] = []
         self.policy = p.PolicyView(text="{}", sha256="b" * 64, recorded=2310)
+        self.broken_policy = ""
         self.more: dict[str, str] = {}
         """id -> the tool's whole input."""
 
@@ -214,6 +215,8 @@ class FakeApprovals:
         return _say(p.DraftView(rules=["shell(cargo publish --dry-run:*)"]))
 
     async def _policy(self, _request: Request) -> Response:
+        if self.broken_policy:
+            return _say(ErrorView(error=self.broken_policy, remedy="Look at the disk."), 500)
         return _say(self.policy)
 
     async def _try(self, request: Request) -> Response:

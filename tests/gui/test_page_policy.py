@@ -47,18 +47,21 @@ def house(make_house: House) -> FakeHouse:
     return made
 
 
-@pytest.mark.parametrize("number", [0, 1, 200, 10_000])
-def test_lists_of_any_length(number: int, house: FakeHouse, open_window: Opener) -> None:
-    house.supervisor.policy.policy = fake.rules(number)
+def test_lists_of_any_length(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
     page = page_of(open_window("policy"))
-    assert len(page.rules.model.rows) == number and page.rules.empty.isVisible() == (number == 0)
-    assert page.pane.isVisible() == (number > 0)
-    if not number:
-        assert "every call is denied" in page.rules.empty.text()
+    for number in (0, 1, 200, 10_000):
+        house.supervisor.policy.policy = fake.rules(number)
+        page.read()
+        qtbot.waitUntil(lambda wanted=number: len(page.rules.model.rows) == wanted)  # type: ignore[misc]
+        qtbot.waitUntil(lambda: not page._reading)
+        assert page.rules.empty.isVisible() == (number == 0) and page.pane.isVisible() == (number > 0)
+        if not number:
+            assert "every call is denied" in page.rules.empty.text()
 
 
 def test_rules_stand_deny_before_ask_before_allow_with_hits_last_use_and_place(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
-    page = page_of(open_window("policy"))
+    window = open_window("policy")
+    page = page_of(window)
     order = [row.list for row in page.rules.model.rows]
     assert order == sorted(order, key=["deny", "ask", "allow"].index) and set(order) == {"deny", "ask", "allow"}
     rows = {row.rule: row for row in page.rules.model.rows}
@@ -73,6 +76,13 @@ def test_rules_stand_deny_before_ask_before_allow_with_hits_last_use_and_place(h
     page.bar.search.setText("never")
     assert [row.rule for row in page.rules.model.rows] == ["file(read:/etc/shadow)", "shell(terraform apply:*)", "shell(find:*)"]
     assert page.bar.shown.text() == "3 of 12 shown"
+    page.rules.view.setFocus()
+    window.resize(1024, 700)
+    qtbot.waitUntil(lambda: page.is_narrow and not page.pane.isVisible())
+    key(window, Qt.Key.Key_Return)
+    assert page.pane.isVisible()
+    key(window, Qt.Key.Key_Return)
+    assert not page.pane.isVisible()
 
 
 def test_a_file_that_is_not_in_force_is_red_and_says_what_is(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
@@ -91,6 +101,13 @@ def test_a_file_that_is_not_in_force_is_red_and_says_what_is(house: FakeHouse, o
     page.read()
     qtbot.waitUntil(lambda: not page.rules.model.rows)
     assert page.header.facts.state[0] == "Everything is denied" and "every call is denied" in page.rules.problem.text()
+    qtbot.waitUntil(lambda: not page._reading)
+    house.supervisor.policy.broken = house.supervisor.approvals.broken_policy = "The ledger cannot be read."
+    page.read()
+    qtbot.waitUntil(lambda: "ledger cannot be read" in page.header.facts.line and "ledger cannot be read" in page.lint.problem.text())
+    assert page.header.facts.state[2] == "warn"
+    page.explain.call.setPlainText("ls")
+    qtbot.waitUntil(lambda: page.explain.verdict.text().startswith("Not known:"))
 
 
 def test_unknown_is_never_green() -> None:
@@ -107,7 +124,7 @@ def test_unknown_is_never_green() -> None:
     assert "not known" in changed_words(unjudged)
 
 
-def test_findings_name_what_they_swallow(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+def test_findings_tools_and_sequences_each_by_its_key(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
     window = open_window("policy")
     page = page_of(window)
     key(window, Qt.Key.Key_L)
@@ -115,6 +132,35 @@ def test_findings_name_what_they_swallow(house: FakeHouse, open_window: Opener, 
     assert page.bar.tabs.pills["lint"].text() == "Lint 3"
     told = [line.words for line in page.pane.lines.lines]
     assert told[0].startswith("Refused: find runs") and "shell(sudo:*)" in told and "file(write:/etc/**)" in told
+
+    def scoped() -> None:
+        agent = house.supervisor.agents["cve-lookup"]
+        house.supervisor.upsert(agent.model_copy(update={"scopes": ["READ_FS"], "state": "running"}))
+
+    house.on_loop(scoped)
+    key(window, Qt.Key.Key_M)
+    qtbot.waitUntil(lambda: len(page.matrix.model.rows) == 4)
+    assert "not available, because" in page.matrix.problem.text()
+    page.matrix.view.choose("delete_file")
+    qtbot.waitUntil(lambda: window.fleet.rows["cve-lookup"].view.scopes == ["READ_FS"])
+    page._show_pane()
+    told = [line.words for line in page.pane.lines.lines]
+    assert any(line.startswith("DELETE_FS: granted at birth") and "Denied to cve-lookup" in line for line in told)
+    key(window, Qt.Key.Key_S)
+    qtbot.waitUntil(lambda: len(page.sequences.mark_model.rows) == 1)
+    assert "1 step in 1 lineage" in page.sequences.strip.words.text()
+    assert any("action read and paths" in line.words for line in page.pane.lines.lines)
+    assert page.why_not("policy.agent")
+    page.sequences.marks.setFocus()
+    page.sequences.marks.setCurrentIndex(page.sequences.mark_model.index(0, 0))
+    assert "never taken back" in page.pane.lines.lines[0].words
+    key(window, Qt.Key.Key_J)
+    qtbot.waitUntil(lambda: isinstance(window.page, FleetPage))
+    assert isinstance(window.page, FleetPage) and window.page.view.current().id == "dependency-audit"
+    house.supervisor.policy.sequences = v.SequencesView(problem="line 3 is no sequence")
+    window.goto("policy", "sequences")
+    qtbot.waitUntil(lambda: page.sequences.problem.isVisible())
+    assert "NOT in force: line 3" in page.sequences.problem.text() and "every call is denied" in page.sequences.no_patterns.text()
 
 
 def test_a_call_is_explained_while_it_is_typed(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
@@ -135,16 +181,12 @@ def test_a_call_is_explained_while_it_is_typed(house: FakeHouse, open_window: Op
     assert "No agent of that name" in page.explain.verdict.text() and not page.explain.model.rows
     qtbot.wait(350)
     assert len(house.supervisor.policy.asked) == many
-
-
-def test_an_answer_for_other_words_is_none(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
-    page = page_of(open_window("policy"))
-    page.explain.call.setPlainText("ls")
+    page.explain.agent.setText("")
     body, _ = page.explain.asked()
     assert body is not None
     page.explain.call.setPlainText("rm x")
     page.explain._came(body, fake.explained(body))
-    assert page.explain.shown is None and not page.explain.model.rows
+    assert page.explain.shown is None and not page.explain.model.rows, "an answer for other words is none"
 
 
 def test_a_recorded_call_is_judged_exactly_and_shown_in_codes(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
@@ -172,49 +214,6 @@ def test_what_is_asked_for_by_another_page_is_read_strictly() -> None:
         assert asked_call(other) is None
 
 
-def test_tools_need_scopes_and_bounds_are_not_pretended(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
-    def scoped() -> None:
-        agent = house.supervisor.agents["cve-lookup"]
-        house.supervisor.upsert(agent.model_copy(update={"scopes": ["READ_FS"], "state": "running"}))
-
-    window = open_window("policy")
-    house.on_loop(scoped)
-    page = page_of(window)
-    key(window, Qt.Key.Key_M)
-    qtbot.waitUntil(lambda: len(page.matrix.model.rows) == 4)
-    assert "not available, because" in page.matrix.problem.text()
-    page.matrix.view.choose("delete_file")
-    qtbot.waitUntil(lambda: window.fleet.rows["cve-lookup"].view.scopes == ["READ_FS"])
-    page._show_pane()
-    told = [line.words for line in page.pane.lines.lines]
-    assert any(line.startswith("DELETE_FS: granted at birth") and "Denied to cve-lookup" in line for line in told)
-
-
-def test_steps_that_stand_are_listed_by_lineage_and_lead_to_their_agent(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
-    window = open_window("policy")
-    page = page_of(window)
-    key(window, Qt.Key.Key_S)
-    qtbot.waitUntil(lambda: len(page.sequences.mark_model.rows) == 1)
-    assert "1 step in 1 lineage" in page.sequences.strip.words.text()
-    assert any("action read and paths" in line.words for line in page.pane.lines.lines)
-    assert page.why_not("policy.agent")
-    page.sequences.marks.setFocus()
-    page.sequences.marks.setCurrentIndex(page.sequences.mark_model.index(0, 0))
-    assert "never taken back" in page.pane.lines.lines[0].words
-    key(window, Qt.Key.Key_J)
-    qtbot.waitUntil(lambda: isinstance(window.page, FleetPage))
-    assert isinstance(window.page, FleetPage) and window.page.view.current().id == "dependency-audit"
-
-
-def test_sequences_that_nobody_knows_deny_everything(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
-    house.supervisor.policy.sequences = v.SequencesView(problem="line 3 is no sequence")
-    window = open_window("policy")
-    window.goto("policy", "sequences")
-    page = page_of(window)
-    qtbot.waitUntil(lambda: page.sequences.problem.isVisible())
-    assert "NOT in force: line 3" in page.sequences.problem.text() and "every call is denied" in page.sequences.no_patterns.text()
-
-
 def test_a_change_is_tried_first_and_saved_with_a_reason(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
     window = open_window("policy")
     page = page_of(window)
@@ -234,6 +233,8 @@ def test_a_change_is_tried_first_and_saved_with_a_reason(house: FakeHouse, open_
     qtbot.waitUntil(lambda: len(saved) == 1)
     assert (saved[0].text, saved[0].base_sha256, saved[0].reason) == ("tried ['shell(cargo publish:*)']", "b" * 64, "releases")
     qtbot.waitUntil(lambda: back.field.toPlainText() == "")
+    back.field.setPlainText("shell(ls\u202e:*)")
+    assert "without hidden characters" in back.words.text() and back.body()[0] is None
 
 
 def test_what_was_tried_over_other_rules_is_not_saved(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
@@ -253,12 +254,6 @@ def test_what_was_tried_over_other_rules_is_not_saved(house: FakeHouse, open_win
     back.put_in_force()
     qtbot.wait(50)
     assert not house.supervisor.approvals.saved and back.problem.isVisible()
-
-
-def test_rules_with_hidden_characters_are_not_tried(house: FakeHouse, open_window: Opener) -> None:
-    page = page_of(open_window("policy"))
-    page.backtest.field.setPlainText("shell(ls\u202e:*)")
-    assert "without hidden characters" in page.backtest.words.text() and page.backtest.body()[0] is None
 
 
 def test_hostile_text_is_shown_never_obeyed(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
@@ -300,26 +295,6 @@ def test_hostile_text_is_shown_never_obeyed(house: FakeHouse, open_window: Opene
         assert all(is_plain(label.text()) for label in shown), [label.text() for label in shown if not is_plain(label.text())]
     qtbot.waitUntil(lambda: page.explain.shown is not None)
     assert page.explain.verdict.text().startswith("Unknown:")
-
-
-def test_a_supervisor_that_cannot_answer_is_said(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
-    house.supervisor.policy.broken = "The ledger cannot be read."
-    window = open_window("policy")
-    page = page_of(window)
-    qtbot.waitUntil(lambda: "ledger cannot be read" in page.lint.empty.text())
-    assert page.header.facts.state[2] != "ok"
-    page.explain.call.setPlainText("ls")
-    qtbot.waitUntil(lambda: page.explain.verdict.text().startswith("Not known:"))
-
-
-def test_narrow_windows_show_the_pane_on_enter(house: FakeHouse, open_window: Opener) -> None:
-    window = open_window("policy", (1024, 700))
-    page = page_of(window)
-    assert not page.pane.isVisible() and QApplication.focusWidget() is page.rules.view
-    key(window, Qt.Key.Key_Return)
-    assert page.pane.isVisible()
-    key(window, Qt.Key.Key_Return)
-    assert not page.pane.isVisible()
 
 
 def test_rules_are_told_in_words() -> None:

@@ -39,8 +39,9 @@ def test_what_an_agent_did_is_seen_explained_and_ruled(places: Places, open_wind
         agent = it.python(CALLS + "time.sleep(300)")
         it.says(agent, ".env allow")
         window = open_window("fleet")
-        assert isinstance(window.page, FleetPage)
-        stream = window.page.pane.verdicts
+        fleet: object = window.page
+        assert isinstance(fleet, FleetPage)
+        stream = fleet.pane.verdicts
         qtbot.waitUntil(lambda: [shape_of(item)[0] for item in stream.model.rows] == ["Allowed", "Denied", "Allowed"])
         denied = stream.model.rows[1]
         assert denied.row.text == "sudo id" and denied.audit and not stream.why_not_explain(denied)
@@ -60,7 +61,8 @@ def test_what_an_agent_did_is_seen_explained_and_ruled(places: Places, open_wind
         window.goto("policy", "rules")
         qtbot.waitUntil(lambda: {row.rule: row.hits for row in page.rules.model.rows}.get("shell(sudo:*)") == 1)
         qtbot.waitUntil(page.is_ready)
-        assert page.header.facts.state[0] == "In force" and page.policy is not None and page.policy.is_default
+        qtbot.waitUntil(lambda: page.header.facts.state[0] == "In force")
+        assert page.policy is not None and page.policy.is_default
         window.goto("policy", "sequences")
         qtbot.waitUntil(lambda: [row.agent_id for row in page.sequences.mark_model.rows] == [agent])
         window.goto("policy", "backtest")

@@ -40,12 +40,14 @@ def head_facts(view: PolicyView | None, problem: str, stale: bool) -> HeadFacts:
     unused = sum(not row.hits for row in view.rules) if view.recorded else 0
     asleep = sum(not row.in_force for row in view.rules)
     whence = "the product's own rules" if view.is_default else view.file.rpartition("/")[2] or "policy.json"
-    if problem or stale:
-        state, line = NOT_KNOWN, problem or "the supervisor has not been heard of lately"
+    if problem:
+        state, line = NOT_KNOWN, problem
     elif view.problem and not view.rules:
         state, line = ("Everything is denied", "diamond", "danger"), view.problem
     elif view.problem:
         state, line = ("Newest file NOT in force", "diamond", "danger"), f"the last good one is: {view.problem}"
+    elif stale:
+        state, line = NOT_KNOWN, "the supervisor has not been heard of lately"
     else:
         state, line = ("In force", "dot", "ok"), f"{whence}, {view.sha256[:12]}"
     return HeadFacts((counts[0], counts[1], counts[2]), unused, asleep, state, line, view.recorded, read=True)

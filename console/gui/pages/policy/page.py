@@ -40,7 +40,10 @@ class PolicyPage(Page):
         self.tools_view: ToolsView | None = None
         self._problem = ""
         self._read_at = 0.0
+        self._lint_problem = ""
         self._reading = 0
+        """Answers on their way."""
+        self._again = False
         self._pane_wanted = False
         """Turned by Enter: hidden when wide, shown over the table when narrow."""
         self._calls: tuple[str, list[JudgedRow] | None, str] = ("", None, "")
@@ -131,7 +134,7 @@ class PolicyPage(Page):
             return self.sequences.view is not None
         if tab == "matrix":
             return self.tools_view is not None
-        return (self.policy is not None and self.lint.rows is not None) or bool(self._problem)
+        return (self.policy is not None or bool(self._problem)) and (self.lint.rows is not None or bool(self._lint_problem))
 
     # --- actions ---------------------------------------------------------------------------------------------------
 
@@ -177,28 +180,48 @@ class PolicyPage(Page):
 
     def read(self) -> None:
         """Asks for what the tab in front shows, unless answers are still on their way."""
+        self._read_tab()
         if self._reading:
+            self._again = True
             return
         self._read_at = self.desk.clock()
         asks = self.desk.requests.policy
         self._reading = 2
-        asks.rules().while_alive(self).then(self._policy_came).failed(self._failed)
-        asks.lint().while_alive(self).then(self._lint_came).failed(self._failed)
-        tab = self.bar.tabs.chosen()
+        asks.rules().while_alive(self).then(self._rules_came).failed(self._failed)
+        asks.lint().while_alive(self).then(self._lint_came).failed(self._no_lint)
+
+    def _read_tab(self) -> None:
+        """What only one tab shows."""
+        asks, tab = self.desk.requests.policy, self.bar.tabs.chosen()
         if tab == "matrix" and self.tools_view is None:
             asks.tools().while_alive(self).then(self._tools_came).failed(lambda error: self.matrix.fail(f"Not known: {error}"))
         elif tab == "sequences":
             asks.sequences().while_alive(self).then(self._sequences_came).failed(lambda error: self.sequences.fail(str(error)))
 
+    def _arrived(self) -> None:
+        """One answer less on its way; whoever asked meanwhile is read for now."""
+        self._reading -= 1
+        if not self._reading and self._again:
+            self._again = False
+            self.read()
+
     def _failed(self, error: ConsoleError) -> None:
-        self._reading = max(0, self._reading - 1)
         self._problem = str(error)
-        for listing in (self.rules, self.lint):
-            listing.fail(f"Not known: {error}")
+        self.rules.fail(f"Not known: {error}")
         self._show_head()
+        self._arrived()
+
+    def _no_lint(self, error: ConsoleError) -> None:
+        self._lint_problem = str(error)
+        self.lint.fail(f"Not known: {error}")
+        self.lint.warn(f"The lint cannot be read now: {error}", "warn", "triangle")
+        self._arrived()
+
+    def _rules_came(self, view: PolicyView) -> None:
+        self._policy_came(view)
+        self._arrived()
 
     def _policy_came(self, view: PolicyView) -> None:
-        self._reading = max(0, self._reading - 1)
         self.policy, self._problem = view, ""
         kept = "the last good rules stay in force" if view.rules else "every call is denied"
         self.rules.warn(f"The newest file is NOT in force: {view.problem} So {kept}." if view.problem else "")
@@ -210,13 +233,14 @@ class PolicyPage(Page):
         self.badge_changed.emit()
 
     def _lint_came(self, view: LintView) -> None:
-        self._reading = max(0, self._reading - 1)
+        self._lint_problem = ""
         self.lint.say(view.findings)
         problem = "These findings are about the last good rules: the newest file is not in force." if view.problem else ""
         shown = findings.counted(view) if view.count > len(view.findings) else ""
         self.lint.warn(problem or shown, "danger" if problem else "warn", "diamond" if problem else "triangle")
         self.bar.tabs.pills["lint"].setText(f"Lint {view.count:,}")
         self._show_pane()
+        self._arrived()
 
     def _tools_came(self, view: ToolsView) -> None:
         self.tools_view = view
