@@ -30,6 +30,8 @@ HEAD_MAX = 16 * 1024
 CONNECTIONS_MAX = 64
 REQUEST_S = 10.0
 """Longest wait for the whole of a request, and between two."""
+READ_ON_S = 0.5
+"""How long what a refused sender still sends is read and thrown away."""
 RATE_BURST, RATE_PER_S = 8 * BODY_MAX, 2 * BODY_MAX
 """Bytes taken at once, and a second: what is said here costs a bounded part of a processor."""
 REQUEST_COST = 8192
@@ -66,6 +68,7 @@ class Receiver:
         self._open: set[asyncio.StreamWriter] = set()
         self._room, self._room_at = float(RATE_BURST), time.monotonic()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended = asyncio.Event()
         self._thread: threading.Thread | None = None
 
     @property
@@ -84,8 +87,8 @@ class Receiver:
             sock.close()
             raise
         self.port = sock.getsockname()[1]
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, args=(self._loop, sock), name="otlp", daemon=True)
+        self._loop, self._ended = asyncio.new_event_loop(), asyncio.Event()
+        self._thread = threading.Thread(target=self._run, args=(self._loop, self._ended, sock), name="otlp", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -94,21 +97,26 @@ class Receiver:
         self._loop = self._thread = None
         if loop is not None and thread is not None:
             with suppress(RuntimeError):  # closed already
-                loop.call_soon_threadsafe(loop.stop)
+                loop.call_soon_threadsafe(self._ended.set)
             thread.join(5.0)
 
-    def _run(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
-        asyncio.set_event_loop(loop)
-        server = loop.run_until_complete(asyncio.start_server(self._serve, sock=sock, limit=HEAD_MAX))
+    def _run(self, loop: asyncio.AbstractEventLoop, ended: asyncio.Event, sock: socket.socket) -> None:
         try:
-            loop.run_forever()
+            loop.run_until_complete(self._listen(ended, sock))
+        finally:
+            sock.close()
+            loop.close()
+
+    async def _listen(self, ended: asyncio.Event, sock: socket.socket) -> None:
+        server = await asyncio.start_server(self._serve, sock=sock, limit=HEAD_MAX)
+        try:
+            await ended.wait()
         finally:
             server.close()
-            tasks = asyncio.all_tasks(loop)
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
             for task in tasks:
                 task.cancel()
-            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            loop.close()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._open) >= CONNECTIONS_MAX:
@@ -160,10 +168,12 @@ class Receiver:
         headers = [(b"content-type", content), (b"content-length", b"%d" % len(words))]
         headers += [] if whole else [(b"connection", b"close")]
         headers += [(b"retry-after", b"5")] if status == 429 else []
-        for event in (h11.Response(status_code=status, headers=headers), h11.Data(data=words), h11.EndOfMessage()):
-            writer.write(conn.send(event) or b"")
+        parts = (h11.Response(status_code=status, headers=headers), h11.Data(data=words), h11.EndOfMessage())
+        writer.write(b"".join(conn.send(part) or b"" for part in parts))
         async with asyncio.timeout(REQUEST_S):
             await writer.drain()
+        if not whole:
+            await _read_on(reader, writer)
         return whole and conn.our_state is h11.DONE
 
     def _checked(self, head: h11.Request) -> _Request:
@@ -204,9 +214,9 @@ class Receiver:
         if request.gzipped:
             body = unpacked(body)
             self._pay(len(body))
-        items = (otlp_protobuf if request.content == _PROTOBUF else otlp_json).items(request.kind, body)
+        reads = otlp_protobuf if request.content == _PROTOBUF else otlp_json
         try:
-            self._book.take(items)
+            self._book.take(reads.items(request.kind, body))
         except Unreadable as error:
             raise _Refusal(400, str(error).encode("ascii", "replace").decode().replace('"', "'").replace("\\", "/")) from error
 
@@ -215,6 +225,16 @@ async def _event(conn: h11.Connection, reader: asyncio.StreamReader) -> object:
     while (event := conn.next_event()) is h11.NEED_DATA:
         conn.receive_data(await reader.read(65536))
     return event
+
+
+async def _read_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """For a moment: who sends before it listens hears why it was refused, and no reset."""
+    writer.write_eof()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(READ_ON_S):
+            left = 4 * BODY_MAX
+            while left > 0 and (data := await reader.read(65536)):
+                left -= len(data)
 
 
 def unpacked(body: bytes) -> bytes:

@@ -77,3 +77,9 @@ def test_who_was_over_when_the_supervisor_died_is_halted_at_the_first_look() -> 
     book = Playbook()
     book >> e.Restored(5.0, 500.0, (known[0], over), frozenset({AgentId("r"), AgentId("c")}), {}, False, "", budget=KeptBudget(boot_id="b"))
     assert set((book.tick(1.0) << c.HaltAgents).agent_ids) == {"c"}
+
+
+def test_what_telemetry_alone_told_is_charged_to_nobody_after_a_restart_either() -> None:
+    told = replace(agents()[0], source="otlp")
+    book = Playbook() >> e.Restored(5.0, 500.0, (told,), frozenset(), {}, False, "", budget=KeptBudget(boot_id="b"))
+    assert told.usage.tokens and not any(usage.tokens for usage in book.state.budget.spent.values())

@@ -13,6 +13,7 @@ from console.domain.agent import AgentId, AgentState, ControlLevel, ProcessIdent
 from console.domain.budget import Usage
 from console.domain.conversation import Program, command_line
 from console.enforcement.identity import joined
+from console.enforcement.state import EngineState
 from tests.fakes.playbook import Playbook
 
 BOX = "ab" * 32
@@ -190,3 +191,16 @@ def test_of_a_conversation_transcripts_count_what_its_stream_has_not_told_in_a_w
     for _ in range(4):  # a stream that is not heard any more
         see(book.later(6), replace(session, usage=Usage(cost_usd=2.0)))
     assert book.agent("a").usage.cost_usd == 2.0
+
+
+def test_telemetry_joins_by_session_alone_never_a_part_of_one_and_never_lends_a_process() -> None:
+    state = EngineState()
+    part = Sighting("claude_code", "p", "n", None, "s", "", 0.0, parent_key="k", part="sub")
+    top = Sighting("claude_code", "k", "n", ProcessIdentity(7, 1), "s", "", 0.0)
+    told = Sighting("otlp", "s", "n", ProcessIdentity(7, 1), "s", "", 0.0, container_id="c", agent_id="nobody")
+    other = Sighting("otlp", "t", "n", None, "t", "", 0.0)
+    rows = joined(state, (SourceReport("claude_code", True, "", (part, top)), SourceReport("otlp", True, "", (told, other))))
+    assert sorted(row.sources for row in rows) == [("claude_code",), ("claude_code", "otlp"), ("otlp",)]
+    assert next(row for row in rows if len(row.sources) == 2).first is top
+    state.linked_sessions["t"] = None
+    assert [row.sources for row in joined(state, (SourceReport("otlp", True, "", (other,)),))] == []

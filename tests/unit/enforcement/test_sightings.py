@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId, AgentState, ControlLevel, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Usage
+from console.enforcement import sightings
 from console.enforcement.sightings import observed_id
 from tests.fakes.playbook import Playbook
 
@@ -100,3 +103,77 @@ def test_one_that_comes_back_elsewhere_hangs_below_nobody_else_any_more() -> Non
     book = see(Playbook(), *tops, sighting("part", 9, parent="s1"))
     see(see(book, *tops), *tops, sighting("part", 9, parent="s2"))
     assert [len(book.state.subtree(observed_id(top))) for top in tops] == [1, 2]
+
+
+def told(session: str = "s1", cost: float = 5.0) -> Sighting:
+    """What somebody says by telemetry."""
+    return Sighting(
+        "otlp", session, "claude-code s1", None, session, "", 1.0, status="unverified", usage=Usage(cost_usd=cost), unlinked="why"
+    )
+
+
+def hear(book: Playbook, *heard: Sighting, seen: tuple[Sighting, ...] | None = (), usage: float = 0.0) -> Playbook:
+    """One look of both; ``seen`` None: the other source cannot look."""
+    files = tuple(replace(one, usage=Usage(cost_usd=usage)) for one in seen or ())
+    reports = (SourceReport("claude_code", seen is not None, "", files), SourceReport("otlp", True, "", heard))
+    return book >> e.Sighted(book.at, book.boot, reports)
+
+
+def test_what_telemetry_tells_of_a_session_that_is_seen_adds_its_name_and_nothing_else() -> None:
+    book = hear(Playbook(), told(cost=900.0), seen=(sighting("s1"),), usage=2.0)
+    (agent,) = book.state.agents.values()
+    assert (agent.usage.cost_usd, agent.source, agent.name) == (2.0, "claude_code", "name s1")
+    assert book.state.seen[agent.agent_id].sources == ("claude_code", "otlp")
+    assert book.state.budget.spent["session", str(agent.context_id)].cost_usd == 2.0
+
+
+def test_telemetry_alone_does_not_keep_a_session_whose_process_is_gone() -> None:
+    book = hear(Playbook(), told(), seen=(sighting("s1"),))
+    hear(book, told())
+    (agent,) = book.state.agents.values()
+    assert (agent.state, agent.state_reason) == (AgentState.ENDED, "no longer seen")
+    hear(book, told(cost=7.0))
+    assert len(book.state.agents) == 1 and not book.state.live
+
+
+def test_a_source_that_cannot_look_ends_nobody_whom_telemetry_tells_of_too_and_makes_no_second_row() -> None:
+    book = hear(Playbook(), told(), seen=(sighting("s1"),))
+    hear(book, told(), seen=None)
+    assert [a.state for a in book.state.agents.values()] == [AgentState.RUNNING]
+
+
+def test_what_telemetry_alone_tells_is_a_row_that_is_charged_to_nobody() -> None:
+    book = hear(hear(Playbook(), told()), told(cost=9.0))
+    (agent,) = book.state.agents.values()
+    assert (agent.usage.cost_usd, agent.process, agent.source) == (9.0, None, "otlp")
+    assert book.state.seen[agent.agent_id].unlinked == "why"
+    assert not book.state.budget.spent and agent.agent_id not in book.state.budget.metered
+    book.none(c.KeepBooks)
+    book.none(c.Charged)
+    hear(book, told(cost=1.0))
+    assert book.state.agents[agent.agent_id].usage.cost_usd == 9.0
+
+
+def test_a_session_that_was_only_told_of_and_is_then_seen_is_the_row_that_is_seen_and_what_was_told_is_not_its_spend() -> None:
+    book = hear(Playbook(), told(cost=900.0))
+    hear(book, told(cost=900.0), seen=(sighting("s1"),), usage=1.5)
+    (live,) = (book.state.agents[i] for i in book.state.live)
+    assert (live.usage.cost_usd, live.process, live.cwd) == (1.5, ProcessIdentity(7, 1), "/work")
+    assert len(book.state.agents) == 2 and len(book.state.live) == 1
+
+
+def test_a_session_inside_an_agent_of_ours_is_told_of_in_its_row_and_its_spend_counts_once() -> None:
+    book = Playbook().run("a")
+    own = replace(sighting("s1"), process=None, agent_id="a", usage=Usage(cost_usd=2.0))
+    reports = (SourceReport("claude_code", True, "", (own,)), SourceReport("otlp", True, "", (told(cost=900.0),)))
+    book >> e.Sighted(book.at, book.boot, reports)
+    assert set(book.state.agents) == {AgentId("a")} and book.agent("a").usage.cost_usd == 2.0
+    assert book.state.seen[AgentId("a")].sources == ("claude_code", "otlp")
+
+
+def test_sessions_of_telemetry_kept_in_mind_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sightings, "_LINKED", 3)
+    book = Playbook()
+    for n in range(9):
+        hear(book, told(f"s{n}"), seen=(sighting(f"s{n}"),))
+    assert list(book.state.linked_sessions) == ["s6", "s7", "s8"]
