@@ -5,6 +5,8 @@ A file that breaks, or goes, changes nothing but raises an alarm; a broken one, 
 
 from __future__ import annotations
 
+import os
+import stat
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -59,9 +61,9 @@ class SequenceDesk:
 
     def _look(self) -> tuple[int, ...]:
         try:
-            seen = self._file.lstat()
+            seen = self._file.stat()  # of what it leads to: a file that was changed behind a link was changed
         except FileNotFoundError:
-            return (0,)
+            return (1,) if self._file.is_symlink() else (0,)
         except OSError as error:
             return (-1, error.errno or 0)
         return seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
@@ -69,19 +71,38 @@ class SequenceDesk:
     def _take_up(self) -> None:
         before = self.problem
         try:
-            with self._file.open("rb") as file:
-                data = file.read(BYTES_MAX + 1)
+            data = self._read()
         except FileNotFoundError:
-            if self._good is not None:
-                self.problem = GONE
+            self._gone()
         except OSError as error:
             self._broken(f"it cannot be read: {error.strerror}")
         else:
-            if self._offer(data):
+            if data is None:
+                self._broken("it is no plain file")
+            elif self._offer(data):
                 with suppress(OSError):
                     replace_file(self._good_file, data)
         if self.problem and self.problem != before:
             self._alarm(f"{self._file}: {self.problem}")
+
+    def _read(self) -> bytes | None:
+        """None: it is no plain file. Waits for nobody: a pipe would hold whoever has a call judged. Raises OSError."""
+        descriptor = os.open(self._file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return None
+            with open(descriptor, "rb", closefd=False) as file:  # noqa: PTH123 - it is open already
+                return file.read(BYTES_MAX + 1)
+        finally:
+            os.close(descriptor)
+
+    def _gone(self) -> None:
+        if self._file.is_symlink():
+            self._broken("it is a link to nothing")
+        elif self._good is not None:
+            self.problem = GONE
+        else:  # none was ever in force: the built-in ones are, as before it came
+            self._patterns, self.problem = policy_data.sequences(), ""
 
     def _offer(self, data: bytes) -> bool:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,40 @@ def test_a_broken_one_where_none_was_ever_good_denies(places: Places) -> None:
     assert len(alarms) == 1
     (places.state_dir / "sequences.yaml").write_text(OWN)
     assert names(desk) == ["mine"]
+
+
+def test_a_broken_one_that_is_taken_away_leaves_what_was_in_force_before_it(places: Places) -> None:
+    file = places.state_dir / "sequences.yaml"
+    desk = SequenceDesk(places, lambda _words: None)
+    file.write_text("[")
+    with pytest.raises(Denied):
+        desk.patterns()
+    file.unlink()
+    assert len(desk.patterns()) == 3 and desk.problem == ""
+
+
+def test_what_changes_behind_a_link_is_changed_and_a_link_to_nothing_is_said(places: Places, tmp_path: Path) -> None:
+    alarms: list[str] = []
+    elsewhere = tmp_path / "reviewed.yaml"
+    elsewhere.write_text(OWN)
+    (places.state_dir / "sequences.yaml").symlink_to(elsewhere)
+    desk = SequenceDesk(places, alarms.append)
+    assert names(desk) == ["mine"]
+    elsewhere.write_text(OWN.replace("mine", "another"))
+    assert names(desk) == ["another"] and not alarms
+    elsewhere.unlink()
+    assert names(desk) == ["another"] and "a link to nothing" in alarms[-1]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_plain_file_is_waited_for_by_nobody(places: Places, kind: str) -> None:
+    alarms: list[str] = []
+    file = places.state_dir / "sequences.yaml"
+    file.write_text(OWN)
+    desk = SequenceDesk(places, alarms.append)
+    file.unlink()
+    os.mkfifo(file) if kind == "pipe" else file.mkdir()
+    assert names(desk) == ["mine"] and "no plain file" in alarms[-1]
 
 
 def test_a_folder_read_whole_is_looked_through_on_this_disk(places: Places, tmp_path: Path) -> None:
