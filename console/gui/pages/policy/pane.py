@@ -20,7 +20,7 @@ from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock
 
 WIDTH = 356
-CALLS = (Column("at", "When", 100), Column("call", "Call it decided", share=1))
+CALLS = (Column("at", "When", 120), Column("call", "Call it decided", share=1))
 _SHOWN = 12
 
 
