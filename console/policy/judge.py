@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from console.domain.network import Sensitivity
 from console.domain.permission import Verdict
-from console.policy.matrix import Matrix, judge_row
+from console.policy.matrix import Matrix, judge_row, params_of
 from console.policy.paths import ACTIONS, Files
 from console.policy.scopes import Scope, missing, needed_by
 from console.policy.shell import Policy, ShellJudge
@@ -34,6 +34,8 @@ class Call:
     """Of a tool that has several; empty: the tool's own."""
     params: Mapping[str, object] = field(default_factory=dict)
     """What the matrix bounds: ``path size database table method url``."""
+    detail: str = ""
+    """The whole input of the tool as JSON, where there is more than one argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +149,45 @@ def _request(argument: str, policy: Policy) -> Judgement:
 def _matrix(call: Call, tool: Tool, context: Context, cwd: str) -> Part | None:
     if context.matrix is None:
         return None
-    name = call.tool if call.tool in context.matrix else tool.name
-    params = dict(call.params)
+    params = params_of(call.argument, call.detail) | dict(call.params) if tool.family == "other" else dict(call.params)
+    action = call.action or tool.action
+    if tool.family == "other" and not call.action and (not tool.action or call.tool == "email"):
+        action = str(
+            params.get("action", tool.action)
+        )  # a tool that does several things says which; what a known one does is not its to say
     if tool.family == "file":
         params["path"] = call.argument.partition(":")[2] if call.tool == "file" and not call.action else call.argument
+        if tool.action == "write" and "size" in (told := params_of("", call.detail)):
+            params.setdefault("size", told["size"])
     if tool.family == "network" and (shape := _REQUEST.match(call.argument.strip())):
         params["url"] = shape.group(2)
-        if shape.group(1):
-            params["method"] = shape.group(1)
-    return judge_row(context.matrix, name, call.action or tool.action, params, cwd, context.files)
+        params["method"] = _method(shape.group(1), params_of("", call.detail).get("method"))
+    found = [judge_row(context.matrix, name, action, params, cwd, context.files) for name in _rows(call.tool, tool, context)]
+    return next((part for part in found if part.verdict is Verdict.DENY), found[0])
+
+
+def _method(named: str | None, told: object) -> str:
+    """Of a request: in its argument, or its input. One that has two different ones has none that is in any list."""
+    if named and told is not None and named != str(told).upper():
+        return f"{named} and {told}"
+    return named or str("GET" if told is None else told)
+
+
+def _rows(name: str, tool: Tool, context: Context) -> list[str]:
+    """Rows that bound a tool: its own, else those of tools that are known to do the same; a row that may only draft bounds drafts."""
+    assert context.matrix is not None
+    if name in context.matrix:
+        return [name]
+    kind = (tool.family, tool.action, tool.scopes, tool.connects)
+    found = []
+    for row, bounds in context.matrix.items():
+        other = context.tools.get(row)
+        if other is None or tool.name not in context.tools:
+            continue
+        drafts = bounds.draft_only and tool.action == "draft" and other.action == "send"
+        if drafts or (other.family, other.action, other.scopes, other.connects) == kind:
+            found.append(row)
+    return found or [name]
 
 
 def _with_matrix(own: Judgement, extra: Part, tool: Tool) -> Judgement:

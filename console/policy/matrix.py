@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 from console.domain.errors import UsageProblem
 from console.domain.permission import Verdict
+from console.policy import statements
 from console.policy.hosts import read_url
 from console.policy.paths import Files, absolute
 from console.policy.rules import Rule, read_rule
@@ -16,6 +18,9 @@ from console.policy.verdicts import Part
 
 _FIELDS = {"_comment", "actions", "paths", "max_size", "databases", "tables", "write", "action", "send", "methods", "domains"}
 _SIZE = re.compile(r"(\d+)\s*(B|KB|MB|GB)?\Z")
+_SCALARS = ("path", "size", "database", "table", "method", "url", "action")
+_OPEN = ("databases", "tables", "methods", "domains")
+"""An empty list of these bounds; an empty one of the others does not."""
 _UNITS = {"": 1, "B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}
 
 
@@ -33,6 +38,28 @@ class Row:
     draft_only: bool = False
     methods: frozenset[str] | None = None
     domains: tuple[str, ...] | None = None
+
+    def words(self) -> str:
+        """Its bounds for people."""
+        if self.denied:
+            return "denied"
+        lists = {
+            "actions": self.actions,
+            "paths": [rule.text for rule in self.paths],
+            "databases": self.databases,
+            "tables": self.tables,
+            "methods": self.methods,
+            "domains": self.domains,
+        }
+        said = [
+            f"{name} {', '.join(sorted(found)) or 'none'}"
+            for name, found in lists.items()
+            if found or (found is not None and name in _OPEN)
+        ]
+        said += [f"at most {self.max_bytes:,} bytes"] if self.max_bytes is not None else []
+        said += ["only reads"] if self.write is False else []
+        said += ["only drafts"] if self.draft_only else []
+        return "; ".join(said) or "no bounds"
 
 
 Matrix = Mapping[str, Row]
@@ -70,22 +97,71 @@ def _row(found: Any, where: str, workspace: str) -> Row:
     )
 
 
+def params_of(argument: str, detail: str) -> dict[str, object]:
+    """What a call itself says of what a matrix bounds: the members of its input, where that is JSON, and ``said``, all its words.
+
+    A member that is there twice in other words (``table`` and ``table_name``) is every one of them: ``judge_row`` takes none for the other.
+    """
+    found: dict[str, object] = {}
+    said: list[str] = []
+    for text in (detail, argument):
+        try:
+            told = json.loads(text)
+        except (ValueError, RecursionError):
+            said.append(text)
+            continue
+        said += _words_of(told)
+        if isinstance(told, Mapping):
+            for name in _SCALARS:
+                for key in (name, f"{name}_name"):
+                    if key in told:
+                        value = told[key]
+                        found[name] = value if found.setdefault(name, value) == value else [found[name], value]
+            content = told.get("content")
+            if isinstance(content, str) and "size" not in told:
+                found["size"] = len(content.encode(errors="surrogatepass"))
+    found["said"] = "\n;\n".join(said)
+    return found
+
+
+def _words_of(told: object) -> list[str]:
+    """Every text in it; the names of members are the tool's own."""
+    found, left = list[str](), [told]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            found.append(one)
+        elif isinstance(one, Mapping):
+            left += one.values()
+        elif isinstance(one, list):
+            left += one
+    return found
+
+
 def judge_row(matrix: Matrix, tool: str, action: str, params: Mapping[str, object], cwd: str, files: Files) -> Part:
     """A verdict on a call; allow only means that the matrix says nothing against it."""
     row = matrix.get(tool)
     if row is None or row.denied:
         return _part(tool, Verdict.DENY, f"{tool} is denied" if row else f"{tool} is not in the matrix")
-    for why in (_about_action(row, action), _about_path(row, params, cwd, files), _about_data(row, params), _about_web(row, params)):
+    for why in (
+        _about_action(row, action, params),
+        _about_path(row, params, cwd, files),
+        _about_data(row, params),
+        _about_text(row, params),
+        _about_web(row, params),
+    ):
         if why:
             return _part(tool, Verdict.DENY, why)
     return _part(tool, Verdict.ALLOW, "within its bounds")
 
 
-def _about_action(row: Row, action: str) -> str:
+def _about_action(row: Row, action: str, params: Mapping[str, object]) -> str:
     if row.actions and action not in row.actions:
         return f"action {action or '(none)'} is not one of {', '.join(sorted(row.actions))}"
     if row.write is False and action not in ("read", "list", "query"):
         return "it may only read"
+    if row.write is False and (word := statements.could_write(str(params.get("said", "")))):
+        return f"it may only read, and {word!r} could write"
     if row.draft_only and action != "draft":
         return "it may only draft"
     return ""
@@ -109,9 +185,29 @@ def _about_path(row: Row, params: Mapping[str, object], cwd: str, files: Files) 
 
 def _about_data(row: Row, params: Mapping[str, object]) -> str:
     for name, known in (("database", row.databases), ("table", row.tables)):
-        if known is not None and params.get(name) not in known:
+        if known is not None and _is_unknown(params.get(name), known):
             return f"{name} {params.get(name)!r:.60} is not one of {', '.join(sorted(known)) or 'none'}"
     return ""
+
+
+def _about_text(row: Row, params: Mapping[str, object]) -> str:
+    """A statement among the words of a call names tables of its own, whatever its other members say."""
+    if row.tables is None and row.databases is None:
+        return ""
+    named = statements.tables(str(params.get("said", "")))
+    if named is None:
+        return "which tables it is about is not certain"
+    for name in named:
+        place, _, table = name.rpartition(".")
+        if row.tables is not None and table not in row.tables:
+            return f"table {table[:60]} is not one of {', '.join(sorted(row.tables)) or 'none'}"
+        if row.databases is not None and place and place.partition(".")[0] not in row.databases:
+            return f"{name[:60]} lies in none of its databases ({', '.join(sorted(row.databases)) or 'none'})"
+    return ""
+
+
+def _is_unknown(value: object, known: frozenset[str]) -> bool:
+    return not isinstance(value, str) or value not in known
 
 
 def _about_web(row: Row, params: Mapping[str, object]) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from console.domain.lineage import UNKNOWN, Match, Seen
+from console.policy import statements
 from console.policy.rules import Rule
 from console.policy.tools import Tool
 from console.policy.verdicts import Judgement, Part
@@ -21,12 +22,7 @@ VALUES_MAX = 32
 MARKS_MAX = 200
 """Values of one step of one pattern that a lineage is remembered by; what comes beyond is remembered as any."""
 _TEXT_MAX = 200
-_TABLE = re.compile(r"\b(?:from|join|into|update|table|truncate|references)\s+(?:only\s+|if\s+exists\s+)?([\w.]+)")
 _WORD = re.compile(r"\w+")
-_COMMENTS = re.compile(r"/\*.*?\*/|--[^\n]*|#[^\n]*", re.DOTALL)
-_QUOTES = str.maketrans("", "", '"`[]')
-_BLURRED = re.compile(r"\b(execute|prepare|do|call|exec|u&)\b|\$\$|\\", re.IGNORECASE)
-"""SQL that runs other SQL, or spells names otherwise: which table it is about is not certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,11 +257,11 @@ def _tool_thing(name: str, argument: str, detail: str, tool: Tool, scopes: froze
 def _tables(argument: str, detail: str) -> tuple[tuple[str, ...], frozenset[str]]:
     """Tables that a call is about (the last part of their names, lower case), and every word of it."""
     told = f"{argument}\n{detail}"
-    plain = _COMMENTS.sub(" ", told.translate(_QUOTES)).lower()
-    tables = dict.fromkeys(found.rpartition(".")[2] for found in _TABLE.findall(plain))
+    plain = statements.COMMENTS.sub(" ", told.translate(statements.QUOTES)).lower()
+    tables = dict.fromkeys(found.rpartition(".")[2] for found in statements.TABLE.findall(plain))
     for given in _given(argument, detail):
-        tables[given.translate(_QUOTES).lower().rpartition(".")[2]] = None
-    if not tables or len(tables) > VALUES_MAX or _BLURRED.search(told) or "" in tables:
+        tables[given.translate(statements.QUOTES).lower().rpartition(".")[2]] = None
+    if not tables or len(tables) > VALUES_MAX or statements.BLURRED.search(told) or "" in tables:
         return (UNKNOWN,), frozenset()
     return tuple(tables), frozenset(_WORD.findall(told.lower()))
 

@@ -112,7 +112,9 @@ class Supervisor:
         self.stop = StopDesk(self.parts)
         self.network = NetworkDesk(self.parts, self.ledger.allowlist())
         self.runner = Runner(self.parts, self.launcher, self.stop, self.network)
-        self.policy = PolicyDesk(places, lambda text: self.parts.notice(text, "red"), self.launcher.sources.declared_of)
+        types = self.launcher.sources
+        self.policy = PolicyDesk(places, lambda text: self.parts.notice(text, "red"), types.declared_of, types.type_of)
+        self.policy.above = self.core.state.agents.get
         self.runner.approving.judge = self.policy
         self.doors.execute = ExecuteDesk(self.parts, self.runner.approving, self.policy.judgement)
         self.core.run = self.runner.run

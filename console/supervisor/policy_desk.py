@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from console.api import policy_data
-from console.domain.agent import Agent, ControlLevel, SandboxKind
+from console.domain.agent import Agent, AgentId, ControlLevel, SandboxKind
 from console.domain.approval import AskedPart
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode
@@ -34,7 +34,9 @@ from console.policy.verdicts import NO_RULE, Judgement, Part
 from console.settings.durable import replace_file
 from console.settings.places import Places
 from console.supervisor.judging import Judged
+from console.supervisor.matrix_desk import MatrixDesk
 from console.supervisor.sequence_desk import SequenceDesk
+from console.supervisor.working_folder import working_folder
 
 COMPILED_MAX = 64
 """Policies kept compiled: one for each session that asks."""
@@ -80,11 +82,15 @@ class PolicyDesk:
         places: Places,
         alarm: Callable[[str], None],
         declared_of: Callable[[Agent], Declared | None] = lambda _agent: None,
+        type_of: Callable[[Agent], str] = lambda _agent: "",
     ) -> None:
         self._file, self._good_file = places.policy_file, places.policy_file.with_name(".policy-last-good.json")
         self._workspaces, self._alarm = places.workspaces_dir, alarm
         self._declared_of = declared_of
+        self.above: Callable[[AgentId], Agent | None] = lambda _agent_id: None
+        """Finds a parent; compose.py knows them."""
         self.sequences = SequenceDesk(places, alarm)
+        self.matrix = MatrixDesk(places, alarm, type_of)
         self._lock = threading.Lock()
         self._stamp: _Stamp | None = None
         self.kept = Kept()
@@ -130,15 +136,16 @@ class PolicyDesk:
     def judgement(self, agent: Agent, request: PermissionRequest, data: bytes | None = None) -> Judgement:
         """Every part of a verdict, by the rules in force, or by those of ``data`` instead. Blocks. Raises ConsoleError."""
         workspace = self.workspace_of(agent)
-        call = Call(request.tool, request.argument)
+        contained = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
+        call = Call(request.tool, request.argument, params=_size(request, workspace, contained), detail=request.detail)
         own = agent.control_level is not ControlLevel.OBSERVED
         context = Context(
             policy=self._policy(agent, workspace, data),
-            files=_Container(workspace) if agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR) else Disk(),
+            files=_Container(workspace) if contained else Disk(),
             tools=policy_data.tools(),
             scopes=ALL if agent.scopes is None else read_scopes(agent.scopes),
             sensitivity=agent.sensitivity,
-            matrix=None,
+            matrix=self.matrix.of(agent, str(workspace)),
             cwd=request.cwd or str(workspace),
             problem=self.problem,
         )
@@ -146,9 +153,9 @@ class PolicyDesk:
         return _held(found, request, agent, workspace, context.files) if own else found
 
     def workspace_of(self, agent: Agent) -> Path:
-        """What ``${WORKSPACE}`` is for an agent: its session's workspace; of one that is only seen, the folder it works in."""
+        """What ``${WORKSPACE}`` is for an agent: its session's workspace; of one that is only seen, the folder its process works in."""
         if agent.control_level is ControlLevel.OBSERVED:
-            return Path(agent.cwd) if agent.cwd.startswith("/") and len(agent.cwd) > 1 else Path("/nonexistent")
+            return working_folder(agent, self.above)
         return self._workspaces / agent.context_id
 
     def _policy(self, agent: Agent, workspace: Path, data: bytes | None) -> Policy | None:
@@ -233,6 +240,19 @@ def _held(found: Judgement, request: PermissionRequest, agent: Agent, workspace:
         how = "not inspected" if agent.effective_mode is NetworkMode.FULL else "the allowlist decides"
         return replace(found, verdict=Verdict.ALLOW, rule="allowlist", reason=how)
     return found
+
+
+def _size(request: PermissionRequest, workspace: Path, contained: bool) -> dict[str, object]:
+    """Of a file that is to be read, as it is now; unknown in a container, and of what is no file."""
+    tool = tool_named(Call(request.tool, request.argument), policy_data.tools())
+    if tool.family != "file" or tool.action != "read" or contained:
+        return {}
+    path = request.argument.removeprefix("read:") if request.tool == "file" else request.argument
+    try:
+        seen = (Path(request.cwd or workspace) / path).stat()
+    except (OSError, ValueError):
+        return {}
+    return {"size": seen.st_size} if stat.S_ISREG(seen.st_mode) else {}
 
 
 def _is_inside(request: PermissionRequest, workspace: Path, files: Files) -> bool:

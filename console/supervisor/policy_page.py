@@ -18,14 +18,14 @@ from console.policy.lint import Severity, lint
 from console.policy.scopes import ALL, Scope
 from console.policy.sequences import Matcher, Pattern, advance
 from console.policy.shell import Policy
-from console.policy.tools import Tool
+from console.policy.tools import Tool, tool_of
 from console.policy.verdicts import Judgement
 from console.supervisor.parts import Parts
 from console.supervisor.policy_desk import PolicyDesk
 
 ARGUMENT_SHOWN = 2000
 LINT_MAX = 2000
-NO_MATRIX = "not available, because a running supervisor judges without a permission matrix (policy check --matrix FILE tries one)"
+NO_MATRIX = "none is in force: matrix.json in the state directory makes one (policy check --matrix FILE tries it)"
 _JUDGED = {
     "shell": "every command, file, host and redirect in it",
     "argv": "the program and its arguments",
@@ -98,7 +98,32 @@ class PolicyLook:
             )
         )
         granted = list(self._parts.core.state.scopes)
-        return v.ToolsView(tools=rows, scopes=[scope.value for scope in Scope], granted=granted, matrix=NO_MATRIX)
+        bounds, words = self._bounds()
+        if bounds:
+            rows = [row.model_copy(update={"constraints": "denied, unless a tool that does the same has a row"}) for row in rows]
+        return v.ToolsView(tools=bounds + rows, scopes=[scope.value for scope in Scope], granted=granted, matrix=words)
+
+    def _bounds(self) -> tuple[list[v.ToolRow], str]:
+        """(a row for each of the matrix that is in force for everybody, why there is none or what is wrong with it)."""
+        try:
+            matrix = self._desk.matrix.general()
+        except Denied as error:
+            return [], f"{error} Every call is denied."
+        if matrix is None:
+            return [], NO_MATRIX
+        rows = [
+            v.ToolRow(
+                names=[name[:ARGUMENT_SHOWN]],
+                family=(tool := tool_of(policy_data.tools(), name)).family,
+                action=tool.action,
+                scopes=[scope.value for scope in Scope if scope in tool.scopes],
+                connects=tool.connects,
+                judged="denied" if row.denied else _JUDGED.get(tool.family, "a human is asked"),
+                constraints=row.words(),
+            )
+            for name, row in list(matrix.items())[: v.PARTS]
+        ]
+        return rows, self._desk.matrix.problem
 
     def sequences(self) -> v.SequencesView:
         """Patterns in force and the marks that stand. On the loop's thread: marks are its own."""
@@ -159,7 +184,7 @@ class PolicyLook:
             tools=policy_data.tools(),
             scopes=ALL,
             sensitivity=Sensitivity.PUBLIC,
-            matrix=None,
+            matrix=self._desk.matrix.general(),
             cwd=request.cwd,
             problem=kept.problem,
         )

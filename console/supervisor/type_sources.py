@@ -73,11 +73,13 @@ class TypeSources:
             wall = float(most) if wall is None else min(wall, float(most))
         return replace(request, network_mode=stricter_mode(asked, mode), limits=replace(request.limits, wall_s=wall))
 
+    def type_of(self, agent: Agent) -> str:
+        """Empty: it has none, or is only seen. Blocks. Raises ConsoleError."""
+        return "" if agent.control_level is ControlLevel.OBSERVED else self._type_of(agent.agent_id)
+
     def declared_of(self, agent: Agent) -> Declared | None:
         """What its type declares, as a policy joins it; None: it has no type, or is only seen. Blocks. Raises ConsoleError."""
-        if agent.control_level is ControlLevel.OBSERVED:
-            return None
-        kind = self._type_of(agent.agent_id)
+        kind = self.type_of(agent)
         found = load_sources(self._folder, kind) if kind else None
         return policy_data.declared(found) if found is not None else None
 

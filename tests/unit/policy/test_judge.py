@@ -110,6 +110,54 @@ def test_the_matrix_restricts_what_settings_allow_and_decides_where_they_have_no
     assert told(context(RULES), "query_db", "select 1").verdict is Verdict.ASK
 
 
+OF_THE_DOCUMENTS = read_matrix(
+    {
+        "tools": {
+            "file_read": {"paths": ["/workspace/**"]},
+            "file_write": {"max_size": "1KB"},
+            "db_query": {"databases": ["a"], "write": False},
+            "email": {"action": "draft_only", "send": False},
+            "http": {"methods": ["GET"], "domains": ["a.example"]},
+            "mcp__shop__do": {"actions": ["list"]},
+            "shell": {},
+        }
+    },
+    "/workspace",
+)
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "detail", "wanted"),
+    [
+        ("read_file", "a.txt", "", "allow"),
+        ("Read", "a.txt", "", "allow"),
+        ("delete_file", "a.txt", "", "deny"),
+        ("write_file", "n.txt", "", "deny"),
+        ("write_file", "n.txt", '{"content": "x"}', "allow"),
+        ("Write", "n.txt", '{"content": "' + "x" * 1025 + '"}', "deny"),
+        ("query_db", "", '{"database": "a", "sql": "select 1"}', "allow"),
+        ("query_db", "", '{"database": "a", "sql": "delete from t"}', "deny"),
+        ("update_db", "", '{"database": "a", "action": "read"}', "deny"),
+        ("draft_email", "", "{}", "allow"),
+        ("email", "", '{"action": "draft"}', "allow"),
+        ("email", "", '{"action": "send"}', "deny"),
+        ("email", "", "{}", "deny"),
+        ("send_email", "", '{"action": "draft"}', "deny"),
+        ("http_request", "https://a.example/", "", "allow"),
+        ("http_request", "https://a.example/", '{"method": "POST"}', "deny"),
+        ("http_request", "GET https://a.example/", '{"method": "POST"}', "deny"),
+        ("mcp__shop__do", "", '{"action": "list"}', "allow"),
+        ("mcp__shop__do", "", '{"action": "buy"}', "deny"),
+        ("mcp__shop__do", "", '{"action": "list", "action_name": "buy"}', "deny"),
+        ("mcp__other", "", '{"action": "list"}', "deny"),
+        ("shell", "cat a.txt", "", "allow"),
+        ("shell", "cat /etc/shadow", "", "deny"),
+    ],
+)
+def test_a_row_bounds_every_tool_that_does_the_same_by_all_that_its_call_says(tool: str, argument: str, detail: str, wanted: str) -> None:
+    assert judge(Call(tool, argument, detail=detail), context(RULES, matrix=OF_THE_DOCUMENTS)).verdict.value == wanted
+
+
 def test_sources_join() -> None:
     none = Declared(web_enabled=False)
     assert verdict("http_request", "https://a.example/", declared=none) == ("deny", "sources")

@@ -1,12 +1,14 @@
 """The permission matrix: what is not in it is denied, and its bounds hold."""
 
+import json
 from typing import Any
 
 import pytest
 
 from console.domain.errors import UsageProblem
 from console.domain.permission import Verdict
-from console.policy.matrix import judge_row, read_matrix
+from console.policy.matrix import judge_row, params_of, read_matrix
+from console.policy.paths import NoFiles
 from tests.fakes.policy_disk import PolicyDisk
 
 # As in the source documents.
@@ -96,3 +98,37 @@ def test_mistakes_are_refused(row: object) -> None:
 def test_the_document_is_read_strictly(document: object) -> None:
     with pytest.raises(UsageProblem):
         read_matrix(document, "/workspace")
+
+
+BOUND = read_matrix({"tools": {"q": {"databases": ["a"], "tables": ["stats"], "write": False}}}, "/workspace")
+
+
+@pytest.mark.parametrize(
+    ("detail", "expected"),
+    [
+        ({"database": "a", "table": "stats"}, "allow"),
+        ({"database": "a", "table": "stats", "sql": "select * from stats"}, "allow"),
+        ({"database": "a", "table": "stats", "sql": "select * from a.stats"}, "allow"),
+        ({"database": "a", "table": "stats", "sql": "select * from b.stats"}, "deny"),
+        ({"database": "a", "table": "stats", "sql": "select * from secrets"}, "deny"),
+        ({"database": "a", "table": "stats", "sql": "select * from stats, secrets"}, "deny"),
+        ({"database": "a", "table": "stats", "more": {"deep": ["delete from stats"]}}, "deny"),
+        ({"database": "a", "database_name": "b", "table": "stats"}, "deny"),
+        ({"database": ["a"], "table": "stats"}, "deny"),
+        ({"table": "stats"}, "deny"),
+        ("select * from stats", "deny"),
+    ],
+)
+def test_a_call_is_bounded_by_all_that_it_says(detail: Any, expected: str) -> None:
+    params = params_of("", json.dumps(detail))
+    assert judge_row(BOUND, "q", "read", params, "/workspace", NoFiles()).verdict.value == expected
+
+
+def test_a_file_is_as_large_as_what_is_written() -> None:
+    assert params_of("", json.dumps({"content": "äö"}))["size"] == 4
+    assert params_of("not json", "[" * 100_000)["said"] == "[" * 100_000 + "\n;\nnot json"
+
+
+def test_its_bounds_are_said_in_words() -> None:
+    rows = read_matrix({"tools": {"a": "DENIED", "b": {"databases": [], "write": False, "max_size": "1KB", "send": False}, "c": {}}}, "/w")
+    assert [row.words() for row in rows.values()] == ["denied", "databases none; at most 1,024 bytes; only reads; only drafts", "no bounds"]

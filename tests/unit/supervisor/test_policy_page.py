@@ -107,7 +107,7 @@ def test_with_unknown_sequences_the_problem_is_said(world: World, tmp_path: Path
 def test_tools_are_told_by_what_they_do_and_bounds_are_not_pretended(world: World) -> None:
     told = world.look.tools()
     row = next(one for one in told.tools if "delete_file" in one.names)
-    assert row.scopes == ["WRITE_FS", "DELETE_FS"] and row.family == "file" and told.matrix.startswith("not available, because")
+    assert row.scopes == ["WRITE_FS", "DELETE_FS"] and row.family == "file" and told.matrix.startswith("none is in force")
     assert told.tools[-1].names == [] and "human" in told.tools[-1].judged and set(told.granted) <= set(told.scopes)
 
 

@@ -1,0 +1,96 @@
+"""The permission matrix in force: none without a file, the last good one when it breaks or goes, a type's own before everybody's."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from console.domain.agent import Agent
+from console.domain.errors import Denied
+from console.settings.places import Places, find_places
+from console.supervisor.matrix_desk import MatrixDesk
+from tests.fakes.playbook import Playbook
+
+ROWS = {"tools": {"read_file": {"paths": ["${WORKSPACE}/**"]}}}
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    made = find_places(str(tmp_path / "state"), create=True)
+    assert made is not None
+    return made
+
+
+@pytest.fixture
+def alarms() -> list[str]:
+    return []
+
+
+def agent(name: str = "a") -> Agent:
+    return Playbook().run(name).agent(name)
+
+
+def write(file: Path, document: object) -> None:
+    file.parent.mkdir(exist_ok=True)
+    draft = file.with_suffix(".new")
+    draft.write_text(document if isinstance(document, str) else json.dumps(document))
+    draft.replace(file)
+
+
+def names(desk: MatrixDesk, who: Agent | None = None) -> list[str] | None:
+    found = desk.of(who or agent(), "/w")
+    return None if found is None else list(found)
+
+
+def test_without_a_file_there_is_none_and_an_edit_holds_for_the_next_call(places: Places, alarms: list[str]) -> None:
+    desk = MatrixDesk(places, alarms.append)
+    assert names(desk) is None and desk.problem == "" and desk.general() is None
+    write(places.state_dir / "matrix.json", ROWS)
+    assert names(desk) == ["read_file"] and alarms == []
+    write(places.state_dir / "matrix.json", {"tools": {}})
+    assert names(desk) == []
+    write(places.state_dir / "matrix.json", {"tools": None})
+    assert names(desk) is None, "all bounds are taken away in so many words"
+
+
+@pytest.mark.parametrize("breaks", ["broken", "folder", "link", "gone", "pipe"])
+def test_one_that_breaks_changes_nothing_and_says_so_after_a_restart_too(places: Places, alarms: list[str], breaks: str) -> None:
+    file = places.state_dir / "matrix.json"
+    write(file, ROWS)
+    MatrixDesk(places, alarms.append)
+    file.unlink()
+    match breaks:
+        case "broken":
+            file.write_text("{")
+        case "folder":
+            file.mkdir()
+        case "link":
+            file.symlink_to("nowhere")
+        case "pipe":
+            os.mkfifo(file)
+    desk = MatrixDesk(places, alarms.append)
+    assert names(desk) == ["read_file"] and desk.problem
+    assert len(alarms) == 1, "said once"
+
+
+def test_with_none_that_was_ever_good_nothing_is_known_and_so_denied(places: Places, alarms: list[str]) -> None:
+    (places.state_dir / "matrix.json").write_text('{"tools": {"a": {"typo": 1}}}')
+    desk = MatrixDesk(places, alarms.append)
+    with pytest.raises(Denied, match="not understood"):
+        desk.of(agent(), "/w")
+    with pytest.raises(Denied, match="not understood"):
+        desk.general()
+    assert len(alarms) == 1
+
+
+def test_a_type_has_its_own_and_whoever_has_none_has_everybodys(places: Places, alarms: list[str]) -> None:
+    types = {"a": "reader", "b": "", "c": "other"}
+    desk = MatrixDesk(places, alarms.append, lambda one: types[one.agent_id])
+    write(places.state_dir / "matrix.json", ROWS)
+    write(places.state_dir / "matrix" / "reader.json", {"tools": {"shell": {}}})
+    assert [names(desk, agent(name)) for name in "abc"] == [["shell"], ["read_file"], ["read_file"]]
+    (places.state_dir / "matrix" / "reader.json").unlink()
+    assert names(desk, agent("a")) == ["shell"], "gone is no reason for others, which may allow more"
