@@ -70,9 +70,12 @@ class Run:
 class Bridge(AgentExecutor):
     """Runs each task as an agent in a session of its own. Agents outlive the server; a later one finds whom to stop by the task's name."""
 
-    def __init__(self, api: ApiClient, body: LaunchBody, every_s: float = 0.5) -> None:
-        """``body``: what is started, the host's words alone. A peer's text goes into ``A2A_MESSAGE``, never onto a command line."""
-        self._api, self._body, self._every_s = api, body, every_s
+    def __init__(self, api: ApiClient, body: LaunchBody, every_s: float = 0.5, at_once: int = 20) -> None:
+        """``body``: what is started, the host's words alone. A peer's text goes into ``A2A_MESSAGE``, never onto a command line.
+
+        ``every_s``: between two looks at a task; ``at_once``: tasks that run, so that no peer starts agents without end.
+        """
+        self._api, self._body, self._every_s, self._at_once = api, body, every_s, at_once
         self._runs: dict[str, Run] = {}
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
@@ -84,6 +87,9 @@ class Bridge(AgentExecutor):
         updater = TaskUpdater(event_queue, task_id, context.context_id or "")
         if not _TASK.match(task_id) or len(text) > TEXT_MAX or "\0" in text:
             await updater.reject(_words(updater, f"A message holds at most {TEXT_MAX} characters, and no NUL."))
+            return
+        if len(self._runs) >= self._at_once:
+            await updater.reject(_words(updater, f"{self._at_once} tasks run already."))
             return
         run = self._runs[task_id] = Run()
         try:

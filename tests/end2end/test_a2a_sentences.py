@@ -100,7 +100,7 @@ class Peer:
 
 
 @asynccontextmanager
-async def serving(it: Instance, api: Any = None, store: InMemoryTaskStore | None = None) -> AsyncIterator[Peer]:
+async def serving(it: Instance, api: Any = None, store: InMemoryTaskStore | None = None, *, streaming: bool = False) -> AsyncIterator[Peer]:
     """The bridge behind a real server on loopback, and a peer of it."""
     bridge = Bridge(api or ApiClient(it.places, timeout_s=60), LaunchBody(argv=["python3", "-c", AGENT]), every_s=0.05)
     with socket.create_server(("127.0.0.1", 0)) as door:
@@ -118,7 +118,7 @@ async def serving(it: Instance, api: Any = None, store: InMemoryTaskStore | None
         server = uvicorn.Server(uvicorn.Config(application(bridge, card, store), log_level="warning", lifespan="on"))
         task = asyncio.create_task(server.serve(sockets=[door]))
         async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
-            client = await create_client(url, ClientConfig(httpx_client=http, streaming=False))
+            client = await create_client(url, ClientConfig(httpx_client=http, streaming=streaming))
             try:
                 yield Peer(it, client)
             finally:
@@ -157,6 +157,21 @@ async def test_a_pending_approval_is_input_required_and_only_an_operator_decides
         failed = await peer.becomes(refused, TaskState.TASK_STATE_FAILED)
         assert "no rockets" in MessageToDict(failed.artifacts[0])["parts"][0]["text"]
         await peer.becomes((await peer.send("a\0b")).id, TaskState.TASK_STATE_REJECTED)
+
+
+async def test_a_stream_tells_the_question_and_how_it_went_on(it: Instance) -> None:
+    async with serving(it, streaming=True) as peer:
+        seen: list[Any] = []
+        async for part in peer.client.send_message(SendMessageRequest(message=new_text_message("sun", role=1))):  # type: ignore[arg-type]
+            if part.HasField("status_update"):
+                seen.append(part.status_update.status.state)
+                if seen[-1] == INPUT:
+                    asked = MessageToDict(part.status_update.metadata)["watchfloor"][0]
+                    row = next(r for r in it.api.approvals().waiting if r.id == asked["approval_id"])
+                    assert (asked["argument"], asked["digest"]) == ("sun", row.digest)
+                    decide(it, row, "approve")
+        # A look may fall before the question, or between the answer and the end.
+        assert [state for state in seen if state != WORKING] == [INPUT, TaskState.TASK_STATE_COMPLETED]
 
 
 async def test_cancel_stops_that_tasks_agent_with_its_children_and_nobody_elses(it: Instance) -> None:
