@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import Agent, ControlLevel, SandboxKind
+from console.domain.agent import Agent, ControlLevel, ProcessIdentity, SandboxKind
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode, Sensitivity
 from console.domain.permission import PermissionRequest, Verdict
+from console.killswitch import processes
 from console.policy.declared import Declared
 from console.settings.places import Places, find_places
 from console.supervisor import policy_desk
@@ -135,12 +137,14 @@ def test_the_allowlist_decides_on_hosts_that_no_rule_names_and_never_past_a_rule
 def test_of_one_that_is_only_seen_the_workspace_is_the_folder_it_works_in(desk: Any, tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
-    seen = agent(control_level=ControlLevel.OBSERVED, cwd=str(project))
-    assert verdict(desk(), "write_file", str(project / "x"), seen) is Verdict.ALLOW
-    assert verdict(desk(), "write_file", str(tmp_path / "other"), seen) is Verdict.ASK
-    assert verdict(desk(), "http_request", "https://x.example/", seen) is Verdict.ASK  # no allowlist holds it
-    for nowhere in ("", "/", "relative"):
-        assert desk().workspace_of(replace(seen, cwd=nowhere)) == Path("/nonexistent")
+    with subprocess.Popen(["sleep", "60"], cwd=project) as child:
+        me = ProcessIdentity(child.pid, processes.start_ticks(child.pid) or 0)
+        seen = agent(control_level=ControlLevel.OBSERVED, process=me, cwd=str(tmp_path))  # its transcript would have more
+        assert verdict(desk(), "write_file", str(project / "x"), seen) is Verdict.ALLOW
+        assert verdict(desk(), "write_file", str(tmp_path / "other"), seen) is Verdict.ASK
+        assert verdict(desk(), "http_request", "https://x.example/", seen) is Verdict.ASK  # no allowlist holds it
+        child.kill()
+    assert desk().workspace_of(replace(seen, process=None)) == Path("/nonexistent")
 
 
 def test_private_data_scopes_and_what_its_type_declares_are_joined(desk: Any) -> None:
