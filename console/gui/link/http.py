@@ -32,6 +32,7 @@ _KINDS: Mapping[int, type[ConsoleError]] = {
         errors.Unreachable,
         errors.Unavailable,
         errors.NotRecorded,
+        errors.Unconfirmed,
     )
 } | {422: errors.UsageProblem, 405: errors.NotFound}
 _BROKEN = (

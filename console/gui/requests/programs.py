@@ -30,13 +30,14 @@ class ProgramRequests:
         """The same of any command."""
         return self._link.send("POST", "/api/programs/preview-command", pm.ProgramPreview, body, timeout_s=TALK_S)
 
-    def start(self, item: pm.ProgramItem) -> Pending[pm.ProgramsStarted]:
-        """One program."""
-        return self._link.send("POST", "/api/programs", pm.ProgramsStarted, pm.ProgramsBody(items=[item]), timeout_s=START_S)
+    def start(self, item: pm.ProgramItem, dangerous_ok: str = "") -> Pending[pm.ProgramsStarted]:
+        """One program; Unconfirmed when its words name dangerous operations and no reason is given."""
+        body = pm.ProgramsBody(items=[item], dangerous_ok=dangerous_ok)
+        return self._link.send("POST", "/api/programs", pm.ProgramsStarted, body, timeout_s=START_S)
 
-    def say(self, agent_id: str, text: str) -> Pending[pm.SaidView]:
-        """Refused (Denied) with why."""
-        return self._talk(agent_id, "message", pm.SayBody(text=text))
+    def say(self, agent_id: str, text: str, dangerous_ok: str = "") -> Pending[pm.SaidView]:
+        """Refused (Denied) with why; Unconfirmed as a start is."""
+        return self._talk(agent_id, "message", pm.SayBody(text=text, dangerous_ok=dangerous_ok))
 
     def interrupt(self, agent_id: str) -> Pending[pm.SaidView]:
         """The end of its present turn; TimedOut when the program does not confirm it."""

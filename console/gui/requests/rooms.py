@@ -19,6 +19,7 @@ from console.gui.requests.activity import ActivityRequests
 from console.gui.requests.adopt import AdoptRequests
 from console.gui.requests.approvals import ApprovalRequests
 from console.gui.requests.budgets import BudgetRequests
+from console.gui.requests.dry_run import DryRunRequests
 from console.gui.requests.policy import PolicyRequests
 from console.gui.requests.programs import ProgramRequests
 
@@ -218,6 +219,7 @@ class Requests:
         self.approvals = ApprovalRequests(link)
         self.budgets = BudgetRequests(link)
         self.programs = ProgramRequests(link)
+        self.dry_run = DryRunRequests(link)
         self.policy = PolicyRequests(link)
 
     def status(self) -> Pending[m.StatusView]:

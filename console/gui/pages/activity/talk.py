@@ -9,7 +9,8 @@ from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 from console.api.messages import AgentDetailView
 from console.api.program_messages import SaidView
 from console.domain.conversation import checked_text
-from console.domain.errors import ConsoleError
+from console.domain.errors import ConsoleError, Unconfirmed
+from console.gui.pages.activity.danger import DangerDialog
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
@@ -135,10 +136,22 @@ class TalkBar(QWidget):
         except ConsoleError as error:
             self._told(f"{error.what} {error.remedy}", odd=True)
             return
-        agent_id, self._busy = self.agent_id, _BEING_SENT
+        self._send(self.agent_id, text, written)
+
+    def _send(self, agent_id: str, text: str, written: str, dangerous_ok: str = "") -> None:
+        if agent_id != self.agent_id or self.why_not("say"):
+            self._told("It was not sent: one cannot talk to that agent now.", odd=True)
+            return
+        self._busy = _BEING_SENT
         self._show()
-        sent = self._desk.requests.programs.say(agent_id, text).while_alive(self)
-        sent.then(lambda view: self._said(view, written)).failed(lambda error: self._refused(agent_id, error))
+
+        def refused(error: ConsoleError) -> None:
+            self._refused(agent_id, error)
+            if isinstance(error, Unconfirmed) and agent_id == self.agent_id and not dangerous_ok:
+                DangerDialog(error.what, text, lambda reason: self._send(agent_id, text, written, reason), self.window()).open()
+
+        sent = self._desk.requests.programs.say(agent_id, text, dangerous_ok).while_alive(self)
+        sent.then(lambda view: self._said(view, written)).failed(refused)
 
     def interrupt(self) -> None:
         """Ends its present turn; the program has to confirm it."""

@@ -59,6 +59,10 @@ class AgentForm(QWidget):
         self.limits = self._line("Other caps", "tokens=100000 tool_calls=50", 200, mono=True)
         self.project = self._line("Project", "charged to it besides; optional", 200)
         self.scopes = {scope.value: self._scope(scope.value) for scope in Scope}
+        self.dry_run = Pill("start it in dry-run", self)
+        self.dry_run.setAutoExclusive(False)
+        self.dry_run.setToolTip(tooltip("Its calls are judged and planned, not executed, until an operator says otherwise."))
+        self.dry_run.toggled.connect(lambda _on: self._edited())
         self._build()
         self._kind_changed()
 
@@ -117,6 +121,7 @@ class AgentForm(QWidget):
         pills = list(self.scopes.values())
         for some in (pills[:4], pills[4:]):
             column.addLayout(_row(*some))
+        column.addLayout(_row(self.dry_run))
         column.addStretch(1)
 
     # --- what is chosen ----------------------------------------------------------------------------------------------
@@ -191,6 +196,7 @@ class AgentForm(QWidget):
             "limits": self._limits(),
             "project": self.project.text().strip(),
             "scopes": [name for name, pill in self.scopes.items() if pill.isChecked()] or None,
+            "dry_run": self.dry_run.isChecked(),
         }
         try:
             if self.is_command:

@@ -10,6 +10,7 @@ from console.api.messages import AgentDetailView, AgentView, EgressView
 from console.gui.models.fleet import Fleet, Row, view_mode
 from console.gui.models.modes import asked_mode, is_open, network_chip
 from console.gui.pages.fleet.adopt import why_not_adopt
+from console.gui.pages.fleet.dry_run import DryRunCard
 from console.gui.pages.fleet.egress_lines import RequestLines
 from console.gui.pages.fleet.held import HeldCard
 from console.gui.pages.fleet.hooks import hook_words
@@ -42,6 +43,7 @@ class DetailPane(QWidget):
         self.modes = ModeCard(desk, self)
         self.requests = RequestLines(self)
         self.verdicts = VerdictStream(desk, self)
+        self.dry_run = DryRunCard(desk, self)
         self.held = HeldCard(desk, self)
         self.agent_id = ""
         self._gauges: list[GaugeLine] = []
@@ -66,7 +68,7 @@ class DetailPane(QWidget):
         self._crumb = Text("", 11, fonts.REGULAR, "text2")
         self._name = Text("", 17, fonts.SEMIBOLD)
         self._chips = Chips()
-        self._id = Text("", 11, fonts.REGULAR, "text3", mono=True)
+        self._id = Text("", 11, fonts.REGULAR, "text3", mono=True, wrap=True)
         self._why = Text("", 12, fonts.REGULAR, "text2", wrap=True)
         self._note = Text("", 12, fonts.REGULAR, "warn", wrap=True, mark="triangle")
         self._cut = Text("", 12, fonts.MEDIUM, "text", wrap=True, mark="ban")
@@ -100,6 +102,7 @@ class DetailPane(QWidget):
         self.activity.clicked.connect(lambda: self.asked.emit("fleet.activity"))
         self._column.addSpacing(6)
         self._column.addWidget(self.activity)
+        self._column.addWidget(self.dry_run)
 
     def _build_body(self) -> None:
         self._budget_title = self._section("Budget")
@@ -167,9 +170,9 @@ class DetailPane(QWidget):
         word, _, role = state_words(view)
         state = ChipSpec(word, _ICONS.get(role, ""), role if role in _ICONS else "plain")
         self._chips.say([state, network_chip(view, long=True), ChipSpec(f"Depth {view.depth} of 3")])
-        self._id.setText(
-            " · ".join(p for p in (view.control_level, view.id, f"pid {view.pid}" if view.pid else "", view.container_id[:12]) if p)
-        )
+        seen = f"seen by {', '.join(view.seen_by)}" if view.seen_by else ""
+        process = f"pid {view.pid}" if view.pid else ""
+        self._id.setText(" · ".join(p for p in (view.control_level, view.id, process, view.container_id[:12], seen) if p))
         self._why.setText(_why(view))
         self._why.setVisible(bool(_why(view)))
         cut = f"Isolated by {view.isolated}. Reconnect gives back what its session allows." if view.isolated and row.is_live else ""
@@ -182,6 +185,7 @@ class DetailPane(QWidget):
         self._note.setText(note)
         self._note.setVisible(bool(note))
         self.adopt.setVisible(not why_not_adopt(row))
+        self.dry_run.show_row(view, row.is_live)
         self.request.setVisible(view.state == "needs_ok")
         self._show_gauges(view)
         if self.isVisible():

@@ -12,11 +12,13 @@ from console.api.messages import LaunchBody, LaunchedView
 from console.api.program_messages import ProgramPreview, ProgramPreviews, ProgramsStarted, ProgramsView
 from console.domain.errors import ConsoleError, Denied
 from console.gui.pages.fleet.agent_form import AgentForm, hidden_words
+from console.gui.pages.fleet.dangers import DangerBox
 from console.gui.pages.fleet.reach import UNKNOWN, ReachPane
 from console.gui.pages.interface import Desk
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.safe_text import tooltip
 
+DANGERS_HIGH = 150
 TYPED_MS = 350
 """After the last edit the supervisor is asked again what it could do."""
 _KILLED_MS = 300
@@ -37,12 +39,15 @@ class NewAgentDialog(Dialog):
         self._sent = False
         row = QHBoxLayout()
         row.setSpacing(20)
-        height = max(240, min(540, parent.height() - 200))
-        row.addWidget(_scrolled(self.form, height), 55)
-        row.addWidget(_scrolled(self.reach, height), 45)
+        self._room = parent.height() - 200
+        self._areas = [_scrolled(part, max(240, min(540, self._room))) for part in (self.form, self.reach)]
+        for area, share in zip(self._areas, (55, 45), strict=True):
+            row.addWidget(area, share)
         self.body.addLayout(row)
         self.hidden = self.paragraph("", "warn", "triangle")
         self.hidden.hide()
+        self.dangers = DangerBox(self)
+        self.body.addWidget(self.dangers)
         self._typed = QTimer(self)
         self._typed.setSingleShot(True)
         self._typed.setInterval(TYPED_MS)
@@ -52,6 +57,7 @@ class NewAgentDialog(Dialog):
         self._watch.timeout.connect(self._allow)
         self._watch.start()
         self.form.changed.connect(self._edited)
+        self.dangers.changed.connect(self._allow)
         self.main.clicked.connect(self._send)
         self._read()
         desk.requests.fleet.contexts().while_alive(self).then(self._contexts_came)
@@ -115,6 +121,10 @@ class NewAgentDialog(Dialog):
         if serial != self._serial:
             return
         self.reach.say(preview)
+        self.dangers.say(preview.dangers)
+        for area in self._areas:  # what is to be confirmed stands below them, within the window
+            area.setFixedHeight(max(200, min(540, self._room - (DANGERS_HIGH if preview.dangers else 0))))
+        self.adjustSize()
         self._shown = preview.why_not or ("" if preview.reach else UNKNOWN)
         if preview.why_not:
             self._read()  # memory may be what is short
@@ -135,7 +145,7 @@ class NewAgentDialog(Dialog):
             return "It is being started."
         if self._desk.switch.is_killed:
             return "Killed: nothing starts until rearm."
-        return self._shown or self.form.missing()
+        return self._shown or self.form.missing() or self.dangers.missing()
 
     def _allow(self) -> None:
         self.main.allow(self.why_not())
@@ -153,11 +163,12 @@ class NewAgentDialog(Dialog):
         self._sent = True
         self.problem.hide()
         self._allow()
-        requests = self._desk.requests
+        requests, confirmed = self._desk.requests, self.dangers.confirmed()
         if isinstance(body, LaunchBody):
+            body = body.model_copy(update={"dangerous_ok": confirmed})
             requests.fleet.launch(body).then(self._launched).failed(self._failed)
         else:
-            requests.programs.start(body).then(self._programs_started).failed(self._failed)
+            requests.programs.start(body, confirmed).then(self._programs_started).failed(self._failed)
 
     def _programs_started(self, view: ProgramsStarted) -> None:
         one = view.items[0] if view.items else None

@@ -22,7 +22,11 @@ STATES: dict[str, tuple[str, str, str]] = {
     "lost": ("Lost", "triangle", "warn"),
 }
 """state -> (word, shape, colour); a state this console does not know is amber."""
+DRY = ("starting", "running", "waiting", "needs_ok", "frozen")
+"""States of which it matters that what is allowed is not executed."""
 UNKNOWN = ("Unknown", "triangle", "warn")
+UNVERIFIED = ("Unverified", "triangle", "warn")
+"""Its source could not prove that it runs."""
 LIMITS: dict[str, str] = {
     "cost_usd": "Cost",
     "tokens": "Tokens",
@@ -34,8 +38,11 @@ LIMITS: dict[str, str] = {
 
 
 def state_words(view: AgentView) -> tuple[str, str, str]:
-    """(word, shape, colour) of an agent's state."""
-    return STATES.get(view.state, UNKNOWN)
+    """(word, shape, colour) of an agent's state; one in dry-run says so."""
+    word, shape, colour = STATES.get(view.state, UNKNOWN)
+    if view.seen_status == "unverified" and view.control_level == "observed" and view.state in ("running", "waiting"):
+        word, shape, colour = UNVERIFIED
+    return (f"{word}, dry" if view.dry_run and view.state in DRY else word), shape, colour
 
 
 def amount(limit: str, value: float) -> str:
