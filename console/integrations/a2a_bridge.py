@@ -61,7 +61,7 @@ class Run:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """A look that is told and a stop never cross."""
     stopped: str = ""
-    """The kill whose receipt proved zero, or that nothing was left."""
+    """The kills whose receipts proved zero."""
     told: asyncio.Event = field(default_factory=asyncio.Event)
     trouble: str = ""
     """Why a stop is not proven."""
@@ -104,17 +104,19 @@ class Bridge(AgentExecutor):
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         """CANCELED, with the receipt's id, when zero is proven. Raises TaskNotCancelableError when it is not."""
         task_id = context.task_id or ""
-        run = self._runs.get(task_id)
-        if why := await self.stop(task_id):
+        run = self._runs.get(task_id) or await self._found(task_id)
+        if why := await self._stopped(run, task_id):
             raise TaskNotCancelableError(f"It is not proven to be stopped: {why}")
+        assert run is not None
         updater = TaskUpdater(event_queue, task_id, context.context_id or "")
-        await updater.cancel(_words(updater, f"Stopped, with proof: {run.stopped if run else 'nothing of it is left'}."))
-        if run:
-            run.told.set()
+        await updater.cancel(_words(updater, f"Stopped, with proof: {run.stopped}."))
+        run.told.set()
 
     async def stop(self, task_id: str) -> str:
         """Kills the task's agent with all that it started, and nobody else. Empty: zero is proven; else why it is not known."""
-        run = self._runs.get(task_id) or await self._found(task_id)
+        return await self._stopped(self._runs.get(task_id) or await self._found(task_id), task_id)
+
+    async def _stopped(self, run: Run | None, task_id: str) -> str:
         if run is None:
             return "no agent of this task is known"
         await run.launched.wait()
@@ -131,8 +133,8 @@ class Bridge(AgentExecutor):
         proofs: list[str] = []
         for _ in range(ROUNDS):
             left = self._left(agent_id)
-            if not left:
-                return ", ".join(proofs) or "nothing of it was left", ""
+            if not left:  # what ended by itself leaves no receipt, so no proof either
+                return ", ".join(proofs), "" if proofs else "it has ended by itself; there is nothing to cancel"
             above = {agent.id for agent in left}
             for top in (agent for agent in left if agent.parent_id not in above):
                 try:

@@ -70,6 +70,8 @@ def test_what_outlives_the_agent_that_started_it_is_killed_too_and_nobody_else()
 
 def test_who_cannot_be_killed_and_is_there_each_time_is_not_proven() -> None:
     assert bridge(Api(agent("a"), stubborn="a"))._kill("a", "t") == ("", "something of it still lives")
+    over = Api(agent("a", state="ended"))
+    assert bridge(over)._kill("a", "t") == ("", "it has ended by itself; there is nothing to cancel") and not over.killed
     still = Api(agent("a", state="alive_after_kill"), stubborn="a")
     assert bridge(still)._kill("a", "t")[0] == ""
 
