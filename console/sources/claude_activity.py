@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -183,8 +184,9 @@ def transcript(projects: list[Path], slug: str, session: str, sub: str = "", *, 
     if not _is_name(session) or (sub and not _is_name(sub)):
         return None
     for folder in projects:
-        places: list[Path] = [folder / slug, *(_others(folder, session) if wide else ())]
-        for place in places:
+        for place in chain(
+            (folder / slug,), _others(folder, session) if wide else ()
+        ):  # whoever is where he belongs is looked for nowhere else
             found = place / session / "subagents" / f"agent-{sub}.jsonl" if sub else place / f"{session}.jsonl"
             if found.is_file():
                 return found

@@ -75,7 +75,7 @@ class ClaudeCodeSource:
         if troubles and places and len(troubles) == len(places):
             return SourceReport(self.name, False, f"Not available, because no session folder can be read: {'; '.join(troubles[:3])}.")
         shown_all, written = self._with_subagents(found)
-        self._watched = [*(folder for folder, _ in places), *written]  # at once: a thread that watches reads it
+        self._watched = list(dict.fromkeys((*(folder for folder, _ in places), *written)))  # at once: a thread that watches reads it
         if self._spend is not None and self._spend.problem not in ("", NOT_READ) and found:
             troubles.append(f"what they spent: {self._spend.problem}")
         return self._report([folder for folder, own in places if own is None], shown_all, stale, troubles)

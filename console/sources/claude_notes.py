@@ -58,6 +58,8 @@ class Notes:
     def __init__(self) -> None:
         self._kept: dict[str, tuple[tuple[int, int, int], SubAgent | None]] = {}
         self._used: set[str] = set()
+        self._projects: dict[Path, bool] = {}
+        """Which are folders, as this look found them: a thousand sessions share a few."""
         self._places: dict[tuple[str, str], tuple[float, Path | None]] = {}
         self._callers: dict[tuple[str, str], tuple[float, str]] = {}
 
@@ -65,17 +67,21 @@ class Notes:
         """A new look: what the last one did not meet is forgotten."""
         self._kept = {name: kept for name, kept in self._kept.items() if name in self._used}
         self._used = set()
+        self._projects = {}
 
     def of(self, projects: Path, cwd: str, session: str) -> Found:
         """Everybody who has a note; nobody when there is none or the folder cannot be read."""
         if not cwd or "/" in session or "\0" in session or session in ("", ".", ".."):
             return Found([], [])
         project = projects / _SLUG.sub("-", cwd)
+        there = self._projects.get(project)
+        if there is None:
+            there = self._projects[project] = _is_folder(project)
         top = project / session
         if not _is_folder(top):
             other = self._elsewhere(projects, session)
             if other is None:
-                return Found([], [project] if _is_folder(project) else [projects])
+                return Found([], [project] if there else [projects])
             top, project = other, other.parent
         found: list[SubAgent] = []
         folders = [project, top]
@@ -100,7 +106,7 @@ class Notes:
         try:
             with os.scandir(projects) as entries:
                 for entry in islice(entries, _PROJECTS_MAX):
-                    if entry.is_dir(follow_symlinks=False) and _is_folder(Path(entry.path, session)):
+                    if entry.is_dir(follow_symlinks=False) and _is_folder(f"{entry.path}/{session}"):
                         place = Path(entry.path, session)
                         break
         except OSError:
@@ -139,9 +145,9 @@ class Notes:
         return replace(one, parent_id=parent) if parent else one
 
 
-def _is_folder(path: Path) -> bool:
+def _is_folder(path: Path | str) -> bool:
     try:
-        return stat.S_ISDIR(path.lstat().st_mode)
+        return stat.S_ISDIR(os.lstat(path).st_mode)
     except (OSError, ValueError):
         return False
 

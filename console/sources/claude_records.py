@@ -72,11 +72,12 @@ class Records:
         """Sessions, or why a record is stale. Raises OSError when the folder cannot be read."""
         with os.scandir(folder) as entries:
             names = [e.name for e in islice(entries, _ENTRIES_CAP) if _RECORD.match(e.name)]
+        where = str(folder)
         for name in names:
             number = int(name.removesuffix(".json"))
             if own is None and not self._confinement.admits(number):
                 continue
-            found = self._read(folder / name)
+            found = self._read(f"{where}/{name}")
             if found is None:
                 continue
             owner, record = found
@@ -85,18 +86,17 @@ class Records:
             except _Stale as why:
                 yield str(why)
 
-    def _read(self, file: Path) -> tuple[int, dict[str, Any]] | None:
+    def _read(self, name: str) -> tuple[int, dict[str, Any]] | None:
         """(owner, record); None: gone meanwhile, or a link, FIFO or device, or no JSON object."""
-        name = str(file)
         self._used.add(name)
         try:
-            seen = file.lstat()
+            seen = os.lstat(name)
             if not stat.S_ISREG(seen.st_mode):
                 return None
             mark = (seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size)
             kept = self._kept.get(name)
             if kept is None or kept[0] != mark:
-                read = read_foreign(file, _CAP)
+                read = read_foreign(Path(name), _CAP)
                 kept = self._kept[name] = (mark, read.uid, _parse(read.data) if read.whole else None)
         except OSError:
             return None
@@ -115,7 +115,7 @@ class Records:
         started = plain(record.get("procStart"), 20)
         # 1. The numbers must be ours: in another PID namespace the same number is another process.
         domain = _NAMESPACE.search(plain(record.get("pidDomain"), 80))
-        own = self._table.pid_namespace("self")
+        own = self._table.pid_namespace("self") if domain else ""
         if domain and own and domain[0] != own:
             raise _Unverified("it runs in another PID namespace (a container?), where its number means another process")
         # 2. The process must exist, and the record must name the one its file name names.

@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 from console.sources.interface import Pids
 from console.sources.processes import ProcessFacts, ProcessTable
 
-FRESH_S = 0.4
-"""How long one walk serves."""
+FRESH_S, FRESH_MOST_S, SHARE = 0.4, 0.8, 25
+"""How long one walk serves: SHARE times as long as it took, within these bounds, so that many processes do not mean much work."""
 FACTS_S = 5.0
 """How long what was found of a process is believed while its number, start and executable stay: it may change its user."""
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -87,15 +87,17 @@ class Programs:
         self._pids, self._whose = pids, whose
         self._lock = threading.Lock()
         self._seen: tuple[Running, ...] = ()
-        self._at = -1e9
+        self._good_until = -1e9
         self._kept: dict[tuple[int, int, str], tuple[float, Running]] = {}
 
     def running(self, *, fresh: bool = False) -> tuple[Running, ...]:
         """Every process of a known program that may be shown. Raises OSError when /proc cannot be read."""
         with self._lock:
-            if fresh or time.monotonic() - self._at > FRESH_S:
+            began = time.monotonic()
+            if fresh or began > self._good_until:
                 self._seen = self._walk()
-                self._at = time.monotonic()
+                ended = time.monotonic()
+                self._good_until = ended + min(max(FRESH_S, SHARE * (ended - began)), FRESH_MOST_S)
             return self._seen
 
     def whose(self, pid: int) -> str:

@@ -74,8 +74,8 @@ class SessionSpend:
         self._changed: set[str] = set()
         self._thread: threading.Thread | None = None
         self._folded_at = -1e9
-        self.news: Callable[[], object] = lambda: None
-        """Called, in the thread, when sums have changed."""
+        self.news: Callable[[frozenset[str]], object] = lambda _sources: None
+        """Called, in the thread, when sums have changed: with the sources whose sessions they are of."""
         self.today_usd = 0.0
         """Of everything on this host but agents that were started here, since local midnight, by the answers' own times."""
         self.problem = NOT_READ
@@ -190,8 +190,13 @@ class SessionSpend:
         today = store.sums("source", midnight, ours=False)
         self.today_usd = sum(one.cost_usd for one in today)
         if self._sums != before:
-            self.news()
+            self.news(frozenset(source for _, source, _ in keys_that_differ(before, self._sums)))
         return sum(one.unpriced for one in today)
+
+
+def keys_that_differ(before: dict[Whose, dict[str, Spent]], after: dict[Whose, dict[str, Spent]]) -> set[Whose]:
+    """Whose sums are other than they were."""
+    return {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
 
 
 def _spent(store: SpendStore, uid: int, source: str, session: str) -> Iterable[tuple[str, Spent]]:

@@ -64,7 +64,7 @@ class Lookout:
             if isinstance(one.source, OtlpSource):
                 one.source.start()
         if self._parts.spend is not None:
-            self._parts.spend.news = lambda: self._wake_all(loop)
+            self._parts.spend.news = lambda sources: self._wake(loop, sources)
         tasks = [loop.create_task(self._take_all()), *(loop.create_task(self._look(one)) for one in self._all)]
         try:
             await asyncio.gather(*tasks)
@@ -88,11 +88,11 @@ class Lookout:
         if is_worth and not loop.is_closed():
             loop.call_soon_threadsafe(one.woken.set)
 
-    def _wake_all(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _wake(self, loop: asyncio.AbstractEventLoop, sources: frozenset[str]) -> None:
         """From the thread that sums: what somebody spent is shown with the next look."""
         if not loop.is_closed():
             for one in self._all:
-                if one.source.folders():
+                if one.source.name in sources:
                     loop.call_soon_threadsafe(one.woken.set)
 
     async def _look(self, one: _Watched) -> None:
@@ -185,7 +185,7 @@ class Lookout:
 def _view(one: _Watched) -> m.SourceView:
     source, report = one.source, one.report
     watched = one.watch is not None and not one.watch.problem and bool(source.folders())
-    state = one.trouble or ("absent" if report is not None and not report.available else "watching" if watched else "polling")
+    state = one.trouble or ("absent" if report is not None and not report.available else _state(source, watched=watched))
     return m.SourceView(
         source=source.name,
         available=report is not None and report.available,
@@ -198,6 +198,10 @@ def _view(one: _Watched) -> m.SourceView:
         looks_in=[str(folder).encode("utf-8", "replace").decode() for folder in source.folders()[:20]],
         looked_at=one.at,
     )
+
+
+def _state(source: Source, *, watched: bool) -> str:
+    return "listening" if isinstance(source, OtlpSource) else "watching" if watched else "polling"
 
 
 def _words(one: _Watched, *, watched: bool) -> str:

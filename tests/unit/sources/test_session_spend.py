@@ -139,8 +139,13 @@ def test_anothers_files_say_nothing_of_ones_own_sessions(spend: SessionSpend, ho
 
 def test_a_file_that_changed_is_read_at_once_and_only_it(spend: SessionSpend, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_spend, "PERIOD_S", 3600.0)  # no look at everything comes to help
-    told = threading.Event()
-    spend.news = told.set
+    told, whose = threading.Event(), list[frozenset[str]]()
+
+    def heard(sources: frozenset[str]) -> None:
+        whose.append(sources)
+        told.set()
+
+    spend.news = heard
     say(home, "s1", "a")
     spend.of(ME, "claude_code", "s1")
     until(lambda: spend.of(ME, "claude_code", "s1"))
@@ -150,6 +155,7 @@ def test_a_file_that_changed_is_read_at_once_and_only_it(spend: SessionSpend, ho
     spend.changed([str(home / ".claude" / "projects" / "p" / "s1.jsonl"), "/etc/passwd", str(home / "x.jsonl")])
     until(lambda: spend.of(ME, "claude_code", "s1")[""].cost_usd == 3.0)
     assert told.wait(30)
+    assert set(whose) == {frozenset({"claude_code"})}, "another source is not woken by it"
     store = SpendStore(spend._file)
     assert [one.key for one in store.sums("session")] == ["s1"]
     store.close()
