@@ -450,7 +450,8 @@ class SourceView(View):
     can_stop: str = ""
     """What it can see of an agent, and what can be stopped of what it sees, in its own words; each says what it cannot."""
     state: str = ""
-    """``watching`` (told of changes at once), ``polling`` (looks about once a second), ``broken``, ``silent`` or ``absent``."""
+    """``watching`` (told of changes at once), ``polling`` (looks about once a second), ``listening`` (is told), ``broken``,
+    ``silent`` or ``absent``."""
     watching: str = ""
     """How it learns of changes, and why not at once."""
     looks_in: list[str] = []

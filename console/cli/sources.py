@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from console.api.messages import SourceView
 from console.api.sources import SourcesView
 from console.cli import out
 from console.cli.link import connect
@@ -15,17 +16,25 @@ from console.domain.errors import ExitCode, NotFound
 
 
 def sources(state_dir: StateDir = None, as_json: Json = False) -> int:
-    """What each agent type has (sources/TYPE.json of the state directory): what is enforced, only shown, or wrong.
+    """What each agent type has (sources/TYPE.json of the state directory): what is enforced, shown, or wrong; and who looks for agents.
 
     Exit 2 when a file is broken.
     """
     with connect(state_dir) as client:
-        seen = client.sources()
+        seen, lookers = client.sources(), client.status().sources
     if as_json:
-        out.emit(seen.model_dump())
+        out.emit({**seen.model_dump(), "discovery": [one.model_dump() for one in lookers]})
     else:
         _show(seen)
+        out.say("Agents are looked for by:")
+        for line in discovery_lines(lookers):
+            out.say(f"  {line}")
     return int(ExitCode.DONE if all(one.ok for one in seen.types) else ExitCode.USAGE)
+
+
+def discovery_lines(lookers: list[SourceView]) -> list[str]:
+    """Each source of sightings with how it fares, in its own words."""
+    return [plain(f"{one.source}: {one.state or 'not known'}, {one.sees} seen. {one.reason}", 400) for one in lookers]
 
 
 def _show(seen: SourcesView) -> None:

@@ -14,6 +14,7 @@ from console.cli import out
 from console.cli.hook import hook_words, installed_in
 from console.cli.options import Json, StateDir, existing_places, verb_app
 from console.cli.plain import plain
+from console.cli.sources import discovery_lines
 from console.domain.errors import ConsoleError, ExitCode
 from console.killswitch.client import GuardClient
 from console.settings.places import Places
@@ -50,6 +51,8 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
         _print_status(places, guard, guard_why, supervisor, switch, supervisor_why)
         for program, is_there in there.items():
             out.say(f"hook of {program}: {hook_words(program, installed=is_there, view=hooks)}")
+        for line in discovery_lines(supervisor.sources) if supervisor is not None else ():
+            out.say(f"source {line}")
     return int(ExitCode.DONE if guard is not None else ExitCode.UNREACHABLE)
 
 

@@ -44,6 +44,7 @@ def test_the_page_tells_where_it_looks_and_what_each_source_can_see_and_stop(
         (SourceView(source="a", available=True, reason="", state="silent"), "Silent", "triangle"),
         (SourceView(source="a", available=True, reason="", state="dreaming"), "Not known", "triangle"),
         (SourceView(source="a", available=False, reason="", state="polling"), "Not found", "ring"),
+        (SourceView(source="otlp", available=True, reason="", state="listening"), "Listening", "check"),
         (SourceView(source="a", available=False, reason="", state="absent"), "Not available", "ring"),
     ],
 )

@@ -177,3 +177,9 @@ def test_sessions_of_telemetry_kept_in_mind_are_bounded(monkeypatch: pytest.Monk
     for n in range(9):
         hear(book, told(f"s{n}"), seen=(sighting(f"s{n}"),))
     assert list(book.state.linked_sessions) == ["s6", "s7", "s8"]
+
+
+def test_telemetry_that_breaks_keeps_nobody_whom_others_see_no_more() -> None:
+    book = hear(Playbook(), told(), seen=(sighting("s1"),))
+    book >> e.Sighted(book.at, book.boot, (SourceReport("claude_code", True, ""), SourceReport("otlp", False, "")))
+    assert not book.state.live

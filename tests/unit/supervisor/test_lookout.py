@@ -175,7 +175,8 @@ def test_a_port_that_is_taken_is_said_and_tried_again_and_the_others_go_on(monke
     room.run(is_broken, lambda: room.view("otlp").available)
     assert f"127.0.0.1:{port} could not be listened on: Address already in use" in broken[0]
     assert any("Source otlp can see nothing" in words for words in room.said)
-    assert "Source otlp sees again." in room.said and "Listens on http://127.0.0.1" in room.view("otlp").reason
+    assert "Source otlp sees again." in room.said and room.view("otlp").state == "listening"
+    assert "Listens on http://127.0.0.1" in room.view("otlp").reason
     with pytest.raises(OSError):  # it listens as long as the lookout runs, and no longer
         socket.create_connection(("127.0.0.1", port), timeout=5)
 

@@ -28,6 +28,7 @@ _TITLES = {
 _STATES = {
     "watching": ("Watching", "check", "ok"),
     "polling": ("Looking", "check", "ok"),
+    "listening": ("Listening", "check", "ok"),
     "broken": ("Broken", "triangle", "warn"),
     "silent": ("Silent", "triangle", "warn"),
     "absent": ("Not available", "ring", "text2"),
