@@ -107,7 +107,9 @@ class ToolsView(View):
     granted: list[str] = []
     """What an agent gets at birth, where its launcher names nothing."""
     matrix: str = ""
-    """Why no bounds of a permission matrix are shown; empty: they are."""
+    """Why no bounds of a permission matrix are shown, or why the newest file's are not; empty: they are."""
+    matrix_state: str = ""
+    """``none``, ``in_force``, ``last_good`` (the newest file is not), ``unknown`` (every call is denied)."""
 
 
 class SequenceStep(View):

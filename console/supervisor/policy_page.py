@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from console.api import policy_data
 from console.api import policy_page as v
 from console.domain.agent import Agent, AgentId, SandboxKind
-from console.domain.errors import Denied, NotFound
+from console.domain.errors import ConsoleError, Denied, NotFound
 from console.domain.lineage import Mark
 from console.domain.network import Sensitivity
 from console.domain.permission import PermissionRequest, Verdict
@@ -67,14 +67,14 @@ class PolicyLook:
         """One call, as it would be judged now. Raises NotFound."""
         request = PermissionRequest(body.tool, body.argument, body.cwd)
         if not body.agent_id:
-            return await asyncio.to_thread(self._for_nobody, request)
+            return await asyncio.to_thread(self._judged, lambda: self._for_nobody(request))
         state = self._parts.core.state
         agent = state.agents.get(AgentId(body.agent_id))
         if agent is None:
             raise NotFound(f"There is no agent {body.agent_id[:60]!r}.", "watchfloor fleet lists them; leave it out for nobody's call.")
         lineage = state.lineages.of_node.get(f"tree:{agent.root_id}")
         marks = dict(lineage.marks) if lineage is not None else {}  # here, on the loop's thread, which alone changes them
-        return await asyncio.to_thread(self._for_agent, agent, request, marks)
+        return await asyncio.to_thread(self._judged, lambda: self._for_agent(agent, request, marks))
 
     def tools(self) -> v.ToolsView:
         """What is known of tools, by what they do."""
@@ -98,19 +98,19 @@ class PolicyLook:
             )
         )
         granted = list(self._parts.core.state.scopes)
-        bounds, words = self._bounds()
+        bounds, words, state = self._bounds()
         if bounds:
             rows = [row.model_copy(update={"constraints": "denied, unless a tool that does the same has a row"}) for row in rows]
-        return v.ToolsView(tools=bounds + rows, scopes=[scope.value for scope in Scope], granted=granted, matrix=words)
+        return v.ToolsView(tools=bounds + rows, scopes=[scope.value for scope in Scope], granted=granted, matrix=words, matrix_state=state)
 
-    def _bounds(self) -> tuple[list[v.ToolRow], str]:
-        """(a row for each of the matrix that is in force for everybody, why there is none or what is wrong with it)."""
+    def _bounds(self) -> tuple[list[v.ToolRow], str, str]:
+        """(a row for each of the matrix that is in force for everybody, why there is none or what is wrong with it, its state)."""
         try:
             matrix = self._desk.matrix.general()
         except Denied as error:
-            return [], f"{error} Every call is denied."
+            return [], f"{error} Every call is denied.", "unknown"
         if matrix is None:
-            return [], NO_MATRIX
+            return [], NO_MATRIX, "none"
         rows = [
             v.ToolRow(
                 names=[name[:ARGUMENT_SHOWN]],
@@ -123,7 +123,8 @@ class PolicyLook:
             )
             for name, row in list(matrix.items())[: v.PARTS]
         ]
-        return rows, self._desk.matrix.problem
+        problem = self._desk.matrix.problem
+        return rows, problem, "last_good" if problem else "in_force"
 
     def sequences(self) -> v.SequencesView:
         """Patterns in force and the marks that stand. On the loop's thread: marks are its own."""
@@ -171,6 +172,14 @@ class PolicyLook:
             name = next((node.partition(":")[2] for node in lineage.nodes if node.startswith("tree:")), "")
             rows += [_mark(mark, name, mark.key in lineage.kept) for mark in lineage.marks.values()]
         return rows, len(unique)
+
+    def _judged(self, judging: Callable[[], v.ExplainView]) -> v.ExplainView:
+        """What cannot be judged is denied, here as for an agent."""
+        try:
+            return judging()
+        except (ConsoleError, OSError, ValueError, RecursionError) as error:
+            why = f"it could not be judged: {error}"
+            return v.ExplainView(verdict=Verdict.DENY.value, rule="policy", reason=why, words="So is every call that meets the same.")
 
     def _for_nobody(self, request: PermissionRequest) -> v.ExplainView:
         """By the rules alone: every scope, no data, no workspace of anybody's. Blocks."""

@@ -92,7 +92,7 @@ def tools() -> v.ToolsView:
         v.ToolRow(names=[], family="other", scopes=["RUN_CODE", "CALL_API"], connects=True, judged="a tool nobody knows: a human is asked"),
     ]
     scopes = ["READ_FS", "WRITE_FS", "DELETE_FS", "READ_DB", "WRITE_DB", "SEND_EMAIL", "CALL_API", "RUN_CODE"]
-    return v.ToolsView(tools=rows, scopes=scopes, granted=scopes[:3], matrix="not available, because nobody judges by one")
+    return v.ToolsView(tools=rows, scopes=scopes, granted=scopes[:3], matrix="none is in force", matrix_state="none")
 
 
 class FakePolicy:

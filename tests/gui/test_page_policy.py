@@ -14,6 +14,7 @@ from console.api import policy_messages as p
 from console.api import policy_page as v
 from console.api.messages import AgentView
 from console.gui.pages.fleet.page import FleetPage
+from console.gui.pages.policy import tools
 from console.gui.pages.policy.backtest import changed_words
 from console.gui.pages.policy.header import head_facts
 from console.gui.pages.policy.page import PolicyPage
@@ -140,8 +141,8 @@ def test_findings_tools_and_sequences_each_by_its_key(house: FakeHouse, open_win
     house.on_loop(scoped)
     key(window, Qt.Key.Key_M)
     qtbot.waitUntil(lambda: len(page.matrix.model.rows) == 4)
-    assert "not available, because" in page.matrix.problem.text()
-    page.matrix.view.choose("delete_file")
+    assert page.matrix.problem.text() == "Bounds of a permission matrix: none is in force."
+    page.matrix.view.choose(tools.key_of(next(row for row in page.matrix.model.rows if row.names == ["delete_file"])))
     qtbot.waitUntil(lambda: window.fleet.rows["cve-lookup"].view.scopes == ["READ_FS"])
     page._show_pane()
     told = [line.words for line in page.pane.lines.lines]
@@ -295,6 +296,14 @@ def test_hostile_text_is_shown_never_obeyed(house: FakeHouse, open_window: Opene
         assert all(is_plain(label.text()) for label in shown), [label.text() for label in shown if not is_plain(label.text())]
     qtbot.waitUntil(lambda: page.explain.shown is not None)
     assert page.explain.verdict.text().startswith("Unknown:")
+
+
+def test_a_matrix_is_never_called_in_force_when_it_is_not() -> None:
+    shown = {
+        state: tools.matrix_words(v.ToolsView(matrix="why.", matrix_state=state))[1:] for state in ("none", "last_good", "unknown", "", "x")
+    }
+    assert shown["none"] == ("text2", "ring") and shown["last_good"] == shown["unknown"] == ("danger", "diamond")
+    assert shown[""] == shown["x"] == ("warn", "triangle") and tools.matrix_words(v.ToolsView(matrix_state="in_force"))[0] == ""
 
 
 def test_rules_are_told_in_words() -> None:

@@ -25,7 +25,7 @@ from tests.fakes.playbook import Playbook
 
 RULES = {
     "permissions": {
-        "allow": ["shell(ls:*)", "shell(find:*)", "file(read:**/.ssh/**)", "network(outbound:*)"],
+        "allow": ["shell(ls:*)", "shell(date)", "shell(find:*)", "file(read:**/.ssh/**)", "network(outbound:*)"],
         "deny": ["shell(rm:*)"],
         "ask": ["shell(wc:*)"],
     }
@@ -66,8 +66,8 @@ async def test_a_call_of_nobody_is_judged_by_the_rules_alone(world: World) -> No
     assert (told.verdict, told.rule) == ("deny", "shell(rm:*)")
     assert [(p.verdict, p.rule) for p in told.parts if p.step == "program"] == [("allow", "shell(ls:*)"), ("deny", "shell(rm:*)")]
     assert "Nobody's call" in told.words and not told.steps
-    allowed = await world.look.explain(v.ExplainBody(tool="shell", argument="ls"))
-    assert allowed.verdict == "allow" and allowed.steps[0].argv == ["ls"]
+    allowed = await world.look.explain(v.ExplainBody(tool="shell", argument="date"))
+    assert allowed.verdict == "allow" and allowed.steps[0].argv == ["date"]
 
 
 async def test_a_call_of_an_agent_takes_the_steps_of_its_lineage_into_account(world: World) -> None:
@@ -109,6 +109,24 @@ def test_tools_are_told_by_what_they_do_and_bounds_are_not_pretended(world: Worl
     row = next(one for one in told.tools if "delete_file" in one.names)
     assert row.scopes == ["WRITE_FS", "DELETE_FS"] and row.family == "file" and told.matrix.startswith("none is in force")
     assert told.tools[-1].names == [] and "human" in told.tools[-1].judged and set(told.granted) <= set(told.scopes)
+
+
+async def test_a_matrix_that_nobody_knows_denies_and_says_so(world: World) -> None:
+    assert world.look.tools().matrix_state == "none"
+    matrix = world.places.state_dir / "matrix.json"
+    matrix.write_text('{"tools": {"shell": {}}}')
+    told = world.look.tools()
+    assert (told.matrix_state, told.matrix, told.tools[0].names) == ("in_force", "", ["shell"]) and told.tools[0].constraints
+    matrix.write_text("{")
+    assert world.look.tools().matrix_state == "last_good"
+    for good in world.places.state_dir.glob(".matrix-last-good.json"):
+        good.unlink()
+    desk = PolicyDesk(world.places, lambda _text: None)
+    look = PolicyLook(world.look._parts, desk)
+    assert look.tools().matrix_state == "unknown" and "Every call is denied" in look.tools().matrix
+    for agent_id in ("", "a"):
+        said = await look.explain(v.ExplainBody(tool="shell", argument="date", agent_id=agent_id))
+        assert (said.verdict, said.rule) == ("deny", "policy") and "could not be judged" in said.reason
 
 
 def test_what_a_rule_decided_is_found_by_its_words(world: World) -> None:

@@ -193,7 +193,7 @@ class PolicyPage(Page):
     def _read_tab(self) -> None:
         """What only one tab shows."""
         asks, tab = self.desk.requests.policy, self.bar.tabs.chosen()
-        if tab == "matrix" and self.tools_view is None:
+        if tab == "matrix":
             asks.tools().while_alive(self).then(self._tools_came).failed(lambda error: self.matrix.fail(f"Not known: {error}"))
         elif tab == "sequences":
             asks.sequences().while_alive(self).then(self._sequences_came).failed(lambda error: self.sequences.fail(str(error)))
@@ -244,9 +244,7 @@ class PolicyPage(Page):
 
     def _tools_came(self, view: ToolsView) -> None:
         self.tools_view = view
-        self.matrix.warn(
-            f"Bounds on paths, sizes, domains, methods and databases: {view.matrix}." if view.matrix else "", "warn", "triangle"
-        )
+        self.matrix.warn(*tools.matrix_words(view))
         self.matrix.say(view.tools)
         self._show_pane()
 

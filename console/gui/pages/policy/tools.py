@@ -19,7 +19,7 @@ COLUMNS = (
     Column("scopes", "Needs scopes", share=4),
     Column("judged", "Judged by", share=5, hide_below=620),
     Column("connects", "Sends data", 96, hide_below=520),
-    Column("bounds", "Bounds", 108, hide_below=460),
+    Column("bounds", "Bounds", share=4, hide_below=460),
 )
 EMPTY = "No tool is known. What is known of tools is part of the product (resources/policy/tools.json)."
 NONE = "No tool holds these words."
@@ -42,7 +42,7 @@ def name_of(row: ToolRow) -> str:
 
 def key_of(row: ToolRow) -> str:
     """Known by it in the list."""
-    return " ".join(row.names) or "*"
+    return f"{' '.join(row.names) or '*'}\0{row.constraints}"
 
 
 def keeps(row: ToolRow, text: str) -> bool:
@@ -62,7 +62,7 @@ def cell_words(row: ToolRow, key: str) -> str:
         case "connects":
             return "sends data to somebody else: denied with private data present" if row.connects else "sends nothing"
         case "bounds":
-            return row.constraints or "not available"
+            return row.constraints or "none"
     return row.judged
 
 
@@ -74,7 +74,7 @@ def paint_tool(canvas: Canvas, row: ToolRow) -> None:
     canvas.text("scopes", " ".join(row.scopes) or "—", "text2", mono=True)
     canvas.text("judged", row.judged, "text2")
     canvas.text("connects", "sends data" if row.connects else "—", "text2")
-    canvas.text("bounds", row.constraints or "not available", "text" if row.constraints else "text3")
+    canvas.text("bounds", row.constraints or "—", "text" if row.constraints else "text3")
 
 
 def chips(row: ToolRow) -> list[ChipSpec]:
@@ -83,12 +83,24 @@ def chips(row: ToolRow) -> list[ChipSpec]:
     return [*found, ChipSpec("Sends data", "network")] if row.connects else found
 
 
+def matrix_words(view: ToolsView) -> tuple[str, str, str]:
+    """(words above the table, colour, shape) of the permission matrix; empty: it is in force as it stands."""
+    match view.matrix_state:
+        case "in_force":
+            return "", "text2", ""
+        case "none":
+            return f"Bounds of a permission matrix: {view.matrix}.", "text2", "ring"
+        case "last_good":
+            return f"The newest matrix.json is NOT in force: {view.matrix} The last good one is, as shown.", "danger", "diamond"
+        case "unknown":
+            return view.matrix, "danger", "diamond"
+    return f"Whether a permission matrix is in force is not known: {view.matrix or 'the supervisor does not say'}.", "warn", "triangle"
+
+
 def told(row: ToolRow, view: ToolsView, fleet: Iterable[Row]) -> list[Line]:
     """For the pane: names, scopes and who has them, bounds."""
     lines = [Line(f"Judged by: {row.judged}.", role="text")]
-    lines.append(
-        Line(f"Bounds: {row.constraints}" if row.constraints else f"Bounds: {view.matrix or 'none'}.", "" if row.constraints else "ring")
-    )
+    lines.append(Line(f"Bounds: {row.constraints or view.matrix or 'none'}.", "" if row.constraints else "ring"))
     if row.connects:
         lines.append(Line("It sends data to somebody else: denied in a session that private data is present in.", "ring"))
     live = [one for one in fleet if one.is_live]
