@@ -6,10 +6,10 @@ Every block has its words on standard error: Codex goes on after an exit 2 witho
 a killed or missing interpreter blocks too.
 """
 
+import _socket  # what socket wraps: a third of this file's time is spared, in front of every tool call
 import json
 import os
 import signal
-import socket
 import sys
 import time
 
@@ -88,7 +88,8 @@ def ask(path: str, body: dict[str, object], wait_s: float) -> dict[str, object]:
         "Connection: close",
     )
     head = "\r\n".join(lines) + "\r\n\r\n"
-    with socket.socket(socket.AF_UNIX) as sock:
+    sock = _socket.socket(_socket.AF_UNIX)
+    try:
         sock.settimeout(CONNECT_S)
         try:
             sock.connect(path)
@@ -113,6 +114,8 @@ def ask(path: str, body: dict[str, object], wait_s: float) -> dict[str, object]:
             got += part
             if len(got) > ANSWER_MAX:
                 raise Blocked("the answer cannot be read")
+    finally:
+        sock.close()
 
 
 def parsed(raw: bytes) -> dict[str, object]:
