@@ -56,6 +56,19 @@ class Running:
     """Somebody began to listen."""
 
 
+@dataclass(slots=True)
+class Clock:
+    """The time a call has used: what passes while its agent is frozen is nobody's."""
+
+    at: float
+    used: float = 0.0
+
+    def tick(self, at: float, is_frozen: bool) -> None:
+        """It is ``at`` now (CLOCK_MONOTONIC), and so it was since the last tick."""
+        self.used += 0.0 if is_frozen else at - self.at
+        self.at = at
+
+
 class ExecuteDesk:
     """On the event loop's thread; what blocks runs in threads."""
 
@@ -186,15 +199,14 @@ class ExecuteDesk:
         loop = asyncio.get_running_loop()
         loop.add_reader(running.pidfd, over.set)
         output.start()
-        used, at = 0.0, time.monotonic()
+        clock = Clock(time.monotonic())
         try:
             while not over.is_set():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(over.wait(), min(TICK_S, max(0.01, call.timeout_s - used)))
-                at, before = time.monotonic(), at
+                    await asyncio.wait_for(over.wait(), min(TICK_S, max(0.01, call.timeout_s - clock.used)))
                 agent = self._parts.core.state.agents.get(call.agent_id)
-                used += 0.0 if agent is not None and agent.causes else at - before
-                if not over.is_set() and (why := self._to_end(call, used, output)):
+                clock.tick(time.monotonic(), agent is not None and bool(agent.causes))
+                if not over.is_set() and (why := self._to_end(call, clock.used, output)):
                     return why
         finally:
             loop.remove_reader(running.pidfd)
@@ -263,7 +275,7 @@ def _ended(ended: Ended, limit: str, ms: int, output: CallOutput, proven: bool) 
 
 
 def _data(call: Running) -> dict[str, object]:
-    return {"call_id": call.call_id, "programs": call.plan.programs[:20]}
+    return {"call_id": call.call_id, "programs": [one[:300] for one in call.plan.programs[:20]]}
 
 
 def _record(call: Running, request: PermissionRequest) -> c.Record:

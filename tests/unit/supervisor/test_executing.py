@@ -36,3 +36,10 @@ def test_an_end_says_what_was_cut_and_whether_it_was_proven() -> None:
     call: Any = SimpleNamespace(call_id="c", agent_id="a-1", plan=SimpleNamespace(programs=["/usr/bin/cat"]))
     record = executing._record_of_end(call, line)
     assert record.verdict == "not_proven" and "time limit 5 s" in record.what and record.data["programs"] == ["/usr/bin/cat"]
+
+
+def test_time_in_which_its_agent_is_frozen_is_not_counted() -> None:
+    clock = executing.Clock(100.0)
+    for at, is_frozen in ((101.0, False), (500.0, True), (501.5, False)):
+        clock.tick(at, is_frozen)
+    assert clock.used == 2.5
