@@ -115,6 +115,7 @@ class Supervisor:
         types = self.launcher.sources
         self.policy = PolicyDesk(places, lambda text: self.parts.notice(text, "red"), types.declared_of, types.type_of)
         self.policy.above = self.core.state.agents.get
+        self.policy.dangers = self.launcher.dangers.list.current
         self.runner.approving.judge = self.policy
         self.doors.execute = ExecuteDesk(self.parts, self.runner.approving, self.policy.judgement)
         self.core.run = self.runner.run

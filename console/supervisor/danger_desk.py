@@ -33,7 +33,8 @@ class OwnList:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._stamp: tuple[int, ...] | None = None
-        self._own: tuple[Danger, ...] = ()
+        self._all = policy_data.dangers()
+        """The same tuple for as long as nothing changes."""
         self.problem = ""
 
     def current(self) -> tuple[Danger, ...]:
@@ -43,18 +44,19 @@ class OwnList:
             seen = file.stat()
             stamp: tuple[int, ...] = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
         except FileNotFoundError:
-            self._stamp, self._own, self.problem = None, (), ""
-            return policy_data.dangers()
+            self._stamp, self._all, self.problem = None, policy_data.dangers(), ""
+            return self._all
         except OSError as error:
             self._broken(file, str(error.strerror))
-            return (*policy_data.dangers(), *self._own)
+            return self._all
         if stamp != self._stamp:
             self._stamp = stamp
             try:
-                self._own, self.problem = read_dangers(read_json(_read(file), OWN_FILE), OWN_FILE), ""
+                own = read_dangers(read_json(_read(file), OWN_FILE), OWN_FILE)
+                self._all, self.problem = (*policy_data.dangers(), *own), ""
             except (ConsoleError, OSError, ValueError, RecursionError) as error:
                 self._broken(file, str(error))
-        return (*policy_data.dangers(), *self._own)
+        return self._all
 
     def _broken(self, file: Path, why: str) -> None:
         if why != self.problem:

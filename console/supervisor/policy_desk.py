@@ -21,6 +21,7 @@ from console.domain.approval import AskedPart
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode
 from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.policy.dangers import Danger
 from console.policy.declared import Declared
 from console.policy.disk import Disk
 from console.policy.judge import Call, Context, judge, tool_named
@@ -87,6 +88,8 @@ class PolicyDesk:
         self._file, self._good_file = places.policy_file, places.policy_file.with_name(".policy-last-good.json")
         self._workspaces, self._alarm = places.workspaces_dir, alarm
         self._declared_of = declared_of
+        self.dangers: Callable[[], tuple[Danger, ...]] = policy_data.dangers
+        """What asks whatever the rules say; an operator's own list is joined in compose."""
         self.above: Callable[[AgentId], Agent | None] = lambda _agent_id: None
         """Finds a parent; compose.py knows them."""
         self.sequences = SequenceDesk(places, alarm)
@@ -159,17 +162,17 @@ class PolicyDesk:
         return self._workspaces / agent.context_id
 
     def _policy(self, agent: Agent, workspace: Path, data: bytes | None) -> Policy | None:
-        declared = self._declared_of(agent)
+        declared, dangers = self._declared_of(agent), self.dangers()
         with self._lock:
             good = self.kept.good if data is None else data
             if data is None and self.kept.settings is None:
                 return None
             context_id = agent.context_id if agent.control_level is not ControlLevel.OBSERVED else ""
-            key = (good, context_id, str(workspace), repr(declared))
+            key = (good, context_id, str(workspace), f"{declared!r} {id(dangers)}")  # a policy that is kept keeps its list
             found = self._compiled.get(key)
         if found is None:
             settings = read_settings(good, context_id, str(workspace))
-            found = Policy(settings, policy_data.catalogue(), policy_data.dangers(), declared)
+            found = Policy(settings, policy_data.catalogue(), dangers, declared)
             with self._lock:
                 while len(self._compiled) >= COMPILED_MAX:
                     del self._compiled[next(iter(self._compiled))]

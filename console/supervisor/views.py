@@ -14,8 +14,8 @@ from console.domain.errors import UsageProblem
 from console.domain.hardening import Given
 from console.domain.kill import Outcome, Receipt, StepStatus, exit_code
 from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
-from console.enforcement.identity import TELEMETRY
 from console.enforcement.dry_run import words_of as dry_words
+from console.enforcement.identity import TELEMETRY
 from console.enforcement.lineages import words_of
 from console.enforcement.state import EngineState
 from console.policy.allowlist_review import Mark

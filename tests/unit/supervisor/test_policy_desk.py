@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from console.api import policy_data
 from console.domain.agent import Agent, ControlLevel, ProcessIdentity, SandboxKind
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode, Sensitivity
 from console.domain.permission import PermissionRequest, Verdict
 from console.killswitch import processes
+from console.policy.dangers import read_dangers
 from console.policy.declared import Declared
 from console.settings.places import Places, find_places
 from console.supervisor import policy_desk
@@ -208,3 +210,14 @@ def test_many_harmless_parts_never_push_out_the_one_that_asks(desk: Any, monkeyp
     monkeypatch.setattr(policy_desk, "PARTS_MAX", 3)
     told = desk().judge(agent(), PermissionRequest("shell", "ls; ls; ls; ls; launch-rocket"))
     assert len(told.parts) == 3 and told.parts[0].verdict == "ask" and "launch-rocket" in told.parts[0].text
+
+
+def test_a_list_of_dangers_of_ones_own_asks_whatever_the_rules_allow(desk: Any, places: Places) -> None:
+    rules(places, allow=["shell(ls:*)"])
+    made = desk()
+    assert verdict(made, "shell", "ls -la") is Verdict.ALLOW
+    own = (*policy_data.dangers(), *read_dangers({"dangers": [{"name": "look", "why": "it sees", "program": "ls", "any": "-la"}]}, "mine"))
+    made.dangers = lambda: own
+    assert verdict(made, "shell", "ls -la") is Verdict.ASK and verdict(made, "shell", "ls") is Verdict.ALLOW
+    made.dangers = policy_data.dangers
+    assert verdict(made, "shell", "ls -la") is Verdict.ALLOW
