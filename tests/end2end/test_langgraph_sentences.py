@@ -22,7 +22,14 @@ SAVERS = ("sqlite", "asqlite", "postgres", "apostgres")
 
 
 @pytest.fixture(scope="module")
-def it() -> Iterator[Instance]:
+def server() -> Iterator[Postgres]:
+    """It starts while the supervisor does."""
+    with Postgres() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def it(server: Postgres) -> Iterator[Instance]:
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o711)
     with Instance(folder) as instance:
@@ -73,9 +80,8 @@ class App:
 
 
 @pytest.fixture(scope="module")
-def app(it: Instance) -> Iterator[App]:
-    with Postgres() as database:
-        yield App(it, database)
+def app(it: Instance, server: Postgres) -> App:
+    return App(it, server.dsn())
 
 
 def calls(*wanted: tuple[str, str, dict[str, str]]) -> list[dict[str, Any]]:
