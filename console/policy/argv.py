@@ -193,7 +193,7 @@ class _Reader:
         if self._seen & set(here):
             self._made.deep = True
             self._made.uses = [replace(use, kind="read") if (use.kind, use.why) == ("list", "argument") else use for use in self._made.uses]
-        if here and not self._names_files() and (here == ("always",) or self._seen & set(here)):
+        if here and not self._names_files() and ("always" in here or self._seen & set(here)):
             self._made.uses.append(Use("read", ".", "the folder it runs in"))
         if self._described.writes_here >= 0 and len(self._operands) <= self._described.writes_here:
             self._made.uses.append(Use("make", ".", "the folder it runs in"))

@@ -66,6 +66,15 @@ def _searched(name: str, files: Files) -> tuple[str, Facts | None]:
     return "", None
 
 
+def _leads(name: str, folders: set[str], files: Files) -> bool:
+    """Whether a name is anything but missing, or the one name of a file in one of the folders."""
+    for folder in SEARCH:
+        facts = files.look(f"{folder}/{name}")
+        if facts.kind != "missing":
+            return facts.kind != "file" or facts.names != 1 or posixpath.split(facts.real) not in {(one, name) for one in folders}
+    return False
+
+
 def _names(called: str, real: str) -> frozenset[str]:
     both = {called, posixpath.basename(real)} - {""}
     return frozenset(both | {_VERSION.sub("", one) for one in both} - {""})
@@ -78,6 +87,7 @@ class CommandRules:
         self._by_name: dict[tuple[str, str], list[Rule]] = {}
         self._any: dict[str, list[Rule]] = {}
         self._paths: dict[str, list[Rule]] = {}
+        self._linked: tuple[object, tuple[tuple[str, str], ...]] = (None, ())
         for kind in ("deny", "ask", "allow"):
             for rule in settings.of(kind, Family.SHELL):
                 if not rule.words:
@@ -94,6 +104,7 @@ class CommandRules:
         rules = [*self._any.get(kind, ()), *(rule for name in program.names for rule in self._by_name.get((kind, name), ()))]
         rules += [r for r in self._paths.get(kind, ()) if self._is_file(r, program, cwd, files)]
         rules += self._same_file(kind, program, files)
+        rules += self._by_other_names(kind, program, files)
         return next((rule for rule in rules if _may_mean(rule, argv, words)), None)
 
     def allowing(self, program: Program, argv: Sequence[str], words: Sequence[str] | None, cwd: str, files: Files) -> Rule | None:
@@ -121,6 +132,34 @@ class CommandRules:
             facts = _searched(name, files)[1] if of == kind else None
             if facts is not None and facts.inode == program.facts.inode:
                 yield from rules
+
+    def _by_other_names(self, kind: str, program: Program, files: Files) -> Iterator[Rule]:
+        """Rules for a program by a name that leads to the same file: ``vi``, where that is a link to ``vim``."""
+        if not program.path or program.facts is None:
+            return
+        for of, name in self._names_that_lead(files):
+            if of != kind or name in program.names:
+                continue
+            facts = _searched(name, files)[1]
+            if facts is not None and (facts.real == program.real or (facts.inode is not None and facts.inode == program.facts.inode)):
+                yield from self._by_name[of, name]
+
+    def _names_that_lead(self, files: Files) -> tuple[tuple[str, str], ...]:
+        """(list, name) of the rules whose name is a link, one of several of a file, or leads nowhere: these are looked at each time.
+
+        Which they are can change only with an entry of a folder of SEARCH, and with that the folder's time of change (inode(7), st_ctim).
+        """
+        folders = [files.look(folder) for folder in SEARCH]
+        stamp = tuple((facts.inode, facts.changed_ns) for facts in folders)
+        before, found = self._linked
+        if before == stamp:
+            return found
+        reals = {facts.real for facts in folders}
+        found = tuple(key for key in self._by_name if key[0] != "allow" and _leads(key[1], reals, files))
+        there = [facts for facts in folders if facts.kind != "missing"]
+        if there and all(facts.inode is not None and facts.changed_ns for facts in there):
+            self._linked = (stamp, found)
+        return found
 
     def _is_file(self, rule: Rule, program: Program, cwd: str, files: Files) -> bool:
         if not program.path:

@@ -22,7 +22,7 @@ ACTIONS = {"read": "read", "list": "read", "write": "write", "make": "write", "d
 _DEEP = ("read", "write", "delete")
 """Uses of a folder that mean all that lies below it."""
 _PROBED = (1, 2, 3, 8)
-"""Depths below a folder at which a rule must hold to hold for all of it: at most 4 ``**`` in a rule, so that one ends in ``**`` or fails."""
+"""Depths below a folder at which a name that no rule can know must be covered, for all of the folder to be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ The steps: (1) bounds and characters, (2) two readings into simple commands, (3)
 from __future__ import annotations
 
 import functools
+import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -251,6 +252,7 @@ class ShellJudge:
                 parts.append(Part(word, Verdict.DENY, rule.text, "program", f"{program.name} may run it, and the deny list has it"))
             elif "/" in word and (part := self._uses.judge(Use("read", word), place.cwd, False)).verdict is Verdict.DENY:
                 parts.append(part)
+        parts += self._as_its_file(argv, program, place)
         if program.names & _APPLETS and len(argv) > 1 and place.depth <= _DEPTH:
             inner = self._command(argv[1:], replace(place, depth=place.depth + 1))[0]
             parts += [part for part in inner if part.verdict is Verdict.DENY]
@@ -258,6 +260,17 @@ class ShellJudge:
             found = self._text(script, replace(place, depth=place.depth + 1))
             parts += [part for part in found.parts if part.verdict is Verdict.DENY and part.step != "parse"]
         return parts
+
+    def _as_its_file(self, argv: tuple[str, ...], program: Program, place: Place) -> list[Part]:
+        """What is denied of an undescribed name's arguments, where it is a link to a described program: that one may be what runs."""
+        described = self._policy.catalogue.of(posixpath.basename(program.real))
+        if described is None or not described.is_described or place.depth > _DEPTH:
+            return []
+        reading = read_argv((posixpath.basename(program.real), *argv[1:]), described)
+        shallow = described.shallow and not reading.deep
+        parts = [self._uses.judge(use, self._base(use, reading, place), shallow) for use in reading.uses]
+        parts += [part for inner in reading.inners for part in self._inner(inner, reading, place)]
+        return [part for part in parts if part.verdict is Verdict.DENY]
 
 
 def _script_of(argv: tuple[str, ...]) -> str:

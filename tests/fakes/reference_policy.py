@@ -66,7 +66,7 @@ class Reference:
                     return verdict
         if action != "read" and (self.protected.search(flat + "\n" + real) or (folder and use != "make")):
             return ASK
-        mine = [glob for act, glob in self.globs("allow") if act == action]
+        mine = [glob for act, glob in self.globs("allow") if act == action and (glob.endswith("/**") or not folder or use != "read")]
         return ALLOW if all(any(covers(glob, one, folder) for glob in mine) for one in (flat, real)) else ASK
 
     def command(self, argv: list[str], targets: list[tuple[str, str]]) -> int:

@@ -1,8 +1,11 @@
 """Allow rules match narrowly, deny rules widely."""
 
+from dataclasses import replace
+
 import pytest
 
 from console.policy.commands import CommandRules, find_program
+from console.policy.paths import Facts
 from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import rules
 
@@ -55,6 +58,37 @@ def test_allow_is_narrow() -> None:
     )
     assert not allows("shell(curl:*)", "./curl x"), "a file of the same name in the workspace"
     assert not allows("shell(curl:*)", "./hardcurl x") and allows("shell(*)", "./run.sh")
+
+
+def test_a_rule_denies_by_a_link_that_leads_to_the_program() -> None:
+    assert denies("shell(awk:*)", "awk-real x") and denies("shell(awk:*)", "/usr/bin/awk-real x") and not denies("shell(awk:*)", "cat x")
+
+
+class Stamped(PolicyDisk):
+    """Its folders say when they changed, as those of a disk do; it counts how often a program's name is looked at."""
+
+    changed, looked = 1, 0
+
+    def look(self, path: str) -> Facts:
+        found = super().look(path)
+        self.looked += path.endswith("/vi")
+        return replace(found, inode=(1, hash(path)), changed_ns=self.changed) if found.kind == "folder" else found
+
+
+def test_which_names_lead_elsewhere_is_found_out_anew_when_a_folder_of_programs_changes() -> None:
+    disk = Stamped()
+    made = CommandRules(rules(deny=["shell(vi:*)", "shell(awk:*)"]))
+
+    def denied(line: str) -> bool:
+        return made.forbidding("deny", find_program(line, W, disk), (line,), (), W, disk) is not None
+
+    assert not denied("vim") and disk.looked
+    disk.looked = 0
+    assert not denied("vim") and not disk.looked, "nothing changed: a name that was missing is not looked at again"
+    disk.links["/usr/bin/vi"], disk.changed = "/usr/bin/vim", 2
+    assert denied("vim"), "the folder has a new entry"
+    disk.links["/usr/bin/vi"] = "/usr/bin/cat"
+    assert denied("cat") and not denied("vim"), "where a link leads is never remembered"
 
 
 def test_deny_is_wide() -> None:

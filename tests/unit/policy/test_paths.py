@@ -61,6 +61,14 @@ def test_a_folder_is_looked_at_without_what_is_below_it() -> None:
     assert judged("list", ".") == "allow" and judged("list", "secrets") == "deny" and judged("list", "/etc") == "ask"
 
 
+def test_a_folder_may_be_read_only_where_all_that_may_lie_below_it_may() -> None:
+    near = {"allow": ["file(read:${WORKSPACE}/*)", "file(read:${WORKSPACE}/*/*)"]}
+    assert judged("read", "data", **near) is Verdict.ASK and judged("list", "data", **near) is Verdict.ALLOW
+    assert judged("read", "data/x.csv", **near) is Verdict.ALLOW and judged("read", "inside", **near) is Verdict.ASK
+    assert judged("read", "data", allow=["file(read:${WORKSPACE}/data/**)"]) is Verdict.ALLOW
+    assert judged("read", ".", allow=["file(read:${WORKSPACE}/data/**)", "file(read:${WORKSPACE}/*)"]) is Verdict.ASK
+
+
 def test_writing_and_removing() -> None:
     assert judged("write", "new") == "allow" and judged("write", "out/x") == "deny" and judged("write", "etc/x") == "deny"
     assert judged("delete", "/etc/hosts") == "deny", "what may not be written may not be removed"

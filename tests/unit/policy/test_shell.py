@@ -93,3 +93,20 @@ def test_a_program_is_executed_as_its_argv_with_what_keeps_it_from_running_other
 
 def test_every_command_within_commands_is_bounded() -> None:
     assert shell("nice " * 7 + "true", allow=["shell(true:*)"]) == "deny"
+
+
+def test_a_listing_of_the_folder_one_works_in_is_judged_as_any_other() -> None:
+    lists = rules(allow=["shell(ls:*)", "file(read:${WORKSPACE}/**)"], deny=["file(read:/root/**)", "file(read:${WORKSPACE}/secrets/**)"])
+    policy = Policy(lists, catalogue())
+    for text in ("ls", "ls -la", "ls .", "nice ls"):
+        assert ShellJudge(policy, PolicyDisk()).text(text, "/root").verdict is Verdict.DENY, text
+        assert ShellJudge(policy, PolicyDisk()).text(text, "/workspace").verdict is Verdict.ALLOW, text
+    assert ShellJudge(policy, PolicyDisk()).text("ls -R", "/workspace").verdict is Verdict.DENY
+
+
+def test_a_link_to_a_described_program_under_a_name_that_is_not_described() -> None:
+    disk = PolicyDisk()
+    disk.links["/usr/bin/fetch"] = "/usr/bin/curl"
+    made = context(rules(allow=["shell(fetch:*)", "network(outbound:*)"], deny=["network(outbound:evil.example)"]), disk)
+    assert told(made, "shell", "fetch https://evil.example/x").verdict is Verdict.DENY
+    assert told(made, "shell", "fetch https://good.example/x").verdict is Verdict.ASK

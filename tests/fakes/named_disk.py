@@ -1,0 +1,34 @@
+"""A world of names as the file system that ``console.policy`` asks."""
+
+from __future__ import annotations
+
+import posixpath
+
+from console.policy.paths import Facts
+from tests.fakes.policy_names import World
+
+KINDS = {"d": "folder", "f": "file", "h": "file", "p": "fifo"}
+
+
+class NamedDisk:
+    """As ``console.policy.disk.Disk``, of what is written in a ``World``."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def look(self, path: str) -> Facts:
+        try:
+            *links, real = self._world.walk(path)
+        except ValueError:
+            return Facts("", "loop")
+        kind = self._world.tree.get(real, "d" if real == "/" else "")
+        if kind:
+            return Facts(real, KINDS[kind], 2 if kind == "h" else 1, (1, hash(real)))
+        above = posixpath.dirname(real)
+        if (
+            ".." in path.split("/")
+            or self._world.tree.get(above) == "f"
+            or (links and (links[-1] == path or above not in self._world.tree))
+        ):
+            return Facts("", "unknown")
+        return Facts(real, "missing")
