@@ -32,8 +32,12 @@ REQUEST_S = 10.0
 """Longest wait for the whole of a request, and between two."""
 READ_ON_S = 0.5
 """How long what a refused sender still sends is read and thrown away."""
-RATE_BURST, RATE_PER_S = 8 * BODY_MAX, 2 * BODY_MAX
+RATE_BURST, RATE_PER_S = 4 * BODY_MAX, BODY_MAX // 2
 """Bytes taken at once, and a second: what is said here costs a bounded part of a processor."""
+WAIT_S = 0.25
+"""How long somebody who sends more than that waits for being told so."""
+PACKED = 10
+"""What a packed byte counts, whatever becomes of it."""
 REQUEST_COST = 8192
 """What a request counts at least."""
 HOST = "127.0.0.1"
@@ -56,6 +60,8 @@ class _Request:
     content: bytes
     """Type of the body."""
     gzipped: bool
+    announced: int
+    """Its length, or 0: it comes in pieces."""
     body: bytearray = field(default_factory=bytearray)
 
 
@@ -146,20 +152,23 @@ class Receiver:
                 if not isinstance(head, h11.Request):
                     return False
                 request = self._checked(head)
+                self._pay(REQUEST_COST + request.announced)  # before a byte of it is read: who floods costs little
                 content = request.content
                 if conn.they_are_waiting_for_100_continue:
                     writer.write(conn.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
                 while not isinstance(event := await _event(conn, reader), h11.EndOfMessage):
                     if not isinstance(event, h11.Data):
                         return False
+                    if not request.announced:
+                        self._pay(len(event.data))
                     request.body += event.data
                     if len(request.body) > BODY_MAX:
                         raise _Refusal(413, "a body that is too large")
-            self._pay(len(request.body) + REQUEST_COST)
             self._take(request)
             status, words = 200, b"{}" if content == _JSON else b""
         except _Refusal as refusal:
             self._book.refuse(refusal.words)
+            await asyncio.sleep(WAIT_S if refusal.status == 429 else 0)
             status, words, content = refusal.status, b'{"message":"%s"}' % refusal.words.encode(), _JSON
         except h11.RemoteProtocolError as error:
             self._book.refuse("bytes that are no request")
@@ -172,7 +181,7 @@ class Receiver:
         writer.write(b"".join(conn.send(part) or b"" for part in parts))
         async with asyncio.timeout(REQUEST_S):
             await writer.drain()
-        if not whole:
+        if not whole and status != 429:
             await _read_on(reader, writer)
         return whole and conn.our_state is h11.DONE
 
@@ -198,9 +207,10 @@ class Receiver:
             raise _Refusal(415, "protobuf, which is not read here: use http/json")
         if packed not in (b"identity", b"gzip"):
             raise _Refusal(415, "a body that is packed otherwise than gzip")
-        if int(headers.get(b"content-length", b"0")) > BODY_MAX:  # h11 has checked that it is a number
+        announced = int(headers.get(b"content-length", b"0"))  # h11 has checked that it is a number
+        if announced > BODY_MAX:
             raise _Refusal(413, "a body that is too large")
-        return _Request(kind, content, packed == b"gzip")
+        return _Request(kind, content, packed == b"gzip", announced)
 
     def _pay(self, cost: int) -> None:
         now = time.monotonic()
@@ -212,8 +222,8 @@ class Receiver:
     def _take(self, request: _Request) -> None:
         body = bytes(request.body)
         if request.gzipped:
+            self._pay(PACKED * len(body))
             body = unpacked(body)
-            self._pay(len(body))
         reads = otlp_protobuf if request.content == _PROTOBUF else otlp_json
         try:
             self._book.take(reads.items(request.kind, body))

@@ -250,3 +250,15 @@ def test_without_the_library_protobuf_is_refused_with_why(stage: Stage, monkeypa
     monkeypatch.setattr(otlp_protobuf, "MISSING", "the library opentelemetry-proto is not installed")
     assert stage.post(b"", Content_Type="application/x-protobuf") == 415
     assert "use http/json" in stage.refused()
+
+
+def test_who_floods_is_refused_before_a_byte_of_the_body_is_read(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp_http, "RATE_PER_S", 0)
+    stage.receiver._room = 100_000.0
+    head = b"POST /v1/logs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    assert b" 429 " in stage.raw(head + b"Content-Length: 500000\r\n\r\n")  # and no more is sent
+    chunks = (b"4000\r\n" + b" " * 16384 + b"\r\n") * 10
+    assert b" 429 " in stage.raw(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks) or stage.book.refusals() == 2
+    stage.receiver._room = 100_000.0
+    assert stage.post(b"x" * 10_000, Content_Encoding="gzip") == 429
+    assert stage.book.sessions() == []
