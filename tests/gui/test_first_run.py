@@ -6,14 +6,16 @@ import time
 from collections.abc import Callable
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint
-from PySide6.QtGui import QHelpEvent
+from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtGui import QGuiApplication, QHelpEvent
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
 
-from console.api.messages import SourceView
+from console.api.messages import AgentView, SourceView
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.fleet.sources_table import HEAD, ROW, SourceTable, now_words, tally, whole_words
+from console.gui.pages.kill_switch.page import KillSwitchPage
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
 from tests.fakes import gui_fixture as fixture
@@ -67,3 +69,19 @@ def test_hostile_words_of_a_source_stay_words(qtbot: QtBot, monkeypatch: pytest.
     assert "&lt;b&gt;x&lt;/b&gt;" in shown[0] and "<img" not in shown[0] and len(shown[0]) < 8000
     table.grab()
     assert whole_words(hostile).startswith("<b>x</b>: Watching.") and tally([hostile]) == "1 watching"
+
+
+def test_the_keys_before_the_first_agent(make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot) -> None:
+    house = make_house("0")
+    window = open_window("fleet")
+    page = window.page
+    assert isinstance(page, FleetPage)
+    assert page.keys() == (("Enter", "new agent…"), ("D", "demo"), ("H", "install hook"), ("K", "kill switch"))
+    for code, command in ((Qt.Key.Key_D, "watchfloor demo"), (Qt.Key.Key_H, "watchfloor install-hook claude-code")):
+        QTest.keyClick(QApplication.focusWidget() or window, code)
+        assert QGuiApplication.clipboard().text() == command
+    house.on_loop(lambda: house.supervisor.upsert(AgentView(id="a", name="a", session="a", control_level="observed", state="running")))
+    qtbot.waitUntil(lambda: "a" in window.fleet.rows and page.view.current() is not None)
+    assert page.keys()[0][0] != "Enter" and "observed" in page.why_not("fleet.data"), "D is about data again"
+    QTest.keyClick(QApplication.focusWidget() or window, Qt.Key.Key_K)
+    assert isinstance(window.page, KillSwitchPage)

@@ -23,6 +23,11 @@ PATH_STATES = {
 }
 
 
+FIRST_KEYS = (("Enter", "new agent…"), ("D", "demo"), ("H", "install hook"), ("K", "kill switch"))
+"""What the status bar shows before the first agent."""
+_DEMO, _HOOK = "watchfloor demo", "watchfloor install-hook claude-code"
+
+
 class FirstRun(QWidget):
     """``asked`` carries an action id of the fleet page."""
 
@@ -91,9 +96,9 @@ class FirstRun(QWidget):
         demo = QHBoxLayout()
         demo.setSpacing(10)
         demo.addWidget(Text("Nothing at hand?", 13, fonts.REGULAR, "text2"))
-        copy = Button("watchfloor demo", "copy", small=True)
+        copy = Button("watchfloor demo", "copy", keys="D", small=True)
         copy.setToolTip("Copies the command")
-        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText("watchfloor demo"))
+        copy.clicked.connect(self.copy_demo)
         demo.addWidget(copy)
         demo.addWidget(Text("starts harmless agents to watch, cap, stop and roll back", 13, fonts.REGULAR, "text2"))
         demo.addStretch(1)
@@ -124,6 +129,18 @@ class FirstRun(QWidget):
         self.hooks = HookCard(self._desk.requests, self._desk.clock)
         column.addWidget(self.hooks)
         column.addStretch(1)
+
+    def copy_demo(self) -> None:
+        """The command that starts the demo, for a terminal."""
+        self._copy(_DEMO, "It starts harmless agents in a folder of its own, and ends clean.")
+
+    def copy_hook(self) -> None:
+        """The command that installs the hook, for a terminal: it is the person's own settings that it changes."""
+        self._copy(_HOOK, "It shows the diff first; --undo takes it out again. For Codex: install-hook codex.")
+
+    def _copy(self, command: str, what: str) -> None:
+        QGuiApplication.clipboard().setText(command)
+        self._desk.notices.say("info", f"Copied, for a terminal: {command}. {what}")
 
     def on_models(self) -> None:
         """Reads the models again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from pydantic import ValidationError
@@ -14,7 +15,7 @@ from console.gui.actions import ActionSpec, Risk
 from console.gui.pages.fleet.acts import LADDER_VERBS, FleetActs
 from console.gui.pages.fleet.adopt import AdoptDialog, why_not_adopt
 from console.gui.pages.fleet.detail import DetailPane
-from console.gui.pages.fleet.first_run import FirstRun
+from console.gui.pages.fleet.first_run import FIRST_KEYS, FirstRun
 from console.gui.pages.fleet.rows import Mood
 from console.gui.pages.fleet.table import FleetTable
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
@@ -48,6 +49,8 @@ class FleetPage(Page):
             "fleet.adopt", "Adopt this agent, which was only seen…", "U", "", Risk.REVERSIBLE, "It is moved into a cgroup of its own."
         ),
         ActionSpec("fleet.verdicts", "Go to the verdicts on this agent's calls", "V", ""),
+        ActionSpec("fleet.hook", "Copy the command that installs the hook (it shows the diff first)", "H", ""),
+        ActionSpec("fleet.switch", "Show the kill switch", "K", ""),
         ActionSpec("fleet.filter", "Filter this list", "/", ""),
         *LADDER_VERBS,
     )
@@ -101,7 +104,7 @@ class FleetPage(Page):
             self.first_run.setFocus()
 
     def keys(self) -> tuple[tuple[str, str], ...]:
-        return super().keys() if self.desk.fleet.rows else (("Enter", "new agent…"),)
+        return super().keys() if self.desk.fleet.rows else FIRST_KEYS
 
     def on_hide(self) -> None:
         self._poll.stop()
@@ -151,7 +154,7 @@ class FleetPage(Page):
         if action_id == "fleet.adopt":
             killed = self.desk.switch.is_killed
             return "No agent is selected." if row is None else "Killed: nothing changes until rearm." if killed else why_not_adopt(row)
-        if action_id == "fleet.data":
+        if action_id == "fleet.data" and self.desk.fleet.rows:
             killed = self.desk.switch.is_killed
             return "No agent is selected." if row is None else "Killed: nothing changes until rearm." if killed else why_not_data(row)
         if action_id == "fleet.activity" and row is None:
@@ -162,11 +165,7 @@ class FleetPage(Page):
 
     def do(self, action_id: str) -> None:
         row = self.view.current()
-        looks = {
-            "fleet.filter": self.table.bar.search.setFocus,
-            "fleet.urgent": self.table.bar.urgent.toggle,
-            "fleet.verdicts": self._go_to_verdicts,
-        }
+        looks = self._looks()
         if action_id in looks:
             looks[action_id]()
         elif action_id == "fleet.run":
@@ -188,6 +187,17 @@ class FleetPage(Page):
                 self.acts.act(row, action_id)
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _looks(self) -> dict[str, Callable[[], None]]:
+        """What changes nothing. Before the first agent D is the demo: there is nobody whose data could be registered."""
+        found: dict[str, Callable[[], None]] = {
+            "fleet.filter": self.table.bar.search.setFocus,
+            "fleet.urgent": self.table.bar.urgent.toggle,
+            "fleet.verdicts": self._go_to_verdicts,
+            "fleet.hook": self.first_run.copy_hook,
+            "fleet.switch": lambda: self.desk.goto("kill-switch", ""),
+        }
+        return found if self.desk.fleet.rows else found | {"fleet.data": self.first_run.copy_demo}
 
     def _started(self, agent_id: str) -> None:
         self._awaited = agent_id
