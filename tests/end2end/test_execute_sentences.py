@@ -321,7 +321,10 @@ def test_a_freeze_of_the_agent_holds_its_call_and_a_kill_takes_it(it: Instance) 
 
 LEAVES = """
 import threading
-threading.Thread(target=call, args=('shell', 'sleep 3600')).start()
+for line in agent._lines('/v1/execute', {'tool': 'shell', 'argument': 'sleep 3600', 'timeout_s': 600}):
+    if line['event'] == 'begun':
+        break
+threading.Thread(target=call, args=('shell', 'sleep 3601'), kwargs={'timeout_s': 600}).start()
 while not os.path.exists('go'):
     time.sleep(0.05)
 os._exit(0)
@@ -330,12 +333,17 @@ os._exit(0)
 
 def test_who_hangs_up_or_ends_leaves_nothing_running(it: Instance) -> None:
     agent = it.python(CALL + LEAVES)
+
+    def ends() -> list[tuple[str, str]]:
+        return [(r.what.partition(": ")[2], r.verdict) for r in it.api.audit(q=agent).rows if r.kind == "execute.ended"]
+
+    assert until(ends) == [("whoever asked hung up", "ok")], "and the agent lives on"
     under_way(it, agent)
     (it.places.workspaces_dir / it.agent(agent).session / "go").touch()
     until(lambda: it.agent(agent).ended_at is not None)
     until(lambda: not groups_of(it, agent))
-    (ended,) = [r for r in it.api.audit(q=agent).rows if r.kind == "execute.ended"]
-    assert ended.verdict == "ok"
+    until(lambda: len(ends()) == 2)
+    assert [verdict for _, verdict in ends()] == ["ok", "ok"]
 
 
 def test_a_supervisor_that_is_killed_in_the_middle_leaves_nothing_running(short: Path) -> None:
@@ -364,7 +372,8 @@ def test_the_kernel_was_asked_for_no_other_program(it: Instance, tmp_path: Path)
     tracer = subprocess.Popen(watch, stderr=subprocess.PIPE)
     try:
         traced = Path(f"/proc/{it.process.pid}/status")
-        until(lambda: f"TracerPid:\t{tracer.pid}\n" in traced.read_text())
+        until(lambda: f"TracerPid:\t{tracer.pid}\n" in traced.read_text() or tracer.poll() is not None)
+        assert tracer.poll() is None, tracer.communicate()
         (it.places.workspaces_dir / it.agent(agent).session / "go").touch()
         (answer,) = answers(it, agent)
     finally:
