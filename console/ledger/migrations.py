@@ -190,6 +190,8 @@ _DRY_RUN = (
     ) STRICT""",
 )
 
+_CALL_NAMES = ("CREATE INDEX approvals_by_call ON approvals (agent_id, call_id, asked_at)",)
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "agents, sessions, spend, egress, allowlist", _FIRST),
     Migration(2, "isolation by an operator", _ISOLATION),
@@ -201,6 +203,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(8, "calls that were judged", _CALLS),
     Migration(9, "steps of forbidden sequences", _SEQUENCES),
     Migration(10, "dry-run: who is in it, and plans", _DRY_RUN),
+    Migration(11, "approvals by their asker's name for the call", _CALL_NAMES),
 )
 
 VERSION_TABLE = (

@@ -122,3 +122,16 @@ def test_what_nobody_decided_is_kept_only_so_long_and_what_a_human_decided_for_g
     assert ledger.trim_approvals(2) == 3
     left = {name for name in ("q-0", "q-1", "q-2", "q-3", "q-4", "q-5", "q-w") if ledger.approval(name) is not None}
     assert left == {"q-0", "q-4", "q-5", "q-w"}
+
+
+def test_the_newest_of_a_call_is_found_by_its_askers_name_for_it_without_reading_all(ledger: Ledger) -> None:
+    first, second = asked("q-1", "a"), asked("q-2", "b", asked_at=101.0)
+    for one in (first, second):
+        ledger.add_approval(replace(one, request=replace(one.request, call_id="c1")), BOOT)
+    ledger.add_approval(asked("q-3", "c", asked_at=102.0), BOOT)
+    found = ledger.approval_of_call(first.agent_id, "c1")
+    assert found is not None and found.approval_id == "q-2"
+    assert ledger.approval_of_call(first.agent_id, "c2") is None and ledger.approval_of_call(AgentId("a-9"), "c1") is None
+    with ledger.reading() as connection:
+        query = "EXPLAIN QUERY PLAN SELECT * FROM approvals WHERE agent_id = 'a' AND call_id = 'c' ORDER BY asked_at DESC LIMIT 1"
+        assert "approvals_by_call" in str(connection.execute(text(query)).all())
