@@ -21,6 +21,8 @@ from console.enforcement import lineages
 from console.enforcement.dry_state import JudgedAs, Key
 from console.enforcement.state import EngineState
 
+MARKS_MAX = 5000
+"""Of one head."""
 _NOT_A_VERDICT = frozenset({"stop", "agent", "asker", d.RULE})
 """Rules of answers that say nothing about the call."""
 
@@ -155,7 +157,8 @@ def instead(
         yield d.UseRelease(release, request_id, request, decision)
         return
     marks = lineages.would_take(state.lineages, agent, request_id, dry.marks.get(head, {}))
-    dry.marks.setdefault(head, {}).update({mark.key: mark for mark in marks})
+    if len(held := dry.marks.setdefault(head, {})) < MARKS_MAX:  # what is not seen here is still seen when the call is live
+        held.update({mark.key: mark for mark in marks})
     said = dry.judged.get(request_id) or JudgedAs(request, decision.verdict, decision.rule, decision.reason, ())
     yield d.PlanCall(
         agent.agent_id, head, request_id, request, said.verdict, said.rule, said.reason, said.parts, decision=decision, marks=marks

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from console.domain.approval import AskedPart
 from console.domain.dry_run import BYTES_MAX, CALLS_MAX, CallState, Plan, PlannedCall, PlanState, Release, plan_digest
@@ -18,6 +18,10 @@ from console.ledger.tables import DRY_CALLS, DRY_PLANS, int64
 
 T = TypeVar("T")
 _OPEN = (PlanState.OPEN.value, PlanState.APPROVED.value)
+KEPT_MAX = 200
+"""Plans that are over, of everybody."""
+SHOWN_MAX = 4
+"""Plans of one head in one answer: each may have megabytes."""
 CHANGED = "it is not what was approved: its rows were changed"
 
 
@@ -35,6 +39,7 @@ class PlanTables(Database):
             ).first()
             found = str(row.plan_id) if row is not None else plan_id
             if row is None:
+                _trim(connection)
                 connection.execute(insert(DRY_PLANS), _new(plan_id, head, call.at))
             return found, _put(connection, found, call)
 
@@ -43,7 +48,7 @@ class PlanTables(Database):
         with self.reading() as connection:
             return _plan(connection, plan_id)
 
-    def plans_of(self, head: str, limit: int = 20) -> list[Plan]:
+    def plans_of(self, head: str, limit: int = SHOWN_MAX) -> list[Plan]:
         """A head's plans, newest first, whole."""
         query = select(DRY_PLANS.c.plan_id).where(DRY_PLANS.c.head == head).order_by(DRY_PLANS.c.opened_at.desc()).limit(limit)
         with self.reading() as connection:
@@ -126,6 +131,14 @@ def _close(connection: Connection, plan_ids: list[str], state: PlanState, words:
     connection.execute(update(DRY_PLANS).where(DRY_PLANS.c.plan_id.in_(plan_ids)).values(state=state.value, words=words))
 
 
+def _trim(connection: Connection) -> None:
+    """Forgets what is over, but for the newest."""
+    over = select(DRY_PLANS.c.plan_id).where(DRY_PLANS.c.state.not_in(_OPEN))
+    oldest = over.order_by(DRY_PLANS.c.opened_at.desc(), DRY_PLANS.c.plan_id).limit(-1).offset(KEPT_MAX)
+    connection.execute(delete(DRY_CALLS).where(DRY_CALLS.c.plan_id.in_(oldest)))
+    connection.execute(delete(DRY_PLANS).where(DRY_PLANS.c.plan_id.in_(oldest)))
+
+
 def _put(connection: Connection, plan_id: str, call: PlannedCall) -> int:
     mine = (DRY_CALLS.c.plan_id == plan_id, DRY_CALLS.c.agent_id == call.agent_id, DRY_CALLS.c.digest == call.digest)
     had = connection.execute(select(DRY_CALLS).where(*mine)).first()
@@ -135,15 +148,16 @@ def _put(connection: Connection, plan_id: str, call: PlannedCall) -> int:
         new = times if _same(before, call) else {**_row(plan_id, call), **times, "seq": before.seq}
         connection.execute(update(DRY_CALLS).where(*mine).values(**new))
         return before.seq
-    size = func.length(DRY_CALLS.c.argument) + func.length(DRY_CALLS.c.detail) + func.length(DRY_CALLS.c.says)
+    texts = ("argument", "detail", "says", "parts", "preview", "marks")
+    size: Any = sum((func.length(DRY_CALLS.c[name]) for name in texts[1:]), func.length(DRY_CALLS.c[texts[0]]))
     room = select(func.count(), func.coalesce(func.sum(size), 0), func.coalesce(func.max(DRY_CALLS.c.seq), 0))
     calls, used, last = connection.execute(room.where(DRY_CALLS.c.plan_id == plan_id)).one()
-    wanted = len(call.request.argument) + len(call.request.detail) + len(call.request.says)
-    if calls >= CALLS_MAX or used + wanted > BYTES_MAX:
+    row = _row(plan_id, replace(call, seq=last + 1))
+    if calls >= CALLS_MAX or used + sum(len(row[name]) for name in texts) > BYTES_MAX:
         more = {"left_out": DRY_PLANS.c.left_out + 1}
         connection.execute(update(DRY_PLANS).where(DRY_PLANS.c.plan_id == plan_id).values(**more))
         return 0
-    connection.execute(insert(DRY_CALLS), _row(plan_id, replace(call, seq=last + 1)))
+    connection.execute(insert(DRY_CALLS), row)
     return int(last) + 1
 
 

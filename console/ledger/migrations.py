@@ -185,7 +185,8 @@ _DRY_RUN = (
     """CREATE TABLE dry_calls (
         plan_id TEXT NOT NULL, seq INTEGER NOT NULL, agent_id ANY NOT NULL, context_id ANY NOT NULL, tool ANY NOT NULL,
         argument ANY NOT NULL, cwd ANY NOT NULL, detail ANY NOT NULL, says ANY NOT NULL, digest TEXT NOT NULL,
-        verdict TEXT NOT NULL, rule ANY NOT NULL, reason ANY NOT NULL, outcome TEXT NOT NULL, outcome_words ANY NOT NULL, parts TEXT NOT NULL, preview TEXT NOT NULL,
+        verdict TEXT NOT NULL, rule ANY NOT NULL, reason ANY NOT NULL, outcome TEXT NOT NULL, outcome_words ANY NOT NULL,
+        parts TEXT NOT NULL, preview TEXT NOT NULL,
         marks TEXT NOT NULL, at REAL NOT NULL, state TEXT NOT NULL, times INTEGER NOT NULL, PRIMARY KEY (plan_id, seq)
     ) STRICT""",
 )

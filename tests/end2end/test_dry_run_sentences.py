@@ -238,6 +238,23 @@ def test_forbidden_sequences_are_seen_in_dry_run_and_leave_no_mark_behind(it: In
     assert "allow | network FULL" in asks(it, agent, "http_request", "https://example.com/"), "nothing was read, so nothing is tainted"
 
 
+def test_calls_that_come_by_a_hook_or_for_the_executor_are_dry_too(it: Instance) -> None:
+    code = (
+        "def told(route, body):\n"
+        "    try: print(route, agent.call('POST', route, body), flush=True)\n"
+        "    except client.Refused as error: print(route, error, flush=True)\n"
+        "payload = {'hook_event_name': 'PreToolUse', 'session_id': 's-1', 'tool_name': 'Bash', 'tool_input': {'command': 'ls'}}\n"
+        "told('/v1/hook', {'program': 'claude-code', 'payload': payload})\n"
+        "told('/v1/execute', {'tool': 'shell', 'argument': 'ls'})\n"
+        "print('done', flush=True); time.sleep(300)"
+    )
+    agent = it.python(code, dry_run=True)
+    said = it.says(agent, "done")
+    hook, executor = (next(line for line in said.split("\n") if line.startswith(route)) for route in ("/v1/hook", "/v1/execute"))
+    assert "'verdict': 'deny', 'rule': 'dry run'" in hook and "not executed" in executor and "dry run" in executor
+    assert {call.outcome for call in plan(it, agent).calls} == {"allow"}
+
+
 def test_it_outlives_a_crash_of_the_supervisor_and_so_does_the_approval(short: Path) -> None:
     with Instance(short) as it:
         rules(it)

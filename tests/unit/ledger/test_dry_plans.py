@@ -135,3 +135,15 @@ def test_a_flood_is_bounded_and_what_had_no_room_is_counted_and_bound(ledger: Le
     plan = planned(ledger, call(large), call(large + "z"), call("small"))
     assert [len(x.request.argument) for x in plan.calls] == [3_000_000, 5] and plan.left_out == 1
     assert CALLS_MAX <= 1000
+    parts = (AskedPart("z" * 3_000_000, "allow", "r"),)
+    plan = planned(ledger, call("x", agent="b", parts=parts), call("y", agent="b", parts=parts), head="b", name="p-2")
+    assert len(plan.calls) == 1 and plan.left_out == 1, "what was judged counts as well as what was asked"
+
+
+def test_what_is_over_is_forgotten_but_for_the_newest(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("console.ledger.dry_plans.KEPT_MAX", 2)
+    for number in range(5):
+        ledger.add_planned(f"p-{number}", "a", call(at=float(number)))
+        ledger.end_plans(("a",), "", PlanState.VOID, "left")
+    ledger.add_planned("p-9", "a", call(at=9.0))
+    assert [one.plan_id for one in ledger.plans_of("a", 20)] == ["p-9", "p-4", "p-3"]
