@@ -17,7 +17,7 @@ from console.sources import codex_stream
 from console.supervisor.codex_trust import key_of, trusted_hash, why_skipped
 from tests.end2end.test_hook_sentences import hook_of
 from tests.end2end.test_program_hook_sentences import decide, outputs, waiting
-from tests.fakes.instance import ROOT, Instance, until
+from tests.fakes.instance import PATIENCE_S, ROOT, Instance, until
 from tests.fakes.model_server import Call, ModelServer, Reply, Scene
 from tests.fakes.real_programs import codex
 
@@ -107,7 +107,7 @@ def parent_of(pid: int) -> int:
 def test_the_real_codex_under_the_rules(state_dir: Path, tmp_path: Path) -> None:
     project = tmp_path / "proj"
     with trusted(state_dir, tmp_path, *SCENES, trust=False) as model, Instance(state_dir, "--discover-root", str(tmp_path)) as it:
-        assert start_codex(tmp_path, model.url, "UNTRUSTED please").wait(60) == 0
+        assert start_codex(tmp_path, model.url, "UNTRUSTED please").wait(PATIENCE_S) == 0
         assert (project / "unjudged.txt").exists() and it.api.hooks().programs == []  # it asked nobody, and we do not pretend
         file = tmp_path / ".codex" / "hooks.json"
         assert "has not trusted it" in why_skipped(json.loads(file.read_text()), file)
@@ -141,7 +141,7 @@ def judged(it: Instance, home: Path, model: ModelServer) -> None:
         decide(it, asked, "deny", "not you")
         until(lambda: outputs(model, "BELOW"), words="the sub-agent was told")
         below.set()
-        assert codex.wait(60) == 0
+        assert codex.wait(PATIENCE_S) == 0
         assert "not you" in outputs(model, "BELOW")[0] and "leave it" in outputs(model, "TRUSTED")[3]
 
 
@@ -167,7 +167,7 @@ def test_a_hook_or_a_supervisor_that_is_ended_in_the_middle_blocks_codex(state_d
         until(lambda: "ended before its answer" in it.api.agent(row.agent_id).hook, words="it is said")
 
         it.stop(signal.SIGKILL)
-        assert codex.wait(60) == 0
+        assert codex.wait(PATIENCE_S) == 0
         said = outputs(model, "ENDED")
         assert "the hook was ended" in said[0] and "no call without an allow" in said[1] and "Watchfloor: " in said[3]
         assert "no supervisor answers" in said[4]
@@ -180,13 +180,13 @@ def test_no_supervisor_and_nobody_who_decides_block_codex(state_dir: Path, tmp_p
     state_dir.mkdir(exist_ok=True)
     save_options(state_dir / "settings.json", merged(Options(), {"approvals.ttl_s": 5}))
     with trusted(state_dir, tmp_path, NOBODY, LATE) as model:
-        assert start_codex(tmp_path, model.url, "NOBODY please").wait(60) == 0  # none was ever started
+        assert start_codex(tmp_path, model.url, "NOBODY please").wait(PATIENCE_S) == 0  # none was ever started
         assert all("no supervisor answers" in one for one in outputs(model, "NOBODY")) and len(outputs(model, "NOBODY")) == 2
         with Instance(state_dir, "--discover-root", str(tmp_path)) as it, session(tmp_path, model, "LATE please") as codex:
             until(lambda: outputs(model, "LATE"), words="its time is over")
             assert "nobody" in outputs(model, "LATE")[0] and it.api.approvals().waiting == []
             it.stop()
             away.set()
-            assert codex.wait(60) == 0 and "no supervisor answers" in outputs(model, "LATE")[1]
+            assert codex.wait(PATIENCE_S) == 0 and "no supervisor answers" in outputs(model, "LATE")[1]
             it.start()
     assert not list(project.iterdir())
