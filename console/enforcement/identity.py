@@ -14,6 +14,8 @@ from console.enforcement.state import EngineState
 
 TELEMETRY = "otlp"
 """The source that only hears what anybody may say: it joins a row by the session's id and adds nothing to it but its name."""
+YOUNG = "young"
+"""Status of a session that was told of just now: those who know more of it may see it yet, so it has no row of its own."""
 RANK = ("claude_code", "codex", "docker", "processes", TELEMETRY)
 """Who knows most of an agent first; others come last."""
 
@@ -113,7 +115,7 @@ class _Joining:
         for one in told:
             if one.session in known:
                 known[one.session].also.append(one)
-            elif one.session not in self._linked:
+            elif one.session not in self._linked and one.status != YOUNG:
                 self.rows.append(Row(one))
 
     def _ours(self, one: Sighting, owner: AgentId) -> None:

@@ -17,6 +17,9 @@ UNVERIFIED = "unverified"
 FINISHED = "finished"
 """Status of one that its own files say has finished."""
 
+YOUNG = "young"
+"""Status of one that was told of just now: it joins a row, and makes none, until those who know more of it have had time to look."""
+
 MAX_SIGHTINGS = 1000
 """Per look and source; what lies beyond is counted in the report's reason, never dropped in silence."""
 

@@ -12,12 +12,14 @@ from pathlib import Path
 
 from console.domain.agent import Sighting, SourceReport
 from console.domain.spend import Answer
-from console.sources.interface import UNVERIFIED, plain
+from console.sources.interface import UNVERIFIED, YOUNG, plain
 from console.sources.otlp_book import FORGET_S, SESSIONS_MAX, TelemetryBook, Told, described
 from console.sources.otlp_http import HOST, Receiver
 from console.sources.otlp_protobuf import MISSING
 from console.sources.rates import RateBook
 
+YOUNG_S = 10.0
+"""A session is left to those who know more of it at first: telemetry may be quicker than their next look."""
 AGAIN_S = 5.0
 """Between two tries at a port that could not be had."""
 NOT_STARTED = "Not available here, because only a running supervisor listens: watchfloor status says what it hears."
@@ -114,7 +116,7 @@ def _sighting(one: Told) -> Sighting:
         session=one.session,
         cwd="",
         seen_at=one.last_at,
-        status=UNVERIFIED,
+        status=UNVERIFIED if one.age_s >= YOUNG_S else YOUNG,
         detail=f"Known by telemetry alone, which anybody may send: unlinked, because {UNLINKED}. Its spend is as telemetry reports it; "
         f"no limit counts it.{parts} It is shown until it is silent for {FORGET_S / 60:.0f} minutes.",
         usage=one.usage,

@@ -48,6 +48,8 @@ class Told:
     action: str
     last_at: float
     """Seconds since the epoch, by our own clock."""
+    age_s: float
+    """Since it was first heard of."""
     usage: Usage
     unpriced: int
     agents: int
@@ -59,6 +61,7 @@ class _Session:
     program: str
     last: float
     last_at: float
+    first: float
     model: str = ""
     action: str = ""
     sums: Sums = field(default_factory=Sums)
@@ -105,8 +108,19 @@ class TelemetryBook:
         """Those that were heard of lately, the latest first."""
         with self._lock:
             self._forget()
+            now = self._clock()
             found = [
-                Told(name, one.program, one.model, one.action, one.last_at, one.sums.usage(), one.sums.unpriced(), len(one.agents))
+                Told(
+                    name,
+                    one.program,
+                    one.model,
+                    one.action,
+                    one.last_at,
+                    now - one.first,
+                    one.sums.usage(),
+                    one.sums.unpriced(),
+                    len(one.agents),
+                )
                 for name, one in self._sessions.items()
             ]
         return sorted(found, key=lambda one: -one.last_at)
@@ -182,7 +196,7 @@ class TelemetryBook:
             del self._sessions[quiet]
         self._room -= 1.0
         program = plain(item.attributes.get("service.name", ""), 40) or "unknown program"
-        made = self._sessions[name] = _Session(program, now, time.time())
+        made = self._sessions[name] = _Session(program, now, time.time(), now)
         return made
 
     def _forget(self) -> None:

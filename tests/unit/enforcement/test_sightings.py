@@ -183,3 +183,11 @@ def test_telemetry_that_breaks_keeps_nobody_whom_others_see_no_more() -> None:
     book = hear(Playbook(), told(), seen=(sighting("s1"),))
     book >> e.Sighted(book.at, book.boot, (SourceReport("claude_code", True, ""), SourceReport("otlp", False, "")))
     assert not book.state.live
+
+
+def test_a_session_that_is_told_of_before_anybody_could_see_it_makes_no_row_of_its_own() -> None:
+    young = replace(told(), status="young")
+    book = hear(Playbook(), young)
+    assert not book.state.agents
+    hear(book, young, seen=(sighting("s1"),))
+    assert [book.state.seen[i].sources for i in book.state.agents] == [("claude_code", "otlp")]

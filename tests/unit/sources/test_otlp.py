@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from console.sources import otlp_json
+from console.sources import otlp, otlp_json
 from console.sources.otlp import OtlpSource
 
 DATA = Path(__file__).parents[2] / "data"
@@ -17,7 +17,8 @@ CLAUDE_SESSION = "ca2200bd-a045-4b6c-a82c-3a0d8505a41a"
 
 
 @pytest.fixture
-def source() -> Iterator[OtlpSource]:
+def source(monkeypatch: pytest.MonkeyPatch) -> Iterator[OtlpSource]:
+    monkeypatch.setattr(otlp, "YOUNG_S", 0.0)
     made = OtlpSource(1)
     made._receiver.port = 0  # the kernel chooses
     made.start()
@@ -75,6 +76,13 @@ def test_a_model_without_a_price_is_unpriced_and_never_free(source: OtlpSource) 
     source.book.take(otlp_json.items("logs", json.dumps(body).encode()))
     (one,) = source.look().sightings
     assert one.usage is not None and (one.usage.tokens, one.usage.cost_usd, one.unpriced) == (10, 0.0, 1)
+
+
+def test_a_session_that_was_told_of_just_now_is_left_to_those_who_know_more(source: OtlpSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    tell(source, "claude-code")
+    assert source.look().sightings[0].status == "unverified"
+    monkeypatch.setattr(otlp, "YOUNG_S", 3600.0)
+    assert source.look().sightings[0].status == "young"
 
 
 def test_nothing_that_was_said_in_a_session_is_kept(source: OtlpSource) -> None:
