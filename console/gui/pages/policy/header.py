@@ -82,9 +82,10 @@ class PolicyHeader(QWidget):
         x = 16.0
         for (_, word, shape), number in zip(_LISTS, facts.counts, strict=True):
             x = self._paint_count(painter, x, word, shape, f"{number:,}" if facts.read else "?")
-        if facts.unused and self.width() >= 820:
-            draw_text(painter, QRectF(x, 58, 160, 20), f"{facts.unused:,} never used", fonts.ui(12), colours.text2)
         right = min(300.0, self.width() * 0.36)
+        room = self.width() - right - (168 if self.width() >= 700 else 12) - x
+        if facts.unused and room >= 60:
+            draw_text(painter, QRectF(x, 58, room, 20), f"{facts.unused:,} never used", fonts.ui(12), colours.text2)
         if self.width() >= 700:
             self._paint_judged(painter, self.width() - right - 156)
         if self.width() >= 420:

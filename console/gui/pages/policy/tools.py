@@ -91,7 +91,7 @@ def matrix_words(view: ToolsView) -> tuple[str, str, str]:
         case "none":
             return f"Bounds of a permission matrix: {view.matrix}.", "text2", "ring"
         case "last_good":
-            return f"The newest matrix.json is NOT in force: {view.matrix} The last good one is, as shown.", "danger", "diamond"
+            return f"The newest matrix.json is NOT in force: {view.matrix} The bounds that are shown are.", "danger", "diamond"
         case "unknown":
             return view.matrix, "danger", "diamond"
     return f"Whether a permission matrix is in force is not known: {view.matrix or 'the supervisor does not say'}.", "warn", "triangle"
