@@ -26,6 +26,7 @@ from console.supervisor.policy_desk import PolicyDesk
 ARGUMENT_SHOWN = 2000
 LINT_MAX = 2000
 NO_MATRIX = "none is in force: matrix.json in the state directory makes one (policy check --matrix FILE tries it)"
+BESIDES = "Not part of it: what a session was approved for, budgets, and more of a tool's input than this one argument."
 _JUDGED = {
     "shell": "every command, file, host and redirect in it",
     "argv": "the program and its arguments",
@@ -199,14 +200,14 @@ class PolicyLook:
         )
         found = judge(Call(request.tool, request.argument), context)
         place = kept.settings.workspace if kept.settings is not None else "none"
-        words = f"Nobody's call: by the rules alone, every scope, public data, workspace {place}."
+        words = f"Nobody's call: by the rules alone, every scope, public data, workspace {place}. {BESIDES}"
         return _explained(found, [], words)
 
     def _for_agent(self, agent: Agent, request: PermissionRequest, marks: Mapping[tuple[str, str, str], Mark]) -> v.ExplainView:
         found = self._desk.judgement(agent, request)
         scopes = "every scope" if agent.scopes is None else f"scopes {', '.join(agent.scopes) or 'none'}"
         what = f"As {agent.agent_id} now: {scopes}, {agent.sensitivity.value} data."
-        words = f"{what} What its session was approved for, and budgets, come after this."
+        words = f"{what} {BESIDES}"
         if found.verdict is Verdict.DENY:
             return _explained(found, [], words)
         contained = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
