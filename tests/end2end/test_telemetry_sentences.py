@@ -20,6 +20,9 @@ import pytest
 
 from console.api.messages import AgentView, SourceView
 from console.settings.options import Options, merged, save_options
+from console.sources.otlp_book import TelemetryBook
+from console.sources.otlp_http import Receiver
+from tests.end2end.test_codex_hook_sentences import start_codex
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.model_server import Call, ModelServer, Reply, Scene
 from tests.fakes.real_programs import start_claude
@@ -156,3 +159,21 @@ def only_telemetry_tells(it: Instance) -> None:
     assert it.api.fleet().spend_today_usd == pytest.approx(3 * ANSWER_USD, abs=1e-4)  # of the session that was read alone
     # It can be neither stopped nor adopted: nobody knows which process it is.
     assert "does not know for certain" in it.api.adopt_candidates(one.id).why_not
+
+
+def test_the_real_codex_tells_what_it_used_with_the_settings_of_the_docs(home: Path) -> None:
+    book = TelemetryBook()
+    receiver = Receiver(book, 0, hashlib.sha256(TOKEN.encode()).hexdigest())
+    receiver.open()
+    try:
+        block = (ROOT / "docs" / "telemetry.md").read_text().split("```toml", 1)[1].split("```", 1)[0]
+        (home / ".codex").mkdir()
+        (home / ".codex" / "config.toml").write_text(block.replace("4318", str(receiver.port)).replace("TOKEN", TOKEN))
+        with ModelServer(Scene("ONETASK", Reply("Done."))) as model:
+            assert start_codex(home, model.url, "ONETASK please").wait(120) == 0
+        until(lambda: [one for one in book.sessions() if one.usage.tokens], words=f"{book.untold()} {(home / 'said').read_text()[-500:]}")
+        (one,) = book.sessions()
+        assert (one.usage.tokens, one.usage.iterations, one.model) == (12 + 4096 + 77, 1, "gpt-5.1-codex")
+        assert book.refusals() == 0
+    finally:
+        receiver.close()
