@@ -49,7 +49,8 @@ REFUSED = {
     "POST /api/allowlist/revert", "POST /api/allowlist/import", "POST /api/rollback/{id}/restore", "POST /api/agents/{id}/again",
     "POST /api/contexts/{id}/{verb:str}", "POST /api/api-key", "POST /api/tokens", "POST /api/network/stricter",
     "POST /api/network/private-data", "POST /api/budgets", "POST /api/adopt", "POST /api/approvals", "POST /api/policy",
-    "POST /api/approvals/grants/end", "POST /api/dry-run", "POST /api/plans", "POST /api/programs", "POST /api/agents/{id}/message", "POST /api/agents/{id}/interrupt",
+    "POST /api/approvals/grants/end", "POST /api/dry-run", "POST /api/plans", "POST /api/programs",
+    "POST /api/agents/{id}/message", "POST /api/agents/{id}/interrupt",
 }  # fmt: skip
 """503 while killed."""
 
