@@ -128,12 +128,12 @@ def lives(parts: Parts, agent: Agent) -> bool:
     A guard that does not say leaves it to what the kernel says of its first process.
     """
     try:
-        return _may_live(parts, agent.agent_id)
+        return may_live(parts, agent.agent_id)
     except ConsoleError:
         return _is_there(agent)
 
 
-def _may_live(parts: Parts, agent_id: AgentId) -> bool:
+def may_live(parts: Parts, agent_id: AgentId) -> bool:
     """By the guard's word alone. ConsoleError when it does not say."""
     try:
         return bool(parts.guard.call("procs", agent_id=agent_id).get("alive", True))
@@ -156,7 +156,7 @@ async def keep_adopted(parts: Parts) -> None:
         ids = [i for i in sorted(state.live) if state.agents[i].control_level is ControlLevel.ADOPTED]
         for agent_id in ids:
             try:
-                alive = await asyncio.to_thread(_may_live, parts, agent_id)
+                alive = await asyncio.to_thread(may_live, parts, agent_id)
             except ConsoleError:  # its first process may have ended, and others of it not: unknown is not the end
                 alive = True
             empty[agent_id] = 0 if alive else empty.get(agent_id, 0) + 1

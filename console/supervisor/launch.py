@@ -26,6 +26,7 @@ from console.supervisor.conversation import Conversations
 from console.supervisor.core import now
 from console.supervisor.cutting import PORTAL, Cutter, Running
 from console.supervisor.danger_desk import DangerDesk
+from console.supervisor.ending import until_empty
 from console.supervisor.environments import Environments
 from console.supervisor.parts import Parts
 from console.supervisor.secret_calls import secret_call
@@ -296,6 +297,7 @@ class Launcher:
             code = None  # something of it still runs: the guard's leaf says so too, and forget will refuse
         if code in (None, KILLED_EXIT_CODE):
             await self._was_it_a_kill(agent_id)
+        await until_empty(self._parts, agent_id, lambda: agent_id in self.running)
         await self.talk.drain(agent_id)
         self._parts.core.post(e.AgentExited(*now(), agent_id, code, await self.bounding.why(running)))
 
