@@ -99,6 +99,7 @@ def _table(seen: FleetView) -> Table:
     for guide, agent in in_tree_order(seen.agents):
         style = _STATE_STYLES.get(agent.state, "dim")
         state = agent.state.replace("_", " ") + (f" ({', '.join(agent.causes)})" if agent.causes else "")
+        state += ", dry-run" if agent.dry_run and agent.ended_at is None else ""
         if agent.state_reason:
             state += f": {agent.state_reason}"
         table.add_row(

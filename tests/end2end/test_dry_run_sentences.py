@@ -146,6 +146,7 @@ def test_judged_as_live_planned_not_executed_then_approved_as_a_whole_and_each_m
         (2, "shell", "deny", "deny", "refused"),
     ]
     assert {line.kind for line in seen.calls[0].preview} >= {"files", "data", "undo", "cost"}
+    assert "running, dry-run" in watchfloor("fleet")[1]
     code, out, _ = watchfloor("plan", agent)
     assert code == 0 and seen.sha256 in out and "a.txt" in out and "rules: deny by shell(wc:*)" in out
     assert watchfloor("plan", agent, "--approve", "0" * 64, "--reason", "r")[0] == 1
