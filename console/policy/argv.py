@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from console.policy import scripts
 from console.policy.programs import Description
 
+HERE = "the folder it runs in"
 _NUMBER = re.compile(r"[-+]\d+\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
@@ -194,9 +195,9 @@ class _Reader:
             self._made.deep = True
             self._made.uses = [replace(use, kind="read") if (use.kind, use.why) == ("list", "argument") else use for use in self._made.uses]
         if here and not self._names_files() and ("always" in here or self._seen & set(here)):
-            self._made.uses.append(Use("read", ".", "the folder it runs in"))
+            self._made.uses.append(Use("read", ".", HERE))
         if self._described.writes_here >= 0 and len(self._operands) <= self._described.writes_here:
-            self._made.uses.append(Use("make", ".", "the folder it runs in"))
+            self._made.uses.append(Use("make", ".", HERE))
         if special == "sed" and self._seen & {"-i", "--in-place"}:
             self._in_place()
 

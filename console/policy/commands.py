@@ -162,9 +162,9 @@ class CommandRules:
         return found
 
     def _is_file(self, rule: Rule, program: Program, cwd: str, files: Files) -> bool:
-        if not program.path:
-            return False
         named = absolute(rule.words[0], cwd)
+        if not program.path:  # what is not there is denied by the name that the rule gives it
+            return "/" in program.called and absolute(program.called, cwd) == named
         return program.real == named or program.real == files.look(named).real
 
 

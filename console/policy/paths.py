@@ -70,6 +70,7 @@ class FileRules:
             for kind in ("deny", "ask", "allow")
             for action in ("read", "write", "delete")
         }
+        self._either = {key: _either(rules) for key, rules in self._lists.items()}
         self._protected = tuple(protected)
         self._any_protected = _either(self._protected)
 
@@ -131,10 +132,11 @@ class FileRules:
     def _first(self, kind: str, action: str, spellings: Sequence[str]) -> Rule | None:
         """The first rule of a list that covers one of the spellings of a path."""
         rules = self._lists[kind, action]
-        either = _either(rules)
+        either = self._either[kind, action]
         if either is None or not any(either.match(one) for one in spellings):
             return None
-        return next((rule for rule in rules if any(rule.covers_path(one) for one in spellings)), None)
+        near = (rule for rule in rules if any(one.startswith(rule.stem) for one in spellings))  # every match lies at or below the stem
+        return next((rule for rule in near if any(rule.covers_path(one) for one in spellings)), None)
 
     def _is_protected(self, candidates: Sequence[str], deep: bool) -> str:
         if self._any_protected is None:

@@ -211,12 +211,17 @@ def _runs(thing: Thing, words: tuple[str, ...]) -> bool:
         argv = tuple(word for one in argv for word in re.split(r"[^\w./:+@-]+", one) if word)
     starts = range(len(argv)) if thing.anywhere else range(min(1, len(argv)))
     for start in starts:
-        if not fnmatch.fnmatchcase(argv[start].rpartition("/")[2], words[0]):
+        if not _fits(argv[start].rpartition("/")[2], words[0]):
             continue
         rest = iter(argv[start + 1 :])
-        if all(any(fnmatch.fnmatchcase(word, wanted) for word in rest) for wanted in words[1:]):
+        if all(any(_fits(word, wanted) for word in rest) for wanted in words[1:]):
             return True
     return False
+
+
+def _fits(word: str, wanted: str) -> bool:
+    """Most of what is wanted is plain: patterns are translated and matched only where there is one."""
+    return word == wanted or (any(sign in wanted for sign in "*?[") and fnmatch.fnmatchcase(word, wanted))
 
 
 def _values(thing: Thing, same: str) -> tuple[str, ...]:

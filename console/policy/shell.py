@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from console.domain.permission import Verdict
-from console.policy.argv import Reading, Use, read_argv
+from console.policy.argv import HERE, Reading, Use, read_argv
 from console.policy.commands import CommandRules, Program, find_program
 from console.policy.dangers import Danger, danger_of
 from console.policy.declared import Declared
@@ -184,12 +184,18 @@ class ShellJudge:
             parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "the ask list has it"))
         if danger := danger_of(self._policy.dangers, program.names, argv, words):
             parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.why))
-        parts += [self._uses.judge(use, self._base(use, reading, place), described.shallow and not reading.deep) for use in reading.uses]
+        parts += self._used(reading, described, place)
         if not described.is_described or (described.operands[:1] == ("inner",) and any(use.kind in ("ask", "run") for use in reading.uses)):
             parts += self._inside(argv, program, place)
         for inner in reading.inners:
             parts += self._inner(inner, reading, place)
         return parts, program
+
+    def _used(self, reading: Reading, described: Description, place: Place) -> list[Part]:
+        """What its arguments use. To list the folder that one is in needs no rule that names it; one that denies it, or asks, holds."""
+        shallow = described.shallow and not reading.deep
+        found = [(use, self._uses.judge(use, self._base(use, reading, place), shallow)) for use in reading.uses]
+        return [part for use, part in found if not (shallow and use.why == HERE and part.rule == NO_RULE)]
 
     def _base(self, use: Use, reading: Reading, place: Place) -> str:
         return place.cwd if use.why == "option -C" or not reading.base else absolute(reading.base, place.cwd)
@@ -267,8 +273,7 @@ class ShellJudge:
         if described is None or not described.is_described or place.depth > _DEPTH:
             return []
         reading = read_argv((posixpath.basename(program.real), *argv[1:]), described)
-        shallow = described.shallow and not reading.deep
-        parts = [self._uses.judge(use, self._base(use, reading, place), shallow) for use in reading.uses]
+        parts = self._used(reading, described, place)
         parts += [part for inner in reading.inners for part in self._inner(inner, reading, place)]
         return [part for part in parts if part.verdict is Verdict.DENY]
 

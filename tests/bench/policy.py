@@ -5,18 +5,24 @@
 Both hold as many rules: ours is ``settings.json`` (2 of 5 shell, 2 of 5 file, the rest network), Cedar's one policy per rule with the same
 meaning as far as it has words for it (a program's name, a path's ``like``, a host), parsed once. Ours does more in a decision: it reads the
 shell text twice, asks the real disk for every program and file, and judges each argument; Cedar is given the answer to all of that as plain
-strings. ``judge`` is a whole decision, ``rules only`` the file rules on paths that were looked up before, which is what Cedar is asked.
+strings. ``supervisor`` is a whole decision of a supervisor without the ledger: the rules' file looked at, rules, scopes, dangers,
+sequences; ``matrix`` the rules with a permission matrix; ``judge`` the rules and dangers alone; ``rules only`` the file rules on paths
+that were looked up before, which is what Cedar is asked. "own" is this thread's time on a processor.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import itertools
+import json
+import os
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,8 +30,13 @@ sys.path.insert(0, str(ROOT))
 
 import cedarpy  # noqa: E402 - needs the line above to find the project
 
+from console.domain.permission import PermissionRequest  # noqa: E402
 from console.policy.disk import Disk  # noqa: E402
+from console.policy.matrix import read_matrix  # noqa: E402
 from console.policy.paths import Facts, FileRules  # noqa: E402
+from console.settings.places import find_places  # noqa: E402
+from console.supervisor.policy_desk import PolicyDesk  # noqa: E402
+from tests.fakes.playbook import Playbook  # noqa: E402
 from tests.fakes.policy_world import context, rules, told  # noqa: E402
 
 Row = tuple[str, float, float, float, float]
@@ -77,6 +88,21 @@ def as_cedar(made: dict[str, list[str]], workspace: str) -> str:
     return "\n".join(words)
 
 
+def supervisor(count: int, folder: Path) -> Callable[[str, str], object]:
+    """A whole decision of a supervisor, by rules that lie in its state directory."""
+    places = find_places(str(folder / "state"), create=True)
+    assert places is not None
+    workspace = places.workspaces_dir / "c"
+    (workspace / "logs").mkdir(parents=True)
+    for name in ("a.txt", "b.txt", "logs/x.log"):
+        (workspace / name).write_text("x\n")
+    places.policy_file.write_text(json.dumps({"permissions": lists(count)}))
+    desk = PolicyDesk(places, print)
+    agent = Playbook().run("a", context_id="c").agent("a")
+    assert desk.judge(agent, PermissionRequest("shell", CALLS[0][1])).decision.verdict == "allow"
+    return lambda tool, argument: desk.judge(agent, PermissionRequest(tool, argument))
+
+
 def timed(decide: Callable[[int], object], count: int) -> list[tuple[float, float]]:
     """Milliseconds of each of ``count`` decisions: by the clock, and of this thread's own (a busy machine takes turns)."""
     found = []
@@ -118,6 +144,9 @@ def measured(given: argparse.Namespace, folder: str) -> list[Row]:
     made = lists(given.rules)
     settings = rules(**{kind: [rule.replace("${WORKSPACE}", folder) for rule in found] for kind, found in made.items()})
     judged = context(settings, Disk())
+    supervised = supervisor(given.rules, Path(folder))
+    rows: dict[str, dict[str, str]] = {tool: {} for tool in ("shell", "read_file", "write_file", "http_request")}
+    bounded = replace(judged, matrix=read_matrix({"tools": rows}, folder))
     only = FileRules(settings)
     parsed = cedarpy.PolicySet.from_str(as_cedar(made, folder))
     asked = {
@@ -128,10 +157,14 @@ def measured(given: argparse.Namespace, folder: str) -> list[Row]:
     }
     assert cedarpy.is_authorized(asked, parsed, []).allowed
     decisions = {
+        "watchfloor, supervisor": lambda at: supervised(*CALLS[at % len(CALLS)]),
+        "watchfloor, matrix": lambda at: told(bounded, *CALLS[at % len(CALLS)]),
         "watchfloor, judge": lambda at: told(judged, *CALLS[at % len(CALLS)]),
         "watchfloor, rules only": lambda at: only.judge("read", f"{folder}/a.txt", folder, Known()),
         "cedarpy": lambda at: cedarpy.is_authorized(asked, parsed, []),
     }
+    gc.collect()
+    gc.freeze()
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in decisions}
     for (name, decide), _ in itertools.product(decisions.items(), range(given.rounds)):
         timed(decide, 50)
@@ -140,12 +173,13 @@ def measured(given: argparse.Namespace, folder: str) -> list[Row]:
 
 
 def show(given: argparse.Namespace, rows: list[Row]) -> None:
-    print(f"{given.rules} rules, {given.decisions} decisions, {given.rounds} rounds; milliseconds")
+    print(f"{given.rules} rules, {given.decisions} decisions, {given.rounds} rounds; milliseconds; load {os.getloadavg()[0]:.1f}")
     bar = "| " if given.markdown else ""
     print(f"{bar}{'':24}{'p50':>10}{'p99':>10}{'own p50':>10}{'own p99':>10}")
     for name, *numbers in rows:
         print(f"{bar}{name:24}" + "".join(f"{number:10.3f}" for number in numbers))
-    print(f"own p50, cedarpy / judge: {rows[2][3] / rows[0][3]:.1f}; cedarpy / rules only: {rows[2][3] / rows[1][3]:.1f}")
+    *_, judged, only, cedar = rows
+    print(f"own p50, cedarpy / judge: {cedar[3] / judged[3]:.1f}; cedarpy / rules only: {cedar[3] / only[3]:.1f}")
 
 
 if __name__ == "__main__":

@@ -73,14 +73,14 @@ class Policy:
         (flags, valued, kinds), rest, operands, options = SPECS.get(name, ("", {}, [])), [*words], list[str](), set[tuple[str, str]]()
         while kinds != ["text+"] and rest and (word := rest.pop(0)) != "--":
             long, _, value = word.partition("=")
-            word = LONG[long] + value if long in LONG and LONG[long][1] in {*flags, *valued} else word
+            word = LONG[long][:2] + value if long in LONG and LONG[long][1] in (valued if LONG[long][2:] else flags) else word
             operands += [word] if word[:1] != "-" or word == "-" else []
             options |= {("?", word)} if word[:2] == "--" else set()
             while word[:1] == "-" and word[1:2] not in ("", "-"):
                 letter = "r" if word[1] == "R" and name in ("rm", "cp", "grep") else word[1]
                 value = (word[2:] or (rest.pop(0) if rest else "")) if letter in valued else ""
-                options.add((letter, value) if letter in flags or letter in valued or name not in SPECS else ("?", word))
-                word = "" if letter in valued else "-" + word[2:]
+                options.add((letter, value) if letter in flags or name not in SPECS or value else ("?", word))
+                word = "" if letter in valued else "" + word[2:]
         return options, operands + rest
 
     def means(self, body: str, verdict: str, argv: list[str]) -> bool:
@@ -105,8 +105,9 @@ class Policy:
                 own, rest = max(own, ASK if "=" in rest[0] else ALLOW), rest[2 if rest[0][1:] in {*WRAPPERS[name][0]} else 1 :]
             rest = rest[WRAPPERS[name][1] :]
             return max(own, ASK if name == "xargs" or not rest else ALLOW, self.run(rest) if rest else ALLOW)
+        marked = own == ALLOW and any(self.means(body, ALLOW, argv) for of, body in self.lists.get("unconfined", []) if of == "shell")
         if name not in SPECS or not file:
-            return own if name in f"{SWALLOWING} {FORBIDDEN} find awk git".split() else max(own, ASK)
+            return own if marked or name in f"{SWALLOWING} {FORBIDDEN} find awk git".split() else max(own, ASK)
         (options, operands), (_, valued, kinds) = self.arguments(name, rest), SPECS[name]
         kinds = ["read+"] if name == "grep" and {letter for letter, _ in options} & {"e", "f"} else kinds
         if name in ("cp", "mv") and len(operands) < 2:
@@ -120,8 +121,7 @@ class Policy:
                 ("write" if into else "text", f"{operands[-1]}/{basename(operand)}"),
             ]
         if name == "ls" and not operands or name == "grep" and ("r", "") in options and len(operands) < len(kinds):
-            uses += [(kinds[-1].rstrip("+"), ".")]
-        marked = own == ALLOW and any(self.means(body, ALLOW, argv) for of, body in self.lists.get("unconfined", []) if of == "shell")
+            uses += [(kinds[-1].rstrip("+"), ".")] if name == "grep" or self.use("list", ".") == DENY else []
         worst = max([own, *(self.use(kind, value) for kind, value in uses)])
         return ALLOW if marked and worst == ASK else worst
 

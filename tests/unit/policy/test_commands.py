@@ -64,6 +64,10 @@ def test_a_rule_denies_by_a_link_that_leads_to_the_program() -> None:
     assert denies("shell(awk:*)", "awk-real x") and denies("shell(awk:*)", "/usr/bin/awk-real x") and not denies("shell(awk:*)", "cat x")
 
 
+def test_a_rule_for_a_path_denies_what_is_not_there_yet() -> None:
+    assert denies("shell(./tool:*)", "./tool x") and denies("shell(/workspace/tool:*)", "./tool") and not denies("shell(./tool:*)", "tool")
+
+
 class Stamped(PolicyDisk):
     """Its folders say when they changed, as those of a disk do; it counts how often a program's name is looked at."""
 

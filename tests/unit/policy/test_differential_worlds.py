@@ -101,7 +101,7 @@ GLOBS = (
     ),
     *("/etc/**", "/etc/*", "/etc/shadow", "/out/**", "/out/*", "**/key", "**/secret/**", "**/.git/**", "/srv/${CONTEXT_ID}/**", "/home/**"),
 )
-OPTIONS = "-n -r -R -f -rf -e -o -nr -fr -i -v -5 -n5 -ob.log -fa.txt --recursive --force --file=a.txt --output -- - -Z -k1".split()  # noqa: SIM905
+OPTIONS = "-n -r -R -f -rf -e -o -nr -fr -i -v -5 -n5 -ob.log -fa.txt --recursive --force --output -- - -Z -k1".split()  # noqa: SIM905
 NETWORK = (
     "a.example",
     "*.a.example",
