@@ -14,7 +14,10 @@ ALLOW, ASK, DENY = "0 allow", "1 ask", "2 deny"  # in the order of max()
 KNOWN = json.loads((Path(__file__).parents[1] / "data/policy/reference_programs.json").read_text())
 SPECS, LONG, WRAPPERS, FORBIDDEN, SWALLOWING, RESERVED = (KNOWN[key] for key in KNOWN if key != "_comment")
 STARTED = re.compile(r"/\.git(/|$)|/\.(bashrc|profile|bash_profile|zshrc)$")
-WORD = r"""(?:'[^']*'|"(?:[^"$`\\]|\\[\s\S]|\$(?![\w{(\[*@#?$!-]))*"|\\[^\n]|\$(?![\w{(\[*@#?$!'"-])|\{\}|[^\s'"\\$`|&;()<>{])+"""
+BRACE = r"""\{\}|\{(?=[^,.}\s'"]*(?:['"]|\s|$))"""
+WORD = r"""(?:'[^']*'|"(?:[^"$`\\]|\\[\s\S]|\$(?![\w{(\[*@#?$!-]))*"|\\[^\n]|\$(?![\w{(\[*@#?$!'"-])|BRACE|[^\s'"\\$`|&;()<>{])+""".replace(
+    "BRACE", BRACE
+)
 QUOTED = r"""'[^']*'|"(?:[^"\\]|\\[\s\S])*"|\\."""
 REDIRECT = re.compile(r"\d*(?:&>>|&>|>>|>\||>&|<&|<>|>|<)")
 TOKEN = re.compile(rf"(?P<space>[ \t]+|\\\n|#[^\n]*)|{REDIRECT.pattern}|(?P<end>&&|\|\||\|&|[;|&\n])|{WORD}")
