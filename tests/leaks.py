@@ -151,16 +151,34 @@ def _children() -> set[str]:
     return found
 
 
+def cgroup_places() -> list[Path]:
+    """Where an instance of ours makes its trees: the top of each hierarchy, and the folder that this process itself is in."""
+    own = {}
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, inside = line.split(":", 2)
+        own.update(dict.fromkeys(controllers.split(",") if controllers else ["cgroup2"], inside))
+    found: dict[Path, None] = {}
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, kind = line.split(" "), line.rpartition(" - ")[2].split(" ")
+        if kind[0] not in ("cgroup", "cgroup2"):
+            continue
+        point = Path(fields[4])
+        found[point] = None
+        for name in ("cgroup2",) if kind[0] == "cgroup2" else kind[2].split(","):
+            inside = own.get(name, "/")
+            if inside != "/" and (inside + "/").startswith(fields[3].rstrip("/") + "/"):
+                found[point / inside[len(fields[3].rstrip("/")) :].lstrip("/")] = None
+    return list(found)
+
+
 def _cgroups() -> set[str]:
     """Trees of instances in every hierarchy, but not those of another PID namespace (a test run in a chroot sees its host's)."""
     trees: dict[str, list[str]] = {}
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields = line.split(" ")
-        if " - cgroup" in line:
-            with contextlib.suppress(OSError):
-                for entry in os.scandir(fields[4]):
-                    if entry.name.startswith("watchfloor-"):
-                        trees.setdefault(entry.name, []).append(entry.path)
+    for place in cgroup_places():
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(place):
+                if entry.name.startswith("watchfloor-"):
+                    trees.setdefault(entry.name, []).append(entry.path)
     return {f"cgroup {path}" for paths in trees.values() if not any(map(_is_foreign, paths)) for path in paths}
 
 

@@ -21,6 +21,7 @@ from console.killswitch.cgroups import find_mounts, find_tree
 from console.killswitch.client import GuardClient
 from console.killswitch.registry import _remove
 from console.killswitch.spawn import start_guard
+from tests.leaks import cgroup_places
 
 WAIT_S = 90.0
 SLEEP = ("/bin/sleep", "600")
@@ -191,10 +192,9 @@ class GuardWorld:
         self.supervisor.close()
         self.operator.close()
         name = f"watchfloor-{self.instance}"
-        mounts = find_mounts()
-        for mount in (mounts.v2, *(mounts.v1.get(kind) for kind in ("pids", "memory", "cpu"))):
-            if mount is not None and (mount.point / name).exists():
-                until(lambda m=mount: _remove(m.point / name), f"{name} is removed")  # type: ignore[misc]
+        for place in cgroup_places():
+            if (place / name).exists():
+                until(lambda p=place: _remove(p / name), f"{name} is removed")  # type: ignore[misc]
 
 
 def ticks(pid: int) -> int:

@@ -22,6 +22,7 @@ from console.domain.errors import ConsoleError
 from console.killswitch.client import GuardClient
 from console.settings.places import Places, find_places
 from tests.fakes.nursery import SHARED, Nursling
+from tests.leaks import cgroup_places
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 T = TypeVar("T")
@@ -147,8 +148,8 @@ class Instance:
 
     def _sweep_cgroups(self) -> None:
         name = f"watchfloor-{self.places.instance_id}"
-        for mount in (Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").iterdir()):
-            tree = mount / name
+        for place in cgroup_places():
+            tree = place / name
             if tree.is_dir():
                 for folder, _, _ in os.walk(tree, topdown=False):
                     _remove(Path(folder))

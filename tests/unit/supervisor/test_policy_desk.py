@@ -87,7 +87,7 @@ def test_a_broken_file_keeps_the_last_good_rules_over_a_restart_too_and_raises_a
     assert verdict(made, "shell", "ls") is Verdict.DENY and "last good rules stay in force" in alarms[-1] and made.problem
     assert verdict(made, "shell", "ls") is Verdict.DENY and len(alarms) == 1  # said once
     assert verdict(desk(), "shell", "ls") is Verdict.DENY
-    rules(places, allow=["shell(ls:*)"])
+    rules(places, allow=["shell(ls:*)", "file(read:${WORKSPACE}/**)"])
     assert verdict(made, "shell", "ls") is Verdict.ALLOW and made.problem == ""
 
 
@@ -128,7 +128,12 @@ def test_what_no_rollback_record_can_be_kept_of_is_denied_whatever_the_rules_say
 
 
 def test_the_allowlist_decides_on_hosts_that_no_rule_names_and_never_past_a_rule(desk: Any, places: Places) -> None:
-    rules(places, allow=["shell(ls:*)"], deny=["network(outbound:evil.example)"], ask=["network(outbound:paste.example)"])
+    rules(
+        places,
+        allow=["shell(ls:*)", "file(read:${WORKSPACE}/**)"],
+        deny=["network(outbound:evil.example)"],
+        ask=["network(outbound:paste.example)"],
+    )
     made = desk()
     told = made.judge(agent(), PermissionRequest("http_request", "https://x.example/"))
     assert (told.decision.verdict, told.decision.rule) == (Verdict.ALLOW, "allowlist")
@@ -213,7 +218,7 @@ def test_many_harmless_parts_never_push_out_the_one_that_asks(desk: Any, monkeyp
 
 
 def test_a_list_of_dangers_of_ones_own_asks_whatever_the_rules_allow(desk: Any, places: Places) -> None:
-    rules(places, allow=["shell(ls:*)"])
+    rules(places, allow=["shell(ls:*)", "file(read:${WORKSPACE}/**)"])
     made = desk()
     assert verdict(made, "shell", "ls -la") is Verdict.ALLOW
     own = (*policy_data.dangers(), *read_dangers({"dangers": [{"name": "look", "why": "it sees", "program": "ls", "any": "-la"}]}, "mine"))
