@@ -163,7 +163,7 @@ class AgentDetailView(View):
     cost_per_minute: list[float] = []
     """USD in each of the last 60 minutes, oldest first."""
     can: dict[str, str] = {}
-    """Action (freeze, thaw, isolate, reconnect, kill, say, interrupt) -> "" when possible, else why not."""
+    """Action (freeze, thaw, isolate, reconnect, kill, say, interrupt, end) -> "" when possible, else why not."""
     environment: EnvironmentView | None = None
     hardening: list[HardeningView] = []
     """What its sandbox is made of, measure by measure; empty: not known."""

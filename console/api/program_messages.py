@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from console.api.bodies import SCHEMA_VERSION, Id, Name, Request, View
-from console.domain.conversation import MOST_MESSAGE
+from console.domain.conversation import MOST_MESSAGE, MOST_WITHIN_S
 
 MOST_ITEMS = 50
 Model = Annotated[str, Field(max_length=100)]
@@ -149,6 +149,27 @@ class SayBody(Request):
 
 class InterruptBody(Request):
     """POST /api/agents/{id}/interrupt."""
+
+
+class EndBody(Request):
+    """POST /api/agents/{id}/end."""
+
+    reason: Annotated[str, Field(max_length=500)] = ""
+    within_s: Annotated[float, Field(ge=0, le=MOST_WITHIN_S, allow_inf_nan=False)] = 30.0
+    """Seconds that a turn under way may take to finish."""
+
+
+class EndedView(View):
+    """Answer of an end. ``ended``: the guard has seen that nobody of it is left; ``runs``: somebody is; ``killed``: a kill came first."""
+
+    schema_version: int = SCHEMA_VERSION
+    id: str
+    done: Literal["ended", "runs", "killed"]
+    processes: int = 0
+    """How many the guard counted last; 0 with ``runs``: it could not list them."""
+    words: str = ""
+    best_effort: str = ""
+    """Why others of it may run unseen, or empty."""
 
 
 class SaidView(View):

@@ -204,6 +204,7 @@ VERBS: dict[str, Callable[[str], typer.Typer]] = {
     "run": _run,
     "say": _talk,
     "interrupt": _talk,
+    "end": _talk,
     "freeze": _act,
     "thaw": _act,
     "isolate": _act,

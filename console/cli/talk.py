@@ -1,4 +1,4 @@
-"""``watchfloor say AGENT TEXT`` and ``watchfloor interrupt AGENT``: talking to a program that ``run --agent`` started."""
+"""``watchfloor say AGENT TEXT``, ``interrupt AGENT`` and ``end AGENT``: talking to a program that ``run --agent`` started, and its end."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
-from console.api.program_messages import SaidView
+from console.api.program_messages import EndedView, SaidView
 from console.cli import out
 from console.cli.link import connect
 from console.cli.options import DangerousOk, Json, StateDir, verb_app
 from console.cli.plain import plain
-from console.domain.conversation import MOST_MESSAGE, checked_text
-from console.domain.errors import UsageProblem
+from console.domain.conversation import MOST_MESSAGE, MOST_WITHIN_S, checked_text
+from console.domain.errors import ExitCode, UsageProblem
 
+MOST_REASON = 500
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="Its id, as fleet shows it.")]
 
 
@@ -42,6 +43,31 @@ def interrupt(agent: Agent, state_dir: StateDir = None, as_json: Json = False) -
         return _told(client.interrupt(agent), as_json)
 
 
+def end(
+    agent: Agent,
+    reason: Annotated[str, typer.Option(help="Why; recorded.")] = "",
+    within: Annotated[float, typer.Option(min=0, max=MOST_WITHIN_S, metavar="SECONDS", help="Time for a turn under way to finish.")] = 30.0,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Tell a started program that no more comes, and wait until nobody of it is left; nothing is killed. Exit 5: it still runs."""
+    if len(reason) > MOST_REASON:
+        raise UsageProblem(f"The reason has {len(reason):,} characters; at most {MOST_REASON} are taken.", "Shorten it.")
+    with connect(state_dir) as client:
+        view = client.end(agent, reason, within)
+    if as_json:
+        out.emit(view.model_dump(exclude={"schema_version"}))
+    else:
+        out.say(_ending(view))
+    return int({"ended": ExitCode.DONE, "runs": ExitCode.PENDING, "killed": ExitCode.DENIED}[view.done])
+
+
+def _ending(view: EndedView) -> str:
+    said = {"ended": "ended", "runs": "not ended", "killed": "killed"}[view.done]
+    doubt = f" (best effort: {plain(view.best_effort, 300)})" if view.best_effort else ""
+    return f"{plain(view.id)}: {said}: {plain(view.words, 1000)}{doubt}"
+
+
 def _told(view: SaidView, as_json: bool) -> int:
     if as_json:
         out.emit(view.model_dump(exclude={"schema_version"}))
@@ -50,4 +76,4 @@ def _told(view: SaidView, as_json: bool) -> int:
     return 0
 
 
-APPS = {"say": verb_app(say), "interrupt": verb_app(interrupt)}
+APPS = {"say": verb_app(say), "interrupt": verb_app(interrupt), "end": verb_app(end)}

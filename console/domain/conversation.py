@@ -18,6 +18,10 @@ MOST_MESSAGE = 60_000
 MODEL = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,99}\Z")
 CHANNEL = "talk"
 """Name of the FIFO beside the agent's own socket."""
+ENDING = "ending"
+"""Name of the one beside it in which a line says that no more comes."""
+MOST_WITHIN_S = 600.0
+"""Seconds that a program may be given to end by itself."""
 HOOKED = "hooked"
 """Name of the file beside the agent's own socket that tells the program to ask us before each tool call: one line, in its own words."""
 PROGRAMS_IN_BOX = "/opt/watchfloor-programs"
@@ -36,8 +40,13 @@ _BEGIN = (
     # What a program of this session may have left there would configure the next one, hooks included.
     + 'codex) rm -f "$CODEX_HOME/config.toml" "$CODEX_HOME/hooks.json"; set -- "$@" -c "$h";; *) exit 1;; esac; '
 )
-# Open for both directions: whoever writes there may come and go (a supervisor that restarts), and the program never reads end-of-file.
-TALKING = _BEGIN + f'exec "$p" "$@" 0<>"${{WATCHFLOOR_AGENT_SOCKET%/*}}/{CHANNEL}"'
+# A second shell holds the channel open too, until a line in the other FIFO says that no more comes: whoever writes there may come and go (a
+# supervisor that restarts), and the program reads end-of-file when it is told so and not before. The program itself only reads.
+TALKING = (
+    _BEGIN
+    + f'd="${{WATCHFLOOR_AGENT_SOCKET%/*}}"; (IFS= read -r x) 0<>"$d/{ENDING}" 3<>"$d/{CHANNEL}" >/dev/null 2>&1 & '
+    + f'h=$!; "$p" "$@" 0<"$d/{CHANNEL}"; c=$?; kill "$h" 2>/dev/null; exit "$c"'
+)
 ONCE = _BEGIN + 'printf %s "$q" | "$p" "$@"'
 
 

@@ -59,6 +59,10 @@ class ClaudeStream:
         """What is written to end the present turn."""
         return [{"type": "control_request", "request_id": request_id, "request": {"subtype": "interrupt"}}]
 
+    def is_busy(self) -> bool:
+        """Whether the end of its input would break off a turn: never, it finishes what it was told first."""
+        return False
+
     def begin(self, prompt: str) -> list[dict[str, Any]]:
         """What is written before anything else."""
         return self.message(prompt)

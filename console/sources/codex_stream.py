@@ -72,6 +72,10 @@ class CodexStream:
         """What is written to end the present turn."""
         return [{"id": request_id, "method": "turn/interrupt", "params": {"threadId": self.thread, "turnId": self.turn}}]
 
+    def is_busy(self) -> bool:
+        """Whether the end of its input would break off a turn that is under way, or about to be."""
+        return bool(self.turn or self._waiting or self._asked)
+
     def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         request_id = f"wf-{secrets.token_hex(6)}"
         self._asked[request_id] = method

@@ -74,8 +74,12 @@ class Conversations:
         following.charged = (agent.usage.tokens, agent.usage.cost_usd, agent.usage.iterations)
         if started.talks:
             channel = self._channels[agent.agent_id] = Channel(folder)
+            channel.ended_by = self._parts.scribe.ledger.kv_get(ended_key(agent.agent_id)) or ""
             try:
-                channel.open()
+                if channel.ended_by:
+                    channel.finish()
+                else:
+                    channel.open()
             except OSError as error:
                 self._parts.notice(f"nobody can talk to {agent.agent_id} any more: its input cannot be opened: {error.strerror}")
         self._follower.add(following)
@@ -96,6 +100,8 @@ class Conversations:
         channel = self._channels.pop(agent_id, None)
         if channel is not None:
             channel.close(remove=True)
+            if channel.ended_by:
+                self._parts.scribe.job(lambda: self._parts.scribe.ledger.kv_set(ended_key(agent_id), ""))
             self._parts.scribe.job(lambda: self._parts.scribe.ledger.kv_set(kept_key(agent_id), "0"))
 
     def close(self) -> None:
@@ -106,18 +112,24 @@ class Conversations:
 
     # --- talking
 
-    def why_not(self, agent_id: AgentId) -> str:
-        """Why nobody can talk to it now, or nothing."""
+    def channel_of(self, agent_id: AgentId) -> Channel | None:
+        """The way in to it."""
+        return self._channels.get(agent_id)
+
+    def why_not(self, agent_id: AgentId, *, to_end: bool = False) -> str:
+        """Why nobody can talk to it now, or nothing. ``to_end``: why it cannot be asked to end, which may be asked again."""
         state = self._parts.core.state
         agent = state.agents[agent_id]
         breach = spent_out(state, nodes_of(state, agent)) if agent.state.is_live else None
         if state.soft_stop and agent.state.is_live:
             return f"soft stop: {state.soft_stop[:200]}"
         over = breach.words() if breach is not None else agent.state_reason or "it is being halted" if agent_id in state.halting else ""
-        return why_silent(agent, stopping=agent_id in state.killing, over_budget=over) or self._lost(agent_id)
+        return why_silent(agent, stopping=agent_id in state.killing, over_budget=over) or self._lost(agent_id, to_end=to_end)
 
-    def _lost(self, agent_id: AgentId) -> str:
+    def _lost(self, agent_id: AgentId, *, to_end: bool) -> str:
         channel = self._channels.get(agent_id)
+        if channel is not None and channel.ended_by:
+            return "" if to_end else f"its input was ended by {channel.ended_by[:100]}: no more comes to it"
         reached = channel is not None and channel.is_open and self._follower.of(agent_id) is not None
         return "" if reached else "the channel to it is gone"
 
@@ -162,6 +174,12 @@ class Conversations:
             raise Denied(f"{agent_id} gets no {what}: {why}.", "watchfloor fleet shows its state.")
         return channel
 
+    def is_busy(self, agent_id: AgentId) -> bool:
+        """Whether the end of its input would break something off. Blocks for a moment."""
+        self._follower.look(agent_id)
+        following = self._follower.of(agent_id)
+        return following is not None and following.is_busy()
+
     def _following(self, agent_id: AgentId) -> Following:
         found = self._follower.of(agent_id)
         if found is None:
@@ -173,3 +191,8 @@ class Conversations:
         if channel is not None:
             with suppress(ConsoleError):  # it asks faster than it reads: it goes without an answer
                 channel.write(encoded(reply))
+
+
+def ended_key(agent_id: AgentId) -> str:
+    """Where the ledger keeps who asked an agent to end."""
+    return f"talk.ended.{agent_id}"

@@ -44,6 +44,8 @@ class Stream(Protocol):
 
     def interrupt(self, request_id: str) -> list[dict[str, Any]]: ...
 
+    def is_busy(self) -> bool: ...
+
 
 @dataclass
 class Batch:
@@ -105,6 +107,11 @@ class Following:
         """What is written to end its turn. Waits for a look that is under way."""
         with self.lock:
             return self.stream.interrupt(request_id)
+
+    def is_busy(self) -> bool:
+        """Whether the end of its input would break something off: it has said nothing yet, or a turn goes on. Waits for a look."""
+        with self.lock:
+            return not self._lines.offset or self.stream.is_busy()
 
     def look(self, *, last: bool = False) -> Batch:
         """Reads on; ``last``: to its end, all at once. In the follower's thread, or with its lock."""

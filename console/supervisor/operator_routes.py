@@ -121,7 +121,9 @@ class OperatorRoutes:
             events=[m.AgentEventView(at=x.at, kind=x.kind, text=x.text) for x in events],
             egress=[egress_view(x.record, agent) for x in egress],
             cost_per_minute=meter.per_minute(at) if meter else [],
-            can=self._desk.can(agent) | dict.fromkeys(("say", "interrupt"), self._desk.launcher.talk.why_not(agent_id)),
+            can=self._desk.can(agent)
+            | dict.fromkeys(("say", "interrupt"), self._desk.launcher.talk.why_not(agent_id))
+            | {"end": self._desk.launcher.talk.why_not(agent_id, to_end=True)},
             environment=await self._desk.launcher.environments.view(agent_id),
             hook=self._desk.launcher.hooks.words_of(agent_id),
             hardening=[hardening_view(g) for g in await self._desk.launcher.bounding.given(agent_id)],

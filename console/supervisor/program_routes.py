@@ -1,4 +1,4 @@
-"""Routes of started programs: what can be started, a preview, a start, and talking to one that runs."""
+"""Routes of started programs: what can be started, a preview, a start, talking to one that runs, and ending it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from console.supervisor.answers import answer, asked_by, body_of
 from console.supervisor.command_reach import preview_command
 from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts
+from console.supervisor.program_ending import Endings
 from console.supervisor.programs import Programs
 
 
 def program_routes(parts: Parts, launcher: Launcher) -> list[Route]:
-    """GET and POST /api/programs, POST /api/programs/preview and /preview-command, POST /api/agents/{id}/message and /interrupt."""
-    programs = Programs(parts, launcher)
+    """GET and POST /api/programs, POST /api/programs/preview and /preview-command, POST /api/agents/{id}/message, /interrupt and /end."""
+    programs, endings = Programs(parts, launcher), Endings(parts, launcher)
 
     async def listed(_request: Request) -> Response:
         return answer(await asyncio.to_thread(programs.view))
@@ -40,6 +41,9 @@ def program_routes(parts: Parts, launcher: Launcher) -> list[Route]:
         await body_of(request, pm.InterruptBody)
         return answer(await programs.interrupt(request.path_params["id"], asked_by(request)))
 
+    async def end(request: Request) -> Response:
+        return answer(await endings.end(request.path_params["id"], await body_of(request, pm.EndBody), asked_by(request)))
+
     return [
         Route("/api/programs", listed, methods=["GET"]),
         Route("/api/programs", start, methods=["POST"]),
@@ -47,4 +51,5 @@ def program_routes(parts: Parts, launcher: Launcher) -> list[Route]:
         Route("/api/programs/preview-command", preview_a_command, methods=["POST"]),
         Route("/api/agents/{id}/message", say, methods=["POST"]),
         Route("/api/agents/{id}/interrupt", interrupt, methods=["POST"]),
+        Route("/api/agents/{id}/end", end, methods=["POST"]),
     ]

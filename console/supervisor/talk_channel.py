@@ -1,7 +1,7 @@
 """The way in to a started program: a FIFO in the folder of the agent's own socket, which its sandbox shows to it and to nobody else.
 
-The program holds it open for both directions, and so do we: neither a restart of ours nor the moment before its first read loses a
-message, and it never reads end-of-file.
+A shell beside the program holds it open for both directions, and so do we: neither a restart of ours nor the moment before its first read
+loses a message. The program reads end-of-file once a line in a second FIFO has told that shell to let go, and we have let go as well.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import termios
 from contextlib import suppress
 from pathlib import Path
 
-from console.domain.conversation import CHANNEL
+from console.domain.conversation import CHANNEL, ENDING
 from console.domain.errors import Conflict, Unavailable
 from console.supervisor.program_hooks import remove
 
@@ -28,24 +28,24 @@ class Channel:
     """One agent's. Not thread-safe: on the loop's thread."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / CHANNEL
-        self._fd = -1
+        self._path, self._ending = folder / CHANNEL, folder / ENDING
+        self._fd = self._ending_fd = -1
+        self.ended_by = ""
+        """Who asked it to end: nothing more is said to it."""
 
     def make(self, uid: int, gid: int) -> None:
-        """A new FIFO of the agent's. Raises OSError."""
-        with suppress(FileNotFoundError):
-            self._path.unlink()
-        os.mkfifo(self._path, 0o600)
-        if os.geteuid() == 0:
-            os.chown(self._path, uid, gid, follow_symlinks=False)
+        """New FIFOs of the agent's. Raises OSError."""
+        for path in (self._path, self._ending):
+            with suppress(FileNotFoundError):
+                path.unlink()
+            os.mkfifo(path, 0o600)
+            if os.geteuid() == 0:
+                os.chown(path, uid, gid, follow_symlinks=False)
         self.open()
 
     def open(self) -> None:
         """The one that is there already (after a restart). Raises OSError; what is no FIFO is refused, never followed."""
-        fd = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        if not stat.S_ISFIFO(os.fstat(fd).st_mode):
-            os.close(fd)
-            raise OSError(errno.EINVAL, "it is no FIFO")
+        fd = _fifo(self._path)
         with suppress(OSError):
             fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, ROOM)
         self._fd = fd
@@ -73,14 +73,34 @@ class Channel:
             self._fd = -1
             raise Unavailable("Its input is not available, because a message went in only in part.", "End it and start it again.")
 
-    def close(self, *, remove: bool = False) -> None:
-        """Lets go; ``remove``: the agent has ended."""
+    def finish(self) -> None:
+        """No more comes: it reads what waits, then end-of-file. Again is the same. Raises OSError."""
+        if self._ending_fd < 0:
+            self._ending_fd = _fifo(self._ending)  # kept: the line waits for a shell that has not looked yet
+        with suppress(BlockingIOError):  # full: told often enough
+            os.write(self._ending_fd, b"\n")
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-        if remove:
+
+    def close(self, *, remove: bool = False) -> None:
+        """Lets go; ``remove``: the agent has ended."""
+        for fd in (self._fd, self._ending_fd):
+            if fd >= 0:
+                os.close(fd)
+        self._fd = self._ending_fd = -1
+        for path in (self._path, self._ending) if remove else ():
             with suppress(OSError):
-                self._path.unlink()
+                path.unlink()
+
+
+def _fifo(path: Path) -> int:
+    """Open for both directions. Raises OSError; what is no FIFO is refused, never followed."""
+    fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is no FIFO")
+    return fd
 
 
 def sweep_channels(agents_dir: Path, alive: set[str]) -> None:
@@ -91,7 +111,7 @@ def sweep_channels(agents_dir: Path, alive: set[str]) -> None:
                 continue
             folder = Path(entry.path)
             remove(folder)
-            for name in (CHANNEL, SOCKET):
+            for name in (CHANNEL, ENDING, SOCKET):
                 with suppress(OSError):
                     (folder / name).unlink()
             with suppress(OSError):

@@ -34,8 +34,9 @@ ANSWER_USD = 0.0100998
 MARK = f"29{secrets.randbelow(10**6):06d}.5"
 """Seconds that a shell of the endless agent sleeps: nobody else's."""
 LEAVE = Call("Bash", {"command": f"setsid -f sleep {MARK}", "description": "leave"})
-held, turned, left = threading.Event(), threading.Event(), threading.Event()
-"""What scenes wait for: the interrupted answer; the sub-agent, for its parent's turn to end; the endless one, for us to have seen it."""
+held, turned, left, asked_to_end = (threading.Event() for _ in range(4))
+"""What scenes wait for: the interrupted answer; the sub-agent, for its parent's turn to end; the endless one, for us to have seen it; the
+last answer, for its end to be asked for."""
 SCENES = (
     Scene(
         "TALKTASK",
@@ -51,6 +52,7 @@ SCENES = (
         "SUBTASK", Reply("", (Call("Bash", {"command": "ls | wc -l", "description": "count"}),)), Reply("There are 0 files.", after=turned)
     ),
     Scene("ENDLESS", Reply("", (LEAVE,)), Reply("", (LEAVE,), after=left), forever=True),
+    Scene("ENDTASK", Reply("I look.", (Call("Bash", {"command": "id -u"}),)), Reply("I am through.", after=asked_to_end)),
     Scene("ONCETASK", Reply("", (Call("Bash", {"command": "ls /root /home; pwd", "description": "look"}),)), Reply("That was all.")),
     Scene("CODEXTASK", Reply("I look.", (Call("exec_command", {"cmd": "echo $CODEX_HOME"}),)), Reply("Done."), Reply("Late.", after=held)),
 )
@@ -203,6 +205,32 @@ def test_one_that_is_asked_once_in_a_sandbox_sees_only_its_own_and_ends_with_its
     assert code == 4 and "ended" in err
 
 
+def test_one_that_is_asked_to_end_finishes_its_turn_and_is_ended_once_the_guard_saw_nobody_of_it(it: Instance, verb: Verb) -> None:
+    code, out, _ = verb("run", "--agent", "claude-code", "--", "ENDTASK please")
+    assert code == 0
+    agent_id = out.strip()
+    until(lambda: any((a.word, a.turn) == ("ENDTASK", 1) for a in MODEL[0].asked), words="its model is asked in the middle of its turn")
+    it.api.freeze(agent_id)
+    it.state_becomes(agent_id, "frozen")
+    code, _, err = verb("end", agent_id)
+    assert code == 4 and "frozen" in err
+    it.api.thaw(agent_id)
+    it.state_becomes(agent_id, "running", "waiting")
+    code, out, _ = verb("end", agent_id, "--within", "0")
+    assert code == 5 and "not ended: still runs" in out and f"watchfloor kill {agent_id}" in out and "process" in out
+    code, _, err = verb("say", agent_id, "one more thing")
+    assert code == 4 and "no more comes to it" in err
+    asked_to_end.set()
+    code, out, err = verb("end", agent_id, "--reason", "enough", "--within", "120")
+    assert code == 0 and "nobody of it is left" in out, out + err
+    it.state_becomes(agent_id, "ended")
+    assert any("turn over: I am through." in line for line in told(it, agent_id)), "its turn was not broken off"
+    code, _, err = verb("end", agent_id)
+    assert code == 4 and "it is ended" in err
+    rows = [row for row in it.api.audit().rows if row.kind == "agent.end"]
+    assert [row.verdict for row in rows].count("deny") == 2 and any("enough" in row.what for row in rows)
+
+
 def test_codex_is_heard_told_interrupted_and_charged(it: Instance, verb: Verb) -> None:
     assert codex()
     held.clear()
@@ -216,7 +244,9 @@ def test_codex_is_heard_told_interrupted_and_charged(it: Instance, verb: Verb) -
     until(lambda: any((a.word, a.turn) == ("CODEXTASK", 2) for a in MODEL[0].asked), words="its model is asked")
     until(lambda: verb("interrupt", agent_id)[0] == 0, words="its turn has begun, by its own word")
     heard(it, agent_id, "turn broken off: interrupted")
-    it.api.kill(agent_id)
+    code, out, err = verb("end", agent_id, "--within", "60")
+    assert code == 0 and "nobody of it is left" in out, out + err
+    it.state_becomes(agent_id, "ended", "failed")
 
 
 def test_a_batch_starts_all_or_says_which_item_is_wrong_and_starts_none(it: Instance, verb: Verb, tmp_path: Path) -> None:
@@ -260,18 +290,20 @@ def test_one_that_floods_is_frozen_and_one_that_hears_nothing_is_said_to_and_bot
     folder.chmod(0o711)
     settings(folder, **{"programs.claude_code": str(HOSTILE), "programs.output_max_mib": 8})
     with Instance(folder) as it:
-        items = [ProgramItem(agent="claude-code", prompt=what, sandbox="bubblewrap") for what in ("flood", "deaf")]
-        flood, deaf = (one.id for one in it.api.start_programs(ProgramsBody(items=items)).items)
+        items = [ProgramItem(agent="claude-code", prompt=what, sandbox="bubblewrap") for what in ("flood", "deaf", "deaf")]
+        flood, deaf, stays = (one.id for one in it.api.start_programs(ProgramsBody(items=items)).items)
         it.state_becomes(flood, "frozen")
         assert any("has reached 8 MiB" in notice for notice in it.api.status().notices)
         code, _, err = run(it, "say", flood, "stop it")
         assert code == 4 and "frozen" in err
         heard(it, deaf, "lines were too long")
+        code, out, _ = run(it, "end", stays, "--within", "1")
+        assert code == 5 and "still runs: " in out and "nothing was killed" in out and it.agent(stays).state in ("running", "waiting")
         with pytest.raises(Conflict, match="does not read"):
             for _ in range(50):
                 it.api.say(deaf, "x" * 60_000)
         receipt = it.api.activate("the test")
-        assert receipt.verified_zero and {t.agent_id for t in receipt.targets} >= {flood, deaf}
+        assert receipt.verified_zero and {t.agent_id for t in receipt.targets} >= {flood, deaf, stays}
     shutil.rmtree(folder)
 
 

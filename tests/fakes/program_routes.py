@@ -67,6 +67,8 @@ class FakePrograms:
         """Of every message and interrupt."""
         self.talks: dict[str, str] = {}
         """Whom one can talk to: why not, or empty."""
+        self.ending = pm.EndedView(id="", done="ended", words="nobody of it is left")
+        """Of every end."""
         self.hook_words = ""
         """Of every agent's detail."""
         self.hooks = HooksView(programs=[ProgramHook(program="claude-code", calls=12, last_at=time.time() - 3)])
@@ -74,7 +76,7 @@ class FakePrograms:
     def told(self, detail: m.AgentDetailView) -> m.AgentDetailView:
         """An agent's detail with what this part says of it."""
         why = self.talks.get(detail.agent.id, NO_PROGRAM)
-        return detail.model_copy(update={"can": {**detail.can, "say": why, "interrupt": why}, "hook": self.hook_words})
+        return detail.model_copy(update={"can": {**detail.can, "say": why, "interrupt": why, "end": why}, "hook": self.hook_words})
 
     def routes(self) -> list[Route]:
         return [
@@ -84,6 +86,7 @@ class FakePrograms:
             Route("/api/programs/preview-command", self._preview_command, methods=["POST"]),
             Route("/api/agents/{id}/message", self._message, methods=["POST"]),
             Route("/api/agents/{id}/interrupt", self._interrupt, methods=["POST"]),
+            Route("/api/agents/{id}/end", self._end, methods=["POST"]),
             Route("/api/hooks", self._hooks, methods=["GET"]),
         ]
 
@@ -123,6 +126,11 @@ class FakePrograms:
 
     async def _interrupt(self, request: Request) -> Response:
         return self._talk(request.path_params["id"], "interrupted", "")
+
+    async def _end(self, request: Request) -> Response:
+        agent_id, body = request.path_params["id"], pm.EndBody.model_validate_json(await request.body())
+        self.said.append((agent_id, "end", body.reason))
+        return _say(self.ending.model_copy(update={"id": agent_id}))
 
     def _talk(self, agent_id: str, done: str, text: str) -> Response:
         self.said.append((agent_id, done, text))

@@ -9,6 +9,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
+from console.api.program_messages import EndedView
+from console.gui.pages.activity.end import EndDialog
 from console.gui.pages.activity.page import ActivityPageView
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
@@ -97,3 +99,30 @@ def test_whom_nobody_can_talk_to_says_why_and_follows_its_state(make_house: Hous
     qtbot.waitUntil(lambda: "Killed" in talk.why_not("say"))
     talk.say()
     assert not programs.said and "Killed" in talk.state.text()
+
+
+def test_one_is_asked_to_end_after_a_question_and_what_was_seen_is_said(make_house: House, open_window: Opener, qtbot: QtBot) -> None:
+    programs = make_house("mockup").supervisor.programs
+    programs.talks[ONE] = ""
+    talk = page_of(open_window("fleet"), ONE, qtbot).talk
+    assert talk.finish.isVisible() and talk.finish.isEnabled()
+    talk.finish.click()
+    talk.window().findChildren(EndDialog)[-1].reject()
+    assert not programs.said, "it is asked first"
+    programs.ending = EndedView(id="", done="runs", words="still runs: <b>3</b> processes")
+    talk.ask_end()
+    asked = talk.window().findChildren(EndDialog)[-1]
+    asked.reason.setText(" enough ")
+    asked.main.click()
+    qtbot.waitUntil(lambda: "It has not ended: still runs" in talk.state.text())
+    programs.ending = EndedView(id="", done="ended", words="nobody of it is left")
+    talk.ask_end()
+    talk.window().findChildren(EndDialog)[-1].main.click()
+    qtbot.waitUntil(lambda: "It has ended: nobody" in talk.state.text())
+    assert programs.said == [(ONE, "end", "enough"), (ONE, "end", "")]
+    assert all(is_plain(label.text()) for label in talk.findChildren(QLabel))
+    programs.talks[ONE] = "it is frozen (operator:0)"
+    talk.look()
+    qtbot.waitUntil(lambda: not talk.finish.isEnabled())
+    talk.ask_end()
+    assert "it is frozen" in talk.state.text() and len(programs.said) == 2

@@ -10,6 +10,8 @@ from console.gui.link.pending import Pending
 
 START_S = 300.0
 TALK_S = 30.0
+END_S = 75.0
+"""A turn under way has 30 s to finish."""
 
 
 class ProgramRequests:
@@ -45,6 +47,11 @@ class ProgramRequests:
 
     def _talk(self, agent_id: str, verb: str, body: pm.SayBody | pm.InterruptBody) -> Pending[pm.SaidView]:
         return self._link.send("POST", f"/api/agents/{segment(agent_id)}/{verb}", pm.SaidView, body, timeout_s=TALK_S)
+
+    def end(self, agent_id: str, reason: str = "") -> Pending[pm.EndedView]:
+        """No more comes to it; what the guard has then seen of it. Refused (Denied) with why; nothing is killed."""
+        path = f"/api/agents/{segment(agent_id)}/end"
+        return self._link.send("POST", path, pm.EndedView, pm.EndBody(reason=reason), timeout_s=END_S)
 
     def hooks(self) -> Pending[HooksView]:
         """Which programs' hooks have reached the supervisor."""

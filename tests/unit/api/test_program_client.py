@@ -26,6 +26,7 @@ ROUTES: list[tuple[str, Any, Callable[[ApiClient], Any], Any]] = [
         {"text": "hi", "dangerous_ok": "ok"},
     ),
     ("POST /api/agents/a/interrupt", {"id": "a", "done": "interrupted"}, lambda c: c.interrupt("a"), {}),
+    ("POST /api/agents/a/end", {"id": "a", "done": "runs"}, lambda c: c.end("a", "r", 2), {"reason": "r", "within_s": 2.0}),
 ]
 
 

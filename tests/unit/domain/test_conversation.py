@@ -13,6 +13,7 @@ import pytest
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
 from console.domain.conversation import (
     CHANNEL,
+    ENDING,
     HOOKED,
     MOST_MESSAGE,
     Program,
@@ -49,6 +50,7 @@ def test_the_shell_that_becomes_it_keeps_it_in_its_workspace_quiet_and_hands_eve
     door = tmp_path / "door"
     door.mkdir()
     os.mkfifo(door / CHANNEL)
+    os.mkfifo(door / ENDING)
     held = os.open(door / CHANNEL, os.O_RDWR)
     (door / HOOKED).write_text("x=1\n")
     os.write(held, b"hello\n")
@@ -105,3 +107,28 @@ def test_who_cannot_be_talked_to_and_why(change: dict[str, Any], why: str) -> No
 def test_a_stop_or_a_cap_that_is_not_shown_yet_silences_too() -> None:
     assert "being killed" in why_silent(AGENT, stopping=True, over_budget="")
     assert "over its budget (day limit cost_usd)" in why_silent(AGENT, stopping=False, over_budget="day limit cost_usd")
+
+
+def test_it_reads_end_of_file_when_that_is_told_and_not_when_whoever_talks_goes(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\nwhile read -r x; do echo $x; done\necho end\nexit 7\n")
+    program.chmod(0o755)
+    for name in (CHANNEL, ENDING):
+        os.mkfifo(tmp_path / name)
+    held, ending = (os.open(tmp_path / name, os.O_RDWR) for name in (CHANNEL, ENDING))
+    (tmp_path / HOOKED).write_text("x=1\n")
+    env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "WATCHFLOOR_AGENT_SOCKET": str(tmp_path / "agent.sock")}
+    argv = command_line(Program.CODEX, "p", str(program), (), talks=True)
+    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout is not None
+        for words in ("one", "two"):
+            os.write(held, f"{words}\n".encode())
+            assert shell.stdout.readline() == f"{words}\n"
+            os.close(held)  # a supervisor that restarts
+            with pytest.raises(subprocess.TimeoutExpired):
+                shell.wait(0.2)
+            held = os.open(tmp_path / CHANNEL, os.O_RDWR)
+        os.write(ending, b"\n")
+        os.close(held)
+        assert shell.stdout.read() == "end\n" and shell.wait(60) == 7
+    os.close(ending)

@@ -117,3 +117,9 @@ KINDS = st.sampled_from(["system", "assistant", "user", "result", "stream_event"
 def test_no_line_breaks_it(kind: str, fields: dict[str, Any]) -> None:
     heard = ClaudeStream().hear(json.dumps({"type": kind, **fields}).encode())
     assert all(answer.tokens.is_sane() for answer in heard.answers)
+
+
+def test_the_end_of_its_input_breaks_no_turn_off() -> None:
+    stream = ClaudeStream()
+    stream.begin("a prompt")
+    assert not stream.is_busy()

@@ -117,3 +117,18 @@ JSON = st.recursive(
 def test_no_line_breaks_it(record: dict[str, Any]) -> None:
     heard = CodexStream().hear(json.dumps(record).encode())
     assert all(answer.tokens.is_sane() for answer in heard.answers)
+
+
+def test_it_is_busy_from_what_it_is_told_until_its_turn_is_over() -> None:
+    stream = CodexStream()
+    assert not stream.is_busy()
+    stream.begin("a prompt")
+    assert stream.is_busy(), "its prompt waits for its thread"
+    hear(stream, id="begin", result={})
+    told = hear(stream, id="thread", result={"thread": {"id": "t"}}).reply
+    assert stream.is_busy(), "its turn was asked for"
+    hear(stream, method="turn/started", params={"threadId": "t", "turn": {"id": "u"}})
+    hear(stream, id=told[0]["id"], result={})
+    assert stream.is_busy()
+    hear(stream, method="turn/completed", params={"threadId": "t", "turn": {"id": "u", "status": "completed"}})
+    assert not stream.is_busy()

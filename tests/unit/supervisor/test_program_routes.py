@@ -36,4 +36,7 @@ def test_a_preview_starts_nothing_and_unknown_agents_and_fields_are_refused(tmp_
         assert asks.post("/api/agents/nobody/message", json={"text": "x"}).status_code == 404
         assert asks.post("/api/agents/nobody/message", json={"text": ""}).status_code == 400
         assert asks.post("/api/agents/nobody/interrupt", json={"all": True}).status_code == 400
+        assert asks.post("/api/agents/nobody/end", json={}).status_code == 404
+        for wrong in ({"within_s": -1}, {"within_s": 601}, {"reason": "x" * 501}, {"kill": True}):
+            assert asks.post("/api/agents/nobody/end", json=wrong).status_code == 400
         assert len(asks.get("/api/programs").json()["programs"]) == 2

@@ -73,5 +73,28 @@ def test_what_the_dead_left_is_swept_and_nothing_is_followed(tmp_path: Path) -> 
     sweep_channels(agents, {"alive"})
     assert sorted(entry.name for entry in agents.iterdir()) == ["alive", "link", "odd"]
     assert [entry.name for entry in (agents / "odd").iterdir()] == ["hers"], "what is not ours stays"
-    assert len(list((agents / "alive").iterdir())) == 3 and (elsewhere / "talk").exists()
+    assert len(list((agents / "alive").iterdir())) == 4 and (elsewhere / "talk").exists()
     sweep_channels(tmp_path / "none", set())
+
+
+def test_after_the_end_its_reader_gets_what_waits_and_then_end_of_file(tmp_path: Path) -> None:
+    channel = made(tmp_path)
+    theirs = os.open(tmp_path / "talk", os.O_RDONLY | os.O_NONBLOCK)
+    channel.write(b"last\n")
+    channel.finish()
+    channel.finish()
+    shells = os.open(tmp_path / "ending", os.O_RDONLY | os.O_NONBLOCK)
+    assert os.read(theirs, 100) == b"last\n" and os.read(theirs, 100) == b"" and os.read(shells, 100) == b"\n\n"
+    with pytest.raises(Unavailable):
+        channel.write(b"x")
+    again = Channel(tmp_path)  # after a restart of ours
+    again.finish()
+    assert not again.is_open and os.read(theirs, 100) == b""
+    os.close(theirs)
+    os.close(shells)
+    again.close()
+    channel.close(remove=True)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "ending").symlink_to("/dev/null")
+    with pytest.raises(OSError):
+        Channel(tmp_path).finish()

@@ -1,4 +1,4 @@
-"""Talking to an agent that was started as a program: a message, an interrupt; and why not, in the supervisor's words."""
+"""Talking to an agent that was started as a program: a message, an interrupt, its end; and why not, in the supervisor's words."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from console.api.messages import AgentDetailView
-from console.api.program_messages import SaidView
+from console.api.program_messages import EndedView, SaidView
 from console.domain.conversation import checked_text
 from console.domain.errors import ConsoleError, Unconfirmed
 from console.gui.pages.activity.danger import DangerDialog
+from console.gui.pages.activity.end import EndDialog
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
@@ -22,6 +23,7 @@ LOOK_MS = 2000
 """How often it is asked whether one can talk to it, while the page is in front."""
 _UNKNOWN = "Whether one can talk to it is not known yet."
 _BEING_SENT = "It is being sent."
+_VERBS = ("say", "interrupt", "end")
 _HINT = ("It can be told something: Enter sends, Shift Enter begins a line.", False)
 
 
@@ -47,7 +49,7 @@ class TalkBar(QWidget):
         super().__init__(parent)
         self._desk = desk
         self.agent_id = ""
-        self._why = {"say": _UNKNOWN, "interrupt": _UNKNOWN}
+        self._why = dict.fromkeys(_VERBS, _UNKNOWN)
         self._busy = ""
         self._note = _HINT
         """The last outcome, and whether it is odd; it stays until something is written."""
@@ -62,13 +64,19 @@ class TalkBar(QWidget):
         self.send.clicked.connect(self.say)
         self.stop = Button("Interrupt its turn", "pause", keys="I", small=True, parent=self)
         self.stop.clicked.connect(self.interrupt)
+        self.finish = Button("End…", "", small=True, parent=self)
+        self.finish.clicked.connect(self.ask_end)
         row = QHBoxLayout()
         row.setSpacing(8)
         row.addWidget(self.field, 1)
         buttons = QVBoxLayout()
         buttons.setSpacing(4)
         buttons.addWidget(self.send)
-        buttons.addWidget(self.stop)
+        below = QHBoxLayout()
+        below.setSpacing(4)
+        below.addWidget(self.stop)
+        below.addWidget(self.finish)
+        buttons.addLayout(below)
         row.addLayout(buttons)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 7, 16, 8)
@@ -86,7 +94,7 @@ class TalkBar(QWidget):
         """Another agent: what was written for the one before goes."""
         if agent_id != self.agent_id:
             self.agent_id, self._busy = agent_id, ""
-            self._why = {"say": _UNKNOWN, "interrupt": _UNKNOWN}
+            self._why = dict.fromkeys(_VERBS, _UNKNOWN)
             self.field.clear()
             self._typed()
         self.look()
@@ -106,16 +114,16 @@ class TalkBar(QWidget):
 
     def _came(self, detail: AgentDetailView) -> None:
         if detail.agent.id == self.agent_id:
-            self._why = {verb: detail.can.get(verb, "the supervisor does not say whether one can") for verb in ("say", "interrupt")}
+            self._why = {verb: detail.can.get(verb, "the supervisor does not say whether one can") for verb in _VERBS}
             self._show()
 
     def _not_known(self, agent_id: str, error: ConsoleError) -> None:
         if agent_id == self.agent_id:
-            self._why = dict.fromkeys(("say", "interrupt"), f"not known: {error.what}")
+            self._why = dict.fromkeys(_VERBS, f"not known: {error.what}")
             self._show()
 
     def why_not(self, verb: str) -> str:
-        """``say`` or ``interrupt``; empty: it can be asked for now."""
+        """``say``, ``interrupt`` or ``end``; empty: it can be asked for now."""
         if not self.agent_id:
             return "No agent is selected."
         if self._desk.switch.is_killed:
@@ -163,6 +171,33 @@ class TalkBar(QWidget):
         sent = self._desk.requests.programs.interrupt(agent_id).while_alive(self)
         sent.then(self._interrupted).failed(lambda error: self._refused(agent_id, error))
 
+    def ask_end(self) -> None:
+        """Asks first: nothing more can be said to it afterwards."""
+        if why_not := self.why_not("end"):
+            self._told(why_not, odd=True)
+            return
+        agent_id = self.agent_id
+        row = self._desk.fleet.rows.get(agent_id)
+        EndDialog(row.name if row is not None else agent_id, lambda reason: self._end(agent_id, reason), self.window()).open()
+
+    def _end(self, agent_id: str, reason: str) -> None:
+        if agent_id != self.agent_id or self.why_not("end"):
+            self._told("It was not asked to end: one cannot talk to that agent now.", odd=True)
+            return
+        self._busy = "It is told that no more comes; its end is waited for."
+        self._show()
+        sent = self._desk.requests.programs.end(agent_id, reason).while_alive(self)
+        sent.then(self._ended).failed(lambda error: self._refused(agent_id, error))
+
+    def _ended(self, view: EndedView) -> None:
+        if view.id != self.agent_id:
+            return
+        self._busy = ""
+        said = {"ended": "It has ended", "runs": "It has not ended", "killed": "It did not end by itself"}[view.done]
+        doubt = f" Best effort: {view.best_effort}" if view.best_effort else ""
+        self._told(safe_text(f"{said}: {view.words}.{doubt}", 400), odd=view.done != "ended" or bool(doubt))
+        self.look()
+
     def _said(self, view: SaidView, written: str) -> None:
         if view.id == self.agent_id:
             self._busy = ""
@@ -196,13 +231,14 @@ class TalkBar(QWidget):
     def _show(self) -> None:
         why_not, text = self.why_not("say"), self.field.toPlainText()
         can_write = not why_not or bool(self._busy) or bool(text)
-        for part in (self.field, self.send, self.stop):
+        for part in (self.field, self.send, self.stop, self.finish):
             part.setVisible(can_write)
         self.setFixedHeight(102 if can_write else 34)
         row = self._desk.fleet.rows.get(self.agent_id)
         self.field.setPlaceholderText(safe_text(f"Tell {row.name if row is not None else self.agent_id} something", 120))
         self.send.allow(why_not or ("" if text.strip() else "Nothing is written yet."))
         self.stop.allow(self.why_not("interrupt"))
+        self.finish.allow(self.why_not("end"))
         words, odd = self._note
         if why_not and not odd:
             words = why_not if self._busy else f"Nobody can talk to it now: {why_not}"
