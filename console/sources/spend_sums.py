@@ -44,6 +44,10 @@ create view if not exists spent as
   from answers
   union all select uid, source, day, at, model, session, agent, project, prices, ours, tokens, cost, answers, unpriced from folded;
 """
+OF_SESSION = f"""
+  select agent, total(cost) / {NANO}.0, total(tokens), sum(answers), sum(unpriced), model, max(at)
+  from spent where +uid = ? and +source = ? and session = ? group by agent"""
+"""One session by its agents. The + keeps SQLite from looking through everything its user ever spent: it is found by its id."""
 By = Literal["day", "model", "session", "project", "source"]
 
 
@@ -164,10 +168,7 @@ class SpendSums:
 
     def by_agent(self, uid: int, source: str, session: str) -> list[tuple[str, float, int, int, int, str, float]]:
         """(agent, USD, tokens, answers, unpriced answers, model of the last answer, when) of one session of this user."""
-        query = f"""
-          select agent, total(cost) / {NANO}.0, total(tokens), sum(answers), sum(unpriced), model, max(at)
-          from spent where uid = ? and source = ? and session = ? group by agent"""
-        rows = self._asked(query, (uid, source, session))
+        rows = self._asked(OF_SESSION, (uid, source, session))
         return [(agent, cost, int(tokens), count, unpriced, model, at) for agent, cost, tokens, count, unpriced, model, at in rows]
 
     def unpriced(self, since: float = 0.0, until: float = 9e18) -> list[Sum]:

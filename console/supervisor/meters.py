@@ -60,16 +60,22 @@ class Meters:
     today_usd: float = 0.0
     beside: Callable[[], float] = lambda: 0.0
     """USD that agents we only see spent since local midnight, by their own transcripts."""
+    everything: Meter = field(default_factory=Meter)
+    """All of them as one: asked for several times a second, however many agents there are."""
 
     def add_seen(self, agent_id: str, at: float, cost_usd: float) -> None:
         """What an agent that we only see spent since the last look; ``beside`` holds it already."""
-        self.by_agent.setdefault(agent_id, Meter()).add(at, cost_usd)
+        self._add(agent_id, at, cost_usd)
 
     def add(self, agent_id: str, at: float, cost_usd: float) -> None:
         """Counts one report."""
         self._turn(at)
         self.today_usd += cost_usd
+        self._add(agent_id, at, cost_usd)
+
+    def _add(self, agent_id: str, at: float, cost_usd: float) -> None:
         self.by_agent.setdefault(agent_id, Meter()).add(at, cost_usd)
+        self.everything.add(at, cost_usd)
 
     def spent_today(self, at: float) -> float:
         """USD since local midnight."""
@@ -78,7 +84,7 @@ class Meters:
 
     def rate(self, at: float) -> float:
         """USD per hour of everything over the last 5 minutes."""
-        return sum(m.rate(at) for m in self.by_agent.values() if m.slices and m.slices[-1][0] > at // SLICE_S - SLICES)
+        return self.everything.rate(at)
 
     def _turn(self, at: float) -> None:
         day = time.strftime("%Y-%m-%d", time.localtime(at))

@@ -13,7 +13,7 @@ import pytest
 from console.domain.errors import ConsoleError
 from console.domain.spend import Answer, Tokens
 from console.sources.spend_store import SpendStore
-from console.sources.spend_sums import Sum
+from console.sources.spend_sums import OF_SESSION, Sum
 
 NOW = time.mktime((2026, 11, 21, 12, 0, 0, 0, 0, -1))
 ONE = Answer("claude_code", "m", NOW, "claude-x", "", "s1", "", "/p", Tokens(1))
@@ -104,3 +104,10 @@ def test_agents_that_were_started_here_are_told_apart(store: SpendStore) -> None
     with store.writing():
         store.add([(ONE, 1), (replace(ONE, answer_id="x", ours=True), 10)], "t")
     assert [round(s.cost_usd * 1e9) for ours in (None, True, False) for s in store.sums("source", ours=ours)] == [11, 10, 1]
+
+
+def test_a_session_is_found_by_its_id_and_not_among_everything_its_user_spent(store: SpendStore) -> None:
+    fill(store, 200)
+    plan = " ".join(row[3] for row in store._asked(f"explain query plan {OF_SESSION}", (-1, "claude_code", "s0")))
+    assert "by_session (session=?)" in plan and "PRIMARY KEY" not in plan
+    assert store.by_agent(-1, "claude_code", "s0") and not store.by_agent(0, "claude_code", "s0") and not store.by_agent(-1, "codex", "s0")

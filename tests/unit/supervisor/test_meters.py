@@ -38,3 +38,13 @@ def test_what_is_only_seen_burns_and_counts_for_the_day_once() -> None:
     meters.add_seen("o-1", 1000.0, 0.5)
     assert meters.spent_today(1000.0) == 3.0  # 1 reported, 2 by transcripts, of which 0.5 just now
     assert sum(meters.by_agent["o-1"].burn(1000.0)) == 0.5 and meters.rate(1000.0) > meters.by_agent["a1"].rate(1000.0)
+
+
+def test_everything_is_the_sum_of_all() -> None:
+    meters = Meters()
+    for number in range(200):
+        meters.add(f"a{number % 7}", 1000.0 + number, 0.25)
+        meters.add_seen(f"o-{number % 5}", 1000.0 + number, 0.5)
+    for at in (1199.0, 1250.0, 1400.0, 9999.0):
+        assert meters.rate(at) == pytest.approx(sum(one.rate(at) for one in meters.by_agent.values()))
+    assert meters.rate(1199.0) > 0 == meters.rate(9999.0)
