@@ -47,11 +47,11 @@ _JSON, _PROTOBUF = b"application/json", b"application/x-protobuf"
 
 
 class _Refusal(Exception):
-    """A request that is answered with a status alone."""
+    """A request that is answered with a status alone. ``words`` are one of few: each is a kind of refusal in the book."""
 
-    def __init__(self, status: int, words: str) -> None:
+    def __init__(self, status: int, words: str, example: str = "") -> None:
         super().__init__(words)
-        self.status, self.words = status, words
+        self.status, self.words, self.example = status, words, example
 
 
 @dataclass(slots=True)
@@ -167,7 +167,7 @@ class Receiver:
             self._take(request)
             status, words = 200, b"{}" if content == _JSON else b""
         except _Refusal as refusal:
-            self._book.refuse(refusal.words)
+            self._book.refuse(refusal.words, refusal.example)
             await asyncio.sleep(WAIT_S if refusal.status == 429 else 0)
             status, words, content = refusal.status, b'{"message":"%s"}' % refusal.words.encode(), _JSON
         except h11.RemoteProtocolError as error:
@@ -228,7 +228,7 @@ class Receiver:
         try:
             self._book.take(reads.items(request.kind, body))
         except Unreadable as error:
-            raise _Refusal(400, str(error).encode("ascii", "replace").decode().replace('"', "'").replace("\\", "/")) from error
+            raise _Refusal(400, error.kind, error.where) from error
 
 
 async def _event(conn: h11.Connection, reader: asyncio.StreamReader) -> object:

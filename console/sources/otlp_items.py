@@ -46,7 +46,11 @@ WANTED = frozenset(
 
 
 class Unreadable(ValueError):
-    """A body that is no OTLP, or more of it than is taken."""
+    """A body that is no OTLP, or more of it than is taken. ``kind`` is one of few; ``where`` is the sender's doing."""
+
+    def __init__(self, kind: str, where: str = "") -> None:
+        super().__init__(f"{kind}: {where[:80]}" if where else kind)
+        self.kind, self.where = kind, where[:80]
 
 
 @dataclass(frozen=True, slots=True)

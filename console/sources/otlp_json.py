@@ -17,7 +17,7 @@ def items(kind: Kind, body: bytes) -> Iterator[Item]:
     try:
         whole = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise Unreadable(f"a body that is no JSON: {str(error)[:80]}") from error
+        raise Unreadable("a body that is no JSON", str(error)) from error
     if not isinstance(whole, dict):
         raise Unreadable("a body that is no OTLP")
     walk = {"metrics": _metrics, "logs": _logs, "traces": _spans}[kind]

@@ -33,7 +33,7 @@ def items(kind: Kind, body: bytes) -> Iterator[Item]:
     try:
         whole.ParseFromString(body)
     except DecodeError as error:
-        raise Unreadable(f"a body that is no OTLP: {str(error)[-80:]}") from error
+        raise Unreadable("a body that is no OTLP", str(error)[-80:]) from error
     return counted(walk(whole))
 
 

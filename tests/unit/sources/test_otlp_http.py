@@ -164,6 +164,14 @@ def test_what_is_no_otlp_is_refused_and_the_next_is_heard(stage: Stage, odd: byt
     assert stage.post(body()) == 200
 
 
+def test_what_is_no_otlp_is_one_kind_of_refusal_wherever_it_breaks(stage: Stage) -> None:
+    """Each kind is kept, and is a record once a minute: a sender must not be able to make up kinds."""
+    for blanks in range(5):
+        assert stage.post(b" " * blanks + b'{"a":x}') == 400
+        assert stage.post(b" " * blanks + b"\xff\xfe") == 400
+    assert [words.partition(" (")[0] for words in stage.book.untold()] == ["refused 10 times: a body that is no JSON"]
+
+
 def test_shapes_that_are_none_are_passed_over(stage: Stage) -> None:
     odds: tuple[dict[str, Any], ...] = (
         {"resourceLogs": {}},
