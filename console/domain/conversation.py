@@ -41,11 +41,13 @@ _BEGIN = (
     + 'codex) rm -f "$CODEX_HOME/config.toml" "$CODEX_HOME/hooks.json"; set -- "$@" -c "$h";; *) exit 1;; esac; '
 )
 # A second shell holds the channel open too, until a line in the other FIFO says that no more comes: whoever writes there may come and go (a
-# supervisor that restarts), and the program reads end-of-file when it is told so and not before. The program itself only reads.
+# supervisor that restarts), and the program reads end-of-file when it is told so and not before. The program itself only reads; its end is
+# opened while the other is held, so that it waits for nobody.
 TALKING = (
     _BEGIN
-    + f'd="${{WATCHFLOOR_AGENT_SOCKET%/*}}"; (IFS= read -r x) 0<>"$d/{ENDING}" 3<>"$d/{CHANNEL}" >/dev/null 2>&1 & '
-    + f'h=$!; "$p" "$@" 0<"$d/{CHANNEL}"; c=$?; kill "$h" 2>/dev/null; exit "$c"'
+    + f'd="${{WATCHFLOOR_AGENT_SOCKET%/*}}"; exec 4<>"$d/{CHANNEL}" 5<"$d/{CHANNEL}"; '
+    + f'(IFS= read -r x) 0<>"$d/{ENDING}" 5<&- >/dev/null 2>&1 & h=$!; exec 4<&-; '
+    + '"$p" "$@" 0<&5 5<&-; c=$?; kill "$h" 2>/dev/null; exit "$c"'
 )
 ONCE = _BEGIN + 'printf %s "$q" | "$p" "$@"'
 

@@ -19,6 +19,7 @@ from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts
 
 LOOK_S = 0.2
+MOST_REST_S = 1.0
 GRACE_S = 5.0
 """Seconds that it has at least, from the end of its input on, to be gone."""
 _QUIET_LOOKS = 2
@@ -89,6 +90,7 @@ class Endings:
                 self._parts.notice(f"{agent_id} cannot be told that no more comes: {error.strerror}; watchfloor kill ends it for certain")
 
     async def _seen(self, agent_id: AgentId, deadline: float) -> pm.EndedView:
+        rest = LOOK_S
         while True:
             left: _Left | None = None
             with suppress(ConsoleError):
@@ -104,7 +106,8 @@ class Endings:
                 return pm.EndedView(id=agent_id, done="ended", words=words, best_effort=left.doubt)
             if is_over and (left is None or left.is_alive):
                 return self._not_seen(agent_id, left, agent)
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(rest)
+            rest = min(rest * 1.5, MOST_REST_S)
 
     def _not_seen(self, agent_id: AgentId, left: _Left | None, agent: Agent | None) -> pm.EndedView:
         if left is None:

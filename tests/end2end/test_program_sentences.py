@@ -20,6 +20,7 @@ import pytest
 
 from console.api.messages import AllowlistEntryBody
 from console.api.program_messages import ProgramItem, ProgramsBody
+from console.api.record_messages import AuditRow
 from console.cli.main import main
 from console.domain.errors import Conflict, Denied, Killed
 from console.settings.options import Options, merged, save_options
@@ -205,6 +206,10 @@ def test_one_that_is_asked_once_in_a_sandbox_sees_only_its_own_and_ends_with_its
     assert code == 4 and "ended" in err
 
 
+def ends(it: Instance) -> list[AuditRow]:
+    return [row for row in it.api.audit().rows if row.kind == "agent.end"]
+
+
 def test_one_that_is_asked_to_end_finishes_its_turn_and_is_ended_once_the_guard_saw_nobody_of_it(it: Instance, verb: Verb) -> None:
     code, out, _ = verb("run", "--agent", "claude-code", "--", "ENDTASK please")
     assert code == 0
@@ -227,8 +232,8 @@ def test_one_that_is_asked_to_end_finishes_its_turn_and_is_ended_once_the_guard_
     assert any("turn over: I am through." in line for line in told(it, agent_id)), "its turn was not broken off"
     code, _, err = verb("end", agent_id)
     assert code == 4 and "it is ended" in err
-    rows = [row for row in it.api.audit().rows if row.kind == "agent.end"]
-    assert [row.verdict for row in rows].count("deny") == 2 and any("enough" in row.what for row in rows)
+    until(lambda: [row.verdict for row in ends(it)].count("deny") == 2, words="both refusals are on record")
+    assert any("enough" in row.what for row in ends(it)) and any("nobody of it is left" in row.what for row in ends(it))
 
 
 def test_codex_is_heard_told_interrupted_and_charged(it: Instance, verb: Verb) -> None:

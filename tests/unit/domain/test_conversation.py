@@ -131,4 +131,7 @@ def test_it_reads_end_of_file_when_that_is_told_and_not_when_whoever_talks_goes(
         os.write(ending, b"\n")
         os.close(held)
         assert shell.stdout.read() == "end\n" and shell.wait(60) == 7
+    # Told before it began, and nobody holds the channel: it ends, and waits for nobody.
+    os.write(ending, b"\n")
+    assert subprocess.run(argv, env=env, capture_output=True, timeout=60, check=False).stdout == b"end\n"
     os.close(ending)
