@@ -51,6 +51,7 @@ REFUSED = {
     "POST /api/network/private-data", "POST /api/budgets", "POST /api/adopt", "POST /api/approvals", "POST /api/policy",
     "POST /api/approvals/grants/end", "POST /api/dry-run", "POST /api/plans", "POST /api/programs",
     "POST /api/agents/{id}/message", "POST /api/agents/{id}/interrupt",
+    "POST /api/agents/{id}/end",
 }  # fmt: skip
 """503 while killed."""
 
