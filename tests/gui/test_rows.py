@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 
+from console.api.messages import AgentView
+from console.gui.models.row import Row
+from console.gui.pages.fleet.rows import row_sign
 from console.gui.theme.tokens import ROW
 from console.gui.widgets.canvas import Canvas, Pictures
 from console.gui.widgets.rows import Column, RowModel, RowView
@@ -27,6 +31,23 @@ def test_when_the_selected_row_leaves_nobody_takes_its_place(qtbot: QtBot) -> No
         assert (view.current(), told[-1]) == (None, None)
         view.show_rows(["x", "a", "b"])
         assert view.choose("b")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"dry_run": "a"}),
+        ({"control_level": "observed"}, {"control_level": "observed", "seen_status": "unverified"}),
+        ({"control_level": "observed", "seen_status": "unverified"}, {"control_level": "adopted", "seen_status": "unverified"}),
+        ({}, {"state": "waiting"}),
+        ({"network_mode": "NONE"}, {"network_mode": "NONE", "network_enforced": True}),
+    ],
+)
+def test_a_row_whose_state_reads_otherwise_is_painted_again(before: dict[str, object], after: dict[str, object]) -> None:
+    """What is in dry-run, or not proven to run, must not go on looking as it did."""
+    facts = {"id": "a", "name": "a", "state": "running", "started_at": 1.0, "ended_at": 2.0}
+    old, new = (Row(AgentView.model_validate({**facts, **more})) for more in (before, after))
+    assert row_sign(old) != row_sign(new) and row_sign(old) == row_sign(Row(old.view))
 
 
 @dataclass

@@ -80,8 +80,8 @@ def row_sign(row: Row, mood: Mood = Mood()) -> Hashable:
     """Everything ``paint_row`` reads, as a value: a row is painted again when it differs."""
     view = row.view
     return (
-        row.name, row.indent, row.kids, row.is_open, row.is_live, row.action, view.state, view.depth, network_chip(view), view.isolated,
-        view.budget_share, view.cost_usd, tuple(view.burn), runtime(row), mood,
+        row.name, row.indent, row.kids, row.is_open, row.is_live, row.action, view.state, state_words(view), view.depth,
+        network_chip(view), view.isolated, view.budget_share, view.cost_usd, tuple(view.burn), runtime(row), mood,
     )  # fmt: skip
 
 
