@@ -257,6 +257,23 @@ def test_what_was_tried_over_other_rules_is_not_saved(house: FakeHouse, open_win
     assert not house.supervisor.approvals.saved and back.problem.isVisible()
 
 
+def test_an_answer_over_rules_that_hold_no_more_is_not_taken_for_the_newer_one(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    """It holds the older rules whole: put over the newer ones it would take back what somebody changed."""
+    window = open_window("policy", wait=True)
+    window.goto("policy", "backtest")
+    back = page_of(window).backtest
+    back.field.setPlainText("shell(ls:*)")
+    back.reason.setText("r")
+    qtbot.waitUntil(lambda: back.tried is not None and not back.why_not())
+    late, old = back._asked, back.tried
+    assert late is not None and old is not None
+    back.take(fake.rules().model_copy(update={"sha256": "d" * 64}))
+    back._late.stop()
+    back.attempt()
+    back._came(late, old)
+    assert back.tried is None and back.why_not(), "what is put in force was tried over what is in force"
+
+
 def test_hostile_text_is_shown_never_obeyed(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
     room = house.supervisor.policy
     room.policy = fake.hostile_rules()

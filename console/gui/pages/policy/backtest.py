@@ -244,13 +244,13 @@ class Backtest(QWidget):
         if body is None or self.policy is None:
             return
         base = self._file_base if self.modes.chosen() == "file" else self.policy.sha256
-        self._asked = (body, base)
+        self._asked = this = (body, base)
         asked = self._desk.requests.policy.attempt(body).while_alive(self)
-        asked.then(lambda view: self._came(body, view)).failed(lambda error: self._failed(body, error))
+        asked.then(lambda view: self._came(this, view)).failed(lambda error: self._failed(this, error))
 
-    def _came(self, body: PolicyTryBody, view: PolicyTryView) -> None:
-        if self._asked is None or self._asked[0] != body or self.body()[0] != body:
-            return  # the answer is for another text
+    def _came(self, this: tuple[PolicyTryBody, str], view: PolicyTryView) -> None:
+        if self._asked is not this or self.body()[0] != this[0]:
+            return  # the answer is for another text, or was tried over rules that are in force no more
         self.tried = view
         amber = bool(view.looser or view.findings or view.left_out or not view.recorded)
         self._say(changed_words(view), "warn" if amber else "text", "triangle" if amber else "check")
@@ -260,8 +260,8 @@ class Backtest(QWidget):
         self.findings.say([Line(f"Lint, {one}", "triangle", "warn", quiet=not one.startswith("refused")) for one in view.findings])
         self.allow()
 
-    def _failed(self, body: PolicyTryBody, error: ConsoleError) -> None:
-        if self._asked is not None and self._asked[0] == body:
+    def _failed(self, this: tuple[PolicyTryBody, str], error: ConsoleError) -> None:
+        if self._asked is this:
             self._say(f"It cannot be tried: {error}", "warn", "triangle")
 
     # --- saving ------------------------------------------------------------------------------------------------------
