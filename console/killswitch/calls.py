@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,20 +51,14 @@ class Calls:
         bounds = {name: whole(message, name) for name in ("pids_max", "memory_max") if message.get(name) is not None}
         self._launches.refuse_if_stopped()
         place = self._place(message)
+        self._refuse_if_frozen(place.held)
         below = [one for one in place.leaf.path.glob("call-*") if one.is_dir()]
         if len(below) >= MOST:
             below = [one for one in below if not self._was_left(one, place.held.entry.limit_leaves)]
         if len(below) >= MOST:
             raise Conflict(f"{len(below)} calls of {place.held.entry.agent_id} run already.", "Wait until one of them has ended.")
         limits = [Path(folder) / place.folder.name for folder in place.held.entry.limit_leaves]
-        try:
-            place.folder.mkdir(mode=0o755)
-            for folder in limits:
-                folder.mkdir(mode=0o755)
-        except FileExistsError as error:
-            raise Conflict("There is such a call already.", "Use a new id.") from error
-        except OSError as error:
-            raise Unavailable(f"No cgroup could be made for the call: {error.strerror}.", "watchfloor status says why.") from error
+        _make((place.folder, *limits))
         for folder in (place.folder, *limits):
             for file, name in _BOUNDS:
                 if name in bounds and (folder / file).exists():
@@ -77,8 +72,7 @@ class Calls:
         place = self._place(message)
         generation, pid, ticks = (whole(message, name) for name in ("generation", "pid", "start_ticks"))
         self._launches.refuse_if_changed(generation)
-        if self._guard.causes.of(place.held.entry.agent_id):
-            raise Denied("The agent is frozen: nothing of it starts.", "Thaw it first.")
+        self._refuse_if_frozen(place.held)
         mount = self._guard.mounts.v2
         line = processes.cgroup_line(pid)
         where = mount.locate(line) if mount and line is not None else None
@@ -138,3 +132,23 @@ class Calls:
     def _refuse_if_killed(self, held: Held) -> None:
         if held.entry.killed:
             raise Killed("The agent was killed: nothing of it starts.", "")
+
+    def _refuse_if_frozen(self, held: Held) -> None:
+        if self._guard.causes.of(held.entry.agent_id):
+            raise Denied("The agent is frozen: nothing of it starts.", "Thaw it first.")
+
+
+def _make(folders: Iterable[Path]) -> None:
+    """All of them, or none. Raises Conflict, Unavailable."""
+    made: list[Path] = []
+    try:
+        for folder in folders:
+            folder.mkdir(mode=0o755)
+            made.append(folder)
+    except OSError as error:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, FileExistsError):
+            raise Conflict("There is such a call already.", "Use a new id.") from error
+        raise Unavailable(f"No cgroup could be made for the call: {error.strerror}.", "watchfloor status says why.") from error

@@ -8,6 +8,7 @@ Pipes, ``&&``, ``||``, ``;`` and redirects are made here. Standard library only;
 # ruff: noqa: PTH107, PTH112, PTH115, PTH116, PTH118, PTH123
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import resource
@@ -151,7 +152,10 @@ class Call:
         """One redirect; 0, 1 and 2 alone."""
         number, mode = int(redirect["descriptor"]), redirect["mode"]
         if mode == "copy":
-            place[number] = place[int(redirect["source"])]
+            copied = place[int(redirect["source"])]
+            if copied < 0:  # bash: "Bad file descriptor", and the program is not run
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+            place[number] = copied
         elif mode == "close":
             place[number] = -1
         else:

@@ -86,6 +86,26 @@ def test_a_frozen_agent_starts_nothing(room: Room, sleeper: tuple[int, int]) -> 
     assert "frozen" in room.ask("call_go", **asked)["error"]
 
 
+def test_one_that_is_frozen_already_gets_no_group_either(room: Room) -> None:
+    agent(room)
+    room.freezing.freeze(["one"], "operator", "ann")
+    assert "frozen" in room.ask("call", agent_id="one", call=CALL)["error"]
+
+
+def test_a_group_that_could_not_be_made_everywhere_is_left_nowhere(room: Room, tmp_path: Path) -> None:
+    agent(room)
+    good = tmp_path / "memory"
+    good.mkdir()
+    held = room.guard.registry.held["one"]
+    held.entry = replace(held.entry, limit_leaves=(str(good), str(tmp_path / "missing")))
+    assert room.ask("call", agent_id="one", call=CALL)["kind"] == "Unavailable"
+    assert held.leaf is not None and not list(held.leaf.path.glob("call-*")) and not list(good.iterdir())
+    # Somebody else's group of that name stays.
+    (good / f"call-{CALL}").mkdir()
+    assert room.ask("call", agent_id="one", call=CALL)["kind"] == "Conflict"
+    assert not list(held.leaf.path.glob("call-*")) and (good / f"call-{CALL}").is_dir()
+
+
 def test_its_name_is_no_path_and_there_are_not_too_many(room: Room) -> None:
     agent(room)
     for bad in ("../x", "", "c0ffee0123456789/..", "C0FFEE01", "x" * 16):

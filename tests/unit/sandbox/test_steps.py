@@ -115,6 +115,15 @@ def test_redirects_are_opened_in_order_and_descriptors_copied(run: Run, tmp_path
     assert run(step("cat", missing, cwd=tmp_path), step("wc", "-l", cwd=tmp_path, joined="|&")).out == b"1\n"
 
 
+def test_a_copy_of_a_closed_descriptor_fails_as_in_bash_and_the_program_is_not_run(run: Run, tmp_path: Path) -> None:
+    closed: dict[str, Any] = {"descriptor": 1, "path": "", "mode": "close", "source": -1}
+    # true >&- 2>&1 && touch ran || touch failed
+    first = step("true", cwd=tmp_path, redirects=(closed, copy(2, 1)))
+    done = run(first, step("touch", "ran", cwd=tmp_path, joined="&&"), step("touch", "failed", cwd=tmp_path, joined="||"))
+    assert b"Bad file descriptor" in done.err and not done.refused
+    assert (tmp_path / "failed").exists() and not (tmp_path / "ran").exists()
+
+
 def test_a_redirect_goes_through_no_link_to_no_other_file_and_cuts_nothing_it_may_not(run: Run, tmp_path: Path) -> None:
     outside = tmp_path.parent / "precious"
     outside.write_text("precious")
