@@ -19,7 +19,7 @@ from console.sources.homes import CLAUDE_FOLDERS, OwnHome, is_below
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, UNVERIFIED, Confinement, Pids, plain
 from console.sources.processes import ProcessTable
 from console.sources.programs import Programs
-from console.sources.session_spend import NOT_READ, SessionSpend
+from console.sources.session_spend import NOT_READ, SessionSpend, Spent
 
 _SEEN_ONLY = "Seen through its session file: Watchfloor shows it and has no control over it."
 _OURS = "Its session is seen too, through the files of its home."
@@ -55,6 +55,9 @@ class ClaudeCodeSource:
         self._spend, self._own = spend, own
         self._trees: dict[str, Tree] = {}
         """By session, for as long as it is seen."""
+        self._made: dict[int, tuple[Session, Sighting]] = {}
+        self._told: dict[str, tuple[Sighting, dict[str, Spent], list[Sighting]]] = {}
+        """What was made of a session without sub-agents. Both: for as long as what it was made from is the same."""
         self._watched: list[Path] = []
 
     def folders(self) -> list[Path]:
@@ -74,6 +77,7 @@ class ClaudeCodeSource:
             self._gather(folder, own, found, stale, troubles)
         if troubles and places and len(troubles) == len(places):
             return SourceReport(self.name, False, f"Not available, because no session folder can be read: {'; '.join(troubles[:3])}.")
+        self._made = {id(session): (session, shown) for shown, session, _ in found.values()}
         shown_all, written = self._with_subagents(found)
         self._watched = list(dict.fromkeys((*(folder for folder, _ in places), *written)))  # at once: a thread that watches reads it
         if self._spend is not None and self._spend.problem not in ("", NOT_READ) and found:
@@ -86,7 +90,7 @@ class ClaudeCodeSource:
                 if isinstance(seen, str):
                     stale.append(seen)
                     continue
-                shown = self._sighting(seen)
+                shown = self._as_sighting(seen)
                 if seen.process is not None or shown.key not in found:  # a verified one outranks another of its key
                     found[shown.key] = (shown, seen, folder.parent)
         except FileNotFoundError:
@@ -99,6 +103,7 @@ class ClaudeCodeSource:
         shown: list[Sighting] = []
         folders: list[Path] = []
         self._trees = {key: self._trees.get(key) or Tree() for key in found}
+        self._told = {key: told for key, told in self._told.items() if key in found}
         self._notes.begin()
         for key, (seen, session, home) in found.items():
             if self._spend is None or (seen.process is None and not seen.agent_id):
@@ -107,7 +112,16 @@ class ClaudeCodeSource:
             spent = self._spend.of(session.owner, self.name, seen.session)
             notes = self._notes.of(home / "projects", seen.cwd, seen.session)
             folders += notes.folders
-            shown += sightings(seen, notes.found, spent, self._trees[key])
+            had = self._told.get(key)
+            if had is not None and had[0] is seen and had[1] == spent and not notes.found:
+                shown += had[2]
+                continue
+            told = sightings(seen, notes.found, spent, self._trees[key])
+            shown += told
+            if notes.found:
+                self._told.pop(key, None)  # who of them has finished is said for a while only
+            else:
+                self._told[key] = (seen, spent, told)
         return shown, folders
 
     def _report(self, folders: list[Path], found: list[Sighting], stale: list[str], troubles: list[str]) -> SourceReport:
@@ -137,6 +151,10 @@ class ClaudeCodeSource:
                 folder = own.path / config / "sessions"
                 if is_below(own.path, folder):
                     yield folder, own
+
+    def _as_sighting(self, seen: Session) -> Sighting:
+        had = self._made.get(id(seen))
+        return had[1] if had is not None and had[0] is seen else self._sighting(seen)
 
     def _sighting(self, seen: Session) -> Sighting:
         record = seen.record

@@ -62,6 +62,8 @@ class Notes:
         """Which are folders, as this look found them: a thousand sessions share a few."""
         self._places: dict[tuple[str, str], tuple[float, Path | None]] = {}
         self._callers: dict[tuple[str, str], tuple[float, str]] = {}
+        self._paths: dict[tuple[Path, str, str], tuple[Path, Path, str]] = {}
+        """Project and folder of a session, made once: a Path costs more than the look at it."""
 
     def begin(self) -> None:
         """A new look: what the last one did not meet is forgotten."""
@@ -73,12 +75,11 @@ class Notes:
         """Everybody who has a note; nobody when there is none or the folder cannot be read."""
         if not cwd or "/" in session or "\0" in session or session in ("", ".", ".."):
             return Found([], [])
-        project = projects / _SLUG.sub("-", cwd)
+        project, top, name = self._paths_of(projects, cwd, session)
         there = self._projects.get(project)
         if there is None:
             there = self._projects[project] = _is_folder(project)
-        top = project / session
-        if not _is_folder(top):
+        if not _is_folder(name):
             other = self._elsewhere(projects, session)
             if other is None:
                 return Found([], [project] if there else [projects])
@@ -93,6 +94,16 @@ class Notes:
                     found.append(self._linked(one, folder))
         found.sort(key=lambda one: (one.depth, one.agent_id))
         return Found(found, folders[:50])
+
+    def _paths_of(self, projects: Path, cwd: str, session: str) -> tuple[Path, Path, str]:
+        key = (projects, cwd, session)
+        found = self._paths.get(key)
+        if found is None:
+            if len(self._paths) > _PROJECTS_MAX:
+                self._paths.clear()
+            project = projects / _SLUG.sub("-", cwd)
+            found = self._paths[key] = (project, project / session, str(project / session))
+        return found
 
     def _elsewhere(self, projects: Path, session: str) -> Path | None:
         """A session that moved keeps the folder of the project it began in."""

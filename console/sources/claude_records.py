@@ -58,13 +58,16 @@ class Records:
         self._used: set[str] = set()
         self._running: dict[int, ProcessFacts] = {}
         self._owners: dict[int, str] = {}
+        self._judged: dict[str, tuple[ProcessFacts, dict[str, Any], str, Session]] = {}
+        """What was found of a record, while it and the process it names are what they were."""
 
     def begin(self) -> None:
         """A new look: what the last one did not meet is forgotten."""
         self._kept = {name: kept for name, kept in self._kept.items() if name in self._used}
+        self._judged = {name: judged for name, judged in self._judged.items() if name in self._used}
         self._used = set()
-        # The walk over /proc that all sources share has most of them already, each read as one process within the last moment.
-        running = self._programs.running()
+        # One walk over /proc as this look begins says of each whether it is still the process it was; others are asked for one by one.
+        running = self._programs.running(fresh=True)
         self._running = {one.facts.identity.pid: one.facts for one in running}
         self._owners = {one.facts.identity.pid: one.agent_id for one in running}
 
@@ -82,7 +85,10 @@ class Records:
                 continue
             owner, record = found
             try:
-                yield self._judge(number, owner, record) if own is None else self._judge_own(number, owner, record, own)
+                if own is None:
+                    yield self._judged_as(f"{where}/{name}", number, owner, record)
+                else:
+                    yield self._judge_own(number, owner, record, own)
             except _Stale as why:
                 yield str(why)
 
@@ -101,6 +107,18 @@ class Records:
         except OSError:
             return None
         return None if kept[2] is None else (kept[1], kept[2])
+
+    def _judged_as(self, name: str, pid: int, owner: int, record: dict[str, Any]) -> Session:
+        """As ``_judge``; the same facts and the same record need no second judgement. Raises _Stale."""
+        facts, agent_id, had = self._running.get(pid), self._owners.get(pid, ""), self._judged.get(name)
+        if had is not None and facts is had[0] and record is had[1] and agent_id == had[2]:
+            return had[3]
+        session = self._judge(pid, owner, record)
+        if facts is not None and session.process == facts.identity:
+            self._judged[name] = (facts, record, agent_id, session)
+        else:
+            self._judged.pop(name, None)
+        return session
 
     def _judge(self, pid: int, owner: int, record: dict[str, Any]) -> Session:
         try:

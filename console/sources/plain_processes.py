@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from console.domain.agent import Sighting, SourceReport
+from console.domain.agent import ProcessIdentity, Sighting, SourceReport
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, plain
 from console.sources.processes import ticks_of_boot
 from console.sources.programs import CLAUDE, CODEX, PROGRAMS, Programs, Running
@@ -27,6 +27,8 @@ class ProcessSource:
 
     def __init__(self, programs: Programs, root: Path | None = None, *, outside: bool = True) -> None:
         self._programs, self._root, self._outside = programs, root, outside
+        self._shown: dict[ProcessIdentity, tuple[Running, Sighting]] = {}
+        """What was made of a process, for as long as nothing of it is other than it was."""
 
     def folders(self) -> list[Path]:
         """None: /proc tells nobody of changes."""
@@ -38,7 +40,10 @@ class ProcessSource:
             running = self._programs.running()
         except OSError as error:
             return SourceReport(self.name, False, f"Not available, because /proc cannot be read: {error.strerror or error}.")
-        found = [self._sighting(one) for one in _folded(running) if self._is_shown(one)]
+        tick = ticks_of_boot()
+        shown = [(one, self._sighting(one)) for one in _folded(running) if self._is_shown(one, tick)]
+        self._shown = {one.facts.identity: (one, sighting) for one, sighting in shown}
+        found = [sighting for _, sighting in shown]
         words = f"Looks in /proc for {len(PROGRAMS)} known programs"
         words += f", in {plain(str(self._root))} alone." if self._root else "."
         words = words if self._outside else ONLY_OURS
@@ -46,18 +51,21 @@ class ProcessSource:
             words += f" {len(found) - MAX_SIGHTINGS} more processes are not shown."
         return SourceReport(self.name, True, words, tuple(found[:MAX_SIGHTINGS]))
 
-    def _is_shown(self, one: Running) -> bool:
+    def _is_shown(self, one: Running, tick: int) -> bool:
         if one.agent_id:
             return True
         if not self._outside:
             return False
-        if one.program in (CLAUDE, CODEX) and ticks_of_boot() - one.facts.identity.start_ticks < YOUNG_S * 100:
+        if one.program in (CLAUDE, CODEX) and tick - one.facts.identity.start_ticks < YOUNG_S * 100:
             return False
         places = (one.facts.exe, one.facts.cwd)
         return self._root is None or any(place.startswith(f"{self._root}/") for place in places)
 
     def _sighting(self, one: Running) -> Sighting:
         facts = one.facts
+        had = self._shown.get(facts.identity)
+        if had is not None and had[0] is one:
+            return had[1]
         return Sighting(
             source=self.name,
             key=f"{facts.identity.pid}-{facts.identity.start_ticks}",

@@ -61,6 +61,11 @@ class ProcessTable:
         with FileIO(f"{self._folder}/{pid}/{name}") as file:
             return file.readall()
 
+    def _line(self, pid: int) -> bytes:
+        """Its ``stat``: one line, always given whole and far shorter than this. Raises OSError."""
+        with FileIO(f"{self._folder}/{pid}/stat") as file:
+            return file.read(4096) or b""
+
     def mounted(self) -> bool:
         """Whether there is a /proc to read at all."""
         return (self._proc / "self" / "stat").exists()
@@ -74,7 +79,7 @@ class ProcessTable:
         """Field 22 of /proc/PID/stat, or None: no such process, or a zombie (it runs no more)."""
         try:
             # proc(5): the second field is the name in brackets and may itself hold spaces and brackets.
-            fields = self._bytes(pid, "stat").rpartition(b")")[2].split()
+            fields = self._line(pid).rpartition(b")")[2].split(None, 20)
             return None if fields[0] in (b"Z", b"X") else int(fields[19])
         except (OSError, ValueError, IndexError):
             return None
@@ -90,8 +95,11 @@ class ProcessTable:
             return None
         try:
             uids = self._uids(pid)
-            with (self._proc / str(pid) / "cmdline").open("rb") as file:
-                argv = tuple(os.fsdecode(a) for a in file.read(_CMDLINE_CAP).rstrip(b"\0").split(b"\0"))
+            with FileIO(f"{self._folder}/{pid}/cmdline") as file:
+                said = b""
+                while len(said) < _CMDLINE_CAP and (part := file.read(_CMDLINE_CAP - len(said))):
+                    said += part
+            argv = tuple(os.fsdecode(a) for a in said.rstrip(b"\0").split(b"\0"))
         except (OSError, ValueError, IndexError):
             return None
         found = ProcessFacts(ProcessIdentity(pid, before), uids, self.exe(pid), argv, self._link(pid, "cwd"))

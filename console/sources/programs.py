@@ -115,10 +115,14 @@ class Programs:
                 continue
             key = (pid, start, exe)
             had = self._kept.get(key)
-            one = (now, self._judge(pid)) if had is None or now - had[0] > FACTS_S else had
-            if one[1] is not None:
-                kept[key] = (one[0], one[1])
-                found.append(one[1])
+            if had is None or now - had[0] > FACTS_S:
+                judged = self._judge(pid)
+                if judged is None:
+                    continue
+                # What is the same stays the same object: whoever made something of it sees that at once.
+                had = (now, had[1] if had is not None and had[1] == judged else judged)
+            kept[key] = had
+            found.append(had[1])
         self._kept = kept
         return tuple(found)
 

@@ -254,3 +254,24 @@ def test_more_sessions_than_are_shown_are_counted(host: Host, monkeypatch: pytes
     assert len(report.sightings) == 2
     assert report.sightings[0].process is not None
     assert "1 more sessions" in report.reason
+
+
+def test_what_did_not_change_is_not_made_anew_and_a_reused_number_is_believed_at_no_look(host: Host) -> None:
+    folder = host.proc.add(17655, start=125601, uid=os.geteuid())
+    host.record()
+    source = host.source()
+    (first,) = source.look().sightings
+    (again,) = source.look().sightings
+    assert again is first and first.process == ProcessIdentity(17655, 125601)
+    host.record(status="idle")
+    (other,) = source.look().sightings
+    assert other.status == "idle" and other.process == first.process
+    stat = (folder / "stat").read_text()
+    (folder / "stat").write_text(stat.replace(" 125601 0", " 125602 0"))  # another process of the same number, a moment later
+    report = source.look()
+    assert report.sightings == () and "started at another time" in report.reason
+    (folder / "stat").write_text(stat)
+    (back,) = source.look().sightings
+    assert back == other
+    (folder / "stat").unlink()
+    assert source.look().sightings == ()

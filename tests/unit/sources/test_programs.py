@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from console.sources import programs
 from console.sources.processes import ProcessTable
 from console.sources.programs import Programs
 from tests.fakes.proc import FakeProc
@@ -56,3 +57,17 @@ def test_a_proc_that_cannot_be_read_is_said_by_whoever_asks(tmp_path: Path) -> N
     with pytest.raises(OSError):
         Programs(ProcessTable(tmp_path / "nothing")).running()
     assert os.getpid() not in {one.facts.identity.pid for one in Programs().running()}
+
+
+def test_what_is_the_same_after_a_while_stays_the_same_object_and_a_new_user_is_seen(
+    proc: FakeProc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "FACTS_S", -1.0)
+    folder = proc.add(1, uid=5)
+    asked = Programs(ProcessTable(proc.root))
+    (first,) = asked.running()
+    (again,) = asked.running(fresh=True)
+    assert again is first
+    (folder / "status").write_text("Name:\tx\nUid:\t6\t6\t6\t6\n")
+    (other,) = asked.running(fresh=True)
+    assert other.facts.uids == (6, 6)
