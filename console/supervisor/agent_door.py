@@ -87,6 +87,10 @@ class AgentDoors:
         await door.open()
         return path
 
+    def count(self) -> int:
+        """Sockets that are open now."""
+        return len(self._held)
+
     def confirm(self, agent_id: AgentId, container_id: str) -> None:
         """The container's id is known: only peers in it are served."""
         if agent_id in self._held:

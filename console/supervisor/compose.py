@@ -40,6 +40,7 @@ from console.supervisor.core import Core
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
 from console.supervisor.executing import ExecuteDesk
+from console.supervisor.first_run import first_run_routes
 from console.supervisor.fold import fold_journal
 from console.supervisor.follow import Follower
 from console.supervisor.gates import Trespasses
@@ -278,6 +279,7 @@ class Supervisor:
         more += hook_routes(self.doors.hooks)
         more += policy_routes(PolicyReview(self.parts, self.policy), self.parts, asked_by)
         more += policy_page_routes(PolicyLook(self.parts, self.policy))
+        more += first_run_routes(self.parts, self.policy, self.doors, self.follower)
         routes = OperatorRoutes(self.desk, more)
         return hidden(watched(routes.app(), lambda token: tokens.accepts(token, "operator")), redactor)
 

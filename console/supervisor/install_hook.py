@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import console
+from console.api.first_run_messages import HookPreview
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, UsageProblem
 from console.settings.durable import make_folder, replace_file
 from console.settings.options import load_options
@@ -70,6 +71,16 @@ def install_hook(places: Places | None, given: argparse.Namespace) -> int:
     lines = [] if given.json or not given.yes else diff
     show(given, told, [*lines, f"the hook is {words} {file}", *_next_words(given)])
     return 0
+
+
+def preview(places: Places, program: str) -> HookPreview:
+    """What the verb would change in this user's settings now; nothing is written. Blocks; raises ConsoleError kinds."""
+    if program not in PLACES:
+        raise NotFound(f"{program[:40]!r} has no hook of ours.", f"Programs are {', '.join(PLACES)}.")
+    file = Path.home() / PLACES[program]
+    before = _bytes_of(file)
+    after = written(with_hook(read_file(before, str(file)), command_for(places, program), str(file)))
+    return HookPreview(program=program, file=str(file), changed=before != after, diff=_diff(file, before, after), gaps=_gaps(program))
 
 
 def command_for(places: Places, program: str) -> HookCommand:

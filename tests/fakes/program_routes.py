@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from console.api import first_run_messages as fr
 from console.api import messages as m
 from console.api import program_messages as pm
-from console.api.hook_messages import HooksView, ProgramHook
 from console.domain.activity import Entry, Kind
 from console.supervisor.programs import TEMPLATES
 
@@ -46,6 +46,42 @@ def reach(body: pm.ProgramItem | m.LaunchBody) -> list[pm.ReachView]:
     ]
 
 
+def first_run(now: float) -> fr.FirstRunView:
+    """Claude Code's hook heard, Codex's not installed, no bucket."""
+    hook = m.SourceView(source="", available=False, reason="asks before each tool call",
+                        can_see="Each tool call before it happens.", can_stop="A call that no rule allows.")  # fmt: skip
+    heard = {"source": "hook_claude-code", "available": True, "state": "heard", "looks_in": ["~/.claude/settings.json"],
+             "watching": "12 calls reached us", "looked_at": now - 3}  # fmt: skip
+    missing = {"source": "hook_codex", "state": "not_installed", "looks_in": ["~/.codex/hooks.json"]}
+    looks = [
+        m.SourceView(source="agent_sockets", available=True, state="ready", reason="one socket for each agent",
+                     watching="0 open", looks_in=["/run/watchfloor/agents"], can_see="What an agent asks and reports by itself.",
+                     can_stop="Nothing by itself."),
+        hook.model_copy(update=heard),
+        hook.model_copy(update=missing),
+        m.SourceView(source="remote_file", available=False, state="not_configured", reason="the setting is empty",
+                     watching="no bucket is set", looks_in=["remote.bucket"], can_see="Orders to kill, from anywhere.",
+                     can_stop="Nothing yet: it needs a bucket and keys."),
+    ]  # fmt: skip
+    defaults = [
+        fr.DefaultView(name="Network", words="FULL; stricter with private data", amber=True),
+        fr.DefaultView(name="Unknown tool call", words="asks you"),
+        fr.DefaultView(name="Cost", words="$5.00 an agent, $20.00 a day"),
+        fr.DefaultView(name="Depth and children", words="3 levels, 6 each"),
+        fr.DefaultView(name="Approvals", words="denied by themselves in 10 min"),
+    ]
+    return fr.FirstRunView(looks=looks, defaults=defaults)
+
+
+def hook_preview() -> fr.HookPreview:
+    """As the supervisor words it."""
+    diff = ["--- ~/.claude/settings.json", "+++ ~/.claude/settings.json (new)", " {", '-  "model": "x"', '+  "model": "x",',
+            '+  "hooks": {"PreToolUse": [{"matcher": "*"}]}', " }"]  # fmt: skip
+    return fr.HookPreview(
+        program="claude-code", file="~/.claude/settings.json", changed=True, diff=diff, gaps=["A project can switch it off."]
+    )
+
+
 class FakePrograms:
     """Tests set the fields and read what was asked."""
 
@@ -71,7 +107,10 @@ class FakePrograms:
         """Of every end."""
         self.hook_words = ""
         """Of every agent's detail."""
-        self.hooks = HooksView(programs=[ProgramHook(program="claude-code", calls=12, last_at=time.time() - 3)])
+        self.first_run: fr.FirstRunView | None = first_run(time.time())
+        """None: refused."""
+        self.hook_preview: fr.HookPreview | None = hook_preview()
+        """None: refused."""
 
     def told(self, detail: m.AgentDetailView) -> m.AgentDetailView:
         """An agent's detail with what this part says of it."""
@@ -87,14 +126,20 @@ class FakePrograms:
             Route("/api/agents/{id}/message", self._message, methods=["POST"]),
             Route("/api/agents/{id}/interrupt", self._interrupt, methods=["POST"]),
             Route("/api/agents/{id}/end", self._end, methods=["POST"]),
-            Route("/api/hooks", self._hooks, methods=["GET"]),
+            Route("/api/first-run", self._first_run, methods=["GET"]),
+            Route("/api/hooks/{program}/preview", self._hook_preview, methods=["GET"]),
         ]
 
     async def _listed(self, _request: Request) -> Response:
         return _say(self.view)
 
-    async def _hooks(self, _request: Request) -> Response:
-        return _say(self.hooks)
+    async def _first_run(self, _request: Request) -> Response:
+        return _say(self.first_run) if self.first_run else _say(m.ErrorView(error="There is no such route."), 404)
+
+    async def _hook_preview(self, request: Request) -> Response:
+        if self.hook_preview is None:
+            return _say(m.ErrorView(error="~/.claude/settings.json is not JSON.", remedy="Mend it; it is left as it is."), 400)
+        return _say(self.hook_preview.model_copy(update={"program": request.path_params["program"]}))
 
     def _preview_of(self, body: pm.ProgramItem | m.LaunchBody, agent: str) -> pm.ProgramPreview:
         self.previews.append(body)

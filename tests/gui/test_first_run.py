@@ -13,6 +13,8 @@ from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
 
 from console.api.messages import AgentView, SourceView
+from console.gui.pages.fleet.first_cards import audit_fact
+from console.gui.pages.fleet.hook_dialog import HookDialog
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.fleet.sources_table import HEAD, ROW, SourceTable, now_words, tally, whole_words
 from console.gui.pages.kill_switch.page import KillSwitchPage
@@ -32,8 +34,9 @@ def test_the_page_tells_where_it_looks_and_what_each_source_can_see_and_stop(
     qtbot.waitUntil(lambda: "~/.claude/projects" in table.accessibleName())
     assert "Stops: Those that Watchfloor started, with proof" in table.accessibleName()
     assert "Processes: Silent. its look takes longer than 10 s" in table.accessibleName()
-    assert page.first_run._tally.text() == "2 watching · 2 not found · 1 in trouble"
-    assert table.height() == HEAD + 5 * ROW
+    assert "Claude hook: Judging." in table.accessibleName() and "Looks in remote.bucket" in table.accessibleName()
+    assert page.first_run._tally.text() == "4 watching · 3 not found · 2 need you"
+    assert table.height() == HEAD + 9 * ROW
 
 
 @pytest.mark.parametrize(
@@ -48,11 +51,20 @@ def test_the_page_tells_where_it_looks_and_what_each_source_can_see_and_stop(
         (SourceView(source="a", available=False, reason="", state="polling"), "Not found", "ring"),
         (SourceView(source="otlp", available=True, reason="", state="listening"), "Listening", "check"),
         (SourceView(source="a", available=False, reason="", state="absent"), "Not available", "ring"),
+        (SourceView(source="agent_sockets", available=True, reason="", state="ready"), "Ready", "check"),
+        (SourceView(source="hook_codex", available=True, reason="", state="heard"), "Judging", "check"),
+        (SourceView(source="hook_codex", available=False, reason="", state="installed"), "Installed", "ring"),
+        (SourceView(source="hook_codex", available=False, reason="", state="not_installed"), "Not installed", "triangle"),
+        (SourceView(source="hook_codex", available=False, reason="", state="skipped"), "Skipped", "triangle"),
+        (SourceView(source="remote_file", available=True, reason="", state="in_doubt"), "In doubt", "triangle"),
+        (SourceView(source="remote_file", available=False, reason="", state="not_configured"), "Not configured", "ring"),
+        (SourceView(source="remote_file", available=True, reason="", state="unknown"), "Not known", "triangle"),
     ],
 )
 def test_only_a_source_that_looks_and_can_is_a_tick(source: SourceView, word: str, shape: str) -> None:
     assert now_words(source)[:2] == (word, shape)
     assert (now_words(source)[2] == "ok") == (shape == "check")
+    assert now_words(source, known=False) == ("Not known", "triangle", "warn"), "old news is never a tick"
 
 
 def test_hostile_words_of_a_source_stay_words(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, open_window: Callable[..., Window]) -> None:
@@ -71,15 +83,112 @@ def test_hostile_words_of_a_source_stay_words(qtbot: QtBot, monkeypatch: pytest.
     assert whole_words(hostile).startswith("<b>x</b>: Watching.") and tally([hostile]) == "1 watching"
 
 
+def test_what_holds_by_default_and_each_way_to_stop_are_told(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    house = make_house("0")
+    page = open_window("fleet").page
+    assert isinstance(page, FleetPage)
+    first = page.first_run
+    qtbot.waitUntil(lambda: "Cost $5.00 an agent, $20.00 a day" in first.defaults.facts.accessibleName())
+    assert "Audit 1.2 M records, chain whole" in first.defaults.facts.accessibleName()
+    assert "Local kill: Proven. canary dead in 6 ms" in first.armed.paths.accessibleName()
+    # The supervisor cannot say any more: the rows stay, unknown, and no default is claimed.
+    house.supervisor.programs.first_run = None
+    qtbot.waitUntil(lambda: "Agent sockets: Not known." in first.sources.accessibleName())
+    assert first.defaults.facts.accessibleName() == "" and first.defaults.problem.text().startswith("Not known: ")
+
+
+def test_of_old_news_nothing_stays_ticked(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_house("0")
+    page = open_window("fleet").page
+    assert isinstance(page, FleetPage)
+    first = page.first_run
+    qtbot.waitUntil(
+        lambda: "Claude Code: Watching." in first.sources.accessibleName() and "docker works" in first.engines.facts.accessibleName()
+    )
+    monkeypatch.setattr(page.desk.switch, "light", lambda _now: ("unknown", "Supervisor silent for 9 s"))
+    first.on_models()
+    shown = first.sources.accessibleName() + first.armed.paths.accessibleName() + first.engines.facts.accessibleName()
+    assert not any(word in shown for word in ("Watching.", "Ready.", "Judging.", "Proven", "works")) and shown.count("Not known.") == 9 + 4
+    assert first._tally.text() == "9 need you" and "Supervisor silent" in first.defaults.problem.text()
+
+
+@pytest.mark.parametrize(
+    ("whole", "words", "role"),
+    [(True, "chain whole 4 s ago", "text"), (None, "chain not checked yet", "warn"), (False, "chain broken", "danger")],
+)
+def test_the_chain_is_whole_only_where_it_was_checked(whole: bool | None, words: str, role: str) -> None:
+    fact = audit_fact(fixture.status(100.0).model_copy(update={"audit_whole": whole, "audit_checked_at": 96.0}), 100.0)
+    assert words in fact.right and fact.right_role == role
+
+
+def test_h_shows_what_the_hook_would_change_and_changes_nothing(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    programs = make_house("0").supervisor.programs
+    assert programs.hook_preview is not None
+    hostile = ["+ <b>\u202egnp</b>", *programs.hook_preview.diff]
+    programs.hook_preview = programs.hook_preview.model_copy(update={"diff": hostile, "file": "/tmp/<img src=x>\u202e"})
+    window = open_window("fleet")
+    QTest.keyClick(QApplication.focusWidget() or window, Qt.Key.Key_H)
+    dialog = window.findChild(HookDialog)
+    assert dialog is not None
+    qtbot.waitUntil(lambda: "PreToolUse" in dialog.diff.toPlainText())
+    assert dialog.diff.isReadOnly() and "+ <b>\\u202egnp</b>" in dialog.diff.toPlainText() and is_plain(dialog.file.text())
+    dialog.other.click()
+    qtbot.waitUntil(lambda: "install-hook codex would change" in dialog.file.text())
+    programs.hook_preview = None
+    dialog.other.click()
+    qtbot.waitUntil(dialog.problem.isVisible)
+    assert dialog.file.text() == "What it would change is not known." and dialog.diff.toPlainText() == ""
+    dialog.main.click()
+    assert QGuiApplication.clipboard().text() == "watchfloor install-hook claude-code"
+
+
+def test_a_click_on_a_hook_that_is_not_installed_shows_its_diff(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    make_house("0")
+    window = open_window("fleet")
+    page = window.page
+    assert isinstance(page, FleetPage)
+    table = page.first_run.sources
+    qtbot.waitUntil(lambda: "Codex hook: Not installed." in table.accessibleName())
+    QTest.mouseClick(table, Qt.MouseButton.LeftButton, pos=QPoint(300, HEAD + 6 * ROW + 9))  # Claude Code's, which was heard
+    assert window.findChild(HookDialog) is None
+    QTest.mouseClick(table, Qt.MouseButton.LeftButton, pos=QPoint(300, HEAD + 7 * ROW + 9))
+    dialog = window.findChild(HookDialog)
+    assert dialog is not None and dialog.program == "codex"
+    dialog.reject()
+
+
+@pytest.mark.parametrize("size", [(1024, 700), (1440, 900)])
+def test_nothing_stands_beside_the_window(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], size: tuple[int, int]
+) -> None:
+    make_house("0")
+    page = open_window("fleet", size).page
+    assert isinstance(page, FleetPage)
+    first = page.first_run
+    stacked = size[0] < 1400
+    assert (first.armed.mapTo(first, QPoint(0, 0)).y() > first.sources.mapTo(first, QPoint(0, 0)).y()) == stacked
+    for part in (first.sources, first.armed, first.defaults, first.engines, first.hook, first.demo, first.run):
+        left = part.mapTo(first, QPoint(0, 0)).x()
+        assert left >= 0 and left + part.width() <= first.width() and part.height() > 0
+    assert first.demo.accessibleName() and first.hook.accessibleName()
+
+
 def test_the_keys_before_the_first_agent(make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot) -> None:
     house = make_house("0")
     window = open_window("fleet")
     page = window.page
     assert isinstance(page, FleetPage)
-    assert page.keys() == (("Enter", "new agent…"), ("D", "demo"), ("H", "install hook"), ("K", "kill switch"))
-    for code, command in ((Qt.Key.Key_D, "watchfloor demo"), (Qt.Key.Key_H, "watchfloor install-hook claude-code")):
-        QTest.keyClick(QApplication.focusWidget() or window, code)
-        assert QGuiApplication.clipboard().text() == command
+    assert page.keys() == (("Enter", "new agent…"), ("D", "copy demo"), ("H", "install hook…"), ("K", "kill switch"))
+    QTest.keyClick(QApplication.focusWidget() or window, Qt.Key.Key_D)
+    assert QGuiApplication.clipboard().text() == "watchfloor demo"
     house.on_loop(lambda: house.supervisor.upsert(AgentView(id="a", name="a", session="a", control_level="observed", state="running")))
     qtbot.waitUntil(lambda: "a" in window.fleet.rows and page.view.current() is not None)
     assert page.keys()[0][0] != "Enter" and "observed" in page.why_not("fleet.data"), "D is about data again"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from console.api import first_run_messages as fr
 from console.api import messages as m
 from console.api import program_messages as pm
-from console.api.hook_messages import HooksView
 from console.gui.link.http import Link, segment
 from console.gui.link.pending import Pending
 
@@ -53,6 +53,10 @@ class ProgramRequests:
         path = f"/api/agents/{segment(agent_id)}/end"
         return self._link.send("POST", path, pm.EndedView, pm.EndBody(reason=reason), timeout_s=END_S)
 
-    def hooks(self) -> Pending[HooksView]:
-        """Which programs' hooks have reached the supervisor."""
-        return self._link.get("/api/hooks", HooksView)
+    def first_run(self) -> Pending[fr.FirstRunView]:
+        """Agent sockets, hooks and the kill file as they are found, and what holds unless told otherwise."""
+        return self._link.get("/api/first-run", fr.FirstRunView)
+
+    def hook_preview(self, program: str) -> Pending[fr.HookPreview]:
+        """What install-hook would change in the operator's own settings; nothing is written."""
+        return self._link.get(f"/api/hooks/{segment(program)}/preview", fr.HookPreview)

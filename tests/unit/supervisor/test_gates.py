@@ -14,6 +14,7 @@ from console.domain.agent import AgentId
 from console.domain.command import Record
 from console.domain.errors import Denied, Killed
 from console.supervisor.agent_door import AgentRoutes
+from console.supervisor.first_run import first_run_routes
 from console.supervisor.gates import ASKERS, UP_WHILE_KILLED, Gates, Trespasses
 from console.supervisor.hooks import hook_routes
 from console.supervisor.operator_routes import OperatorRoutes
@@ -41,7 +42,7 @@ UP = {
     "GET /api/adopt/candidates", "GET /api/approvals", "GET /api/approvals/{id}", "GET /api/approvals/grants",
     "GET /api/approvals/{id}/draft", "GET /api/policy", "POST /api/policy/backtest",
     "GET /api/policy/lint", "GET /api/policy/tools", "GET /api/policy/sequences", "GET /api/policy/calls", "POST /api/policy/explain",
-    "GET /api/hooks", "GET /api/plans/{agent}",
+    "GET /api/hooks", "GET /api/first-run", "GET /api/hooks/{program}/preview", "GET /api/plans/{agent}",
 }  # fmt: skip
 """Stays up while killed. A new route belongs here or below, by decision."""
 REFUSED = {
@@ -91,6 +92,7 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     desk.parts = parts
     nothing: Any = Anything()
     more = [*SecretRoutes(parts, nothing, nothing).routes(), *program_routes(parts, nothing)]
+    more += first_run_routes(parts, nothing, nothing, nothing)
     more += [*hook_routes(nothing), *policy_routes(nothing, parts, nothing), *policy_page_routes(nothing)]
     return OperatorRoutes(desk, more).app()
 

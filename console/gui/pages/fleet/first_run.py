@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication, QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication, QHideEvent, QKeyEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from console.gui.pages.fleet.hooks import HookCard
+from console.api.first_run_messages import FirstRunView
+from console.api.messages import SourceView
+from console.domain.errors import ConsoleError
+from console.gui.pages.fleet.first_cards import ArmedCard, DefaultsCard, EnginesCard, ModeCard
+from console.gui.pages.fleet.hook_dialog import HookDialog
 from console.gui.pages.fleet.sources_table import SourceTable, tally
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
-from console.gui.widgets.facts import Card, Fact, Facts
+from console.gui.widgets.facts import Card
 from console.gui.widgets.text import Text
 
-PATH_TITLES = {"local": "Local kill", "engine": "Docker engine", "remote": "Remote file", "secrets": "Secrets"}
-PATH_STATES = {
-    "proven": ("Proven", "check", "ok"),
-    "in_doubt": ("In doubt", "triangle", "warn"),
-    "not_configured": ("Not configured", "ring", "text2"),
-    "unavailable": ("Unavailable", "triangle", "warn"),
-}
-
-
-FIRST_KEYS = (("Enter", "new agent…"), ("D", "demo"), ("H", "install hook"), ("K", "kill switch"))
+FIRST_KEYS = (("Enter", "new agent…"), ("D", "copy demo"), ("H", "install hook…"), ("K", "kill switch"))
 """What the status bar shows before the first agent."""
-_DEMO, _HOOK = "watchfloor demo", "watchfloor install-hook claude-code"
+READ_MS = 3000
+STACKED = 1000
+"""Narrower than this the cards stand below the table."""
+UNREAD = ("agent_sockets", "hook_claude-code", "hook_codex", "remote_file")
+_DEMO = "watchfloor demo"
+_WHY_TERMINAL = "starts harmless agents to watch, cap, stop and roll back; from a terminal, whose Ctrl C ends it and cleans up"
+
+
+def unread(why: str) -> FirstRunView:
+    """The same rows where nobody tells how they are."""
+    return FirstRunView(looks=[SourceView(source=name, available=False, reason=why, state="unknown") for name in UNREAD])
 
 
 class FirstRun(QWidget):
@@ -36,34 +41,68 @@ class FirstRun(QWidget):
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._desk = desk
+        self._told = unread("not asked yet")
+        self._why = "not asked yet"
+        """Why ``_told`` is not known, or empty."""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         scroll = QScrollArea(self)
         scroll.setWidgetResizable(True)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(scroll)
         inner = QWidget(scroll)
         scroll.setWidget(inner)
-        row = QHBoxLayout(inner)
-        row.setContentsMargins(40, 34, 40, 20)
-        row.setSpacing(24)
+        self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight, inner)
+        self._halves.setContentsMargins(40, 26, 40, 14)
+        self._halves.setSpacing(24)
         left = QVBoxLayout()
         left.setSpacing(0)
-        right = QVBoxLayout()
-        right.setSpacing(16)
-        row.addLayout(left, 68)
-        row.addLayout(right, 32)
+        self._halves.addLayout(left, 68)
+        self._halves.addLayout(self._build_right(), 32)
         self._build_left(left)
-        self._build_right(right)
+        self._poll = QTimer(self)
+        self._poll.setInterval(READ_MS)
+        self._poll.timeout.connect(self.read)
 
     def _build_left(self, column: QVBoxLayout) -> None:
         self._title = Text("", 22, fonts.MEDIUM)
-        self._line = Text("", 13, fonts.REGULAR, "text2")
+        self._line = Text("", 13, fonts.REGULAR, "text2", wrap=True)
         column.addWidget(self._title)
         column.addSpacing(6)
         column.addWidget(self._line)
         column.addSpacing(16)
+        column.addWidget(self._start_card())
+        column.addSpacing(18)
+        head = QHBoxLayout()
+        head.addWidget(Text("Where it looks", 13, fonts.SEMIBOLD))
+        self._tally = Text("", 12, fonts.REGULAR, "text2", right=True)
+        head.addWidget(self._tally, 1)
+        column.addLayout(head)
+        column.addSpacing(8)
+        self.sources = SourceTable()
+        self.sources.hook_asked.connect(self.show_hook)
+        box = Card()
+        box.column.setContentsMargins(1, 2, 1, 2)
+        box.column.addWidget(self.sources)
+        column.addWidget(box)
+        column.addSpacing(10)
+        live = "A tick is a live look, repeated at least every few seconds; a file or socket that appears later is found without a restart."
+        column.addWidget(Text(live, 12, fonts.REGULAR, "text2", wrap=True))
+        column.addSpacing(10)
+        self.hook = Button("Show what the hook would change…", "key", keys="H", small=True)
+        self.hook.clicked.connect(lambda: self.show_hook("claude-code"))
+        column.addLayout(_offer(self.hook, "has each tool call of your own Claude Code or Codex judged before it happens"))
+        column.addSpacing(8)
+        self.demo = Button(_DEMO, "copy", keys="D", small=True)
+        self.demo.setToolTip("Copies the command")
+        self.demo.setAccessibleDescription("Copies the command, for a terminal")
+        self.demo.clicked.connect(self.copy_demo)
+        column.addLayout(_offer(self.demo, _WHY_TERMINAL))
+        column.addStretch(1)
+
+    def _start_card(self) -> Card:
         card = Card("accent")
         inside = QHBoxLayout()
         words = QVBoxLayout()
@@ -76,107 +115,96 @@ class FirstRun(QWidget):
         self.run.clicked.connect(lambda: self.asked.emit("fleet.run"))
         inside.addWidget(self.run)
         card.column.addLayout(inside)
-        column.addWidget(card)
-        column.addSpacing(22)
-        head = QHBoxLayout()
-        head.addWidget(Text("Where it looks", 13, fonts.SEMIBOLD))
-        self._tally = Text("", 12, fonts.REGULAR, "text2", right=True)
-        head.addWidget(self._tally, 1)
-        column.addLayout(head)
-        column.addSpacing(8)
-        self.sources = SourceTable()
-        box = Card()
-        box.column.setContentsMargins(1, 2, 1, 2)
-        box.column.addWidget(self.sources)
-        column.addWidget(box)
-        column.addSpacing(10)
-        live = "A tick is a live look, repeated at least every few seconds; a file or socket that appears later is found without a restart."
-        column.addWidget(Text(live, 12, fonts.REGULAR, "text2", wrap=True))
-        column.addSpacing(10)
-        demo = QHBoxLayout()
-        demo.setSpacing(10)
-        demo.addWidget(Text("Nothing at hand?", 13, fonts.REGULAR, "text2"))
-        copy = Button("watchfloor demo", "copy", keys="D", small=True)
-        copy.setToolTip("Copies the command")
-        copy.clicked.connect(self.copy_demo)
-        demo.addWidget(copy)
-        demo.addWidget(Text("starts harmless agents to watch, cap, stop and roll back", 13, fonts.REGULAR, "text2"))
-        demo.addStretch(1)
-        column.addLayout(demo)
-        column.addStretch(1)
+        return card
 
-    def _build_right(self, column: QVBoxLayout) -> None:
-        card = Card()
-        self._light = Text("Not known yet", 17, fonts.SEMIBOLD, mark="triangle")
-        self._worst = Text("", 12, fonts.REGULAR, "text2")
-        self._paths = Facts(34, ruled=True)
-        card.column.addWidget(self._light)
-        card.column.addSpacing(4)
-        card.column.addWidget(self._worst)
-        card.column.addSpacing(10)
-        card.column.addWidget(self._paths)
-        column.addWidget(card)
-        self._mode = Card("warn")
-        self._mode_text = Text("", 12, fonts.REGULAR, "warn", wrap=True, mark="triangle")
-        self._mode.column.addWidget(self._mode_text)
-        column.addWidget(self._mode)
-        engines = Card()
-        engines.column.addWidget(Text("What works here", 13, fonts.SEMIBOLD))
-        engines.column.addSpacing(6)
-        self._engines = Facts(28, ruled=True)
-        engines.column.addWidget(self._engines)
-        column.addWidget(engines)
-        self.hooks = HookCard(self._desk.requests, self._desk.clock)
-        column.addWidget(self.hooks)
-        column.addStretch(1)
+    def _build_right(self) -> QBoxLayout:
+        self.armed, self.mode, self.defaults, self.engines = ArmedCard(), ModeCard(), DefaultsCard(), EnginesCard()
+        self._cards = QBoxLayout(QBoxLayout.Direction.TopToBottom)
+        self._cards.setSpacing(16)
+        for cards in ((self.armed, self.mode), (self.defaults, self.engines)):
+            column = QVBoxLayout()
+            column.setSpacing(16)
+            for card in cards:
+                column.addWidget(card)
+            column.addStretch(1)
+            self._cards.addLayout(column, 1)
+        return self._cards
+
+    def read(self) -> None:
+        """Asks once how the rest of the rows are, and what holds."""
+        self._desk.requests.programs.first_run().while_alive(self).then(self._came).failed(self._not_known)
+
+    def _came(self, view: FirstRunView) -> None:
+        self._told, self._why = view, ""
+        self.on_models()
+
+    def _not_known(self, error: ConsoleError) -> None:
+        self._told, self._why = unread(error.what), error.what
+        self.on_models()
 
     def copy_demo(self) -> None:
-        """The command that starts the demo, for a terminal."""
-        self._copy(_DEMO, "It starts harmless agents in a folder of its own, and ends clean.")
+        """The command that starts the demo, for a terminal: it holds the terminal until it has cleaned up."""
+        QGuiApplication.clipboard().setText(_DEMO)
+        what = "It starts harmless agents in a folder of its own, and ends clean."
+        self._desk.notices.say("info", f"Copied, for a terminal: {_DEMO}. {what}")
 
-    def copy_hook(self) -> None:
-        """The command that installs the hook, for a terminal: it is the person's own settings that it changes."""
-        self._copy(_HOOK, "It shows the diff first; --undo takes it out again. For Codex: install-hook codex.")
-
-    def _copy(self, command: str, what: str) -> None:
-        QGuiApplication.clipboard().setText(command)
-        self._desk.notices.say("info", f"Copied, for a terminal: {command}. {what}")
+    def show_hook(self, program: str = "claude-code") -> None:
+        """What installing the hook would change: it is the person's own settings that it changes."""
+        HookDialog(self._desk, program, self.window()).open()
 
     def on_models(self) -> None:
-        """Reads the models again."""
-        switch = self._desk.switch
-        state, words = switch.light(self._desk.clock())
-        if state == "unknown":
-            self._title.say("Nothing is known: no supervisor answers.", "warn", "triangle")
-            self._line.say("Agents may run all the same. Start one with: watchfloor supervisor; this page fills by itself.")
-        else:
+        """Reads the models again; of what nobody tells any more nothing stays ticked."""
+        switch, now = self._desk.switch, self._desk.clock()
+        state, words = switch.light(now)
+        known = state != "unknown"
+        if known:
             self._title.say("Watching. No agents yet.", "text", "")
             self._line.say(
                 "Nothing needs setting up. An agent shows here within about a second of its start, wherever it was started from."
             )
-        self.run.allow(words if state == "unknown" else "Killed: nothing starts until rearm." if switch.is_killed else "")
-        self._light.say(words, "text" if state == "armed" else "warn", "dot" if state == "armed" else "triangle")
-        if state == "armed" and switch.view is not None and switch.view.worst_s is not None:
-            self._worst.setText(f"A press would work now: {switch.view.worst_s:.1f} s at worst")
         else:
-            self._worst.setText("")
-        paths = switch.view.paths if switch.view else []
-        lines = []
-        for path in paths:
-            word, shape, role = PATH_STATES[path.state]
-            lines.append(Fact(PATH_TITLES.get(path.name, path.name), word, shape, role, right_role=role))
-        self._paths.say(lines)
-        note = (switch.view.mode_note if switch.view else "") or (switch.status.mode_note if switch.status else "")
-        self._mode_text.setText(note)
-        self._mode.setVisible(bool(note))
-        if switch.status is not None:
-            self.sources.say(switch.status.sources, self._desk.clock())
-            self._tally.setText(tally(switch.status.sources))
-            engines = switch.status.engines.items()
-            self._engines.say([Fact(n, w or "works", "ring" if w else "check", right_role="text2" if w else "text") for n, w in engines])
+            self._title.say("Nothing is known: no supervisor answers.", "warn", "triangle")
+            self._line.say("Agents may run all the same. Start one with: watchfloor supervisor; this page fills by itself.")
+        self.run.allow(words if not known else "Killed: nothing starts until rearm." if switch.is_killed else "")
+        rows = [*(switch.status.sources if switch.status else []), *self._told.looks]
+        self.sources.say(rows, now, known=known)
+        self._tally.setText(tally(rows, known=known))
+        self.armed.say(switch, state, words, now)
+        self.mode.say(switch)
+        self.defaults.say(self._told.defaults, switch.status, now, self._why if known else words)
+        self.engines.say(switch.status, known=known)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.asked.emit("fleet.run")
         else:
             super().keyPressEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        stacked = self.width() < STACKED
+        across, down = QBoxLayout.Direction.LeftToRight, QBoxLayout.Direction.TopToBottom
+        self._halves.setDirection(down if stacked else across)
+        self._halves.setStretch(0, 0 if stacked else 68)
+        self._halves.setStretch(1, 1 if stacked else 32)
+        self._halves.setContentsMargins(*((24, 18, 24, 14) if stacked else (40, 26, 40, 14)))
+        self._cards.setDirection(across if stacked else down)
+        self._cards.setStretch(0, 1 if stacked else 0)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.read()
+        self._poll.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._poll.stop()
+
+
+def _offer(button: Button, words: str) -> QHBoxLayout:
+    """A button, and beside it what it is for."""
+    row = QHBoxLayout()
+    row.setSpacing(10)
+    row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+    row.addWidget(Text(words, 12, fonts.REGULAR, "text2", wrap=True), 1, Qt.AlignmentFlag.AlignVCenter)
+    return row

@@ -49,7 +49,7 @@ class FleetPage(Page):
             "fleet.adopt", "Adopt this agent, which was only seen…", "U", "", Risk.REVERSIBLE, "It is moved into a cgroup of its own."
         ),
         ActionSpec("fleet.verdicts", "Go to the verdicts on this agent's calls", "V", ""),
-        ActionSpec("fleet.hook", "Copy the command that installs the hook (it shows the diff first)", "H", ""),
+        ActionSpec("fleet.hook", "Show what installing the hook would change…", "H", ""),
         ActionSpec("fleet.switch", "Show the kill switch", "K", ""),
         ActionSpec("fleet.filter", "Filter this list", "/", ""),
         *LADDER_VERBS,
@@ -194,7 +194,7 @@ class FleetPage(Page):
             "fleet.filter": self.table.bar.search.setFocus,
             "fleet.urgent": self.table.bar.urgent.toggle,
             "fleet.verdicts": self._go_to_verdicts,
-            "fleet.hook": self.first_run.copy_hook,
+            "fleet.hook": self.first_run.show_hook,
             "fleet.switch": lambda: self.desk.goto("kill-switch", ""),
         }
         return found if self.desk.fleet.rows else found | {"fleet.data": self.first_run.copy_demo}

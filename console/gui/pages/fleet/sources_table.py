@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QRectF
-from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QEvent, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from console.api.messages import SourceView
@@ -16,7 +16,7 @@ from console.gui.widgets.marks import draw_mark, draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import age, plural
 
-HEAD, ROW = 30, 50
+HEAD, ROW = 30, 46
 _TITLES = {
     "watchfloor": ("Watchfloor run", "terminal"),
     "claude_code": ("Claude Code", "terminal"),
@@ -24,6 +24,10 @@ _TITLES = {
     "docker": ("Docker", "box"),
     "processes": ("Processes", "fleet"),
     "otlp": ("OTLP receiver", "network"),
+    "agent_sockets": ("Agent sockets", "chain"),
+    "hook_claude-code": ("Claude hook", "key"),
+    "hook_codex": ("Codex hook", "key"),
+    "remote_file": ("Remote kill file", "cloud"),
 }
 _STATES = {
     "watching": ("Watching", "check", "ok"),
@@ -32,53 +36,90 @@ _STATES = {
     "broken": ("Broken", "triangle", "warn"),
     "silent": ("Silent", "triangle", "warn"),
     "absent": ("Not available", "ring", "text2"),
+    "ready": ("Ready", "check", "ok"),
+    "heard": ("Judging", "check", "ok"),
+    "installed": ("Installed", "ring", "text2"),
+    "not_installed": ("Not installed", "triangle", "warn"),
+    "no_program": ("Not installed", "ring", "text2"),
+    "skipped": ("Skipped", "triangle", "warn"),
+    "unreadable": ("Not readable", "triangle", "warn"),
+    "proven": ("Proven", "check", "ok"),
+    "in_doubt": ("In doubt", "triangle", "warn"),
+    "not_configured": ("Not configured", "ring", "text2"),
+    "unavailable": ("Unavailable", "triangle", "warn"),
 }
+_NOT_KNOWN = ("Not known", "triangle", "warn")
+_INSTALLABLE = ("not_installed", "no_program")
+HOOKS = "hook_"
+"""How the rows of hooks begin; the program's name follows."""
+_LOOKS = ("agent_sockets", "remote_file")
 
 
-def now_words(source: SourceView) -> tuple[str, str, str]:
-    """(word, shape, colour) of a source. Only one that looks and can is a tick; a state nobody knows is doubt."""
-    if source.state in ("broken", "silent") or (source.state and source.state not in _STATES):
-        return _STATES.get(source.state, ("Not known", "triangle", "warn"))
-    if not source.available:
-        return ("Not available" if source.state == "absent" else "Not found"), "ring", "text2"
-    return _STATES.get(source.state, _STATES["watching"])
+def now_words(source: SourceView, *, known: bool = True) -> tuple[str, str, str]:
+    """(word, shape, colour) of a source. Only one that looks and can is a tick; old news, or a state nobody knows, is doubt."""
+    word, shape, role = _STATES.get(source.state or "watching", _NOT_KNOWN) if known else _NOT_KNOWN
+    return ("Not found", "ring", "text2") if shape == "check" and not source.available else (word, shape, role)
 
 
-def tally(sources: Sequence[SourceView]) -> str:
+def tally(sources: Sequence[SourceView], *, known: bool = True) -> str:
     """``5 watching · 2 not found · 1 needs you``."""
-    shapes = [now_words(source)[1] for source in sources]
-    parts = [(shapes.count("check"), "watching"), (shapes.count("ring"), "not found"), (shapes.count("triangle"), "in trouble")]
+    shapes = [now_words(source, known=known)[1] for source in sources]
+    amber = shapes.count("triangle")
+    parts = [(shapes.count("check"), "watching"), (shapes.count("ring"), "not found"), (amber, "needs you" if amber == 1 else "need you")]
     return " · ".join(f"{number} {words}" for number, words in parts if number)
 
 
-def whole_words(source: SourceView) -> str:
+def whole_words(source: SourceView, *, known: bool = True) -> str:
     """All of it, for a tooltip and a screen reader."""
     title = _TITLES.get(source.source, (source.source, ""))[0]
     places = ", ".join(source.looks_in)
-    parts = (f"{title}: {now_words(source)[0]}.", source.reason, f"Looks in {places}." if places else "", source.watching)
+    parts = (f"{title}: {now_words(source, known=known)[0]}.", source.reason, f"Looks in {places}." if places else "", source.watching)
     told = (f"Sees: {source.can_see}" if source.can_see else "", f"Stops: {source.can_stop}" if source.can_stop else "")
     return " ".join(part for part in (*parts, *told) if part)
 
 
 class SourceTable(QWidget):
-    """Two-line rows of 50."""
+    """Two-line rows of 46. ``hook_asked`` carries the program whose row was clicked where its hook is not installed."""
+
+    hook_asked = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._sources: list[SourceView] = []
         self._now = 0.0
+        self._known = True
+        self.setMouseTracking(True)
         self.setFixedHeight(HEAD + ROW)
 
-    def say(self, sources: list[SourceView], now: float) -> None:
-        """``now`` in seconds since the epoch: how old each look is."""
-        if sources == self._sources and int(now) == int(self._now):
+    def say(self, sources: list[SourceView], now: float, *, known: bool = True) -> None:
+        """``now`` in seconds since the epoch: how old each look is. Not ``known``: old news, of which nothing is ticked."""
+        changed = sources != self._sources or known != self._known
+        if not changed and int(now) == int(self._now):
             return
-        if sources != self._sources:
-            self._sources = list(sources)
+        if changed:
+            self._sources, self._known = list(sources), known
             self.setFixedHeight(ROW * max(1, len(sources)) + HEAD)
-            self.setAccessibleName(safe_text("; ".join(whole_words(s) for s in sources), 4000))
+            self.setAccessibleName(safe_text("; ".join(whole_words(s, known=known) for s in sources), 6000))
         self._now = now
         self.update()
+
+    def _at(self, y: float) -> SourceView | None:
+        number = int(y - HEAD) // ROW
+        return self._sources[number] if 0 <= number < len(self._sources) else None
+
+    def _installable(self, y: float) -> str:
+        source = self._at(y)
+        is_hook = source is not None and source.source.startswith(HOOKS) and self._known and source.state in _INSTALLABLE
+        return source.source.removeprefix(HOOKS) if is_hook and source is not None else ""
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        at = self._installable(event.position().y())
+        self.setCursor(Qt.CursorShape.PointingHandCursor if at else Qt.CursorShape.ArrowCursor)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        program = self._installable(event.position().y())
+        if program and event.button() is Qt.MouseButton.LeftButton:
+            self.hook_asked.emit(program)
 
     def _columns(self) -> tuple[float, float, float, float]:
         """Left edges: title, where, now, what it sees."""
@@ -87,9 +128,9 @@ class SourceTable(QWidget):
 
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
-            number = (event.pos().y() - HEAD) // ROW
-            known = 0 <= number < len(self._sources)
-            QToolTip.showText(event.globalPos(), tooltip(whole_words(self._sources[number])) if known else "", self)
+            source = self._at(event.pos().y())
+            words = tooltip(whole_words(source, known=self._known)) if source is not None else ""
+            QToolTip.showText(event.globalPos(), words, self)
             return True
         return super().event(event)
 
@@ -110,28 +151,50 @@ class SourceTable(QWidget):
         colours = ink()
         left, where, at, sees = self._columns()
         title, icon = _TITLES.get(source.source, (safe_text(source.source, 40), "eye"))
-        word, shape, role = now_words(source)
+        word, shape, role = now_words(source, known=self._known)
         quiet = shape == "ring"
-        painter.drawPixmap(14, int(y + 17), icon_pixmap(icon, colours.text2, 16))
+        painter.drawPixmap(14, int(y + 15), icon_pixmap(icon, colours.text2, 16))
         face = fonts.ui(13, fonts.MEDIUM)
         draw_text(painter, QRectF(left, y, where - left - 8, ROW), title, face, colours.text2 if quiet else colours.text)
-        places = ", ".join(source.looks_in)
-        first, second = (places, source.watching or source.reason) if places else (source.reason, source.watching)
-        self._two(painter, where, at - 14, y, (safe_text(first), safe_text(second)), mono=bool(places))
-        draw_mark(painter, shape, QRectF(at, y + 12, 10, 10), getattr(colours, role))
-        box = QRectF(at + 18, y + 8, sees - at - 26, 17)
+        self._two(painter, (where, at - 14), y, self._where(source, shape), mono=bool(source.looks_in), quiet=quiet)
+        draw_mark(painter, shape, QRectF(at, y + 10, 10, 10), getattr(colours, role))
+        box = QRectF(at + 18, y + 6, sees - at - 26, 17)
         draw_text(painter, box, word, fonts.ui(12, fonts.MEDIUM), getattr(colours, role))
-        draw_text(painter, box.translated(0, 17), self._fine(source, shape), fonts.ui(11), colours.text2)
-        self._two(painter, sees, self.width() - 10, y, (safe_text(source.can_see), safe_text(source.can_stop)))
+        asks = bool(self._installable(y + 1))
+        fine = "Install hook…" if asks else self._fine(source, shape)
+        draw_text(painter, box.translated(0, 17), fine, fonts.ui(11), colours.accent if asks else colours.text2)
+        self._two(painter, (sees, self.width() - 10), y, (source.can_see, source.can_stop))
+
+    @staticmethod
+    def _where(source: SourceView, shape: str) -> tuple[str, str]:
+        """Its places, and below what was found there, or why not."""
+        places = source.looks_in[0] if source.looks_in else ""
+        places += f" and {len(source.looks_in) - 1} more" if len(source.looks_in) > 1 else ""
+        if not places:
+            return source.reason, source.watching
+        told_beside = shape == "triangle" and not _is_look(source)
+        return places, source.watching if told_beside else source.reason or source.watching
 
     def _fine(self, source: SourceView, shape: str) -> str:
+        if not self._known:
+            return ""
+        if _is_look(source):
+            looked = f", {age(source.looked_at, self._now)}" if source.state == "heard" else ""
+            return safe_text(f"{source.watching}{looked}")
         if shape == "triangle":
             return safe_text(source.reason)
         looked = f", {age(source.looked_at, self._now)}" if source.looked_at else ""
         return f"{plural(source.sees, 'agent')}{looked}" if source.available else "" if source.state == "absent" else "looks again"
 
-    def _two(self, painter: QPainter, left: float, right: float, y: float, lines: tuple[str, str], *, mono: bool = False) -> None:
+    def _two(
+        self, painter: QPainter, span: tuple[float, float], y: float, lines: tuple[str, str], *, mono: bool = False, quiet: bool = False
+    ) -> None:
         colours = ink()
-        box = QRectF(left, y + 8, right - left, 17)
-        draw_text(painter, box, lines[0], fonts.mono(11) if mono else fonts.ui(12), colours.text)
-        draw_text(painter, box.translated(0, 17), lines[1], fonts.ui(11), colours.text2)
+        box = QRectF(span[0], y + 6, span[1] - span[0], 17)
+        draw_text(painter, box, safe_text(lines[0]), fonts.mono(11) if mono else fonts.ui(12), colours.text2 if quiet else colours.text)
+        draw_text(painter, box.translated(0, 17), safe_text(lines[1]), fonts.ui(11), colours.text2)
+
+
+def _is_look(source: SourceView) -> bool:
+    """Whether it is no source of sightings: then ``reason`` says what it is, and ``watching`` what was found."""
+    return source.source in _LOOKS or source.source.startswith(HOOKS)

@@ -1,0 +1,39 @@
+"""What a person sees before the first agent: where else is looked than by the sources, what holds unless told otherwise, a hook's diff."""
+
+from __future__ import annotations
+
+from console.api.bodies import SCHEMA_VERSION, View
+from console.api.messages import SourceView
+
+
+class DefaultView(View):
+    """One thing that holds until somebody says otherwise."""
+
+    name: str
+    words: str
+    amber: bool = False
+    """Wider than a person may expect."""
+
+
+class FirstRunView(View):
+    """GET /api/first-run."""
+
+    schema_version: int = SCHEMA_VERSION
+    looks: list[SourceView] = []
+    """``agent_sockets``, ``hook_claude-code``, ``hook_codex``, ``remote_file``: shown below the sources. ``reason`` says what it is,
+    ``watching`` what was found."""
+    defaults: list[DefaultView] = []
+
+
+class HookPreview(View):
+    """GET /api/hooks/{program}/preview: what ``watchfloor install-hook PROGRAM`` would change now. Nothing is written."""
+
+    schema_version: int = SCHEMA_VERSION
+    program: str
+    file: str
+    changed: bool
+    """False: the file is as it should be already."""
+    diff: list[str] = []
+    """Unified, unprintable characters escaped."""
+    gaps: list[str] = []
+    """What a hook of this program cannot hold, and what it needs besides."""

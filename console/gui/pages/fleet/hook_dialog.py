@@ -1,0 +1,81 @@
+"""What installing the hook would change in the operator's own settings: the diff, read only, and the command that does it."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QWidget
+
+from console.api.first_run_messages import HookPreview
+from console.domain.errors import ConsoleError
+from console.gui.pages.interface import Desk
+from console.gui.widgets.buttons import Button
+from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.reading import PlainView
+
+PROGRAMS = {"claude-code": "Claude Code", "codex": "Codex"}
+WHY_NOT_HERE = (
+    "It is written from a terminal, by you: these are your own settings, outside of what Watchfloor keeps. "
+    "The command shows this diff again and asks; --undo takes it out, to the byte."
+)
+
+
+class HookDialog(Dialog):
+    """Asks anew whenever it is turned to another program; nothing is written from here."""
+
+    def __init__(self, desk: Desk, program: str, parent: QWidget) -> None:
+        super().__init__("", "Copy the command", "primary", parent, width=min(860, max(520, parent.width() - 80)))
+        self._desk = desk
+        self.program = ""
+        self.file = self.paragraph("")
+        self.diff = PlainView("What would change", parent=self)
+        self.diff.setFixedHeight(max(140, min(340, parent.height() - 420)))
+        self.body.addWidget(self.diff)
+        self.gaps = self.paragraph("", "warn", "triangle")
+        self.paragraph(WHY_NOT_HERE)
+        self.other = Button("", small=True, parent=self)
+        self.other.clicked.connect(lambda: self.look("codex" if self.program == "claude-code" else "claude-code"))
+        self.body.addWidget(self.other)
+        self.cancel.setText("Close")
+        self.main.clicked.connect(self.copy)
+        self.look(program)
+
+    @property
+    def command(self) -> str:
+        return f"watchfloor install-hook {self.program}"
+
+    def look(self, program: str) -> None:
+        """Asks what it would change for this program."""
+        self.program = program if program in PROGRAMS else "claude-code"
+        self.title.setText(f"Judge every tool call of {PROGRAMS[self.program]}: what the hook would change")
+        self.other.setText(f"Show {PROGRAMS['codex' if self.program == 'claude-code' else 'claude-code']} instead")
+        self.file.say("Asking…", "text2", "")
+        self.diff.say("")
+        self.problem.hide()
+        self.gaps.hide()
+        asked = self.program
+        pending = self._desk.requests.programs.hook_preview(asked).while_alive(self)
+        pending.then(lambda view: self._came(asked, view)).failed(lambda error: self._not_known(asked, error))
+
+    def copy(self) -> None:
+        """The command, for a terminal."""
+        QGuiApplication.clipboard().setText(self.command)
+        self._desk.notices.say("info", f"Copied, for a terminal: {self.command}. It shows the diff and asks; --undo takes it out again.")
+        self.accept()
+
+    def _came(self, asked: str, view: HookPreview) -> None:
+        if asked != self.program:
+            return
+        if view.changed:
+            self.file.say(f"{self.command} would change {view.file}; nothing has been changed.", "text2", "")
+        else:
+            self.file.say(f"{view.file} is as it should be already: nothing would change.", "text2", "ring")
+        self.diff.say("\n".join(view.diff) or "No difference.")
+        self.gaps.setText(" ".join(view.gaps))
+        self.gaps.setVisible(bool(view.gaps))
+        self.adjustSize()
+
+    def _not_known(self, asked: str, error: ConsoleError) -> None:
+        if asked != self.program:
+            return
+        self.file.say("What it would change is not known.", "warn", "triangle")
+        self.refused(error)

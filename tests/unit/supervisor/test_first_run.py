@@ -1,0 +1,109 @@
+"""What is told before the first agent: only what was seen is ticked, and a hook's diff is shown without a byte being written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from console.api.armed import ArmedView, PathView
+from console.api.hook_messages import HooksView, ProgramHook
+from console.domain.errors import NotFound, UsageProblem
+from console.policy.kept import Kept
+from console.settings.options import Options
+from console.settings.places import Places, find_places
+from console.supervisor.first_run import NEVER, FirstLook, defaults, hook_look
+from console.supervisor.hook_files import with_hook
+from console.supervisor.install_hook import command_for, preview
+from console.supervisor.policy_desk import PolicyDesk
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    made = find_places(str(tmp_path / "state"), create=True)
+    assert made is not None
+    return made
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    made = tmp_path / "home"
+    (made / ".claude").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(made))
+    return made
+
+
+def heard(calls: int) -> ProgramHook:
+    return ProgramHook(program="claude-code", calls=calls, last_at=9.0)
+
+
+def test_a_hook_is_ticked_only_once_it_was_heard(places: Places, home: Path) -> None:
+    assert hook_look("codex", home, None).state == "no_program"
+    assert hook_look("claude-code", home, None).state == "not_installed"
+    # Calls of what was started here reach us too: they say nothing about this user's settings.
+    assert hook_look("claude-code", home, heard(4)).state == "not_installed"
+    file = home / ".claude" / "settings.json"
+    file.write_text(json.dumps(with_hook({}, command_for(places, "claude-code"), "x")))
+    silent = hook_look("claude-code", home, None)
+    assert (silent.state, silent.available, silent.watching) == ("installed", False, NEVER)
+    loud = hook_look("claude-code", home, heard(1))
+    assert (loud.state, loud.available, loud.watching) == ("heard", True, "1 call reached us")
+    assert loud.looks_in == ["~/.claude/settings.json"]
+
+
+def test_a_settings_file_that_cannot_be_read_is_doubt(home: Path, tmp_path: Path) -> None:
+    file = home / ".claude" / "settings.json"
+    file.write_text("{")
+    assert hook_look("claude-code", home, heard(3)).state == "unreadable"
+    file.unlink()
+    file.symlink_to(tmp_path / "elsewhere")
+    assert hook_look("claude-code", home, heard(3)).state == "unreadable"
+
+
+def test_the_diff_of_a_hook_is_shown_and_nothing_is_written(places: Places, home: Path) -> None:
+    file = home / ".claude" / "settings.json"
+    file.write_bytes(b'{"model": "x\\u001b"}')
+    told = preview(places, "claude-code")
+    assert told.changed and told.file == str(file) and any(line.startswith("+") and "watchfloor-hook.py" in line for line in told.diff)
+    assert all(line.isprintable() for line in told.diff) and told.gaps
+    assert file.read_bytes() == b'{"model": "x\\u001b"}' and list(file.parent.iterdir()) == [file] and not places.hooks_dir.exists()
+    file.write_text("[]")
+    with pytest.raises(UsageProblem):
+        preview(places, "claude-code")
+    with pytest.raises(NotFound):
+        preview(places, "../x")
+
+
+def test_what_holds_is_what_the_settings_say(places: Places) -> None:
+    good = PolicyDesk(places, lambda _text: None).kept
+    usual = {d.name: d for d in defaults(Options(), good)}
+    assert usual["Network"].words == "FULL; stricter with private data" and usual["Network"].amber
+    assert usual["Cost"].words == "no limit is set" and usual["Cost"].amber
+    assert usual["Unknown tool call"].words == "asks you" and usual["Approvals"].words == "denied by themselves in 10 min"
+    assert usual["Depth and children"].words == "3 levels, 6 each"
+    set_ = Options.model_validate(
+        {"budgets": {"agent": {"cost": 5}, "day": {"cost": 20}}, "network": {"modes": {"PUBLIC": "PROXIED", "INTERNAL": "PROXIED"}}}
+    )
+    told = {d.name: d for d in defaults(set_, Kept(problem="it is no JSON"))}
+    assert told["Cost"].words == "$5.00 an agent, $20.00 a day" and not told["Cost"].amber
+    assert told["Network"].words == "PROXIED; stricter with private data" and not told["Network"].amber
+    assert told["Unknown tool call"].words == "denied, as every call: it is no JSON"
+
+
+@pytest.mark.parametrize("state", ["proven", "in_doubt", "not_configured", "unavailable"])
+async def test_the_kill_file_is_as_the_armed_light_says(places: Places, tmp_path: Path, home: Path, state: str) -> None:
+    places = replace(places, run_dir=tmp_path / "run")
+    places.agents_dir.mkdir(parents=True)
+    path = PathView.model_validate({"name": "remote", "state": state, "detail": "why"})
+
+    def look(paths: list[PathView]) -> FirstLook:
+        armed = ArmedView(state="in_doubt", paths=paths)
+        return FirstLook(places, Options(), rules=Kept, heard=HooksView, armed=lambda: armed, sockets=lambda: 3)
+
+    looks = {one.source: one for one in (await look([path]).view()).looks}
+    assert list(looks) == ["agent_sockets", "hook_claude-code", "hook_codex", "remote_file"]
+    assert (looks["remote_file"].state, looks["remote_file"].available) == (state, state == "proven")
+    assert (looks["agent_sockets"].state, looks["agent_sockets"].watching) == ("ready", "3 open")
+    assert {one.source: one.state for one in (await look([]).view()).looks}["remote_file"] == "unknown", "nobody knows: never a tick"
