@@ -57,7 +57,7 @@ def sighted(state: EngineState, event: e.Sighted) -> Iterator[c.Command]:
         if row.own is not None:
             yield from _ours(state, event, row, row.own, inside.get(row.own, []))
         else:
-            yield from _theirs(state, event, row, agent_id, _parent(state, row, agent_id, names))
+            yield from _theirs_or_same(state, event, row, agent_id, names)
     before = set().union(*state.sighted.values()) if state.sighted else set()
     state.sighted.update(sees)
     now = set().union(*state.sighted.values()) if state.sighted else set()
@@ -165,6 +165,17 @@ def _ours(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, ins
         yield c.ShowAgent(state.agents[agent_id])
 
 
+def _theirs_or_same(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, names: dict[str, AgentId]) -> Iterator[c.Command]:
+    """Of a fleet most say the same as before: what nothing can follow from is passed over."""
+    had, agent = state.same.pop(agent_id, None), state.agents.get(agent_id)
+    is_alone = row.first.parent_key is None and row.container is None and row.inside is None
+    if had is None or agent is not had[1] or row.members != had[0] or not is_alone:
+        yield from _theirs(state, event, row, agent_id, _parent(state, row, agent_id, names))
+        agent = state.agents.get(agent_id)
+    if agent is not None and agent.state in (AgentState.RUNNING, AgentState.WAITING) and is_alone:
+        state.same[agent_id] = (row.members, agent)
+
+
 def _theirs(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, parent: Agent | None) -> Iterator[c.Command]:
     had, first = state.agents.get(agent_id), row.first
     is_live = had is not None and had.state.is_live
@@ -239,6 +250,7 @@ def _gone(state: EngineState, event: e.Sighted, gone: set[AgentId]) -> Iterator[
             yield from _end(state, event, agent_id, f"it ran inside {seen.inside}, which has ended")
         if agent_id not in state.live:
             del state.seen[agent_id]
+            state.same.pop(agent_id, None)
 
 
 def _quiet(state: EngineState, seen_now: set[AgentId]) -> Iterator[c.Command]:

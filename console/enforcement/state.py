@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from console.domain.agent import Agent, AgentId, ControlLevel
+from console.domain.agent import Agent, AgentId, ControlLevel, Sighting
 from console.domain.budget import Usage
 from console.domain.ladder import Scope
 from console.domain.network import ModeMapping, NetworkMode, Sensitivity, stricter_mode
@@ -97,6 +97,8 @@ class EngineState:
     """Per source: observed agents it still sees."""
     seen: dict[AgentId, Seen] = field(default_factory=dict)
     """What sources say of agents, ours among them."""
+    same: dict[AgentId, tuple[tuple[Sighting, ...], Agent]] = field(default_factory=dict)
+    """Observed agents: what was seen of each last, and what came of it. While neither is other, nothing follows from seeing it again."""
     rows: dict[str, AgentId] = field(default_factory=dict)
     """Source and key of a sighting -> the row it is shown in."""
     linked_sessions: dict[str, None] = field(default_factory=dict)

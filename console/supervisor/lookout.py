@@ -24,6 +24,8 @@ SHARE = 12
 """A source rests this many times as long as its look took: a bounded part of one core."""
 REST_S = (0.1, 0.8)
 """Shortest and longest rest before a look that a change asked for."""
+REST_SHARE = 30
+"""The same as SHARE for such a look: a fleet of which somebody always writes is looked at about once a second, as one that is quiet."""
 LONGEST_S = 5.0
 SILENT_S = 10.0
 """A look that takes longer is said; it is waited for, and no other source with it."""
@@ -104,9 +106,9 @@ class Lookout:
             self._keep(one, report, "broken" if report.broken else "")
             self._record_refusals(one.source)
             took = time.monotonic() - began
-            least = min(max(SHARE * took, REST_S[0]), REST_S[1])
+            least = min(max(REST_SHARE * took, REST_S[0]), REST_S[1])
             await asyncio.sleep(least)
-            rest = min(max(PERIOD_S, SHARE * took), LONGEST_S) - least
+            rest = max(0.0, min(max(PERIOD_S, SHARE * took), LONGEST_S) - least)
             try:
                 await asyncio.wait_for(one.woken.wait(), rest)
             except TimeoutError:
@@ -162,10 +164,11 @@ class Lookout:
         """Shows who is there, and meters what they spent since the last look."""
         self._taken = time.monotonic()
         core, event = self._parts.core, e.Sighted(*now(), reports)
-        before = {i: core.state.agents[i].usage.cost_usd for i in core.state.seen}
+        agents = core.state.agents
+        before = {i: agents[i] for i in core.state.seen}
         core.post(event)
-        for agent_id in core.state.seen.keys() & before.keys():
-            self._meter(agent_id, event.at, before[agent_id])
+        for agent_id in [i for i, agent in before.items() if agents[i] is not agent and i in core.state.seen]:
+            self._meter(agent_id, event.at, before[agent_id].usage.cost_usd)
 
     def _meter(self, agent_id: AgentId, at: float, before: float) -> None:
         agent, seen = self._parts.core.state.agents[agent_id], self._parts.core.state.seen[agent_id]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -191,3 +192,26 @@ def test_a_session_that_is_told_of_before_anybody_could_see_it_makes_no_row_of_i
     assert not book.state.agents
     hear(book, young, seen=(sighting("s1"),))
     assert [book.state.seen[i].sources for i in book.state.agents] == [("claude_code", "otlp")]
+
+
+def test_passing_over_what_is_the_same_changes_nothing_that_follows() -> None:
+    def steps(book: Playbook) -> Iterator[tuple[object, ...]]:
+        used = [Usage(iterations=n, tokens=10 * n, cost_usd=n / 4) for n in range(6)]
+        one, two, part = sighting("s1"), sighting("s2", 8), replace(sighting("s1-p", parent="s1"), process=None)
+        whole = replace(one, usage=used[1])
+        for seen in (
+            (whole, two), (whole, two), (replace(whole, usage=used[2]), two), (whole, two),
+            (whole, replace(two, status="waiting")), (whole, two, part), (whole, two, replace(part, usage=used[3])),
+            (whole, replace(two, process=ProcessIdentity(8, 2))), (whole, replace(two, status="finished")), (whole, two), (two,), (whole, two),
+        ):  # fmt: skip
+            for _ in range(2):
+                yield see(book, *seen), tuple(book.out), dict(book.state.agents), dict(book.state.seen), dict(book.state.tree_usage)
+
+    passing, looking = Playbook(), Playbook()
+    for (_, *one), (_, *other) in zip(steps(passing), steps(looking), strict=True):
+        assert one == other
+        looking.state.same.clear()
+    book = see(Playbook(), sighting("s1"))
+    assert list(book.state.same) == [observed_id(sighting("s1"))]
+    see(book)
+    assert not book.state.same  # nothing is kept of those who are gone
