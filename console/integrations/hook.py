@@ -6,7 +6,7 @@ Every block has its words on standard error: Codex goes on after an exit 2 witho
 a killed or missing interpreter blocks too.
 """
 
-import _socket  # what socket wraps: a third of this file's time is spared, in front of every tool call
+import _socket  # what socket wraps, without all that socket imports: every tool call waits for this file
 import json
 import os
 import signal
