@@ -202,7 +202,8 @@ def test_passing_over_what_is_the_same_changes_nothing_that_follows() -> None:
         for seen in (
             (whole, two), (whole, two), (replace(whole, usage=used[2]), two), (whole, two),
             (whole, replace(two, status="waiting")), (whole, two, part), (whole, two, replace(part, usage=used[3])),
-            (whole, replace(two, process=ProcessIdentity(8, 2))), (whole, replace(two, status="finished")), (whole, two), (two,), (whole, two),
+            (whole, replace(two, process=ProcessIdentity(8, 2))), (whole, replace(two, status="finished")),
+            (whole, two), (two,), (whole, two),
         ):  # fmt: skip
             for _ in range(2):
                 yield see(book, *seen), tuple(book.out), dict(book.state.agents), dict(book.state.seen), dict(book.state.tree_usage)
