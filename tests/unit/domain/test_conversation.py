@@ -130,7 +130,10 @@ def test_it_reads_end_of_file_when_that_is_told_and_not_when_whoever_talks_goes(
             held = os.open(tmp_path / CHANNEL, os.O_RDWR)
         os.write(ending, b"\n")
         os.close(held)
-        assert shell.stdout.read() == "end\n" and shell.wait(60) == 7
+        try:
+            assert shell.communicate(timeout=60)[0] == "end\n" and shell.returncode == 7
+        finally:
+            shell.kill()
     # Told before it began, and nobody holds the channel: it ends, and waits for nobody.
     os.write(ending, b"\n")
     assert subprocess.run(argv, env=env, capture_output=True, timeout=60, check=False).stdout == b"end\n"
