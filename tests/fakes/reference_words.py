@@ -12,16 +12,8 @@ from tests.fakes.policy_names import World
 
 ALLOW, ASK, DENY = "0 allow", "1 ask", "2 deny"  # in the order of max()
 KNOWN = json.loads((Path(__file__).parents[1] / "data/policy/reference_programs.json").read_text())
-SPECS, LONG, WRAPPERS, FORBIDDEN, SWALLOWING, RESERVED = (KNOWN[key] for key in KNOWN if key != "_comment")
-STARTED = re.compile(r"/\.git(/|$)|/\.(bashrc|profile|bash_profile|zshrc)$")
-BRACE = r"""\{\}|\{(?=[^,.}\s'"]*(?:['"]|\s|$))"""
-WORD = r"""(?:'[^']*'|"(?:[^"$`\\]|\\[\s\S]|\$(?![\w{(\[*@#?$!-]))*"|\\[^\n]|\$(?![\w{(\[*@#?$!'"-])|BRACE|[^\s'"\\$`|&;()<>{])+""".replace(
-    "BRACE", BRACE
-)
-QUOTED = r"""'[^']*'|"(?:[^"\\]|\\[\s\S])*"|\\."""
-REDIRECT = re.compile(r"\d*(?:&>>|&>|>>|>\||>&|<&|<>|>|<)")
-TOKEN = re.compile(rf"(?P<space>[ \t]+|\\\n|#[^\n]*)|{REDIRECT.pattern}|(?P<end>&&|\|\||\|&|[;|&\n])|{WORD}")
-RULE = re.compile(r"shell\((.+)\)|file\((read|write|delete):(.+)\)|network\((outbound):(.+)\)", re.S)
+SPECS, LONG, WRAPPERS, FORBIDDEN, SWALLOWING, RESERVED, STARTED, WORD, QUOTED, REDIRECT, RULE = [*KNOWN.values()][1:]
+TOKEN = re.compile(rf"(?P<space>[ \t]+|\\\n|#[^\n]*)|{REDIRECT}|(?P<end>&&|\|\||\|&|[;|&\n])|{WORD}")
 
 
 def plain(word: str) -> str:
@@ -36,7 +28,7 @@ class Policy:
         given = json.loads(settings, object_pairs_hook=lambda pairs: dict(pairs) if len(dict(pairs)) == len(pairs) else None)
         self.world, self.lists = world, dict[str, list[tuple[str, str]]]()
         for name, rules in given["permissions"].items():
-            parsed = [RULE.fullmatch(rule).groups("") for rule in rules]  # type: ignore[union-attr]
+            parsed = [re.fullmatch(RULE, rule, re.S).groups("") for rule in rules]  # type: ignore[union-attr]
             self.lists[name] = [(rule[1] + rule[3] or "shell", rule[0] + rule[2] + rule[4]) for rule in parsed]
         unknown = {*given, *self.lists} - {"permissions", "context_workspace", "allow", "ask", "deny", "unconfined"}
         if unknown or not any(self.lists.values()):
@@ -58,7 +50,7 @@ class Policy:
             return DENY
         spelled = [(name, name + folder * (at < len(named))) for at, name in enumerate(names)]
         verdicts = [self.ruled(of, lambda body, _, s=both: any(self.world.means(body, name) for name in s)) for both in spelled]  # type: ignore[misc]
-        return max(*verdicts, ASK if kind == "write" and any(map(STARTED.search, names)) else ALLOW)
+        return max(*verdicts, ASK if kind == "write" and any(re.search(STARTED, name) for name in names) else ALLOW)
 
     def host(self, text: str) -> str:
         found = re.fullmatch(r"(\w+)://([^@/?#:]*)(?::(\d{1,4}))?(?:[/?#].*)?", text, re.S)
@@ -99,13 +91,14 @@ class Policy:
         return same and options <= given and operands == mine[: len(operands)] and (more or (options, operands) == (given, mine))
 
     def run(self, argv: list[str]) -> str:
-        file, rest, name = self.world.program(argv[0]), argv[1:], basename(self.world.program(argv[0]) or argv[0])
+        file, rest, more, name = self.world.program(argv[0]), argv[1:], True, basename(self.world.program(argv[0]) or argv[0])
         own = self.ruled("shell", lambda body, verdict: self.means(body, verdict, argv), ALLOW if name in WRAPPERS else ASK)
         if {basename(file), argv[0]} & {*FORBIDDEN.split()} and (own != ALLOW or not self.lists["unconfined"]):
             return DENY
         if name in WRAPPERS:
-            while rest and (rest[0][:1] == "-" or name == "env" and "=" in rest[0]):
-                own, rest = max(own, ASK if "=" in rest[0] else ALLOW), rest[2 if rest[0][1:] in {*WRAPPERS[name][0]} else 1 :]
+            while rest and (more and rest[0][:1] == "-" or name == "env" and "=" in rest[0]):
+                own, more = max(own, ASK if "=" in rest[0] else ALLOW), more and rest[0] not in ("-", "--")  # the last option
+                rest = rest[2 if rest[0][1:] in {*WRAPPERS[name][0]} else 1 :]
             rest = rest[WRAPPERS[name][1] :]
             return max(own, ASK if name == "xargs" or not rest else ALLOW, self.run(rest) if rest else ALLOW)
         marked = own == ALLOW and any(self.means(body, ALLOW, argv) for of, body in self.lists.get("unconfined", []) if of == "shell")
@@ -119,19 +112,14 @@ class Policy:
         for index, operand in enumerate(operands):
             kind = kinds[0] if (index < len(operands) - 1 if "+" in kinds[0] else index == 0) else kinds[-1]
             into = kinds[-1] == "write" and kind != "write" and self.world.tree.get(self.world.walk(operands[-1])[-1]) == "d"
-            uses += [
-                *((each, operand) for each in kind.rstrip("+").split("&")),
-                ("write" if into else "text", f"{operands[-1]}/{basename(operand)}"),
-            ]
+            uses += [(each, operand) for each in kind.rstrip("+").split("&")] + [("write", f"{operands[-1]}/{basename(operand)}")] * into
         if name == "ls" and not operands or name == "grep" and ("r", "") in options and len(operands) < len(kinds):
             uses += [(kinds[-1].rstrip("+"), ".")] if name == "grep" or self.use("list", ".") == DENY else []
         worst = max([own, *(self.use(kind, value) for kind, value in uses)])
         return ALLOW if marked and worst == ASK else worst
 
     def shell(self, text: str) -> str:
-        if len(text.encode()) > 8192 or any(
-            unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Zs") for c in re.sub(r"[\n\t ]", "", text)
-        ):
+        if len(text.encode()) > 8192 or {unicodedata.category(c) for c in re.sub(r"[\n\t ]", "", text)} & {"Cc", "Cf", "Zl", "Zp", "Zs"}:
             return DENY
         verdicts, raw, at = list[str](), list[str](), 0
         while at <= len(text):
@@ -143,10 +131,10 @@ class Policy:
         return max(verdicts)
 
     def simple(self, raw: list[str]) -> str:
-        at = [index for index, word in enumerate(raw) if REDIRECT.fullmatch(word)]
+        at = [index for index, word in enumerate(raw) if re.fullmatch(REDIRECT, word)]
         words = [word for index, word in enumerate(raw) if index not in at and index - 1 not in at]
         verdicts = [DENY if words and re.match(RESERVED, words[0]) else ALLOW]
-        for operator, target in ((raw[index], plain(raw[index + 1])) for index in at if not REDIRECT.fullmatch(raw[index + 1])):
+        for operator, target in ((raw[index], plain(raw[index + 1])) for index in at if not re.fullmatch(REDIRECT, raw[index + 1])):
             copied = operator[-1] == "&" and re.fullmatch(r"\d+-?|-", target)
             verdicts += [self.use(kind, target) for sign, kind in (("<", "read"), (">", "write")) if sign in operator and not copied]
         verdicts += [ASK] if any(re.search(r"[*?[]|^~|[=:]~", re.sub(QUOTED, "", word)) for word in raw) else []

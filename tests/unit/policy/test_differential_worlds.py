@@ -387,4 +387,21 @@ def test_never_looser_than_the_words_a_million_times() -> None:
 def test_the_reference_stays_small_and_apart() -> None:
     text = Path(reference.__file__).read_text()
     assert "from console" not in text and "import console" not in text
-    assert sum(1 for line in text.splitlines() if line.strip()) <= 150
+    assert len(text.splitlines()) <= 150
+
+
+def test_what_follows_the_end_of_options_is_the_program() -> None:
+    """``env - -e .``: by env(1) a lone ``-`` is ``-i``, and what follows it is no option."""
+    settings_text = json.dumps({"permissions": {"allow": ["shell(cat:*)"]}})
+    tree = dict.fromkeys(("/", "/usr", "/usr/bin", "/w"), "d") | {f"/usr/bin/{name}": "f" for name in ("env", "cat", "xargs")}
+    world = World(tree, "/w", "/w", "c-1")
+    for text, words in (
+        ("xargs -0 env -i env - -e .", "ask"),
+        ("env - cat", "allow"),
+        ("env -- -u cat", "ask"),
+        ("env -u cat", "ask"),
+        ("env - sudo", "deny"),
+    ):
+        found = judge(Call("shell", text), product(settings_text, world)).verdict.value
+        assert reference.judge(settings_text, "shell", text, world) == words, text
+        assert LOOSE.index(found) >= LOOSE.index(words), text
