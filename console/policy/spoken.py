@@ -114,7 +114,9 @@ def _readings(text: str) -> Iterator[list[list[str]]]:
 
 def _folded(text: str) -> str:
     """Small letters as a person sees them: no marks, nothing invisible, lookalikes as what they look like."""
-    decomposed = unicodedata.normalize("NFKD", text).casefold().translate(_DASHES).translate(_LOOKALIKES)
+    # Letter by letter: long runs of marks would be put in order, which takes time with the square of their number.
+    apart = text if text.isascii() else "".join(unicodedata.normalize("NFKD", one) for one in text)
+    decomposed = apart.casefold().translate(_DASHES).translate(_LOOKALIKES)
     kept = []
     for one in decomposed:
         kind = unicodedata.category(one)

@@ -116,3 +116,8 @@ def test_where_it_was_is_said_once_for_each_danger() -> None:
 @pytest.mark.parametrize("text", ["x " * 60_000, "gh " * 20_000, "terraform" * 6_000, "\u0301" * 60_000, "t " * 30_000, "&#" * 30_000])
 def test_the_longest_message_is_read_in_one_go(text: str) -> None:
     assert names(text) == set()
+
+
+def test_marks_without_end_hold_nobody_up() -> None:
+    """An agent may start a child with them; to put them in order takes time with the square of their number, and everybody waits."""
+    assert names("terraform apply\n" + "a" + "\u0300\u0316" * 50_000) == {"change infrastructure"}
