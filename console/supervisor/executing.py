@@ -9,9 +9,13 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
 
 from console.api.execute_messages import ExecuteBegun, ExecuteBody, ExecuteEnded
 from console.api.messages import View
@@ -37,6 +41,8 @@ OVER_TRIES = 20
 MOST = 32
 """Executed calls of all agents at once."""
 NO_NETWORK = "nothing: an executed call has loopback only"
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 @dataclass(slots=True)
@@ -76,19 +82,34 @@ class ExecuteDesk:
         self._parts, self._judging = parts, CallJudging(parts.core, approving, judge)
         self._options = parts.options.execute
         self.running: dict[str, Running] = {}
+        """Those that start too."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._starting: dict[AgentId, int] = {}
+        self._asking: Counter[AgentId] = Counter()
+        # Threads of their own: an agent that makes the start of its calls slow keeps nothing else of this process waiting, a kill least.
+        self._threads = ThreadPoolExecutor(MOST, "executing")
 
     async def begin(self, agent_id: AgentId, body: ExecuteBody, left: Left) -> Running:
         """Judges, waits for a human where one is asked, and starts it. Raises ConsoleError; then nothing was executed."""
         self._refuse_too_many(agent_id)
-        self._starting[agent_id] = self._starting.get(agent_id, 0) + 1
+        self._asking[agent_id] += 1
         try:
-            return await self._begin(agent_id, body, left)
+            call, spec, request = await self._agreed(agent_id, body, left)
         finally:
-            self._starting[agent_id] -= 1
+            self._asking[agent_id] -= 1
+            self._asking += Counter()  # those that ask nothing are forgotten
+        if len(self.running) >= MOST:  # others were let in while a human thought
+            raise _too_many(len(self.running), "all agents")
+        self.running[call.call_id] = call
+        # A task of its own: whoever asked may be gone in the middle of it, and what a thread is building must not be lost sight of.
+        task = self._in_background(self._start(call, spec, request))
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            call.left = True
+            raise
+        return call
 
-    async def _begin(self, agent_id: AgentId, body: ExecuteBody, left: Left) -> Running:
+    async def _agreed(self, agent_id: AgentId, body: ExecuteBody, left: Left) -> tuple[Running, CallSpec, PermissionRequest]:
         state = self._parts.core.state
         await asyncio.to_thread(_refuse_unless_possible, state.agents[agent_id])
         request = PermissionRequest(TOOLS[body.tool], body.argument, body.cwd, says=body.says, call_id=body.call_id)
@@ -99,45 +120,53 @@ class ExecuteDesk:
         plan = plan_of(body.tool, body.argument, judged.steps, self._parts.places.workspaces_dir / agent.context_id)
         timeout = min(body.timeout_s or self._options.timeout_s, self._options.timeout_max_s)
         spec = spec_of(self._parts, agent, call_id)
-        call = Running(
-            call_id, agent_id, plan, _begun(call_id, decision, plan, spec, timeout, self._options.output_max_kib * 1024), timeout
-        )
-        running = await self._started(call, spec, request)
-        self._follow_in_background(call, running)
-        return call
+        begun = _begun(call_id, decision, plan, spec, timeout, self._options.output_max_kib * 1024)
+        return Running(call_id, agent_id, plan, begun, timeout), spec, request
 
     def _refuse_too_many(self, agent_id: AgentId) -> None:
-        mine = sum(call.agent_id == agent_id for call in self.running.values()) + self._starting.get(agent_id, 0)
-        if mine >= self._options.at_once or len(self.running) >= MOST:
-            raise TooMany(f"{mine} calls of this agent are executed already.", "Wait until one of them has ended.")
+        mine = sum(call.agent_id == agent_id for call in self.running.values()) + self._asking[agent_id]
+        if mine >= self._options.at_once:
+            raise _too_many(mine, "this agent")
+        if len(self.running) >= MOST:
+            raise _too_many(len(self.running), "all agents")
 
     async def close(self) -> None:
         """The supervisor ends: so do its calls."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._threads.shutdown(wait=False)
 
     # -- running -------------------------------------------------------------------------------------------------------------
+
+    async def _start(self, call: Running, spec: CallSpec, request: PermissionRequest) -> None:
+        try:
+            running = await self._started(call, spec, request)
+        except BaseException:
+            self.running.pop(call.call_id, None)
+            raise
+        call.lines.put_nowait(call.begun)
+        self._in_background(self._follow(call, running))
 
     async def _started(self, call: Running, spec: CallSpec, request: PermissionRequest) -> Execution:
         """Record, the guard's group, the sandbox behind its gate, the guard's word, go. Raises ConsoleError with nothing left."""
         parts = self._parts
         # 1. The record first: no audit, no action (promise 5).
-        await asyncio.to_thread(parts.scribe.record_first, _record(call, request))
-        # 2. A group below the agent's own leaf: whatever stops the agent stops this.
-        answer = await self._guard("call", call, pids_max=spec.pids_max, memory_max=spec.memory_max_bytes)
-        ticket = Ticket(str(answer["leaf"]), tuple(answer["limit_leaves"]), int(answer["generation"]))
+        await self._in_thread(parts.scribe.record_first, _record(call, request))
         running: Execution | None = None
         try:
+            # 2. A group below the agent's own leaf: whatever stops the agent stops this.
+            answer = await self._guard("call", call, pids_max=spec.pids_max, memory_max=spec.memory_max_bytes)
+            ticket = Ticket(str(answer["leaf"]), tuple(answer["limit_leaves"]), int(answer["generation"]))
             # 3. Everything built, nothing of the call run.
-            running = await asyncio.to_thread(execution.start, spec, call.plan, ticket)
+            running = await self._in_thread(execution.start, spec, call.plan, ticket)
             # 4. The guard's word; a press in between wins.
             pid, ticks = running.process
             await self._guard("call_go", call, generation=ticket.generation, pid=pid, start_ticks=ticks)
-            self._refuse_if_stopped(call.agent_id)
+            self._refuse_if_stopped(call)
             # 5. Looked at from inside; then it runs.
-            await asyncio.to_thread(running.go)
-            self._refuse_if_stopped(call.agent_id)
+            await self._in_thread(running.go)
+            self._refuse_if_stopped(call)
         except (ConsoleError, OSError, asyncio.CancelledError) as error:
             await self._let_go(call, running)
             why = str(error) or "the supervisor ends"
@@ -149,8 +178,8 @@ class ExecuteDesk:
             raise
         return running
 
-    def _refuse_if_stopped(self, agent_id: AgentId) -> None:
-        if why := self._stopped(agent_id):
+    def _refuse_if_stopped(self, call: Running) -> None:
+        if why := self._stopped(call.agent_id) or ("whoever asked hung up" if call.left else ""):
             raise Killed(f"Not executed: {why}.", "")
 
     def _stopped(self, agent_id: AgentId) -> str:
@@ -162,14 +191,16 @@ class ExecuteDesk:
         return "" if agent is not None and agent.state.is_live else "its agent has ended"
 
     async def _guard(self, op: str, call: Running, **fields: int) -> dict[str, Any]:
-        return await asyncio.to_thread(self._parts.guard.call, op, agent_id=call.agent_id, call=call.call_id, **fields)
+        return await self._in_thread(self._parts.guard.call, op, agent_id=call.agent_id, call=call.call_id, **fields)
 
-    def _follow_in_background(self, call: Running, running: Execution) -> None:
-        self.running[call.call_id] = call
-        call.lines.put_nowait(call.begun)
-        task = asyncio.get_running_loop().create_task(self._follow(call, running))
+    async def _in_thread(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *args, **kwargs))
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _follow(self, call: Running, running: Execution) -> None:
         """Until it has ended, by itself or by a limit; then the proof, the record and the last line."""
@@ -180,10 +211,10 @@ class ExecuteDesk:
             why = await self._watched(call, running, output)
         finally:
             output.stop()
-            proven = await asyncio.to_thread(running.finish)
+            proven = await self._in_thread(running.finish)
             output.drain()
-            ended = await asyncio.to_thread(running.ended)
-            limit = why or await asyncio.to_thread(running.hit)
+            ended = await self._in_thread(running.ended)
+            limit = why or await self._in_thread(running.hit)
             line = _ended(ended, limit, int((time.monotonic() - began) * 1000), output, proven)
             await self._let_go(call, running)
             self._parts.scribe.record(_record_of_end(call, line))
@@ -223,7 +254,7 @@ class ExecuteDesk:
 
     async def _let_go(self, call: Running, running: Execution | None) -> None:
         if running is not None:
-            await asyncio.to_thread(running.finish)
+            await self._in_thread(running.finish)
             running.close()
         for _ in range(OVER_TRIES):  # what is left of it then goes with the agent's own leaf
             try:
@@ -234,6 +265,10 @@ class ExecuteDesk:
                 return
             else:
                 return
+
+
+def _too_many(number: int, whose: str) -> TooMany:
+    return TooMany(f"{number} calls of {whose} are executed already.", "Wait until one of them has ended.")
 
 
 def _refuse_unless_possible(agent: Agent) -> None:

@@ -2,16 +2,148 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from console.domain.agent import SandboxKind
-from console.domain.errors import Unavailable
+from console.api.execute_messages import ExecuteBody
+from console.domain.agent import AgentId, SandboxKind
+from console.domain.errors import ConsoleError, Killed, TooMany, Unavailable
+from console.domain.permission import Decision, Verdict
 from console.sandbox import execution
 from console.sandbox.execution import Ended
 from console.supervisor import executing
+
+A = AgentId("a-1")
+BODY = ExecuteBody(tool="argv", argument='["true"]')
+
+
+async def stays() -> bool:
+    return False
+
+
+class Room:
+    """A desk whose guard, records and sandboxes are this test's; a sandbox is built once ``built`` is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.built, self.began, self.done = threading.Event(), threading.Event(), list[str]()
+        self.refuses: dict[str, ConsoleError] = {}
+        agent = SimpleNamespace(sandbox=SandboxKind.NONE, context_id="s", state=SimpleNamespace(is_live=True), causes=())
+        self.state: Any = SimpleNamespace(agents={A: agent}, killed=False, killing=set(), halting=set())
+        options = SimpleNamespace(timeout_s=5.0, timeout_max_s=5.0, output_max_kib=1, at_once=2)
+        self.parts: Any = SimpleNamespace(
+            core=SimpleNamespace(state=self.state), options=SimpleNamespace(execute=options), guard=self,
+            scribe=SimpleNamespace(record_first=self._record, record=self._record), places=SimpleNamespace(workspaces_dir=Path("/w")),
+        )  # fmt: skip
+        self.desk = executing.ExecuteDesk(self.parts, SimpleNamespace(wanted={}), None)  # type: ignore[arg-type]
+        decided = (Decision(Verdict.ALLOW, "rule", "why"), SimpleNamespace(steps=()))
+        judging: Any = SimpleNamespace(decided=self._gives(decided), again=self._gives(None))
+        self.desk._judging = judging
+        spec = SimpleNamespace(pids_max=8, memory_max_bytes=1 << 20)
+        monkeypatch.setattr(executing, "plan_of", lambda *a: SimpleNamespace(programs=[], warnings=()))
+        monkeypatch.setattr(executing, "spec_of", lambda *a: spec)
+        monkeypatch.setattr(execution, "why_not", lambda: "")
+        monkeypatch.setattr(execution, "start", self._start)
+
+    def _gives(self, answer: Any) -> Any:
+        async def given(*_: Any) -> Any:
+            return answer
+
+        return given
+
+    def _record(self, record: Any) -> None:
+        self.done.append(record.kind)
+
+    def _start(self, *_: Any) -> Any:
+        self.began.set()
+        assert self.built.wait(60)
+        made = {name: partial(self.done.append, name) for name in ("go", "finish", "close")}
+        return SimpleNamespace(process=(1, 2), **made)
+
+    def call(self, op: str, **_: Any) -> dict[str, Any]:
+        self.done.append(op)
+        if op in self.refuses:
+            raise self.refuses[op]
+        return {"leaf": "/leaf", "limit_leaves": [], "generation": 1}
+
+    def begins(self) -> asyncio.Task[Any]:
+        return asyncio.get_running_loop().create_task(self.desk.begin(A, BODY, stays))
+
+    async def is_building(self) -> None:
+        while not self.began.is_set():
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def room(monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
+    made = Room(monkeypatch)
+    yield made
+    made.built.set()
+    made.desk._threads.shutdown()
+
+
+async def test_whoever_asks_may_go_while_the_sandbox_is_built_and_nothing_of_it_is_left(room: Room) -> None:
+    asks = room.begins()
+    await room.is_building()
+    asks.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asks
+    room.built.set()
+    while room.desk.running:
+        await asyncio.sleep(0.01)
+    assert room.done == ["execute", "call", "call_go", "finish", "close", "call_over", "execute.broke"], "ended, and never started"
+
+
+async def test_a_kill_while_the_sandbox_is_built_wins(room: Room) -> None:
+    asks = room.begins()
+    await room.is_building()
+    room.state.killing.add(A)
+    room.built.set()
+    with pytest.raises(Killed):
+        await asks
+    assert "go" not in room.done and room.done[-1] == "execute.broke" and not room.desk.running
+
+
+async def test_a_call_that_the_guard_gives_no_group_is_on_record_as_broken(room: Room) -> None:
+    room.refuses["call"] = Killed("The agent was killed: nothing of it starts.", "")
+    with pytest.raises(Killed):
+        await room.begins()
+    assert room.done == ["execute", "call", "call_over", "execute.broke"] and not room.desk.running
+
+
+async def test_calls_that_start_slowly_keep_no_thread_of_the_others_busy(room: Room) -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    asks = room.begins()
+    await room.is_building()
+    assert await asyncio.wait_for(asyncio.to_thread(lambda: "a kill"), 60) == "a kill"
+    room.state.killed = True
+    room.built.set()
+    with pytest.raises(Killed):
+        await asks
+
+
+async def test_there_are_not_too_many_of_one_nor_of_all_those_that_start_included(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    room.state.killed = True
+    asks = [room.begins(), room.begins()]
+    await room.is_building()
+    with pytest.raises(TooMany, match="2 calls of this agent"):
+        await room.begins()
+    monkeypatch.setattr(executing, "MOST", 2)
+    monkeypatch.setattr(room.parts.options.execute, "at_once", 9)
+    with pytest.raises(TooMany, match="2 calls of all agents"):
+        await room.begins()
+    room.built.set()
+    for one in asks:
+        with pytest.raises(Killed):
+            await one
+    assert not room.desk.running and not room.desk._asking
 
 
 @pytest.mark.parametrize("kind", [SandboxKind.DOCKER, SandboxKind.GVISOR])
