@@ -102,6 +102,27 @@ def test_only_rows_that_changed_are_painted_again(qtbot: QtBot) -> None:
     assert _seen(view).count("#aa0000") == 3
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+def test_other_rows_in_the_same_number_are_what_is_seen(qtbot: QtBot, *, keeps: bool) -> None:
+    """As many rows as before is no news to Qt: what stood there would go on being shown, and the keys would act on others."""
+    painted: list[str] = []
+    view = RowView(
+        RowModel((Column("name", "Name"),), lambda row, _key: str(row)),
+        lambda _canvas, row: painted.append(row),
+        str,
+        sign=str if keeps else None,
+    )
+    qtbot.addWidget(view)
+    view.resize(300, 7 * ROW)
+    view.show_rows(["a", "b", "c"])
+    view.choose("b")
+    view.show()
+    qtbot.waitUntil(lambda: set(painted) == {"a", "b", "c"})
+    qtbot.wait(20)
+    view.show_rows(["x", "b", "y"])
+    qtbot.waitUntil(lambda: {"x", "y"} <= set(painted))
+
+
 def test_a_row_of_which_only_a_part_was_painted_anew_is_painted_whole(qtbot: QtBot) -> None:
     view, rows, _ = _lights(qtbot, 50)
     for row in rows:

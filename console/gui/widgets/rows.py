@@ -192,6 +192,7 @@ class RowView(QTreeView):
             self.setCurrentIndex(QModelIndex())  # Qt keeps the place: whoever stands there now was chosen by nobody
         self.verticalScrollBar().setValue(place)
         self._quiet = False
+        self.refresh()  # as many rows as before is no news to Qt
         if before is not None and not found:
             self.chosen.emit(None)
 
