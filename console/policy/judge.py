@@ -68,7 +68,7 @@ def judge(call: Call, context: Context) -> Judgement:
     tool, argument = _tool(call, context.tools)
     cwd = context.cwd or policy.settings.workspace
     own = _by_settings(tool, argument, policy, context.files, cwd)
-    extra = _matrix(call, tool, context, cwd)
+    extra = _matrix(call, tool, argument, context, cwd)
     found = own if extra is None else _with_matrix(own, extra, tool)
     return joined(found, *_limits(call, tool, found, context))
 
@@ -146,9 +146,11 @@ def _request(argument: str, policy: Policy) -> Judgement:
     return worst(parts)
 
 
-def _matrix(call: Call, tool: Tool, context: Context, cwd: str) -> Part | None:
+def _matrix(call: Call, tool: Tool, argument: str, context: Context, cwd: str) -> Part | None:
     if context.matrix is None:
         return None
+    if tool.name == "file":
+        return Part(tool.name, Verdict.DENY, "matrix: file", "matrix", "it does not say whether it reads, writes, deletes or lists")
     params = params_of(call.argument, call.detail) | dict(call.params) if tool.family == "other" else dict(call.params)
     action = call.action or tool.action
     if tool.family == "other" and not call.action and (not tool.action or call.tool == "email"):
@@ -159,9 +161,9 @@ def _matrix(call: Call, tool: Tool, context: Context, cwd: str) -> Part | None:
         params["path"] = call.argument.partition(":")[2] if call.tool == "file" and not call.action else call.argument
         if tool.action == "write" and "size" in (told := params_of("", call.detail)):
             params.setdefault("size", told["size"])
-    if tool.family == "network" and (shape := _REQUEST.match(call.argument.strip())):
-        params["url"] = shape.group(2)
-        params["method"] = _method(shape.group(1), params_of("", call.detail).get("method"))
+    if tool.family == "network":
+        shape, said = _REQUEST.match(argument.strip()), params_of("", call.detail).get("method")
+        params["url"], params["method"] = (shape[2], _method(shape[1], said)) if shape else ("", "not certain")
     found = [judge_row(context.matrix, name, action, params, cwd, context.files) for name in _rows(call.tool, tool, context)]
     return next((part for part in found if part.verdict is Verdict.DENY), found[0])
 
@@ -174,10 +176,14 @@ def _method(named: str | None, told: object) -> str:
 
 
 def _rows(name: str, tool: Tool, context: Context) -> list[str]:
-    """Rows that bound a tool: its own, else those of tools that are known to do the same; a row that may only draft bounds drafts."""
+    """Rows that bound a tool: its own, else those of tools that are known to do the same; a row that may only draft bounds drafts.
+
+    ``file`` and ``network`` are several tools: the rows of what is meant bound them besides their own.
+    """
     assert context.matrix is not None
-    if name in context.matrix:
-        return [name]
+    own = [name] if name in context.matrix else []
+    if own and tool.name == name:
+        return own
     kind = (tool.family, tool.action, tool.scopes, tool.connects)
     found = []
     for row, bounds in context.matrix.items():
@@ -187,7 +193,7 @@ def _rows(name: str, tool: Tool, context: Context) -> list[str]:
         drafts = bounds.draft_only and tool.action == "draft" and other.action == "send"
         if drafts or (other.family, other.action, other.scopes, other.connects) == kind:
             found.append(row)
-    return found or [name]
+    return own + found or [name]
 
 
 def _with_matrix(own: Judgement, extra: Part, tool: Tool) -> Judgement:

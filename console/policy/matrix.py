@@ -106,7 +106,7 @@ def params_of(argument: str, detail: str) -> dict[str, object]:
     said: list[str] = []
     for text in (detail, argument):
         try:
-            told = json.loads(text)
+            told = json.loads(text, object_pairs_hook=_pairs)
         except (ValueError, RecursionError):
             said.append(text)
             continue
@@ -118,10 +118,23 @@ def params_of(argument: str, detail: str) -> dict[str, object]:
                         value = told[key]
                         found[name] = value if found.setdefault(name, value) == value else [found[name], value]
             content = told.get("content")
-            if isinstance(content, str) and "size" not in told:
-                found["size"] = len(content.encode(errors="surrogatepass"))
+            if isinstance(content, str):
+                found["size"] = _larger(found.get("size", 0), len(content.encode(errors="surrogatepass")))
     found["said"] = "\n;\n".join(said)
     return found
+
+
+def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A member that is there twice is both: which one its tool takes is not known."""
+    made: dict[str, object] = {}
+    for key, value in pairs:
+        made[key] = [made[key], value] if key in made else value
+    return made
+
+
+def _larger(told: object, is_at_least: int) -> object:
+    """What is there counts, not what is said to be."""
+    return max(told, is_at_least) if isinstance(told, int) else told
 
 
 def _words_of(told: object) -> list[str]:

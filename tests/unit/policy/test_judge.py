@@ -158,6 +158,24 @@ def test_a_row_bounds_every_tool_that_does_the_same_by_all_that_its_call_says(to
     assert judge(Call(tool, argument, detail=detail), context(RULES, matrix=OF_THE_DOCUMENTS)).verdict.value == wanted
 
 
+@pytest.mark.parametrize(
+    ("tool", "argument", "detail", "wanted"),
+    [
+        ("network", "outbound:https://a.example/", "", "allow"),
+        ("network", "outbound:POST https://a.example/", "", "deny"),
+        ("network", "outbound:post https://a.example/", "", "deny"),
+        ("http_request", "post https://a.example/", "", "deny"),
+        ("file", "read:a.txt", "", "allow"),
+        ("file", "append:a.txt", '{"path": "a.txt", "action": "read"}', "deny"),
+        ("file", "write:n.txt", '{"content": "x"}', "deny"),
+    ],
+)
+def test_file_and_network_are_bounded_by_what_they_do(tool: str, argument: str, detail: str, wanted: str) -> None:
+    rows = {"network": {"methods": ["GET"]}, "http": {}, "file": {"paths": ["/workspace/**"]}, "file_read": {}, "file_write": "DENIED"}
+    matrix = read_matrix({"tools": rows}, "/workspace")
+    assert judge(Call(tool, argument, detail=detail), context(RULES, matrix=matrix)).verdict.value == wanted
+
+
 def test_sources_join() -> None:
     none = Declared(web_enabled=False)
     assert verdict("http_request", "https://a.example/", declared=none) == ("deny", "sources")

@@ -115,17 +115,21 @@ BOUND = read_matrix({"tools": {"q": {"databases": ["a"], "tables": ["stats"], "w
         ({"database": "a", "table": "stats", "more": {"deep": ["delete from stats"]}}, "deny"),
         ({"database": "a", "database_name": "b", "table": "stats"}, "deny"),
         ({"database": ["a"], "table": "stats"}, "deny"),
+        ('{"database": "b", "database": "a", "table": "stats"}', "deny"),
         ({"table": "stats"}, "deny"),
         ("select * from stats", "deny"),
     ],
 )
 def test_a_call_is_bounded_by_all_that_it_says(detail: Any, expected: str) -> None:
-    params = params_of("", json.dumps(detail))
+    params = params_of("", detail if isinstance(detail, str) and detail.startswith("{") else json.dumps(detail))
     assert judge_row(BOUND, "q", "read", params, "/workspace", NoFiles()).verdict.value == expected
 
 
 def test_a_file_is_as_large_as_what_is_written() -> None:
     assert params_of("", json.dumps({"content": "äö"}))["size"] == 4
+    assert params_of("", json.dumps({"content": "äö", "size": 1}))["size"] == 4
+    assert params_of(json.dumps({"content": ""}), json.dumps({"content": "äö"}))["size"] == 4
+    assert params_of("", json.dumps({"content": "äö", "size": "1"}))["size"] == "1"
     assert params_of("not json", "[" * 100_000)["said"] == "[" * 100_000 + "\n;\nnot json"
 
 
