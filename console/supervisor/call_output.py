@@ -12,6 +12,11 @@ from typing import Literal
 from console.api.execute_messages import ExecuteOutput
 
 PIECE = 32 * 1024
+SMALL = 4096
+"""A stream that gives less at once rests for REST_S: neither this process nor the asker's queue is drowned in tiny pieces."""
+REST_S = 0.05
+LINE = 4096
+"""A line cut by the end of a piece is handed on with the rest of it, up to so many bytes: a secret is looked for in whole lines."""
 FLOOD_TIMES = 64
 """So many times what is handed on may be thrown away before the call is ended."""
 FLOOD_LEAST = 16 * 1024 * 1024
@@ -25,9 +30,17 @@ class Stream:
     fd: int
     seen: int = 0
     """Bytes that came."""
-    cut: int = 0
-    """Bytes of them that were not handed on."""
+    told: int = 0
+    """Bytes of them that were handed on."""
+    held: bytes = b""
+    """The beginning of a line that is handed on with what follows."""
     is_open: bool = True
+    rest: asyncio.TimerHandle | None = None
+
+    @property
+    def cut(self) -> int:
+        """Bytes that were not handed on, once it was drained."""
+        return self.seen - self.told
 
 
 class CallOutput:
@@ -50,12 +63,14 @@ class CallOutput:
     def start(self) -> None:
         """From now on pieces are told as they come."""
         for stream in (self.out, self.err):
-            asyncio.get_running_loop().add_reader(stream.fd, self._read, stream)
+            self._listen(stream)
 
     def stop(self) -> None:
         """No more of them; what lies in the pipes stays there for ``drain``."""
         for stream in (self.out, self.err):
             asyncio.get_running_loop().remove_reader(stream.fd)
+            if stream.rest is not None:
+                stream.rest.cancel()
 
     def drain(self) -> None:
         """What was written before the end: at most what a pipe holds, since nobody writes any more."""
@@ -63,6 +78,17 @@ class CallOutput:
             for _ in range(64):
                 if not stream.is_open or not self._read(stream):
                     break
+            self._hand_on(stream, b"")
+
+    def _listen(self, stream: Stream) -> None:
+        if stream.is_open:
+            asyncio.get_running_loop().add_reader(stream.fd, self._ready, stream)
+
+    def _ready(self, stream: Stream) -> None:
+        if 0 < self._read(stream) < SMALL:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(stream.fd)
+            stream.rest = loop.call_later(REST_S, self._listen, stream)
 
     def _read(self, stream: Stream) -> int:
         """One piece; how many bytes it had."""
@@ -76,10 +102,18 @@ class CallOutput:
             stream.is_open = False
             asyncio.get_running_loop().remove_reader(stream.fd)
             return 0
-        told = self.out.seen - self.out.cut + self.err.seen - self.err.cut
-        room = max(0, min(self._most - (stream.seen - stream.cut), self._total - told))
         stream.seen += len(data)
-        stream.cut += max(0, len(data) - room)
-        if room:
-            self._tell(ExecuteOutput(stream=stream.name, b64=base64.b64encode(self._redact(data[:room])).decode()))
+        begun = data[data.rfind(b"\n") + 1 :]
+        self._hand_on(stream, data, begun if len(data) >= SMALL and len(begun) < min(LINE, len(data)) else b"")
         return len(data)
+
+    def _hand_on(self, stream: Stream, data: bytes, begun: bytes = b"") -> None:
+        """``begun``: the end of ``data`` that waits for what follows it."""
+        whole = stream.held + data[: len(data) - len(begun)]
+        stream.held = begun
+        room = max(0, min(self._most - stream.told, self._total - self.out.told - self.err.told))
+        if whole and room:
+            stream.told += min(len(whole), room)
+            clean = self._redact(whole)
+            clean = clean if len(whole) <= room else clean[:room]  # cut afterwards: no half of a secret is left at the bound
+            self._tell(ExecuteOutput(stream=stream.name, b64=base64.b64encode(clean).decode()))

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from console.api.execute_messages import ExecuteOutput
-from console.supervisor.call_output import CallOutput
+from console.supervisor import call_output
+from console.supervisor.call_output import PIECE, CallOutput
 
 Pipes = tuple[tuple[int, int], tuple[int, int]]
 
@@ -72,3 +73,42 @@ async def test_known_secrets_are_taken_out(pipes: Pipes) -> None:
     os.write(write_out, b"a s3cr3t")
     output.drain()
     assert text(told, "stdout") == b"a [hidden]"
+
+
+async def test_a_secret_that_the_end_of_a_piece_cuts_is_taken_out(pipes: Pipes) -> None:
+    told: list[ExecuteOutput] = []
+    (out, write_out), (err, _) = pipes
+    output = CallOutput(out, err, 1 << 20, told.append, lambda data: data.replace(b"s3cr3t", b"[hidden]"))
+    line = b"x" * 99 + b"\n"
+    before = line * ((PIECE - 3) // 100)
+    before += b"y" * (PIECE - 3 - len(before) - 1) + b"\n"
+    os.write(write_out, before + b"s3cr3t and more")
+    output.drain()
+    assert text(told, "stdout") == before + b"[hidden] and more" and output.out.cut == 0 and output.out.seen == PIECE + 12
+
+
+async def test_tiny_pieces_come_together(pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_output, "REST_S", 3600)
+    told: list[ExecuteOutput] = []
+    (out, write_out), (err, _) = pipes
+    output = CallOutput(out, err, 1000, told.append)
+    output.start()
+    for _ in range(100):
+        os.write(write_out, b"x")
+        await asyncio.sleep(0)
+    while not told:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0)
+    assert len(told) == 1, "it rests"
+    output.stop()
+    output.drain()
+    assert len(told) == 2 and text(told, "stdout") == b"x" * 100
+
+
+async def test_the_bound_leaves_no_half_of_a_secret(pipes: Pipes) -> None:
+    told: list[ExecuteOutput] = []
+    (out, write_out), (err, _) = pipes
+    output = CallOutput(out, err, 6, told.append, lambda data: data.replace(b"s3cr3t", b"[hidden]"))
+    os.write(write_out, b"a s3cr3t")
+    output.drain()
+    assert text(told, "stdout") == b"a [hid" and output.out.cut == 2
