@@ -22,6 +22,8 @@ from console.settings.places import Places
 
 NOWHERE = "/nonexistent"
 """A workspace to try a file with."""
+COMPILED_MAX = 64
+"""Matrices of one file kept compiled: one for each workspace that asks."""
 
 
 class _File:
@@ -33,8 +35,15 @@ class _File:
         self._stamp: tuple[int, ...] | None = None
         self.good: bytes | None = None
         self.problem = ""
-        with suppress(OSError):
+        self._compiled: dict[tuple[bytes, str], Matrix | None] = {}
+        try:
             self._offer(self._good_file.read_bytes())
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self.problem = f"{self._good_file.name}, the last good one, cannot be read: {error.strerror}."
+        self._lost, self.problem = self.problem, ""
+        """Something was in force, and nobody can say what any more."""
 
     def look(self) -> None:
         """Takes up what was changed. One ``stat`` when it was not."""
@@ -55,7 +64,7 @@ class _File:
             if self.path.is_symlink():
                 self.problem = "it is a link to nothing."
             elif self.good is None:
-                self.problem = ""
+                self.problem = self._lost
             else:  # bounds that were in force are gone: that is no reason to bound nobody
                 self.problem = 'it is gone; the last good one stays in force. Put it back; {"tools": null} there takes all bounds away.'
         except OSError as error:
@@ -69,7 +78,13 @@ class _File:
             if self.problem:
                 raise Denied(f"The permission matrix is not known: {self.problem}", f"Mend {self.path.name}.")
             return None
-        return _read(self.good, self.path.name, workspace)
+        key = (self.good, workspace)
+        if key not in self._compiled:
+            found = _read(self.good, self.path.name, workspace)
+            while len(self._compiled) >= COMPILED_MAX:
+                del self._compiled[next(iter(self._compiled))]
+            self._compiled[key] = found
+        return self._compiled[key]
 
     def is_there(self) -> bool:
         return self.good is not None or bool(self.problem)
@@ -80,6 +95,9 @@ class _File:
         except UsageProblem as error:
             self.problem = str(error)
             return False
+        self._lost = ""
+        if data != self.good:
+            self._compiled.clear()
         self.good, self.problem = data, ""
         return True
 

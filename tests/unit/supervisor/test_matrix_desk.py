@@ -11,7 +11,7 @@ import pytest
 from console.domain.agent import Agent
 from console.domain.errors import Denied
 from console.settings.places import Places, find_places
-from console.supervisor.matrix_desk import MatrixDesk
+from console.supervisor.matrix_desk import COMPILED_MAX, MatrixDesk
 from tests.fakes.playbook import Playbook
 
 ROWS = {"tools": {"read_file": {"paths": ["${WORKSPACE}/**"]}}}
@@ -76,6 +76,25 @@ def test_one_that_breaks_changes_nothing_and_says_so_after_a_restart_too(places:
     assert len(alarms) == 1, "said once"
 
 
+@pytest.mark.parametrize("kept", ["{", None])
+def test_a_last_good_one_that_nobody_can_read_any_more_was_something_in_force(places: Places, alarms: list[str], kept: str | None) -> None:
+    write(places.state_dir / "matrix.json", ROWS)
+    MatrixDesk(places, alarms.append)
+    (places.state_dir / "matrix.json").unlink()
+    good = places.state_dir / ".matrix-last-good.json"
+    good.unlink()
+    if kept is None:
+        good.mkdir()
+    else:
+        good.write_text(kept)
+    desk = MatrixDesk(places, alarms.append)
+    with pytest.raises(Denied):
+        desk.of(agent(), "/w")
+    assert alarms
+    write(places.state_dir / "matrix.json", {"tools": None})
+    assert names(desk) is None and not desk.problem
+
+
 def test_with_none_that_was_ever_good_nothing_is_known_and_so_denied(places: Places, alarms: list[str]) -> None:
     (places.state_dir / "matrix.json").write_text('{"tools": {"a": {"typo": 1}}}')
     desk = MatrixDesk(places, alarms.append)
@@ -94,3 +113,23 @@ def test_a_type_has_its_own_and_whoever_has_none_has_everybodys(places: Places, 
     assert [names(desk, agent(name)) for name in "abc"] == [["shell"], ["read_file"], ["read_file"]]
     (places.state_dir / "matrix" / "reader.json").unlink()
     assert names(desk, agent("a")) == ["shell"], "gone is no reason for others, which may allow more"
+
+
+def test_it_is_read_once_for_each_workspace_and_anew_when_it_changed(places: Places, alarms: list[str]) -> None:
+    file = places.state_dir / "matrix.json"
+    write(file, ROWS)
+    desk = MatrixDesk(places, alarms.append)
+
+    def covered(workspace: str, path: str) -> bool:
+        found = desk.of(agent(), workspace)
+        assert found is not None
+        return found["read_file"].paths[0].covers_path(path)
+
+    assert covered("/w", "/w/x") and not covered("/w", "/v/x")
+    assert covered("/v", "/v/x") and not covered("/v", "/w/x"), "another workspace has its own"
+    assert desk.of(agent(), "/w") is desk.of(agent(), "/w")
+    for at in range(COMPILED_MAX + 5):
+        desk.of(agent(), f"/many/{at}")
+    assert len(desk._all._compiled) == COMPILED_MAX
+    write(file, {"tools": {"read_file": {"paths": ["/other/**"]}}})
+    assert covered("/w", "/other/x") and not covered("/w", "/w/x")
