@@ -68,7 +68,7 @@ def test_a_command_that_names_one_starts_only_with_a_reason(it: Instance, watchf
     code, out, err = watchfloor("run", "--dangerous-ok", "rehearsal-7", *words)
     assert code == 0, err
     assert it.agent(out.strip()).state == "running"
-    assert kinds(it, "infrastructure") == ["danger.confirmed", "danger.shown"]
+    until(lambda: kinds(it, "infrastructure") == ["danger.confirmed", "danger.shown"])
     [row] = it.api.audit(q="rehearsal-7").rows
     assert row.actor.startswith("operator:") and "terraform apply" in row.what
 
@@ -96,7 +96,7 @@ def test_every_message_is_read_and_one_that_names_one_is_not_sent_unconfirmed(it
     assert watchfloor("say", agent, "git push --force origin main", "--dangerous-ok", "the branch is mine")[0] == 0
     it.says(agent, "force origin main")
     it.api.say(agent, "and git push origin main")
-    assert kinds(it, "force push") == ["danger.confirmed", "danger.shown", "danger.shown"]
+    until(lambda: kinds(it, "force push") == ["danger.confirmed", "danger.shown", "danger.shown"])
 
 
 def test_an_agent_starts_no_child_with_such_words_and_confirms_nothing(it: Instance) -> None:
@@ -112,7 +112,7 @@ def test_an_agent_starts_no_child_with_such_words_and_confirms_nothing(it: Insta
     )
     said = it.says(agent, "done")
     assert said.count("refused 403") == 3 and "started" not in said
-    assert "danger.refused" in kinds(it, agent)
+    until(lambda: "danger.refused" in kinds(it, agent))
 
 
 def test_a_list_of_ones_own_adds_and_a_broken_one_takes_nothing_away(it: Instance) -> None:
