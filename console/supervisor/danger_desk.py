@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,7 @@ from console.domain.errors import ConsoleError, Denied, Unconfirmed
 from console.policy.dangers import Danger, read_dangers
 from console.policy.loading import MAX_BYTES, read_json
 from console.policy.spoken import Named, dangers_in
+from console.settings.durable import replace_file
 
 if TYPE_CHECKING:
     from console.supervisor.parts import Parts
@@ -32,36 +35,48 @@ class OwnList:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._file = parts.places.policy_file.with_name(OWN_FILE)
+        self._good_file = self._file.with_name(".dangers-last-good.json")
+        self._lock = threading.Lock()
         self._stamp: tuple[int, ...] | None = None
         self._all = policy_data.dangers()
         """The same tuple for as long as nothing changes."""
         self.problem = ""
+        with suppress(ConsoleError, OSError):
+            self._all = _joined(self._good_file.read_bytes())
 
     def current(self) -> tuple[Danger, ...]:
         """Blocks for a ``stat``, and a read when the file changed."""
-        file = self._parts.places.policy_file.with_name(OWN_FILE)
-        try:
-            seen = file.stat()
-            stamp: tuple[int, ...] = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
-        except FileNotFoundError:
-            self._stamp, self._all, self.problem = None, policy_data.dangers(), ""
-            return self._all
-        except OSError as error:
-            self._broken(file, str(error.strerror))
-            return self._all
-        if stamp != self._stamp:
-            self._stamp = stamp
-            try:
-                own = read_dangers(read_json(_read(file), OWN_FILE), OWN_FILE)
-                self._all, self.problem = (*policy_data.dangers(), *own), ""
-            except (ConsoleError, OSError, ValueError, RecursionError) as error:
-                self._broken(file, str(error))
-        return self._all
+        with self._lock:
+            before = self.problem
+            self._look()
+            found, problem = self._all, self.problem
+        if problem and problem != before:
+            self._parts.notice(f"{self._file}: {problem} The product's list and what was good last stay in force.", "red")
+        return found
 
-    def _broken(self, file: Path, why: str) -> None:
-        if why != self.problem:
-            self.problem = why
-            self._parts.notice(f"{file}: {why} The product's list and what was good last stay in force.", "red")
+    def _look(self) -> None:
+        try:
+            seen = self._file.stat()
+            stamp = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+            if stamp == self._stamp:
+                return
+            self._stamp = stamp
+            data = _read(self._file)
+            self._all, self.problem = _joined(data), ""
+            with suppress(OSError):
+                replace_file(self._good_file, data)
+        except FileNotFoundError:
+            if self._file.is_symlink():
+                self.problem = "It is a link to nothing."
+                return
+            self._stamp, self.problem = None, ""
+            if self._all is not policy_data.dangers():  # an operator took it away
+                self._all = policy_data.dangers()
+                with suppress(OSError):
+                    self._good_file.unlink()
+        except (ConsoleError, OSError, ValueError, RecursionError) as error:
+            self.problem = str(error)
 
 
 class DangerDesk:
@@ -111,6 +126,10 @@ class DangerDesk:
             by, "danger.confirmed", f"{what}: {reason.strip()[:400]}: {told}"[:1500], verdict="allow", agent_id=agent_id, data=data
         )
         await asyncio.to_thread(scribe.record_first, entry)
+
+
+def _joined(data: bytes) -> tuple[Danger, ...]:
+    return (*policy_data.dangers(), *read_dangers(read_json(data, OWN_FILE), OWN_FILE))
 
 
 def _read(path: Path) -> bytes:

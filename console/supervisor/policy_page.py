@@ -187,7 +187,7 @@ class PolicyLook:
         kept = self._desk.current()
         policy = None
         if kept.settings is not None:
-            policy = Policy(kept.settings, policy_data.catalogue(), policy_data.dangers(), None)
+            policy = Policy(kept.settings, policy_data.catalogue(), self._desk.dangers(), None)
         context = Context(
             policy=policy,
             files=Disk(),

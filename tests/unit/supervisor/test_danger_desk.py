@@ -90,5 +90,11 @@ async def test_a_list_of_ones_own_is_taken_up_and_a_broken_one_changes_nothing(t
         mine.write_text(text, encoding="latin-1")
         assert desk.of_launch(request) and desk.of_launch(APPLY)
     assert notices and all(str(mine) in one for one in notices)
+    desk, _, notices = stage(tmp_path)
+    assert desk.of_launch(request) and len(notices) == 1, "after a restart too"
+    mine.unlink()
+    mine.symlink_to("nowhere")
+    assert desk.of_launch(request)
     mine.unlink()
     assert not desk.of_launch(request) and desk.of_launch(APPLY)
+    assert not stage(tmp_path)[0].of_launch(request)

@@ -17,6 +17,7 @@ from console.domain.lineage import Mark
 from console.enforcement.lineages import nodes_of
 from console.ledger.calls import JudgedCall
 from console.ledger.store import Ledger
+from console.policy.dangers import Danger
 from console.settings.places import Places, find_places
 from console.supervisor.policy_desk import PolicyDesk
 from console.supervisor.policy_page import PolicyLook
@@ -68,6 +69,8 @@ async def test_a_call_of_nobody_is_judged_by_the_rules_alone(world: World) -> No
     assert "Nobody's call" in told.words and not told.steps
     allowed = await world.look.explain(v.ExplainBody(tool="shell", argument="date"))
     assert allowed.verdict == "allow" and allowed.steps[0].argv == ["date"]
+    world.desk.dangers = lambda: (Danger("ours", "it is ours", frozenset({"date"})),)
+    assert (await world.look.explain(v.ExplainBody(tool="shell", argument="date"))).verdict == "ask", "an operator's own list asks here too"
 
 
 async def test_a_call_of_an_agent_takes_the_steps_of_its_lineage_into_account(world: World) -> None:
