@@ -26,8 +26,8 @@ from console.supervisor.agent_door import AgentDoors
 from console.supervisor.answers import answer
 from console.supervisor.codex_trust import why_skipped
 from console.supervisor.follow import Follower
-from console.supervisor.hook_files import FILE_MAX, PLACES, installed, read_file
-from console.supervisor.install_hook import preview
+from console.supervisor.hook_files import PLACES, installed, read_file
+from console.supervisor.install_hook import SHOWN_MAX, preview
 from console.supervisor.parts import Parts
 from console.supervisor.policy_desk import PolicyDesk
 
@@ -104,7 +104,7 @@ def hook_look(program: str, home: Path, heard: ProgramHook | None) -> SourceView
         available=state == "heard",
         state=state,
         reason="asks before each tool call",
-        watching=f"{calls:,} {'call' if calls == 1 else 'calls'} reached us" if calls else why or NEVER,
+        watching=f"{calls:,} {'call' if calls == 1 else 'calls'}" if calls else why or NEVER,
         looks_in=[_shown(file)],
         can_see="Each tool call before it happens.",
         can_stop="A call that no rule allows; watchfloor install-hook shows the diff first.",
@@ -115,7 +115,10 @@ def hook_look(program: str, home: Path, heard: ProgramHook | None) -> SourceView
 def _hook_state(program: str, file: Path) -> tuple[str, str]:
     """(state, why)."""
     try:
-        settings = read_file(read_foreign(file, FILE_MAX).data, str(file))
+        found = read_foreign(file, SHOWN_MAX)
+        if not found.whole:
+            return "unreadable", f"{_shown(file)} is larger than {SHOWN_MAX} bytes"
+        settings = read_file(found.data, str(file))
         if not installed(settings, str(file)):
             return "not_installed", ""
         skipped = why_skipped(settings, file) if program == "codex" else ""

@@ -26,6 +26,10 @@ from console.supervisor.printing import show
 SOURCE = Path(console.__file__).resolve().parent / "integrations" / "hook.py"
 """A file that is copied, never imported: it runs without this package."""
 HOOK_FILE = "watchfloor-hook.py"
+SHOWN_MAX = 256 * 1024
+"""Largest settings file that the supervisor reads for a look or a preview, in bytes: who may write it may be an agent."""
+LINES_MAX = 4000
+"""Most lines it compares."""
 GRACE_S = 10
 """The hook waits so much longer than a request is kept for a human."""
 
@@ -78,8 +82,10 @@ def preview(places: Places, program: str) -> HookPreview:
     if program not in PLACES:
         raise NotFound(f"{program[:40]!r} has no hook of ours.", f"Programs are {', '.join(PLACES)}.")
     file = Path.home() / PLACES[program]
-    before = _bytes_of(file)
+    before = _bytes_of(file, SHOWN_MAX)
     after = written(with_hook(read_file(before, str(file)), command_for(places, program), str(file)))
+    if len(before.splitlines()) + len(after.splitlines()) > LINES_MAX:
+        raise UsageProblem(f"{file} is too long to be compared here.", f"watchfloor install-hook {program} --dry-run shows the diff.")
     return HookPreview(program=program, file=str(file), changed=before != after, diff=_diff(file, before, after), gaps=_gaps(program))
 
 
@@ -106,9 +112,9 @@ def _put_hook(places: Places) -> None:
         raise ConsoleError(f"The hook cannot be written to {places.hooks_dir}: {error.strerror}.", "Mend the state directory.") from error
 
 
-def _bytes_of(file: Path) -> bytes:
+def _bytes_of(file: Path, most: int = FILE_MAX) -> bytes:
     try:
-        found = read_foreign(file, FILE_MAX)
+        found = read_foreign(file, most)
     except FileNotFoundError:
         return b""
     except OSError as error:
@@ -118,7 +124,7 @@ def _bytes_of(file: Path) -> bytes:
     if found.uid not in (os.geteuid(), 0):
         raise Denied(f"{file} belongs to uid {found.uid}, not to you.", "Run it as its owner.")
     if not found.whole:
-        raise UsageProblem(f"{file} is larger than {FILE_MAX} bytes.", "It is left as it is.")
+        raise UsageProblem(f"{file} is larger than {most} bytes.", "It is left as it is.")
     return found.data
 
 

@@ -51,7 +51,7 @@ def first_run(now: float) -> fr.FirstRunView:
     hook = m.SourceView(source="", available=False, reason="asks before each tool call",
                         can_see="Each tool call before it happens.", can_stop="A call that no rule allows.")  # fmt: skip
     heard = {"source": "hook_claude-code", "available": True, "state": "heard", "looks_in": ["~/.claude/settings.json"],
-             "watching": "12 calls reached us", "looked_at": now - 3}  # fmt: skip
+             "watching": "12 calls", "looked_at": now - 3}  # fmt: skip
     missing = {"source": "hook_codex", "state": "not_installed", "looks_in": ["~/.codex/hooks.json"]}
     looks = [
         m.SourceView(source="agent_sockets", available=True, state="ready", reason="one socket for each agent",

@@ -109,11 +109,12 @@ def test_of_old_news_nothing_stays_ticked(
     qtbot.waitUntil(
         lambda: "Claude Code: Watching." in first.sources.accessibleName() and "docker works" in first.engines.facts.accessibleName()
     )
+    first._poll.stop()
     monkeypatch.setattr(page.desk.switch, "light", lambda _now: ("unknown", "Supervisor silent for 9 s"))
-    first.on_models()
+    qtbot.waitUntil(lambda: first._tally.text() == "9 need you")  # by the time alone: nobody tells that nobody tells
     shown = first.sources.accessibleName() + first.armed.paths.accessibleName() + first.engines.facts.accessibleName()
     assert not any(word in shown for word in ("Watching.", "Ready.", "Judging.", "Proven", "works")) and shown.count("Not known.") == 9 + 4
-    assert first._tally.text() == "9 need you" and "Supervisor silent" in first.defaults.problem.text()
+    assert first._title.text() == "Nothing is known: no supervisor answers." and "Supervisor silent" in first.defaults.problem.text()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from console.settings.options import Options
 from console.settings.places import Places, find_places
 from console.supervisor.first_run import NEVER, FirstLook, defaults, hook_look
 from console.supervisor.hook_files import with_hook
-from console.supervisor.install_hook import command_for, preview
+from console.supervisor.install_hook import LINES_MAX, SHOWN_MAX, command_for, preview
 from console.supervisor.policy_desk import PolicyDesk
 
 
@@ -49,13 +49,15 @@ def test_a_hook_is_ticked_only_once_it_was_heard(places: Places, home: Path) -> 
     silent = hook_look("claude-code", home, None)
     assert (silent.state, silent.available, silent.watching) == ("installed", False, NEVER)
     loud = hook_look("claude-code", home, heard(1))
-    assert (loud.state, loud.available, loud.watching) == ("heard", True, "1 call reached us")
+    assert (loud.state, loud.available, loud.watching) == ("heard", True, "1 call")
     assert loud.looks_in == ["~/.claude/settings.json"]
 
 
 def test_a_settings_file_that_cannot_be_read_is_doubt(home: Path, tmp_path: Path) -> None:
     file = home / ".claude" / "settings.json"
     file.write_text("{")
+    assert hook_look("claude-code", home, heard(3)).state == "unreadable"
+    file.write_text("{" + " " * SHOWN_MAX + "}")
     assert hook_look("claude-code", home, heard(3)).state == "unreadable"
     file.unlink()
     file.symlink_to(tmp_path / "elsewhere")
@@ -72,6 +74,11 @@ def test_the_diff_of_a_hook_is_shown_and_nothing_is_written(places: Places, home
     file.write_text("[]")
     with pytest.raises(UsageProblem):
         preview(places, "claude-code")
+    # Whoever may write this file may be an agent: it cannot keep the supervisor busy with comparing.
+    for much in ("{" + " " * SHOWN_MAX + "}", json.dumps({"a": list(range(LINES_MAX))})):
+        file.write_text(much)
+        with pytest.raises(UsageProblem):
+            preview(places, "claude-code")
     with pytest.raises(NotFound):
         preview(places, "../x")
 

@@ -25,7 +25,7 @@ STACKED = 1000
 """Narrower than this the cards stand below the table."""
 UNREAD = ("agent_sockets", "hook_claude-code", "hook_codex", "remote_file")
 _DEMO = "watchfloor demo"
-_WHY_TERMINAL = "starts harmless agents to watch, cap, stop and roll back; from a terminal, whose Ctrl C ends it and cleans up"
+_WHY_TERMINAL = "starts harmless agents to watch, stop and roll back: in a terminal, where Ctrl C ends it all"
 
 
 def unread(why: str) -> FirstRunView:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from console.api.first_run_messages import HookPreview
 from console.domain.errors import ConsoleError
@@ -31,10 +31,13 @@ class HookDialog(Dialog):
         self.diff.setFixedHeight(max(140, min(340, parent.height() - 420)))
         self.body.addWidget(self.diff)
         self.gaps = self.paragraph("", "warn", "triangle")
-        self.paragraph(WHY_NOT_HERE)
+        self._why = self.paragraph(WHY_NOT_HERE)
         self.other = Button("", small=True, parent=self)
         self.other.clicked.connect(lambda: self.look("codex" if self.program == "claude-code" else "claude-code"))
-        self.body.addWidget(self.other)
+        row = QHBoxLayout()
+        row.addWidget(self.other)
+        row.addStretch(1)
+        self.body.addLayout(row)
         self.cancel.setText("Close")
         self.main.clicked.connect(self.copy)
         self.look(program)
@@ -55,6 +58,13 @@ class HookDialog(Dialog):
         asked = self.program
         pending = self._desk.requests.programs.hook_preview(asked).while_alive(self)
         pending.then(lambda view: self._came(asked, view)).failed(lambda error: self._not_known(asked, error))
+
+    def adjustSize(self) -> None:
+        """Paragraphs as high as they are at this width: by itself each would ask for the room of a narrower one."""
+        sides = self.contentsMargins().left() + self.contentsMargins().right() + 48
+        for text in (self.title, self.file, self.gaps, self._why):
+            text.setFixedHeight(text.heightForWidth(self.width() - sides))
+        super().adjustSize()
 
     def copy(self) -> None:
         """The command, for a terminal."""

@@ -125,6 +125,8 @@ class FleetPage(Page):
 
     def on_tick(self, now: float) -> None:
         self.view.refresh()
+        if self._stack.currentIndex() == 1:
+            self.first_run.on_models()  # a supervisor that fell silent tells nothing: only the time does
 
     def handle(self, delta: Delta) -> None:
         if delta.kind == "egress" and delta.data.get("agent_id") == self.pane.agent_id:
