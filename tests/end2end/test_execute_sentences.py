@@ -162,8 +162,11 @@ call('shell', 'for i in a; do echo $i; done')
     assert denied["status"] == 403 and "once" in denied["words"]
     assert behind["status"] == 403 and "background" in behind["words"]
     assert loop["status"] == 403 and "expansion" in loop["words"]
-    kinds = [(record.kind, record.verdict) for record in it.api.audit(q=agent).rows if record.kind.startswith("execute")]
-    assert sorted(kinds) == [("execute", "allow"), ("execute.ended", "ok")]
+
+    def kinds() -> list[tuple[str, str]]:
+        return sorted((record.kind, record.verdict) for record in it.api.audit(q=agent).rows if record.kind.startswith("execute"))
+
+    until(lambda: kinds() == [("execute", "allow"), ("execute.ended", "ok")])
 
 
 def test_what_was_swapped_while_a_human_thought_is_not_executed(it: Instance) -> None:
@@ -315,7 +318,7 @@ def test_a_freeze_of_the_agent_holds_its_call_and_a_kill_takes_it(it: Instance) 
     it.api.kill(agent, reason="test")
     until(lambda: not groups_of(it, agent))
     assert it.api.receipts().receipts[0].verified_zero
-    found = [r for r in it.api.audit(q=agent).rows if r.kind == "execute.ended"]
+    found = until(lambda: [r for r in it.api.audit(q=agent).rows if r.kind == "execute.ended"])
     assert len(found) == 1
 
 
