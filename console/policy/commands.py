@@ -6,6 +6,7 @@ options in any order and spelling), so that a denial is not evaded by writing it
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
@@ -105,7 +106,10 @@ class CommandRules:
         rules += [r for r in self._paths.get(kind, ()) if self._is_file(r, program, cwd, files)]
         rules += self._same_file(kind, program, files)
         rules += self._by_other_names(kind, program, files)
-        return next((rule for rule in rules if _may_mean(rule, argv, words)), None)
+        if not rules:
+            return None
+        said = _Said.of(argv, words)
+        return next((rule for rule in rules if _may_mean(rule, said)), None)
 
     def allowing(self, program: Program, argv: Sequence[str], words: Sequence[str] | None, cwd: str, files: Files) -> Rule | None:
         """The rule that allows exactly this program with these words; one that is marked unconfined goes first."""
@@ -183,21 +187,37 @@ def _usual(word: str) -> str:
     return word.lstrip("0") or "0" if word.isdigit() else word
 
 
-def _may_mean(rule: Rule, argv: Sequence[str], words: Sequence[str] | None) -> bool:
-    wanted = [_usual(word) for word in rule.words[1:]]
-    argv = [_usual(word) for word in argv]
-    words = None if words is None else [_usual(word) for word in words]
-    if not wanted:
-        return rule.open_end or len(argv) == 1 or not rule.words
-    if tuple(argv[1 : 1 + len(wanted)]) == tuple(wanted):
-        return rule.open_end or len(argv) == 1 + len(wanted)
-    if not _options(wanted) <= _options(argv[1:]):
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A command in its usual spelling, for all the rules that it is held against."""
+
+    argv: tuple[str, ...]
+    options: frozenset[str]
+    operands: tuple[str, ...]
+    """Subcommands and operands; where nobody knows which they are, every word that is no option."""
+
+    @classmethod
+    def of(cls, argv: Sequence[str], words: Sequence[str] | None) -> _Said:
+        usual = tuple(_usual(word) for word in argv)
+        plain = (word for word in usual[1:] if not word.startswith("-")) if words is None else (_usual(word) for word in words)
+        return cls(usual, frozenset(_options(usual[1:])), tuple(plain))
+
+
+@functools.lru_cache(maxsize=4096)
+def _wanted(words: tuple[str, ...]) -> _Said:
+    """What a rule's words ask for: rules are written by operators, and read once."""
+    return _Said.of(words, None)
+
+
+def _may_mean(rule: Rule, said: _Said) -> bool:
+    if len(rule.words) < 2:
+        return rule.open_end or len(said.argv) == 1 or not rule.words
+    wanted = _wanted(rule.words)
+    if said.argv[1 : len(wanted.argv)] == wanted.argv[1:]:
+        return rule.open_end or len(said.argv) == len(wanted.argv)
+    if not wanted.options <= said.options:
         return False
-    operands = [word for word in wanted if not word.startswith("-")]
-    if words is not None:
-        plain = list(words)
-        return plain[: len(operands)] == operands or _in_order(operands, plain)
-    return _in_order(operands, [word for word in argv[1:] if not word.startswith("-")])
+    return said.operands[: len(wanted.operands)] == wanted.operands or _in_order(wanted.operands, said.operands)
 
 
 def _in_order(wanted: Sequence[str], found: Sequence[str]) -> bool:

@@ -70,7 +70,8 @@ class FileRules:
             for kind in ("deny", "ask", "allow")
             for action in ("read", "write", "delete")
         }
-        self._either = {key: _either(rules) for key, rules in self._lists.items()}
+        self._by_stem = {key: _by_stem(rules) for key, rules in self._lists.items()}
+        self._stems = {key: tuple((rule, rule.stem, rule.stem.rstrip("/")) for rule in rules) for key, rules in self._lists.items()}
         self._protected = tuple(protected)
         self._any_protected = _either(self._protected)
 
@@ -103,8 +104,7 @@ class FileRules:
                 spellings = (*candidates, *(path + "/" for path in candidates)) if is_folder else candidates
                 if rule := self._first(kind, one, spellings):
                     return Part(text, verdict, rule.text, "file", f"the {kind} list has it")
-                below = (rule for rule in self._lists[kind, one] if any(rule.may_lie_below(path) for path in candidates)) if deep else ()
-                if rule := next(iter(below), None):
+                if deep and (rule := self._below(kind, one, candidates)):
                     return Part(text, verdict, rule.text, "file", f"the {kind} list has something below this folder")
         if action != "read" and (caught := self._is_protected(candidates, deep)):
             return Part(text, Verdict.ASK, caught, "file", "other programs run what is written there")
@@ -131,12 +131,18 @@ class FileRules:
 
     def _first(self, kind: str, action: str, spellings: Sequence[str]) -> Rule | None:
         """The first rule of a list that covers one of the spellings of a path."""
-        rules = self._lists[kind, action]
-        either = self._either[kind, action]
-        if either is None or not any(either.match(one) for one in spellings):
-            return None
-        near = (rule for rule in rules if any(one.startswith(rule.stem) for one in spellings))  # every match lies at or below the stem
-        return next((rule for rule in near if any(rule.covers_path(one) for one in spellings)), None)
+        rules, by_stem = self._lists[kind, action], self._by_stem[kind, action]
+        near = {at for one in spellings for stem in _at_or_above(one) for at in by_stem.get(stem, ())} if by_stem else ()
+        return next((rules[at] for at in sorted(near) if any(rules[at].covers_path(one) for one in spellings)), None)
+
+    def _below(self, kind: str, action: str, folders: Sequence[str]) -> Rule | None:
+        """The first rule of a list that may mean something below one of the folders; most rules are about quite other places."""
+        inside = [folder.rstrip("/") + "/" for folder in folders]
+        for rule, stem, flat in self._stems[kind, action]:
+            for folder in inside:
+                if (stem.startswith(folder) or folder.startswith(flat)) and rule.may_lie_below(folder):
+                    return rule
+        return None
 
     def _is_protected(self, candidates: Sequence[str], deep: bool) -> str:
         if self._any_protected is None:
@@ -145,6 +151,20 @@ class FileRules:
             if any(rule.covers_path(path) for path in candidates):
                 return rule.text
         return self._protected[0].text if deep and self._protected else ""
+
+
+def _by_stem(rules: Sequence[Rule]) -> dict[str, list[int]]:
+    """Places in a list by stem: whatever a rule covers lies at its stem or below it, so that only the folders above a path count."""
+    found: dict[str, list[int]] = {}
+    for at, rule in enumerate(rules):
+        found.setdefault(rule.stem, []).append(at)
+    return found
+
+
+def _at_or_above(path: str) -> list[str]:
+    """A path and every folder above it, each with and without a slash at its end."""
+    ends = [at for at, sign in enumerate(path) if sign == "/"]
+    return [path, *(path[:end] for end in ends if end), *(path[: end + 1] for end in ends)]
 
 
 @functools.lru_cache(maxsize=512)

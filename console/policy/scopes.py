@@ -24,6 +24,7 @@ class Scope(StrEnum):
 
 
 ALL = frozenset(Scope)
+_BY_NAME = dict(Scope.__members__)
 _OF_ACTION = {
     "read": (Scope.READ_FS,),
     "write": (Scope.WRITE_FS,),
@@ -36,9 +37,10 @@ def read_scopes(names: Iterable[object]) -> frozenset[Scope]:
     """Scopes by name. Raises UsageProblem for one that is not known."""
     found = set()
     for name in names:
-        if not isinstance(name, str) or name not in Scope.__members__:
+        scope = _BY_NAME.get(name) if isinstance(name, str) else None
+        if scope is None:
             raise UsageProblem(f"Scope {name!r:.60} is not known.", f"Known are {', '.join(Scope)}.")
-        found.add(Scope(name))
+        found.add(scope)
     return frozenset(found)
 
 

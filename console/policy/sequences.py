@@ -37,6 +37,14 @@ class Matcher:
     """Globs, lower case."""
     commands: tuple[tuple[str, ...], ...] = ()
     """A program and words in this order (globs), whatever stands between them."""
+    any_path: re.Pattern[str] | None = field(init=False, repr=False, compare=False, default=None)
+    any_tool: re.Pattern[str] | None = field(init=False, repr=False, compare=False, default=None)
+    """All ``paths``, and all ``tools``, in one: a name is looked at once."""
+
+    def __post_init__(self) -> None:
+        paths = [rule.regex.pattern for rule in self.paths if rule.regex is not None]
+        object.__setattr__(self, "any_path", _either(paths))
+        object.__setattr__(self, "any_tool", _either([fnmatch.translate(glob) for glob in self.tools]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,38 +198,51 @@ def _reached(match: Match, seen: Seen, before: Sequence[tuple[str, int | None]],
 def _is(thing: Thing, one: Matcher) -> bool:
     return (
         (not one.actions or bool(one.actions & thing.actions))
-        and (not one.paths or any(_covers(rule, name) for rule in one.paths for name in thing.names))
+        and (not one.paths or any(_covers(one, name) for name in thing.names))
         and (not one.hosts or any(rule.covers_host(name, None) for rule in one.hosts for name in thing.names))
         and (not one.scopes or bool(one.scopes & thing.scopes))
-        and (not one.tools or any(fnmatch.fnmatchcase(thing.tool.lower(), glob) for glob in one.tools if thing.tool))
-        and (not one.commands or any(_runs(thing, words) for words in one.commands))
+        and (not one.tools or (thing.tool != "" and one.any_tool is not None and one.any_tool.match(thing.tool.lower()) is not None))
+        and (not one.commands or _runs(thing, one.commands))
     )
 
 
-def _covers(rule: Rule, name: str) -> bool:
-    if name.endswith("/") and len(name) > 1:
-        return rule.covers_path(name) or rule.covers_path(name[:-1]) or rule.may_lie_below(name[:-1])
-    return rule.covers_path(name)
+def _either(patterns: Sequence[str]) -> re.Pattern[str] | None:
+    """One pattern for all; None: there is none."""
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
 
 
-def _runs(thing: Thing, words: tuple[str, ...]) -> bool:
-    """Whether the words begin with the program, and hold the others in order."""
+def _covers(one: Matcher, name: str) -> bool:
+    """Whether a path is one of those, or a folder that such a one may lie below."""
+    if one.any_path is not None and one.any_path.match(name):
+        return True
+    if not name.endswith("/") or len(name) == 1:
+        return False
+    return any(rule.covers_path(name[:-1]) or rule.may_lie_below(name[:-1]) for rule in one.paths)
+
+
+def _runs(thing: Thing, commands: Iterable[tuple[str, ...]]) -> bool:
+    """Whether the words begin with one of the programs, and hold its others in order."""
     argv = thing.argv
     if thing.anywhere:
         argv = tuple(word for one in argv for word in re.split(r"[^\w./:+@-]+", one) if word)
-    starts = range(len(argv)) if thing.anywhere else range(min(1, len(argv)))
-    for start in starts:
-        if not _fits(argv[start].rpartition("/")[2], words[0]):
-            continue
-        rest = iter(argv[start + 1 :])
-        if all(any(_fits(word, wanted) for word in rest) for wanted in words[1:]):
-            return True
+    for start in range(len(argv) if thing.anywhere else min(1, len(argv))):
+        name = argv[start].rpartition("/")[2]
+        for words in commands:
+            if _fits(name, words[0]) and _holds(argv[start + 1 :], words[1:]):
+                return True
     return False
+
+
+def _holds(found: Iterable[str], wanted: Iterable[str]) -> bool:
+    rest = iter(found)
+    return all(any(_fits(word, one) for word in rest) for one in wanted)
 
 
 def _fits(word: str, wanted: str) -> bool:
     """Most of what is wanted is plain: patterns are translated and matched only where there is one."""
-    return word == wanted or (any(sign in wanted for sign in "*?[") and fnmatch.fnmatchcase(word, wanted))
+    if word == wanted or wanted.isalnum():
+        return word == wanted
+    return ("*" in wanted or "?" in wanted or "[" in wanted) and fnmatch.fnmatchcase(word, wanted)
 
 
 def _values(thing: Thing, same: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import pytest
 
 from console.domain.permission import Verdict
 from console.policy.paths import FileRules, NoFiles, absolute
+from console.policy.rules import Family
 from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import rules
 
@@ -95,3 +96,29 @@ def test_files_that_make_programs_run_ask() -> None:
 def test_without_a_disk_paths_are_what_they_say() -> None:
     assert NoFiles().look("/a/../b").real == "/b"
     assert absolute("./a//b/.", "/w/") == "/w/a/b" and absolute("/a/../b", "/w") == "/a/../b"
+
+
+def test_a_rule_is_found_by_the_folders_above_a_path_wherever_its_glob_begins() -> None:
+    globs = ["/a/b", "/a/b/", "/a/*/c", "/a/b/**", "**/k", "/", "/s/{x,y}/z", "/w\\*d/**", "/a/bc/**"]
+    paths = [
+        "/",
+        "/a",
+        "/a/",
+        "/a/b",
+        "/a/b/",
+        "/a/b/c",
+        "/a/b/c/",
+        "/a/q/c",
+        "/a/bc/d",
+        "/q/k",
+        "/s/x/z",
+        "/s/q/z",
+        "/w*d/e",
+        "/wad/e",
+        "/k",
+    ]
+    made = rules(deny=[f"file(read:{one})" for one in globs])
+    written, compiled = made.of("deny", Family.FILE), FileRules(made)
+    for path in paths:
+        assert compiled._first("deny", "read", (path,)) == next((rule for rule in written if rule.covers_path(path)), None), path
+        assert compiled._below("deny", "read", (path,)) == next((rule for rule in written if rule.may_lie_below(path)), None), path
