@@ -156,7 +156,7 @@ def _texts(request: LaunchRequest) -> list[tuple[str, str]]:
     """What the agent is given to read or to run. Of a started program its prompt and words: the shell line around them is ours."""
     started = started_as(request.argv)
     if started is not None:
-        texts = [("prompt", started.prompt), ("program", started.path), ("options", " ".join(started.words))]
+        texts = [("prompt", started.prompt), ("program", " ".join((started.path, *started.words)))]
     else:
         texts = [("command", " ".join(request.argv))]
         texts += [(f"argument {number}", word) for number, word in enumerate(request.argv[1:], 1) if "\n" in word]

@@ -72,6 +72,14 @@ async def test_of_a_started_program_its_prompt_is_read_and_not_our_own_shell_lin
     assert desk.of_launch(LaunchRequest(command_line(Program.CLAUDE_CODE, "tidy up", "/usr/bin/claude", (), talks=False))) == ()
 
 
+async def test_a_command_dressed_as_a_started_program_is_read_as_what_runs(tmp_path: Path) -> None:
+    """The line around it is ours, the program and its words are whoever asks for it."""
+    desk, _, _ = stage(tmp_path)
+    dressed = command_line(Program.CODEX, "hello", "/usr/bin/terraform", ("apply", "-auto-approve"), talks=False)
+    with pytest.raises(Denied):
+        await desk.weigh(LaunchRequest(dressed), "agent:a-1")
+
+
 async def test_a_message_is_read_too(tmp_path: Path) -> None:
     desk, book, _ = stage(tmp_path)
     with pytest.raises(Unconfirmed):
