@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -109,7 +110,10 @@ def approve(it: Instance, agent: str) -> None:
 
 def groups_of(it: Instance, agent: str) -> list[Path]:
     """Groups of executed calls in the agent's own leaf, in every hierarchy."""
-    return [found for found in Path("/sys/fs/cgroup").rglob(f"watchfloor-{it.places.instance_id}/**/{agent}-*/call-*") if found.is_dir()]
+    # os.walk: what goes away in the middle of the search is no mistake.
+    folders = (Path(folder) for folder, _, _ in os.walk("/sys/fs/cgroup"))
+    own = f"watchfloor-{it.places.instance_id}"
+    return [one for one in folders if own in one.parts and one.name.startswith("call-") and one.parent.name.startswith(f"{agent}-")]
 
 
 def under_way(it: Instance, agent: str) -> Path:
