@@ -81,7 +81,7 @@ class PolicyTryView(View):
     """Of the file that was tried: what is saved is exactly this."""
     text: str = ""
     left_out: int = 0
-    """Recorded calls that could not be tried: their agent is not known any more."""
+    """Recorded calls that could not be tried: their agent is not known any more, or a matrix bounds more of them than is recorded."""
 
 
 class PolicySaveBody(Request):

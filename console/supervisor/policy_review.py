@@ -30,6 +30,10 @@ TRY_S = 8.0
 _RANK = {"allow": 0, "ask": 1, "deny": 2}
 
 
+class _Unknown(Exception):
+    """What a call would be now cannot be told: its agent is gone, or the bounds that it met are not in its record."""
+
+
 class PolicyReview:
     """The operator's side of the rules."""
 
@@ -96,10 +100,12 @@ class PolicyReview:
             if time.monotonic() > until:
                 left_out += len(calls) - index
                 break
-            if agent is None:
+            try:
+                row = self._other(agent, call, data)
+            except _Unknown:
                 left_out += 1
                 continue
-            if (row := self._other(agent, call, data)) is not None:
+            if row is not None:
                 changed.append(row)
         return p.PolicyTryView(
             recorded=len(calls),
@@ -143,11 +149,15 @@ class PolicyReview:
         listed += [rule for rule in body.add if rule not in listed]
         return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
-    def _other(self, agent: Agent, call: JudgedCall, data: bytes) -> p.ChangedCall | None:
+    def _other(self, agent: Agent | None, call: JudgedCall, data: bytes) -> p.ChangedCall | None:
+        if agent is None:
+            raise _Unknown
         request = PermissionRequest(call.tool, call.argument, call.cwd)
         # Both by the disk as it is now: only the rules make the difference.
         before, after = self._desk.judgement(agent, request), self._desk.judgement(agent, request, data)
         if before.verdict is after.verdict:
+            if before.rule.startswith("matrix: ") and call.verdict != "deny":
+                raise _Unknown
             return None
         looser = _RANK[after.verdict.value] < _RANK[before.verdict.value]
         return p.ChangedCall(

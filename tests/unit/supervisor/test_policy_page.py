@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from console.api import policy_page as v
-from console.api.policy_messages import PolicySaveBody
+from console.api.policy_messages import PolicySaveBody, PolicyTryBody
 from console.domain.errors import NotFound
 from console.domain.lineage import Mark
 from console.enforcement.lineages import nodes_of
@@ -140,6 +140,14 @@ def test_what_a_rule_decided_is_found_by_its_words(world: World) -> None:
     assert len(told.rows) == v.CALLS and told.rows[0].argument == "ls 299"
     assert [len(one.argument) for one in world.look.calls("shell(rm:*)", "deny").rows] == [2000]
     assert world.look.calls("shell(rm:*)", "allow").rows == []
+
+
+def test_a_recorded_call_whose_bounds_are_not_recorded_is_left_out_of_a_try_and_counted(world: World) -> None:
+    """A write's size is in its input, which no record keeps: that nothing would change is not known."""
+    (world.places.state_dir / "matrix.json").write_text(json.dumps({"tools": {"write_file": {"max_size": "1KB"}}}))
+    world.ledger.add_calls([JudgedCall(time.time(), "a", "c", "write_file", "n.txt", "", "ask", "no rule")])
+    told = world.review.attempt(PolicyTryBody(add=["file(write:${WORKSPACE}/**)"]))
+    assert (told.recorded, told.changed, told.left_out) == (1, 0, 1)
 
 
 def test_each_rule_in_force_has_its_file_and_line(world: World) -> None:
