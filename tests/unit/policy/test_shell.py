@@ -1,5 +1,13 @@
-"""Shell strings judged: the table of hostile ones, and what the table cannot say."""
+"""Shell strings judged: the table of hostile ones, and what the table cannot say.
 
+The table of hostile strings has rows for P1 to P11 of the threat table, as far as they are strings. What of the last ones is none:
+P7, a rule that swallows denials is refused, or marked: ``test_lint.py``, ``test_loading.py``; P10, padding, sub-agents, a file that is
+handed over, a restart, unrelated agents: ``tests/end2end/test_sequence_sentences.py``, ``test_sequences.py``; P11, doubled keys, unknown
+fields, wrong types, nothing, anchors: ``test_loading.py``, ``test_sequence_file.py``; the last good one is kept, with an alarm:
+``test_kept.py``, ``tests/unit/supervisor/test_policy_desk.py``, ``test_sequence_desk.py``.
+"""
+
+import json
 from pathlib import Path
 
 import pytest
@@ -19,6 +27,8 @@ SEED_TABLE = read_table((DATA / "settings_verdicts.json").read_bytes(), "setting
 
 def test_there_are_enough_of_them() -> None:
     assert len(HOSTILE) >= 600 and {case.verdict for case in HOSTILE} == set(Verdict)
+    lines = (DATA / "hostile_shell.jsonl").read_text().splitlines()
+    assert {f"P{at}" for at in range(1, 12)} <= {json.loads(line)["why"].split()[0] for line in lines}
 
 
 @pytest.mark.parametrize("case", HOSTILE, ids=lambda case: ascii(case.argument[:60]))
