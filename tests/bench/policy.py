@@ -5,8 +5,8 @@
 Both hold as many rules: ours is ``settings.json`` (2 of 5 shell, 2 of 5 file, the rest network), Cedar's one policy per rule with the same
 meaning as far as it has words for it (a program's name, a path's ``like``, a host), parsed once. Ours does more in a decision: it reads the
 shell text twice, asks the real disk for every program and file, and judges each argument; Cedar is given the answer to all of that as plain
-strings. ``supervisor`` is a whole decision of a supervisor without the ledger: the rules' file looked at, rules, scopes, dangers,
-sequences; ``matrix`` the rules with a permission matrix; ``judge`` the rules and dangers alone; ``rules only`` the file rules on paths
+strings. ``supervisor`` is a whole decision of a supervisor without the ledger: its files looked at, rules, scopes, a permission matrix,
+dangers, sequences; ``matrix`` the rules with that matrix; ``judge`` the rules and dangers alone; ``rules only`` the file rules on paths
 that were looked up before, which is what Cedar is asked. "own" is this thread's time on a processor.
 """
 
@@ -34,6 +34,7 @@ from console.domain.permission import PermissionRequest  # noqa: E402
 from console.policy.disk import Disk  # noqa: E402
 from console.policy.matrix import read_matrix  # noqa: E402
 from console.policy.paths import Facts, FileRules  # noqa: E402
+from console.policy.scopes import Scope  # noqa: E402
 from console.settings.places import find_places  # noqa: E402
 from console.supervisor.policy_desk import PolicyDesk  # noqa: E402
 from tests.fakes.playbook import Playbook  # noqa: E402
@@ -50,6 +51,16 @@ CALLS = (
     ("write_file", "logs/new.log"),
     ("http_request", "https://host7.example/x"),
 )
+ROWS = {
+    "tools": {
+        "shell": {},
+        "read_file": {"paths": ["${WORKSPACE}/**"], "max_size": "10MB"},
+        "write_file": {"paths": ["${WORKSPACE}/**"], "max_size": "10MB"},
+        "http_request": {"methods": ["GET", "POST"], "domains": [f"host{at}.example" for at in range(50)]},
+        "send_email": "DENIED",
+        "query_database": {"databases": ["reports"], "write": False},
+    }
+}
 
 
 def lists(count: int) -> dict[str, list[str]]:
@@ -97,8 +108,11 @@ def supervisor(count: int, folder: Path) -> Callable[[str, str], object]:
     for name in ("a.txt", "b.txt", "logs/x.log"):
         (workspace / name).write_text("x\n")
     places.policy_file.write_text(json.dumps({"permissions": lists(count)}))
+    (places.state_dir / "matrix.json").write_text(json.dumps(ROWS))
     desk = PolicyDesk(places, print)
-    agent = Playbook().run("a", context_id="c").agent("a")
+    agent = replace(Playbook().run("a", context_id="c").agent("a"), scopes=tuple(str(scope) for scope in Scope))
+    bounds = desk.matrix.of(agent, str(workspace))
+    assert bounds and desk.sequences.patterns() and desk.dangers(), "nothing is left out"
     assert desk.judge(agent, PermissionRequest("shell", CALLS[0][1])).decision.verdict == "allow"
     return lambda tool, argument: desk.judge(agent, PermissionRequest(tool, argument))
 
@@ -145,8 +159,7 @@ def measured(given: argparse.Namespace, folder: str) -> list[Row]:
     settings = rules(**{kind: [rule.replace("${WORKSPACE}", folder) for rule in found] for kind, found in made.items()})
     judged = context(settings, Disk())
     supervised = supervisor(given.rules, Path(folder))
-    rows: dict[str, dict[str, str]] = {tool: {} for tool in ("shell", "read_file", "write_file", "http_request")}
-    bounded = replace(judged, matrix=read_matrix({"tools": rows}, folder))
+    bounded = replace(judged, matrix=read_matrix(ROWS, folder))
     only = FileRules(settings)
     parsed = cedarpy.PolicySet.from_str(as_cedar(made, folder))
     asked = {
