@@ -237,20 +237,11 @@ class ExecuteDesk:
                     await asyncio.wait_for(over.wait(), min(TICK_S, max(0.01, call.timeout_s - clock.used)))
                 agent = self._parts.core.state.agents.get(call.agent_id)
                 clock.tick(time.monotonic(), agent is not None and bool(agent.causes))
-                if not over.is_set() and (why := self._to_end(call, clock.used, output)):
+                if not over.is_set() and (why := _over(call, clock.used, output) or self._stopped(call.agent_id)):
                     return why
         finally:
             loop.remove_reader(running.pidfd)
         return self._stopped(call.agent_id) if running.ended().code == 137 else ""
-
-    def _to_end(self, call: Running, used: float, output: CallOutput) -> str:
-        if used >= call.timeout_s:
-            return f"time limit {call.timeout_s:g} s"
-        if call.left or (not call.heard and used > HEARD_S):
-            return "whoever asked hung up"
-        if output.is_flood:
-            return f"output limit {output.flood_bytes >> 20} MiB"
-        return self._stopped(call.agent_id)
 
     async def _let_go(self, call: Running, running: Execution | None) -> None:
         if running is not None:
@@ -265,6 +256,15 @@ class ExecuteDesk:
                 return
             else:
                 return
+
+
+def _over(call: Running, used: float, output: CallOutput) -> str:
+    """Which bound of its own a call has reached, in words; empty: none."""
+    if used >= call.timeout_s:
+        return f"time limit {call.timeout_s:g} s"
+    if call.left or (not call.heard and used > HEARD_S):
+        return "whoever asked hung up"
+    return f"output limit {output.flood_bytes >> 20} MiB" if output.is_flood else ""
 
 
 def _too_many(number: int, whose: str) -> TooMany:
