@@ -78,8 +78,9 @@ def at_birth(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> 
 
 
 def entered(state: EngineState, event: d.DryRunEntered) -> Iterator[c.Command]:
-    """It and all below it: at once."""
+    """It and all below it: at once. What was approved for somebody below it is over: the next plan is of all of them."""
     words = f"by {event.by}: {event.reason}"
+    heads = tuple(sorted(one for one in state.subtree(event.agent_id) if one != event.agent_id and _is_own(state, one)))
     done = 0
     for agent_id in state.subtree(event.agent_id):
         agent = state.agents.get(agent_id)
@@ -90,9 +91,17 @@ def entered(state: EngineState, event: d.DryRunEntered) -> Iterator[c.Command]:
         done += 1
         if agent.state.is_live:
             yield c.TellAgent(agent_id, "dry_run", "You are in dry-run: calls are judged and planned, and not executed.")
+    if heads:
+        yield from _end(state, heads, f"{event.agent_id}, above it, was put into dry-run")
     what = f"{event.agent_id} and all below it are in dry-run ({done} agents): {event.reason}"
     yield c.Record(event.by, "dry_run.entered", what, agent_id=event.agent_id, data={"agents": done}, must=True)
     yield c.NoteEvent(event.agent_id, "dry_run", f"entered, {words}"[:300])
+
+
+def _is_own(state: EngineState, agent_id: AgentId) -> bool:
+    """Whether it is in dry-run by itself."""
+    words = state.agents[agent_id].dry_run if agent_id in state.agents else ""
+    return bool(words) and not words.startswith(d.BELOW)
 
 
 def left(state: EngineState, event: d.DryRunLeft) -> Iterator[c.Command]:

@@ -203,6 +203,16 @@ def test_one_is_started_in_it_by_whoever_asks_and_the_end_of_its_parent_does_not
     judge(book, agent="b") << d.PlanCall
 
 
+def test_nothing_that_was_approved_below_goes_through_once_all_of_a_tree_is_put_into_it() -> None:
+    book = Playbook().run("a").run("b", parent_id=AgentId("a"))
+    approve(enter(book, "b"), release(book, agent="b", head="b"), head="b")
+    enter(book, "a")
+    ended = book << d.EndPlans
+    assert (ended.heads, ended.state) == (("b",), d.PlanState.VOID)
+    judge(book, agent="b")
+    assert (book << d.PlanCall).head == "a", "as after a restart"
+
+
 def test_steps_of_a_sequence_count_in_dry_run_alone_and_are_forgotten_with_it() -> None:
     def match(step: int) -> tuple[Match, ...]:
         return (Match("p", "why", ("read", "send"), False, (Seen(step, 0),), "", "text"),)
