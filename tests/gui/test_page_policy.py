@@ -208,6 +208,20 @@ def test_a_recorded_call_is_judged_exactly_and_shown_in_codes(house: FakeHouse, 
     assert house.supervisor.policy.asked[-1].agent_id == "" and "not in the fleet any more" in page.explain.whose.text()
 
 
+def test_calls_of_a_rule_that_decided_another_are_read_again(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    """The pane must not go on saying that none was decided, or show the old ones, beside a count that grew."""
+    room = house.supervisor.policy
+    room.policy = fake.rules(1)
+    calls, room.calls = [one.model_copy(update={"rule": room.policy.rules[0].rule}) for one in room.calls], []
+    page = page_of(open_window("policy"))
+    qtbot.waitUntil(lambda: "No recorded call" in page.pane.no_calls.text() and not page._reading)
+    room.calls = calls
+    used = room.policy.rules[0].model_copy(update={"hits": room.policy.rules[0].hits + len(calls), "last_at": 1.0})
+    room.policy = room.policy.model_copy(update={"rules": [used]})
+    page.read()
+    qtbot.waitUntil(lambda: len(page.pane.calls_model.rows) == len(calls) > 0)
+
+
 def test_what_is_asked_for_by_another_page_is_read_strictly() -> None:
     call = AskedCall("shell", "ls \u202e\n\x00", "a", "/w")
     assert asked_call(explain_argument(call)) == call

@@ -47,7 +47,7 @@ class PolicyPage(Page):
         self._pane_wanted = False
         """Turned by Enter: hidden when wide, shown over the table when narrow."""
         self._calls: tuple[str, list[JudgedRow] | None, str] = ("", None, "")
-        """(rule they are of, the calls, why there are none)."""
+        """(rule and its use that they are of, the calls, why there are none)."""
         self.header, self.bar, self.pane = PolicyHeader(self), Bar(self), Pane(self)
         self.rules = self._listing("Rules", rules, rules.paint_rule)
         self.lint = self._listing("Lint findings", findings, findings.paint_finding)
@@ -255,8 +255,9 @@ class PolicyPage(Page):
         self._show_pane()
 
     def _read_calls(self, row: RuleRow) -> None:
-        key = rules.key_of(row)
-        self._calls = (key, [], "Being read…")
+        key, had = rules.use_of(row), self._calls
+        is_same = had[0].startswith(f"{rules.key_of(row)}\0")  # what is shown stays until the newer ones come
+        self._calls = (key, had[1], had[2]) if is_same else (key, [], "Being read…")
         asked = self.desk.requests.policy.calls(row.rule, row.list).while_alive(self)
         asked.then(partial(self._calls_came, key)).failed(lambda error: self._no_calls(key, f"Not known: {error}"))
 
@@ -312,7 +313,7 @@ class PolicyPage(Page):
         """Whether there is something to say."""
         row = self._current(tab)
         if isinstance(row, RuleRow) and self.policy is not None:
-            if self._calls[0] != rules.key_of(row):
+            if self._calls[0] != rules.use_of(row):
                 self._read_calls(row)
             self.pane.say(rules.key_of(row), f"Rules  ›  {row.list}", rules.title(row), rules.chips(row), rules.told(row, self.policy))
             self.pane.show_calls(self._calls[1], self._calls[2])

@@ -46,6 +46,11 @@ def key_of(row: RuleRow) -> str:
     return f"{row.list} {row.rule}"
 
 
+def use_of(row: RuleRow) -> str:
+    """Another one as soon as it decided a call more."""
+    return f"{key_of(row)}\0{row.hits} {row.last_at}"
+
+
 def keeps(row: RuleRow, text: str) -> bool:
     """Whether a filter keeps it; ``never`` and ``not in force`` are words too."""
     return matches(text, row.list, row.rule, kind_words(row.rule), row.finding, mark_words(row))
