@@ -75,7 +75,7 @@ class Policy:
                 letter = "r" if word[1] == "R" and name in ("rm", "cp", "grep") else word[1]
                 value = (word[2:] or (rest.pop(0) if rest else "")) if letter in valued else ""
                 options.add((letter, value) if letter in flags or name not in SPECS or value else ("?", word))
-                word = "" if letter in valued else "" + word[2:]
+                word = "" if letter in valued else "-" + word[2:]
         return options, operands + rest
 
     def means(self, body: str, verdict: str, argv: list[str]) -> bool:

@@ -390,6 +390,14 @@ def test_the_reference_stays_small_and_apart() -> None:
     assert len(text.splitlines()) <= 150
 
 
+def test_every_letter_of_options_that_are_written_together_is_read() -> None:
+    settings_text = json.dumps({"permissions": {"allow": ["shell(cat:*)", "shell(curl:*)", "file(read:/**)"]}})
+    tree = dict.fromkeys(("/", "/usr", "/usr/bin", "/w"), "d") | {"/usr/bin/cat": "f", "/usr/bin/curl": "f", "/w/a.txt": "f"}
+    world = World(tree, "/w", "/w", "c-1")
+    for text, words in (("cat -nb a.txt", "allow"), ("cat -nX a.txt", "ask"), ("curl -fr 5", "allow"), ("curl -fo b.txt", "ask")):
+        assert reference.judge(settings_text, "shell", text, world) == words, text
+
+
 def test_what_follows_the_end_of_options_is_the_program() -> None:
     """``env - -e .``: by env(1) a lone ``-`` is ``-i``, and what follows it is no option."""
     settings_text = json.dumps({"permissions": {"allow": ["shell(cat:*)"]}})
