@@ -18,7 +18,7 @@ def test_each_source_says_what_it_sees_and_stops_and_where_it_looked(tmp_path: P
     places = find_places(str(tmp_path / "state"), create=True)
     assert places is not None
     said = doctor._sources(places, Options(discover_root=str(tmp_path / "home")))
-    assert list(said) == ["source claude_code", "source codex", "source processes"]
+    assert list(said) == ["source claude_code", "source codex", "source processes", "source otlp"]
     assert all("Sees: " in words and "Stops: " in words and "Not " in words for words in said.values())
     assert "Not a directory" in said["source claude_code"] and said["source codex"].startswith("available: 0 seen now.")
 

@@ -118,7 +118,14 @@ def test_an_agents_token_is_issued_beside_the_loop(slow: SlowStore, tmp_path: Pa
 
     monkeypatch.setattr(launch, "open_workspace", lambda *_: tmp_path)
     monkeypatch.setattr(launch, "offer_tools", lambda *_: SimpleNamespace(words="", path="/bin", binds=()))
-    places = SimpleNamespace(instance_id="0" * 8, output_dir=tmp_path / "output", hidden=(), workspaces_dir=tmp_path, state_dir=tmp_path)
+    places = SimpleNamespace(
+        instance_id="0" * 8,
+        output_dir=tmp_path / "output",
+        hidden=(),
+        workspaces_dir=tmp_path,
+        state_dir=tmp_path,
+        policy_file=tmp_path / "policy.json",
+    )
     tokens = SimpleNamespace(issue=lambda *_, **__: slow.answer("a-token"))
     parts: Any = Loose(options=Options(), contexts=None, places=places, tokens=tokens)
     doors: Any = SimpleNamespace(open=opened, hooks=SimpleNamespace())

@@ -129,8 +129,8 @@ class SourceTable(QWidget):
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
             source = self._at(event.pos().y())
-            words = tooltip(whole_words(source, known=self._known)) if source is not None else ""
-            QToolTip.showText(event.globalPos(), words, self)
+            words = whole_words(source, known=self._known) if source is not None else ""
+            QToolTip.showText(event.globalPos(), tooltip(words), self)
             return True
         return super().event(event)
 
