@@ -303,7 +303,7 @@ class Supervisor:
         """Workspaces are looked after; their metrics are served where that was asked for."""
         contexts = self.parts.contexts
         assert contexts is not None
-        metrics = MetricsPort(contexts, self.options.workspaces.metrics_port)
+        metrics = MetricsPort(contexts, self.options.workspaces.metrics_port, self.parts.witness.looked_at)
         try:
             if self.options.workspaces.metrics_port:
                 try:

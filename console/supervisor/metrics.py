@@ -1,9 +1,9 @@
-"""Prometheus metrics of workspaces, on a loopback port that somebody asked for (``workspaces.metrics_port``)."""
+"""Prometheus metrics of workspaces and of the witness, on a loopback port that somebody asked for (``workspaces.metrics_port``)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -45,18 +45,36 @@ class _Workspaces(Collector):
         yield from (used, accessed, total, capacity)
 
 
-def exposition(rows: list[ContextRow], room: Room, namespace: str) -> bytes:
+class _Looks(Collector):
+    """How old the process part of a kill's evidence would be, by agent."""
+
+    def __init__(self, looks: Mapping[str, float]) -> None:
+        self._looks = looks
+
+    def collect(self) -> Iterable[Metric]:
+        looked = GaugeMetricFamily(
+            "agent_processes_looked_at_timestamp",
+            "When the last look at an agent's processes began, seconds since the epoch: the evidence of a kill is as old.",
+            labels=["agent_id"],
+        )
+        for agent_id, at in self._looks.items():
+            looked.add_metric([agent_id], at)
+        yield looked
+
+
+def exposition(rows: list[ContextRow], room: Room, namespace: str, looks: Mapping[str, float]) -> bytes:
     """The text that Prometheus reads."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Workspaces(rows, room, namespace))
+    registry.register(_Looks(looks))
     return generate_latest(registry)
 
 
 class MetricsPort:
     """GET /metrics on 127.0.0.1, and nothing else."""
 
-    def __init__(self, contexts: Contexts, port: int) -> None:
-        self._contexts, self._port = contexts, port
+    def __init__(self, contexts: Contexts, port: int, looks: Callable[[], Mapping[str, float]]) -> None:
+        self._contexts, self._port, self._looks = contexts, port, looks
         self._server: asyncio.Server | None = None
         self._open = 0
 
@@ -93,4 +111,4 @@ class MetricsPort:
         if len(words) != 3 or words[0] != b"GET" or words[1].split(b"?", 1)[0] != b"/metrics":
             return "404 Not Found", "text/plain", b"GET /metrics\n"
         rows = await asyncio.to_thread(lambda: [row for row, _, _ in self._contexts.rows()])
-        return "200 OK", CONTENT_TYPE_LATEST, exposition(rows, self._contexts.room, self._contexts.options.namespace)
+        return "200 OK", CONTENT_TYPE_LATEST, exposition(rows, self._contexts.room, self._contexts.options.namespace, self._looks())

@@ -58,6 +58,10 @@ class Witness:
         """What was last seen, by agent; never changed afterwards."""
         return self._seen
 
+    def looked_at(self) -> dict[str, float]:
+        """When the last look at each agent began, in seconds since the epoch."""
+        return {agent_id: seen.at for agent_id, seen in self._seen.items()}
+
     def hangs(self) -> bool:
         """Whether a look has not come back."""
         since = self._busy_since

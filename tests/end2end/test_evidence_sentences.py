@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import random
 import re
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,14 +19,14 @@ import pytest
 from console.audit.receipt_seal import verify_file
 from console.domain.kill import Receipt, Step, StepName
 from console.killswitch.client import GuardClient
-from console.settings.options import Options, merged, save_options
+from console.settings.options import Options, load_options, merged, save_options
 from tests.fakes.instance import Instance, until
 
 
 def settled(state_dir: Path, **evidence: Any) -> None:
-    """An instance whose witness looks often; ``evidence`` are further options."""
+    """An instance whose witness looks often and says when; ``evidence`` are further options."""
     changes = {f"evidence.{name}": value for name, value in ({"refresh_s": 0.3} | evidence).items()}
-    save_options(state_dir / "settings.json", merged(Options(), changes))
+    save_options(state_dir / "settings.json", merged(Options(), changes | {"workspaces.metrics_port": free_port()}))
 
 
 @pytest.fixture
@@ -49,8 +52,34 @@ def changed(it: Instance, kill_id: str) -> dict[str, dict[str, Any]]:
     return {f["path"]: f for w in part(it, kill_id, "workspaces")["workspaces"] for f in w["files"]}
 
 
+def free_port() -> int:
+    """Below the kernel's own choices: nobody is given it meanwhile."""
+    while True:
+        with socket.socket() as free:
+            port = random.randrange(20_000, 32_000)
+            with contextlib.suppress(OSError):
+                free.bind(("127.0.0.1", port))
+                return port
+
+
+def looked_at(it: Instance, agent: str) -> float:
+    """When the last finished look at the agent's processes began: on a busy machine they may be many seconds apart."""
+    port = load_options(it.state_dir / "settings.json").workspaces.metrics_port
+    with socket.create_connection(("127.0.0.1", port), 10) as asked:
+        asked.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        told = asked.makefile("rb").read().decode()
+    found = re.search(rf'^agent_processes_looked_at_timestamp{{agent_id="{agent}"}} (.+)$', told, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+def witnessed(it: Instance, agent: str) -> None:
+    """The witness has looked at the agent as it is now."""
+    now = time.time()
+    until(lambda: looked_at(it, agent) > now, words=f"a look at {agent}")
+
+
 def killed(it: Instance, agent: str) -> Receipt:
-    time.sleep(2.5)  # the witness has looked at the agent once it has unfolded
+    witnessed(it, agent)
     return it.api.kill(agent, tree=True)
 
 
@@ -129,7 +158,7 @@ def test_a_press_on_the_guard_alone_leaves_a_case_too(it: Instance) -> None:
     mark = "m" + os.urandom(6).hex()
     agent = it.python(f"print('up', flush=True); time.sleep(300) # {mark}")
     it.says(agent, "up")
-    time.sleep(2.5)
+    witnessed(it, agent)
     guard = GuardClient(it.places.guard_sock)
     kill_id = guard.press("all", "pressed beside the supervisor", "test", timeout_s=30)
     guard.close()

@@ -12,7 +12,7 @@ from console.ledger.contexts import ContextRow
 from console.supervisor.contexts import Room
 from console.supervisor.metrics import MetricsPort, exposition
 
-LABELS = ("context_id", "agent", "namespace")
+LABELS = ("context_id", "agent", "namespace", "agent_id")
 HOSTILE = 'a"b\\c\nworkspace_pvc_usage_bytes{agent="x"} 1\u202e'
 
 
@@ -31,7 +31,7 @@ def read(text: str) -> dict[str, dict[tuple[str, ...], float]]:
 
 
 def test_every_metric_is_there_and_a_hostile_name_is_one_label() -> None:
-    found = read(exposition(ROWS, Room(22, 100, 200), "team1").decode())
+    found = read(exposition(ROWS, Room(22, 100, 200), "team1", {"a1": 5.5}).decode())
     assert found == {
         "context_workspace_bytes": {("c1", "coder", "team1"): 10, ("c2", "coder", "team1"): 5, ("c3", HOSTILE, "team1"): 7},
         "context_last_accessed_timestamp": dict.fromkeys(
@@ -39,6 +39,7 @@ def test_every_metric_is_there_and_a_hostile_name_is_one_label() -> None:
         ),
         "workspace_pvc_usage_bytes": {("coder", "team1"): 15, (HOSTILE, "team1"): 7},
         "workspace_pvc_capacity_bytes": {("coder", "team1"): 100, (HOSTILE, "team1"): 100},
+        "agent_processes_looked_at_timestamp": {("a1",): 5.5},
     }
 
 
@@ -54,7 +55,7 @@ def test_every_metric_is_there_and_a_hostile_name_is_one_label() -> None:
 )
 async def test_the_port_answers_on_loopback_and_serves_nothing_else(request_: bytes, status: bytes) -> None:
     contexts = SimpleNamespace(rows=lambda: [(r, 0, None) for r in ROWS], room=Room(), options=SimpleNamespace(namespace="n"))
-    port = MetricsPort(contexts, 0)  # type: ignore[arg-type]
+    port = MetricsPort(contexts, 0, dict)  # type: ignore[arg-type]
     await port.open()
     assert port._server is not None
     host, number = port._server.sockets[0].getsockname()
