@@ -31,7 +31,7 @@ def ask(tool: str, argument: str = "", wait_s: float = 630.0, path: str = "") ->
         allowed = lines.split(b" ")[1:2] == [b"200"] and whole and answer["verdict"] == "allow"
         return allowed, str(answer.get("reason") or answer.get("error") or "refused")
     except (OSError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        return False, "nobody answered in time" if isinstance(error, TimeoutError) else f"no answer that can be read ({type(error).__name__})"
+        return False, "no answer in time" if isinstance(error, TimeoutError) else f"no answer that can be read ({type(error).__name__})"
 
 
 if __name__ == "__main__":

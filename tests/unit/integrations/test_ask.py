@@ -93,7 +93,7 @@ def test_nobody_there_and_somebody_silent_are_denials(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(str(tmp_path / "s"))
         door.listen()
-        assert ask("launch", path=str(tmp_path / "s"), wait_s=0.2) == (False, "nobody answered in time")
+        assert ask("launch", path=str(tmp_path / "s"), wait_s=0.2) == (False, "no answer in time")
 
 
 def test_a_drip_does_not_keep_it_waiting(tmp_path: Path) -> None:
