@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import posixpath
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -12,6 +11,7 @@ from typing import Protocol
 from console.domain.permission import Verdict
 from console.policy.loading import Settings
 from console.policy.rules import Family, Rule
+from console.policy.sieve import Sieve
 from console.policy.verdicts import NO_RULE, Part
 
 _PATH_BYTES, _NAME_BYTES = 4095, 255
@@ -70,10 +70,10 @@ class FileRules:
             for kind in ("deny", "ask", "allow")
             for action in ("read", "write", "delete")
         }
-        self._by_stem = {key: _by_stem(rules) for key, rules in self._lists.items()}
+        self._sieves = {key: Sieve(rules) for key, rules in self._lists.items()}
         self._stems = {key: tuple((rule, rule.stem, rule.stem.rstrip("/")) for rule in rules) for key, rules in self._lists.items()}
         self._protected = tuple(protected)
-        self._any_protected = _either(self._protected)
+        self._any_protected = _sieve(self._protected)
 
     def judge(self, use: str, path: str, cwd: str, files: Files, shown: str = "") -> Part:
         """A verdict on one use (``read list write make delete``) of a path as an agent wrote it."""
@@ -131,9 +131,7 @@ class FileRules:
 
     def _first(self, kind: str, action: str, spellings: Sequence[str]) -> Rule | None:
         """The first rule of a list that covers one of the spellings of a path."""
-        rules, by_stem = self._lists[kind, action], self._by_stem[kind, action]
-        near = {at for one in spellings for stem in _at_or_above(one) for at in by_stem.get(stem, ())} if by_stem else ()
-        return next((rules[at] for at in sorted(near) if any(rules[at].covers_path(one) for one in spellings)), None)
+        return self._sieves[kind, action].first(spellings)
 
     def _below(self, kind: str, action: str, folders: Sequence[str]) -> Rule | None:
         """The first rule of a list that may mean something below one of the folders; most rules are about quite other places."""
@@ -145,33 +143,15 @@ class FileRules:
         return None
 
     def _is_protected(self, candidates: Sequence[str], deep: bool) -> str:
-        if self._any_protected is None:
-            return ""
-        for rule in self._protected if any(self._any_protected.match(path) for path in candidates) else ():
-            if any(rule.covers_path(path) for path in candidates):
-                return rule.text
+        if rule := self._any_protected.first(candidates):
+            return rule.text
         return self._protected[0].text if deep and self._protected else ""
 
 
-def _by_stem(rules: Sequence[Rule]) -> dict[str, list[int]]:
-    """Places in a list by stem: whatever a rule covers lies at its stem or below it, so that only the folders above a path count."""
-    found: dict[str, list[int]] = {}
-    for at, rule in enumerate(rules):
-        found.setdefault(rule.stem, []).append(at)
-    return found
-
-
-def _at_or_above(path: str) -> list[str]:
-    """A path and every folder above it, each with and without a slash at its end."""
-    ends = [at for at, sign in enumerate(path) if sign == "/"]
-    return [path, *(path[:end] for end in ends if end), *(path[: end + 1] for end in ends)]
-
-
-@functools.lru_cache(maxsize=512)
-def _either(rules: tuple[Rule, ...]) -> re.Pattern[str] | None:
-    """One pattern for all, so that a path is looked at once."""
-    patterns = [rule.regex.pattern for rule in rules if rule.regex is not None]
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
+@functools.lru_cache(maxsize=64)
+def _sieve(rules: tuple[Rule, ...]) -> Sieve:
+    """The same for every policy that has the same rules."""
+    return Sieve(rules)
 
 
 _PAST = {"read": "read", "write": "written", "delete": "deleted"}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from console.domain.lineage import UNKNOWN, Match, Seen
 from console.policy import statements
 from console.policy.rules import Rule
+from console.policy.sieve import Sieve
 from console.policy.tools import Tool
 from console.policy.verdicts import Judgement, Part
 
@@ -37,14 +38,20 @@ class Matcher:
     """Globs, lower case."""
     commands: tuple[tuple[str, ...], ...] = ()
     """A program and words in this order (globs), whatever stands between them."""
-    any_path: re.Pattern[str] | None = field(init=False, repr=False, compare=False, default=None)
+    any_path: Sieve = field(init=False, repr=False, compare=False)
     any_tool: re.Pattern[str] | None = field(init=False, repr=False, compare=False, default=None)
     """All ``paths``, and all ``tools``, in one: a name is looked at once."""
+    by_program: Mapping[str, tuple[tuple[str, ...], ...]] = field(init=False, repr=False, compare=False)
+    """``commands`` by the program that each begins with; those of which a pattern says which one under the empty name."""
 
     def __post_init__(self) -> None:
-        paths = [rule.regex.pattern for rule in self.paths if rule.regex is not None]
-        object.__setattr__(self, "any_path", _either(paths))
+        object.__setattr__(self, "any_path", Sieve(self.paths))
         object.__setattr__(self, "any_tool", _either([fnmatch.translate(glob) for glob in self.tools]))
+        found: dict[str, tuple[tuple[str, ...], ...]] = {}
+        for words in self.commands:
+            key = "" if any(sign in words[0] for sign in "*?[") else words[0]
+            found[key] = (*found.get(key, ()), words)
+        object.__setattr__(self, "by_program", found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +209,7 @@ def _is(thing: Thing, one: Matcher) -> bool:
         and (not one.hosts or any(rule.covers_host(name, None) for rule in one.hosts for name in thing.names))
         and (not one.scopes or bool(one.scopes & thing.scopes))
         and (not one.tools or (thing.tool != "" and one.any_tool is not None and one.any_tool.match(thing.tool.lower()) is not None))
-        and (not one.commands or _runs(thing, one.commands))
+        and (not one.commands or _runs(thing, one.by_program))
     )
 
 
@@ -213,21 +220,21 @@ def _either(patterns: Sequence[str]) -> re.Pattern[str] | None:
 
 def _covers(one: Matcher, name: str) -> bool:
     """Whether a path is one of those, or a folder that such a one may lie below."""
-    if one.any_path is not None and one.any_path.match(name):
+    if one.any_path.first((name,)) is not None:
         return True
     if not name.endswith("/") or len(name) == 1:
         return False
     return any(rule.covers_path(name[:-1]) or rule.may_lie_below(name[:-1]) for rule in one.paths)
 
 
-def _runs(thing: Thing, commands: Iterable[tuple[str, ...]]) -> bool:
+def _runs(thing: Thing, by_program: Mapping[str, tuple[tuple[str, ...], ...]]) -> bool:
     """Whether the words begin with one of the programs, and hold its others in order."""
     argv = thing.argv
     if thing.anywhere:
         argv = tuple(word for one in argv for word in re.split(r"[^\w./:+@-]+", one) if word)
     for start in range(len(argv) if thing.anywhere else min(1, len(argv))):
         name = argv[start].rpartition("/")[2]
-        for words in commands:
+        for words in (*by_program.get(name, ()), *by_program.get("", ())):
             if _fits(name, words[0]) and _holds(argv[start + 1 :], words[1:]):
                 return True
     return False
