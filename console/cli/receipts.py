@@ -127,7 +127,7 @@ def evidence_words(target: Target) -> str:
     before = evidence.get("pids_before")
     if isinstance(before, list):
         parts.append(f"{len(before)} processes before")
-    for name in ("populated", "cgroup", "container", "container_state", "why"):
+    for name in ("processes_before", "populated", "cgroup", "container", "container_state", "why"):
         if evidence.get(name) not in (None, ""):
             parts.append(f"{name.replace('_', ' ')} {evidence[name]}")
     return ", ".join(parts)

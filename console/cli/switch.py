@@ -17,6 +17,7 @@ from console.cli.plain import plain
 from console.cli.sources import discovery_lines
 from console.domain.errors import ConsoleError, ExitCode
 from console.killswitch.client import GuardClient
+from console.killswitch.latch import Latch
 from console.settings.places import Places
 
 _PASSPHRASE = {
@@ -32,13 +33,14 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
     guard, guard_why = _guard(places)
     supervisor, switch, hooks, supervisor_why = _supervisor(places)
     there = installed_in(Path.home())
+    kept = _kept_latch(places) if guard is None and switch is None else ""
     if as_json:
         out.emit(
             {
                 "state_dir": str(places.state_dir),
                 "instance": places.instance_id,
-                "state": _state(guard, switch),
-                "armed": _armed(guard, supervisor, switch),
+                "state": _state(guard, switch, kept),
+                "armed": _armed(guard, supervisor, switch, kept),
                 "guard": guard,
                 "guard_error": guard_why,
                 "supervisor": None if supervisor is None else supervisor.model_dump(),
@@ -48,7 +50,7 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
             }
         )
     else:
-        _print_status(places, guard, guard_why, supervisor, switch, supervisor_why)
+        _print_status(places, guard, guard_why, supervisor, switch, supervisor_why, kept)
         for program, is_there in there.items():
             out.say(f"hook of {program}: {hook_words(program, installed=is_there, view=hooks)}")
         for line in discovery_lines(supervisor.sources) if supervisor is not None else ():
@@ -70,6 +72,13 @@ def _guard(places: Places) -> tuple[dict[str, Any] | None, str]:
         guard.close()
 
 
+def _kept_latch(places: Places) -> str:
+    """Why this host is killed by the latch on disk, which holds with everybody dead and reads so when it cannot be read; or empty."""
+    latch = Latch(places.guard_dir, run_dir=places.run_dir)
+    latch.load()
+    return f"the latch on disk holds: {latch.state.why or 'a press'}" if latch.state.latched else ""
+
+
 def _supervisor(places: Places) -> tuple[StatusView | None, KillSwitchView | None, HooksView | None, str]:
     try:
         with ApiClient(places, timeout_s=5) as client:
@@ -78,22 +87,22 @@ def _supervisor(places: Places) -> tuple[StatusView | None, KillSwitchView | Non
         return None, None, None, str(error)
 
 
-def _armed(guard: dict[str, Any] | None, supervisor: StatusView | None, switch: KillSwitchView | None) -> dict[str, Any]:
+def _armed(guard: dict[str, Any] | None, supervisor: StatusView | None, switch: KillSwitchView | None, kept: str) -> dict[str, Any]:
     """The armed light, as docs/armed-light.md describes it. Without a supervisor nobody proves anything: in doubt, and why."""
     seen = supervisor.armed if supervisor is not None else None
     light: dict[str, Any] = {"why": ["no supervisor answers: no path is being proven"], "worst_s": None, "paths": []}
     if seen is not None:
         light = seen.model_dump()
-    light["state"] = _state(guard, switch)
+    light["state"] = _state(guard, switch, kept)
     if guard is None:
         light["why"].insert(0, "the guard does not answer; a press works from the registry")
     return light
 
 
-def _state(guard: dict[str, Any] | None, switch: KillSwitchView | None) -> str:
+def _state(guard: dict[str, Any] | None, switch: KillSwitchView | None, kept: str) -> str:
     """Unknown is never green: without a guard, or with no supervisor that checks the paths, nothing is ``armed``."""
     if guard is None:
-        return "killed" if switch is not None and switch.killed else "in_doubt"
+        return "killed" if kept or (switch is not None and switch.killed) else "in_doubt"
     if guard.get("latched"):
         return "killing" if switch is not None and switch.state == "killing" else "killed"
     return switch.state if switch is not None else "in_doubt"
@@ -115,12 +124,15 @@ def _print_status(
     supervisor: StatusView | None,
     switch: KillSwitchView | None,
     supervisor_why: str,
+    kept: str,
 ) -> None:
-    state = _state(guard, switch)
+    state = _state(guard, switch, kept)
     out.show(out.words(_state_words(state), {"armed": "bold green", "in_doubt": "bold yellow"}.get(state, "bold red")))
     out.say(f"state directory {places.state_dir}, instance {places.instance_id}")
     if guard is None:
         out.say(f"guard: does not answer ({plain(guard_why, 300)}); panic works from the registry")
+        if kept:
+            out.say(plain(kept, 600))
     else:
         caps = guard.get("caps") or {}
         how = caps.get("cgroup") or f"no cgroup, because {caps.get('why', 'unknown')}"

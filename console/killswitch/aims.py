@@ -184,7 +184,9 @@ class Aim:
         if self.held is not None:
             entry = self.held.entry
             evidence |= {"cgroup": entry.leaf or entry.container_leaf, "inode": entry.inode or entry.container_inode, "pid": entry.pid}
-            evidence |= {"pids_before": list(self.held.before), "method": self._method(), "confirmed": entry.confirmed}
+            evidence |= {"method": self._method(), "confirmed": entry.confirmed}
+            # Nobody had looked when it was pressed without a guard, and SIGKILL waits for no look: unknown, not none.
+            evidence |= {"pids_before": list(self.held.before)} if self.held.looked else {"processes_before": "not looked at"}
             if entry.container_id:
                 evidence |= {"container_id": entry.container_id, "container_cgroup": entry.container_leaf}
         if self.outcome is Outcome.PROVEN_ZERO:

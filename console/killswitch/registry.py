@@ -73,6 +73,8 @@ class Held:
     init: Handle | None = None
     before: list[dict[str, object]] = field(default_factory=list)
     """Its processes at the last look (at most 50)."""
+    looked: bool = False
+    """Whether there was such a look: without one nothing is known of what ran before a kill."""
     doubt: str = ""
     """Why its being empty proves nothing: it was found, already empty, when the registry was lost."""
     closure: Closure | None = None
@@ -144,6 +146,7 @@ class Held:
         """Takes down what runs now, as the evidence of a later kill."""
         known = {(p["pid"], p["start"]): p for p in self.before}
         self.before = [known.get((pid, processes.start_ticks(pid))) or processes.describe(pid) for pid in self.pids()[:50]]
+        self.looked = True
 
     def close(self) -> None:
         for part in (self.leaf, self.container, self.init):

@@ -81,7 +81,8 @@ class Trespasses:
     def at_operators_door(self, peer: Peer) -> None:
         """Somebody who is no operator connected to operator.sock."""
         leaf = _LEAF.search(peer.cgroups)
-        self.note(f"agent:{leaf[1]}" if leaf else f"uid {peer.uid}", "operator.sock")
+        gone = "" if peer.cgroups else ", gone before the kernel could say from where,"
+        self.note(f"agent:{leaf[1]}" if leaf else f"uid {peer.uid}{gone}", "operator.sock")
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ def test_targets_that_are_not_proven_come_first() -> None:
 def test_evidence_in_a_line() -> None:
     target = Target("a", "managed", Outcome.PROVEN_ZERO, 1.0, {"pids_before": [{}, {}], "populated": 0, "cgroup": "/x", "why": ""})
     assert evidence_words(target) == "2 processes before, populated 0, cgroup /x"
+    blind = Target("a", "managed", Outcome.PROVEN_ZERO, 1.0, {"processes_before": "not looked at", "populated": 0})
+    assert evidence_words(blind) == "processes before not looked at, populated 0"
 
 
 def test_a_hostile_receipt_is_printed_harmless(capsys: pytest.CaptureFixture[str]) -> None:

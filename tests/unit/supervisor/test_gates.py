@@ -181,7 +181,8 @@ def test_an_agent_at_the_operators_door_is_named_by_its_cgroup() -> None:
     peer = Peer(7, 0, "0::/watchfloor-01234567/agents/a-12345678-0123abcd\n", True)
     Trespasses(book, lambda text: None).at_operators_door(peer)
     Trespasses(book, lambda text: None).at_operators_door(Peer(8, 1000, "0::/user.slice\n", True))
-    assert [r.actor for r in book.records] == ["agent:a-12345678", "uid 1000"]
+    Trespasses(book, lambda text: None).at_operators_door(Peer(9, 0, "", False))
+    assert [r.actor for r in book.records] == ["agent:a-12345678", "uid 1000", "uid 0, gone before the kernel could say from where,"]
 
 
 AGENT = {

@@ -1,0 +1,31 @@
+"""``watchfloor status`` with nobody alive: what the disk says."""
+
+from __future__ import annotations
+
+from console.killswitch.latch import Latch
+from console.settings.places import Places
+from tests.fakes.verbs import Watchfloor
+
+
+def test_a_latch_on_disk_reads_as_killed_with_everybody_dead(watchfloor: Watchfloor, places: Places) -> None:
+    said = watchfloor("status", "--json")
+    assert (said.code, said.json["state"], said.json["armed"]["state"]) == (6, "in_doubt", "in_doubt")
+    places.guard_dir.mkdir()
+    latch = Latch(places.guard_dir, run_dir=places.run_dir)
+    latch.press("20261122-151544-5756a031", "odd writes")
+    latch.save()
+    said = watchfloor("status", "--json")
+    assert (said.code, said.json["state"], said.json["armed"]["state"]) == (6, "killed", "killed")
+    said = watchfloor("status")
+    assert said.out.startswith("KILLED: nothing starts until rearm") and "the latch on disk holds: odd writes" in said.out
+
+
+def test_one_that_cannot_be_read_reads_as_killed_too(watchfloor: Watchfloor, places: Places) -> None:
+    places.guard_dir.mkdir()
+    latch = Latch(places.guard_dir, run_dir=places.run_dir)
+    latch.save()
+    assert watchfloor("status", "--json").json["state"] == "in_doubt"
+    latch.path.write_text("nonsense")
+    assert watchfloor("status", "--json").json["state"] == "killed"
+    latch.path.unlink()
+    assert watchfloor("status", "--json").json["state"] == "killed"
