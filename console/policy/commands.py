@@ -18,6 +18,8 @@ from console.policy.rules import Family, Rule
 
 SEARCH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 """Where programs are looked for, whatever PATH says. No agent may write there."""
+ABSENT_MAX = 2000
+"""Names that are remembered as missing in one folder."""
 _VERSION = re.compile(r"[-.0-9]+\Z")
 _SAME = {"--recursive": "-r", "-R": "-r", "--force": "-f", "--all": "-a", "--delete": "-d", "--yes": "-y", "--interactive": "-i"}
 
@@ -61,17 +63,43 @@ def find_program(called: str, cwd: str, files: Files) -> Program:
 
 def _searched(name: str, files: Files) -> tuple[str, Facts | None]:
     for folder in SEARCH:
-        facts = files.look(f"{folder}/{name}")
-        if facts.kind == "file" and facts.real:
+        facts = _in_folder(folder, name, files)
+        if facts is not None and facts.kind == "file" and facts.real:
             return f"{folder}/{name}", facts
     return "", None
+
+
+def _in_folder(folder: str, name: str, files: Files) -> Facts | None:
+    """What a folder of SEARCH has by a name, as it is now; None: nothing."""
+    stamp = files.stamp(folder)  # before the look: what comes after it makes another
+    if stamp == () or (stamp is not None and name in _absent.get((folder, stamp), ())):
+        return None
+    facts = files.look(f"{folder}/{name}")
+    if facts.kind != "missing":
+        return facts
+    if stamp is not None:
+        _keep_absent(folder, stamp, name)
+    return None
+
+
+def _keep_absent(folder: str, stamp: tuple[int, ...], name: str) -> None:
+    """That a name is missing holds for as long as nothing comes to the folder; what is there is looked at each time."""
+    if (folder, stamp) not in _absent and len(_absent) >= 4 * len(SEARCH):
+        _absent.clear()
+    names = _absent.setdefault((folder, stamp), set())
+    if len(names) >= ABSENT_MAX:  # agents choose the names
+        names.clear()
+    names.add(name)
+
+
+_absent: dict[tuple[str, tuple[int, ...]], set[str]] = {}
 
 
 def _leads(name: str, folders: set[str], files: Files) -> bool:
     """Whether a name is anything but missing, or the one name of a file in one of the folders."""
     for folder in SEARCH:
-        facts = files.look(f"{folder}/{name}")
-        if facts.kind != "missing":
+        facts = _in_folder(folder, name, files)
+        if facts is not None:
             return facts.kind != "file" or facts.names != 1 or posixpath.split(facts.real) not in {(one, name) for one in folders}
     return False
 
@@ -151,18 +179,16 @@ class CommandRules:
     def _names_that_lead(self, files: Files) -> tuple[tuple[str, str], ...]:
         """(list, name) of the rules whose name is a link, one of several of a file, or leads nowhere: these are looked at each time.
 
-        Which they are can change only with an entry of a folder of SEARCH, and with that the folder's time of change (inode(7), st_ctim).
+        Which they are can change only with an entry of a folder of SEARCH, and with that the folder's stamp.
         """
-        folders = [files.look(folder) for folder in SEARCH]
-        stamp = tuple((facts.inode, facts.changed_ns) for facts in folders)
+        stamps = tuple(files.stamp(folder) for folder in SEARCH)
         before, found = self._linked
-        if before == stamp:
+        if before == stamps:
             return found
-        reals = {facts.real for facts in folders}
+        reals = {files.look(folder).real for folder in SEARCH}
         found = tuple(key for key in self._by_name if key[0] != "allow" and _leads(key[1], reals, files))
-        there = [facts for facts in folders if facts.kind != "missing"]
-        if there and all(facts.inode is not None and facts.changed_ns for facts in there):
-            self._linked = (stamp, found)
+        if None not in stamps and any(stamps):
+            self._linked = (stamps, found)
         return found
 
     def _is_file(self, rule: Rule, program: Program, cwd: str, files: Files) -> bool:

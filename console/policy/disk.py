@@ -8,6 +8,7 @@ import functools
 import os
 import posixpath
 import stat
+import time
 from pathlib import Path
 
 from console.policy.paths import Facts
@@ -15,6 +16,8 @@ from console.policy.paths import Facts
 # openat2(2): the same number on every architecture; RESOLVE_NO_MAGICLINKS from <linux/openat2.h>.
 _SYS_OPENAT2, _NO_MAGICLINKS, _AT_FDCWD = 437, 0x02, -100
 _KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket", stat.S_IFLNK: "loop"}
+_SETTLED_NS = 3_000_000_000
+"""The coarsest clock of a file system that is in use ticks every two seconds (FAT)."""
 _DEPTH = 64
 """Missing folders above a missing file that are looked through."""
 
@@ -44,6 +47,21 @@ class Disk:
         if not real.startswith("/") or seen.st_nlink == 0:
             return Facts("", "unknown")
         return Facts(real, _KINDS.get(stat.S_IFMT(seen.st_mode), "device"), seen.st_nlink, (seen.st_dev, seen.st_ino), seen.st_ctime_ns)
+
+    def stamp(self, folder: str) -> tuple[int, ...] | None:
+        """What is another with every entry that comes to a folder or goes (inode(7), st_ctim); None: not for certain; empty: there is none.
+
+        A clock ticks: an entry that comes in the same tick as another leaves the time as it is. So what changed just now tells nothing.
+        """
+        try:
+            seen = os.stat(folder)  # noqa: PTH116 - several in every judgement
+        except FileNotFoundError:
+            return ()
+        except OSError:
+            return None
+        if not stat.S_ISDIR(seen.st_mode) or not 0 < seen.st_ctime_ns < time.time_ns() - _SETTLED_NS:
+            return None
+        return seen.st_dev, seen.st_ino, seen.st_ctime_ns, seen.st_mtime_ns
 
     def _missing(self, path: str) -> Facts:
         folder, rest = path, ""
@@ -78,7 +96,9 @@ def _placed(folder: str) -> str | None:
         os.close(fd)
 
 
-_libc = ctypes.CDLL(None, use_errno=True)
+_syscall = ctypes.CDLL(None, use_errno=True).syscall
+_syscall.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
+_syscall.restype = ctypes.c_long
 
 
 def _open(path: str) -> int:
@@ -98,12 +118,11 @@ def _openat2_works() -> bool:
 
 
 _HOW = _OpenHow(os.O_PATH | os.O_CLOEXEC, 0, _NO_MAGICLINKS)  # the kernel only reads it
-_HOW_AT, _HOW_SIZE = ctypes.byref(_HOW), ctypes.c_size_t(ctypes.sizeof(_HOW))
+_HOW_AT, _HOW_SIZE = ctypes.addressof(_HOW), ctypes.sizeof(_HOW)
 
 
 def _openat2(path: str) -> int:
-    raw = ctypes.c_char_p(os.fsencode(path))
-    fd = int(_libc.syscall(_SYS_OPENAT2, _AT_FDCWD, raw, _HOW_AT, _HOW_SIZE))
+    fd = int(_syscall(_SYS_OPENAT2, _AT_FDCWD, os.fsencode(path), _HOW_AT, _HOW_SIZE))
     if fd < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), path)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from console.domain.network import Sensitivity
 from console.domain.permission import Verdict
 from console.policy.matrix import Matrix, judge_row, params_of
-from console.policy.paths import ACTIONS, Files
+from console.policy.paths import ACTIONS, Files, Once
 from console.policy.scopes import Scope, missing, needed_by
 from console.policy.shell import Policy, ShellJudge
 from console.policy.tools import Tool, tool_of
@@ -67,6 +67,7 @@ def judge(call: Call, context: Context) -> Judgement:
         return denied("bounds", "bounds", why, call.tool[:100])
     tool, argument = _tool(call, context.tools)
     cwd = context.cwd or policy.settings.workspace
+    context = replace(context, files=Once(context.files))
     own = _by_settings(tool, argument, policy, context.files, cwd)
     extra = _matrix(call, tool, argument, context, cwd)
     found = own if extra is None else _with_matrix(own, extra, tool)

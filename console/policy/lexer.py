@@ -24,6 +24,8 @@ _ENDS_WORD = frozenset(" \t\n;&|<>()")
 _EXPANDS = re.compile(r"[A-Za-z0-9_{(\[*@#?$!'\"-]")
 _DESCRIPTOR = re.compile(r"(.*[^0-9])?\{[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\}\Z", re.DOTALL)
 _DIGITS = re.compile(r"[0-9]+(?=[<>])")
+_PLAIN = re.compile(r"[^\\'\"$`*?\[~ \t\n;&|<>()]+")
+"""What means itself in a word, whatever stands around it."""
 _BRACES = re.compile(r"\{[^{}]*(,|\.\.)")
 
 
@@ -183,6 +185,10 @@ class _Cutter:
         elif char == '"':
             word.quoted = True
             pieces.append(self._double())
+        elif (plain := _PLAIN.match(self._text, self._at)) is not None:
+            pieces.append(plain.group())
+            bare.append(plain.group())
+            self._at = plain.end()
         else:
             self._check_expansion(self._at)
             if char in "*?[":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import posixpath
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from console.domain.permission import Verdict
@@ -47,12 +47,42 @@ class Files(Protocol):
         """Facts of an absolute path; never raises, ``unknown`` when the disk does not say."""
         ...
 
+    def stamp(self, folder: str) -> tuple[int, ...] | None:
+        """What is another with every entry that comes to a folder or goes.
+
+        None: nobody can tell, so it is looked at each time. Empty: there is no such folder.
+        """
+        ...
+
+
+class Once:
+    """Looks at each path once, so that all parts of a judgement are about the same moment."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._seen: dict[str, Facts] = {}
+        self._stamps: dict[str, tuple[int, ...] | None] = {}
+
+    def look(self, path: str) -> Facts:
+        found = self._seen.get(path)
+        if found is None:
+            found = self._seen[path] = self._files.look(path)
+        return found
+
+    def stamp(self, folder: str) -> tuple[int, ...] | None:
+        if folder not in self._stamps:
+            self._stamps[folder] = self._files.stamp(folder)
+        return self._stamps[folder]
+
 
 class NoFiles:
     """Knows no disk: every path is what it says, and nothing is there. For rules without a machine."""
 
     def look(self, path: str) -> Facts:
         return Facts(posixpath.normpath(path), "missing")
+
+    def stamp(self, folder: str) -> tuple[int, ...] | None:
+        return None
 
 
 def absolute(path: str, cwd: str) -> str:
@@ -93,9 +123,10 @@ class FileRules:
         text = f"{use} {facts.real}" if flat == facts.real else f"{use} {flat} -> {facts.real}"
         is_folder = facts.kind == "folder"
         names = tuple(f"{path.rstrip('/')}/" for path in candidates) if is_folder and use in _DEEP else candidates
-        return replace(self._by_rules(text, use, candidates, is_folder), use=use, names=names)
+        verdict, rule, why = self._by_rules(use, candidates, is_folder)
+        return Part(text, verdict, rule, "file", why, ACTIONS[use], use, names)
 
-    def _by_rules(self, text: str, use: str, candidates: Sequence[str], is_folder: bool) -> Part:
+    def _by_rules(self, use: str, candidates: Sequence[str], is_folder: bool) -> tuple[Verdict, str, str]:
         action = ACTIONS[use]
         denying = (action, "write") if action == "delete" else (action,)
         deep = is_folder and use in _DEEP
@@ -103,14 +134,14 @@ class FileRules:
             for one in denying:
                 spellings = (*candidates, *(path + "/" for path in candidates)) if is_folder else candidates
                 if rule := self._first(kind, one, spellings):
-                    return Part(text, verdict, rule.text, "file", f"the {kind} list has it")
+                    return verdict, rule.text, f"the {kind} list has it"
                 if deep and (rule := self._below(kind, one, candidates)):
-                    return Part(text, verdict, rule.text, "file", f"the {kind} list has something below this folder")
+                    return verdict, rule.text, f"the {kind} list has something below this folder"
         if action != "read" and (caught := self._is_protected(candidates, deep)):
-            return Part(text, Verdict.ASK, caught, "file", "other programs run what is written there")
-        return self._allowed(text, action, use, candidates, is_folder)
+            return Verdict.ASK, caught, "other programs run what is written there"
+        return self._allowed(action, use, candidates, is_folder)
 
-    def _allowed(self, text: str, action: str, use: str, candidates: Sequence[str], is_folder: bool) -> Part:
+    def _allowed(self, action: str, use: str, candidates: Sequence[str], is_folder: bool) -> tuple[Verdict, str, str]:
         named = ""
         for path in candidates:
             # A folder itself may be looked at where all in it may be read; it may be changed only where it is covered itself.
@@ -118,11 +149,11 @@ class FileRules:
             rule = self._first("allow", action, spellings)
             if rule is None:
                 where = "" if path == candidates[0] else ", where the link leads"
-                return Part(text, Verdict.ASK, NO_RULE, "file", f"no rule says whether {path} may be {_PAST[action]}{where}")
+                return Verdict.ASK, NO_RULE, f"no rule says whether {path} may be {_PAST[action]}{where}"
             named = rule.text
         if is_folder and use == "read" and (open_below := next((path for path in candidates if not self._covers_below(path)), "")):
-            return Part(text, Verdict.ASK, NO_RULE, "file", f"no rule says whether all that may lie below {open_below} may be read")
-        return Part(text, Verdict.ALLOW, named, "file", "the allow list has it")
+            return Verdict.ASK, NO_RULE, f"no rule says whether all that may lie below {open_below} may be read"
+        return Verdict.ALLOW, named, "the allow list has it"
 
     def _covers_below(self, folder: str) -> bool:
         """Whether whatever may lie below a folder may be read: names that no rule can mean by themselves, at several depths."""

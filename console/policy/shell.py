@@ -20,7 +20,7 @@ from console.policy.hosts import HostRules
 from console.policy.lexer import Refused, Target, check_text
 from console.policy.lines import Simple, simple_commands
 from console.policy.loading import Settings
-from console.policy.paths import Facts, FileRules, Files, absolute
+from console.policy.paths import FileRules, Files, Once, absolute
 from console.policy.programs import Catalogue, Description
 from console.policy.rules import Rule, read_rule
 from console.policy.uses import UseRules
@@ -60,26 +60,12 @@ def _protected(globs: tuple[str, ...]) -> tuple[Rule, ...]:
     return tuple(replace(read_rule(f"file(write:{glob})", "protected", {}), text=f"protected {glob}") for glob in globs)
 
 
-class _Once:
-    """Looks at each path once, so that all parts of a judgement are about the same moment."""
-
-    def __init__(self, files: Files) -> None:
-        self._files = files
-        self._seen: dict[str, Facts] = {}
-
-    def look(self, path: str) -> Facts:
-        found = self._seen.get(path)
-        if found is None:
-            found = self._seen[path] = self._files.look(path)
-        return found
-
-
 class ShellJudge:
     """Judges strings and argv lists by one policy and one disk. One for each judgement."""
 
     def __init__(self, policy: Policy, files: Files) -> None:
         self._policy = policy
-        self._files = _Once(files)
+        self._files = files if isinstance(files, Once) else Once(files)
         self._uses = UseRules(policy.files, policy.hosts, self._files, policy.declared)
 
     def text(self, text: str, cwd: str = "") -> Judgement:

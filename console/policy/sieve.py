@@ -38,8 +38,10 @@ class Sieve:
     def _near(self, path: str) -> list[int]:
         found = list(self._always)
         if self._below:
-            for folder in _at_or_above(path):
-                found += self._below.get(folder, ())
+            end = len(path)
+            while end > 0:
+                found += self._below.get(path[:end], ())
+                end = path.rfind("/", 0, end)
         for piece in {*path.split("/"), *path[:-1].split("/")} if path.endswith("\n") else path.split("/"):  # re's $ is before it too
             found += self._named.get(piece, ())
         for text, places in self._holding.items():
@@ -48,20 +50,14 @@ class Sieve:
         return found
 
     def _file(self, at: int, rule: Rule) -> None:
-        if rule.stem.strip("/"):
-            self._below.setdefault(rule.stem, []).append(at)
+        if stem := rule.stem.rstrip("/"):
+            self._below.setdefault(stem, []).append(at)
             return
         for spelled in _expanded(rule.pattern):
             whole, text = _must_hold(spelled)
             places = self._named.setdefault(whole, []) if whole else self._holding.setdefault(text, []) if text else self._always
             if at not in places:
                 places.append(at)
-
-
-def _at_or_above(path: str) -> list[str]:
-    """A path and every folder above it, each with and without a slash at its end."""
-    ends = [at for at, sign in enumerate(path) if sign == "/"]
-    return [path, *(path[:end] for end in ends if end), *(path[: end + 1] for end in ends)]
 
 
 def _expanded(pattern: str) -> list[str]:

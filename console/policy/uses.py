@@ -39,6 +39,8 @@ class UseRules:
     def judge(self, use: Use, cwd: str, shallow: bool) -> Part:
         """A verdict on one use of an argument."""
         part = self._judge(use, cwd, shallow)
+        if part.action == _ACTIONS.get(use.kind, "") and use.kind != "move":
+            return part
         return replace(part, action=_ACTIONS.get(use.kind, ""), use=use.kind if use.kind == "move" else part.use)
 
     def _judge(self, use: Use, cwd: str, shallow: bool) -> Part:

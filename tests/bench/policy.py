@@ -139,6 +139,9 @@ class Known:
     def look(self, path: str) -> Facts:
         return Facts(path)
 
+    def stamp(self, folder: str) -> tuple[int, ...] | None:
+        return None
+
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])

@@ -163,6 +163,10 @@ class PolicyDisk:
             return Facts("", "unknown")
         return Facts(real, "missing")
 
+    def stamp(self, folder: str) -> tuple[int, ...] | None:
+        """As ``Disk.stamp``: it does not say."""
+        return None
+
     def _real(self, path: str) -> str | None:
         done = "/"
         pending = [piece for piece in reversed(path.split("/")) if piece]
