@@ -159,6 +159,8 @@ def _front(slot: Slot, allowlist: Allowlist, around: Surroundings, inline: bool)
         "request_headers_timeout": "10s",
         "stream_idle_timeout": IDLE,
         "common_http_protocol_options": {"idle_timeout": IDLE},
+        # Python's own client before 3.12, and so pip, asks for a tunnel in HTTP/1.0.
+        "http_protocol_options": {"accept_http_10": True},
         "http_filters": [
             *_authority_to_filter_state(),
             typed(

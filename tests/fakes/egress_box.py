@@ -50,9 +50,9 @@ class Box:
         """CONNECT, TLS with a server name, one request: the answer, the refusal of the CONNECT, or ``closed: why``."""
         return str(self.ask(op="tls", authority=authority, name=server_name)["got"])
 
-    def tunnels(self, asked: list[tuple[str, str]]) -> list[str]:
-        """``tls`` for each (authority, server name), at the same time."""
-        return [str(got) for got in self.ask(op="tunnels", asked=asked)["got"]]
+    def tunnels(self, asked: list[tuple[str, str]], *, old: bool = False) -> list[str]:
+        """``tls`` for each (authority, server name), at the same time; ``old``: in HTTP/1.0 and without a Host, as Python before 3.12."""
+        return [str(got) for got in self.ask(op="tunnels", asked=asked, old=old)["got"]]
 
     def hold(self, authority: str = "", host: str = "good.test") -> str:
         """Opens a stream that never ends (over TLS with an authority, else plainly from a host); "streaming" once bytes flow."""
@@ -96,9 +96,10 @@ def read_answers(sock: socket.socket, count: int) -> str:
     return (got + rest).decode("latin1")
 
 
-def open_tls(authority: str, name: str) -> tuple[socket.socket | None, str]:
+def open_tls(authority: str, name: str, *, old: bool = False) -> tuple[socket.socket | None, str]:
     sock = socket.create_connection(PROXY, timeout=60)
-    sock.sendall(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n".encode())
+    line = f"CONNECT {authority} HTTP/1.0\r\n" if old else f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n"
+    sock.sendall(f"{line}\r\n".encode())
     head = read_answer(sock)
     if " 200 " not in head.split("\r\n")[0]:
         return None, head
@@ -124,7 +125,7 @@ class Client:
 
     def tls(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
-            sock, why = open_tls(request["authority"], request["name"])
+            sock, why = open_tls(request["authority"], request["name"], old=request.get("old", False))
             if sock is None:
                 return {"got": why}
             with sock:
@@ -135,7 +136,8 @@ class Client:
 
     def tunnels(self, request: dict[str, Any]) -> dict[str, Any]:
         with ThreadPoolExecutor(len(request["asked"])) as pool:
-            return {"got": [r["got"] for r in pool.map(self.tls, ({"authority": a, "name": n} for a, n in request["asked"]))]}
+            asked = ({"authority": a, "name": n, "old": request["old"]} for a, n in request["asked"])
+            return {"got": [r["got"] for r in pool.map(self.tls, asked)]}
 
     def hold(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -158,7 +160,7 @@ class Client:
 
     def connect(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
-            socket.create_connection((request["host"], request["port"]), timeout=30).close()
+            socket.create_connection((request["host"], request["port"]), timeout=60).close()
         except OSError as error:
             return {"got": error.strerror or repr(error)}
         return {"got": "connected"}
@@ -169,7 +171,7 @@ def still_flowing(sock: socket.socket) -> bool:
     try:
         until = time.monotonic() + 0.3
         while time.monotonic() < until:
-            sock.settimeout(20)
+            sock.settimeout(60)
             if not sock.recv(65536):
                 return False
         return bool(sock.recv(1))
