@@ -13,6 +13,7 @@ import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 ENTRIES_MAX = 2_000_000
@@ -60,7 +61,7 @@ class Climber:
     ) -> None:
         self._forces = forces
         self._here = os.dup(root)
-        self._device = os.fstat(root).st_dev
+        self._device, self._mount = os.fstat(root).st_dev, mount_of(root)
         self._on_entry, self._on_leave = on_entry, on_leave
         self._deadline, self._limit = time.monotonic() + limit_s, limit
         self.entries = 0
@@ -117,21 +118,31 @@ class Climber:
             if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
                 return  # changed under us, or not ours to read: what is there now is not a folder of the walk
             raise
-        if os.fstat(inner).st_dev != self._device:
-            os.close(inner)  # something was mounted there
+        if inner is None:
             return
         os.close(self._here)
         self._here = inner
         self._levels.append(self._read(name))
 
-    def _open(self, name: str) -> int:
+    def _open(self, name: str) -> int | None:
+        """None: something is mounted there, and is left alone."""
         if self._forces:
             handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._here)
             try:
+                if self._is_elsewhere(handle):
+                    return None
                 open_up(handle)
             finally:
                 os.close(handle)
-        return os.open(name, _FLAGS, dir_fd=self._here)
+        inner = os.open(name, _FLAGS, dir_fd=self._here)
+        if self._is_elsewhere(inner):
+            os.close(inner)
+            return None
+        return inner
+
+    def _is_elsewhere(self, folder: int) -> bool:
+        """In another file system, or behind a bind mount of the same one, which ``st_dev`` does not tell."""
+        return os.fstat(folder).st_dev != self._device or mount_of(folder) != self._mount
 
     def _leave(self) -> None:
         left = self._levels.pop()
@@ -145,6 +156,14 @@ class Climber:
         os.close(self._here)
         self._here = outer
         self._on_leave(self._here, left.name)
+
+
+def mount_of(fd: int) -> int:
+    """The id of the mount that a descriptor leads into (proc(5), fdinfo). OSError when the kernel does not say."""
+    for line in Path(f"/proc/self/fdinfo/{fd}").read_bytes().splitlines():
+        if line.startswith(b"mnt_id:"):
+            return int(line.split()[1])
+    raise OSError(errno.ENODATA, "the kernel does not say which mount a folder is in")
 
 
 def open_up(folder: int) -> None:

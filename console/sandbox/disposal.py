@@ -112,7 +112,6 @@ def _delete(quarantined: int, name: str, context_id: str, limit_s: float) -> Swe
     except Astray as error:
         return Swept(context_id, False, str(error.strerror))
     except OSError as error:
-        return Swept(
-            context_id, False, f"{error.strerror}: something may be mounted in it" if error.errno == errno.EBUSY else str(error.strerror)
-        )
+        mounted = error.errno in (errno.EBUSY, errno.ENOTEMPTY)
+        return Swept(context_id, False, f"{error.strerror}: something may be mounted in it" if mounted else str(error.strerror))
     return Swept(context_id, True)
