@@ -27,6 +27,9 @@ _SHALLOW = ("unit", "gui")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the full counts of the heavy tests")
+    parser.addoption(
+        "--share", metavar="FOLDER", help="run beside others that were given this folder: each file is run by whoever is free first"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,6 +60,38 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("long"):
             item.add_marker(pytest.mark.skip(reason="full counts run with --long"))
+
+
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """With ``--share``: pytest's own loop, over the files that nobody else has taken. None is left out, and none is run twice."""
+    share = session.config.getoption("--share")
+    if share is None or session.config.getoption("collectonly") or session.testsfailed:
+        return None
+    items = _taken(session.items, Path(share))
+    item = next(items, None)
+    while item is not None:
+        following = next(items, None)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+        item = following
+    return True
+
+
+def _taken(items: list[pytest.Item], share: Path) -> Iterator[pytest.Item]:
+    """Tests of the files that are ours: whoever makes a file's folder first has it."""
+    share.mkdir(exist_ok=True)
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    for path, group in files.items():
+        try:
+            (share / path.relative_to(ROOT).as_posix().replace("/", "-")).mkdir()
+        except FileExistsError:
+            continue
+        yield from group
 
 
 _SESSION = pytest.StashKey[Session]()

@@ -129,11 +129,16 @@ def test_the_kill_survives_a_restart_of_everything(terminal: Terminal) -> None:
 
 def test_ctrl_c_leaves_the_agent_running_and_says_so(terminal: Terminal) -> None:
     waiting = terminal.started("run", "--wait", "--", "sh", "-c", "echo up; exec sleep 1000")
-    assert until(lambda: bool(terminal.processes()))
-    assert waiting.stdout is not None
-    assert waiting.stdout.readline() == b"up\n"
-    waiting.send_signal(signal.SIGINT)
-    _, err = waiting.communicate(timeout=30)
+    try:
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline() == b"up\n", waiting.communicate(timeout=90)
+        assert until(lambda: bool(terminal.processes()))
+        waiting.send_signal(signal.SIGINT)
+        _, err = waiting.communicate(timeout=90)
+    finally:
+        if waiting.poll() is None:
+            waiting.kill()
+            waiting.communicate()
     assert waiting.returncode == 130 and b"still runs; stop it with: watchfloor kill" in err and b"Traceback" not in err
     assert terminal.processes()
 

@@ -14,7 +14,7 @@ from console.domain.kill import Receipt
 from console.killswitch.client import GuardClient
 from console.killswitch.processes import start_ticks
 from console.settings.places import Places, find_places
-from tests.fakes.instance import Instance, Operator, until
+from tests.fakes.instance import PATIENCE_S, Instance, Operator, until
 from tests.fakes.nursery import Nursery, Nursling
 
 STUBBORN = """import signal
@@ -129,7 +129,7 @@ class Broken(Instance):
         self.says(agent_id, "ran")
         return agent_id
 
-    def receipt_of(self, kill_id: str = "", seconds: float = 30.0) -> Receipt:
+    def receipt_of(self, kill_id: str = "", seconds: float = PATIENCE_S) -> Receipt:
         """The finished receipt of a kill (without an id: of the newest)."""
 
         def finished() -> Receipt | None:
@@ -144,7 +144,7 @@ class Broken(Instance):
         """A press of everything on the guard's socket; its id once it is answered."""
         client = GuardClient(self.places.guard_sock)
         try:
-            return client.press("all", "pressed by the test", "test", timeout_s=20)
+            return client.press("all", "pressed by the test", "test", timeout_s=PATIENCE_S)
         finally:
             client.close()
 

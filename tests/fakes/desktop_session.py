@@ -62,7 +62,7 @@ class DesktopSession:
 
     def _ask(self, method: str) -> tuple[Any, ...]:
         with open_dbus_connection(self.address) as bus:
-            return tuple(unwrap_msg(bus.send_and_get_reply(new_method_call(_DUNST, method), timeout=10)))
+            return tuple(unwrap_msg(bus.send_and_get_reply(new_method_call(_DUNST, method), timeout=60)))
 
     def shown(self) -> list[dict[str, Any]]:
         """What the daemon was asked to show, newest first: ``summary``, ``body``, ``message`` (the Pango markup it paints), ``urgency``."""
@@ -73,4 +73,4 @@ class DesktopSession:
     def __exit__(self, *_: object) -> None:
         for program in reversed(self._programs):
             program.terminate()
-            program.wait(timeout=30)
+            program.wait(timeout=60)

@@ -11,10 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from console.domain.network import AllowlistEntry, EgressRecord
 from console.egress.service import Egress
 from tests.fakes.egress_box import Box
 from tests.fakes.egress_world import DNS_PORT, World
+
+PATIENCE_S = 60.0
+PATIENT = tuple(
+    f"console.egress.{name}" for name in ("live.CONFIRM_S", "relays._READY_S", "relays._REQUEST_S", "resolver_process._READY_S")
+)
+"""What is waited for so long on a stage: who is only slow, on a busy machine, is not taken for one that hangs."""
 
 
 def entry(
@@ -67,10 +75,13 @@ def stage(**options: Any) -> Iterator[Stage]:
     deaths: list[str] = []
     given: dict[str, Any] = {"netns": world.netns, "resolver": ("127.0.0.1", DNS_PORT), "on_relay_death": deaths.append} | options
     egress = Egress(folder / "egress", folder / "run", records.append, **given)
-    try:
-        egress.start()
-        yield Stage(world, egress, records, deaths, folder)
-    finally:
-        egress.stop()
-        world.stop()
-        shutil.rmtree(folder)
+    with pytest.MonkeyPatch.context() as patience:
+        for bound in PATIENT:
+            patience.setattr(bound, PATIENCE_S)
+        try:
+            egress.start()
+            yield Stage(world, egress, records, deaths, folder)
+        finally:
+            egress.stop()
+            world.stop()
+            shutil.rmtree(folder)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import time
@@ -39,6 +42,27 @@ def until(what: Callable[[], T], seconds: float = PATIENCE_S, words: str = "") -
             return answer
         assert time.monotonic() < end, f"not so after {seconds} s: {words or what}"
         time.sleep(0.05)
+
+
+def free_port() -> int:
+    """Below the kernel's own choices: nobody is given it meanwhile, and whoever looks beside us takes another."""
+    while True:
+        with socket.socket() as free:
+            port = random.randrange(20_000, 32_000)  # noqa: S311 - not for secrets
+            with contextlib.suppress(OSError):
+                free.bind(("127.0.0.1", port))
+                return port
+
+
+def files_below(folder: Path) -> dict[Path, bytes]:
+    """Every file with what is in it; one that goes away meanwhile (a draft, a database's journal) is none."""
+    found = {}
+    for at, _, names in os.walk(folder):
+        for path in (Path(at, name) for name in names):
+            with contextlib.suppress(OSError):
+                if stat.S_ISREG(path.lstat().st_mode):
+                    found[path] = path.read_bytes()
+    return found
 
 
 class Operator(ApiClient):
@@ -85,7 +109,7 @@ class Instance:
         assert self.process is not None
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(number)
-        code = self.process.wait(60)
+        code = self.process.wait(PATIENCE_S)
         if isinstance(self.process, subprocess.Popen):
             for pipe in (self.process.stdout, self.process.stderr):
                 assert pipe is not None
@@ -99,7 +123,7 @@ class Instance:
         guard = GuardClient(self.places.guard_supervisor_sock)
         try:
             with contextlib.suppress(ConsoleError):
-                guard.press("all", "end of the test", "test", timeout_s=30)
+                guard.press("all", "end of the test", "test", timeout_s=90)
             if self.process is not None:
                 self.process.send_signal(signal.SIGCONT)
                 self.stop()

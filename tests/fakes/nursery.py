@@ -53,7 +53,7 @@ class Nursling:
         """Waits that long at most."""
         return bool(select.select([self._pidfd], [], [], timeout)[0])
 
-    def wait(self, timeout: float = 30.0) -> int:
+    def wait(self, timeout: float = 90.0) -> int:
         """Its exit code, negative for a signal; fails when it goes on."""
         assert self.has_ended(timeout), f"pid {self.pid} goes on: {self.said()[-2000:]}"
         code = self.out.with_suffix(".code")
@@ -121,19 +121,27 @@ class Nursery:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         self._process.stdin.flush()
-        return Nursling(int(self._process.stdout.readline()), out)
+        try:
+            return Nursling(int(self._process.stdout.readline()), out)
+        finally:
+            self._process.stdin.write(b"{}\n")  # it is held: however short it lives, its number was its own until now
+            self._process.stdin.flush()
 
     def close(self) -> None:
         """Ends the parent."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(90)
         self._process.stdout.close()
 
 
 def serve() -> None:
-    """The parent's loop: one JSON line asks for a child and is answered by its pid; how each ended is left in a file."""
+    """The parent's loop: one JSON line asks for a child and is answered by its pid; how each ended is left in a file.
+
+    None is reaped before whoever asked for it holds it, which an empty request says.
+    """
     running: dict[int, Path] = {}
+    told: tuple[int, Path] | None = None
     asked = b""
     while True:
         ready, _, _ = select.select([0], [], [], 0.01)
@@ -150,10 +158,14 @@ def serve() -> None:
         while b"\n" in asked:
             line, _, asked = asked.partition(b"\n")
             request = json.loads(line)
+            if not request:
+                assert told is not None
+                running[told[0]] = told[1]
+                continue
             pid = os.fork()
             if pid == 0:
                 _become(request)
-            running[pid] = Path(request["out"]).with_suffix(".code")
+            told = (pid, Path(request["out"]).with_suffix(".code"))
             os.write(1, f"{pid}\n".encode())
 
 

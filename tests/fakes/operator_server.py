@@ -287,14 +287,14 @@ class FakeHouse:
         self._ready.clear()
         self._thread = threading.Thread(target=lambda: asyncio.run(self.run()), name="fake-house", daemon=True)
         self._thread.start()
-        assert self._ready.wait(20), "the fake house did not start"
+        assert self._ready.wait(60), "the fake house did not start"
 
     def stop(self) -> None:
         if self._server is not None:
             self._server.should_exit = True
             self._server.force_exit = True
         if self._thread is not None:
-            self._thread.join(20)
+            self._thread.join(60)
             assert not self._thread.is_alive()
             self._thread = None
         self.supervisor.activity.close()
@@ -309,7 +309,7 @@ class FakeHouse:
             done.set()
 
         self._loop.call_soon_threadsafe(run)
-        assert done.wait(10)
+        assert done.wait(60)
 
     async def run(self) -> None:
         """Serves until ``stop`` (or a signal)."""

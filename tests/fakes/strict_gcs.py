@@ -168,7 +168,7 @@ class StrictGcs:
             self._server.shutdown()
             self._server.close_all()
             self._server.server_close()
-            self._thread.join(5)
+            self._thread.join(60)
         self._server = None
 
     def __enter__(self) -> StrictGcs:

@@ -19,7 +19,7 @@ from typing import Any
 import console
 from console.api.client import ApiClient
 from console.cli import demo_witness
-from console.domain.errors import ConsoleError
+from console.domain.errors import ConsoleError, TimedOut
 from console.settings.places import Places, find_places
 from tests.fakes.instance import processes_with
 from tests.fakes.nursery import SHARED
@@ -132,10 +132,19 @@ class Terminal:
         assert child.stdout.readline() == b"ready\n", child.communicate()
         self.look()
 
-    def look(self, wait_s: float = 2.0) -> None:
-        """Remembers who runs this instance now; a supervisor that the test has stopped does not answer."""
-        with suppress(ConsoleError), ApiClient(self.places, wait_s) as client:
-            self.supervisors.add(client.status().pid)
+    def look(self) -> None:
+        """Remembers who runs this instance now; a supervisor that the test has stopped does not answer, a busy one does at last."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            try:
+                with ApiClient(self.places, 2.0) as client:
+                    self.supervisors.add(client.status().pid)
+                break
+            except TimedOut:
+                if any(_is_stopped(pid) for pid in self.supervisors):
+                    break
+            except ConsoleError:
+                break
         self.guards |= set(demo_witness.guards(self.places.instance_id))
 
     def run(self, *argv: str, options: tuple[str, ...] = ()) -> str:
@@ -155,7 +164,7 @@ class Terminal:
 
     def end(self) -> list[str]:
         """Ends agents, supervisor and guard; what could not be ended or removed."""
-        self.look(30.0)
+        self.look()
         instance = self.places.instance_id
         # A press that found nobody has started one and may have ended before it answered: it is known by its command line alone.
         self.supervisors |= {pid for pid in processes_with(str(self.places.state_dir)) if _is_supervisor(pid)}
@@ -176,6 +185,12 @@ class Terminal:
             child.communicate(timeout=90)
         shutil.rmtree(self.environment["XDG_CONFIG_HOME"], ignore_errors=True)
         return [words for words in left if words]
+
+
+def _is_stopped(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return False
 
 
 def _is_canary(pid: int) -> bool:

@@ -48,7 +48,7 @@ def test_pages_render(page: str, make_house: Callable[..., FakeHouse], open_wind
 
 @pytest.mark.parametrize("proven", [True, False], ids=["proven", "not-proven"])
 def test_a_kill_is_seen(proven: bool, make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot) -> None:
-    house = make_house(guard=FakeGuard(kill_s=1.2, proven=proven))
+    house = make_house(guard=FakeGuard(kill_s=2.0, proven=proven))
     window = open_window("fleet")
     window.machine.arm()
     picture(window, f"kill-{proven}-0-armed", qtbot)
@@ -78,7 +78,7 @@ def test_odd_fleets_render(fleet: str, make_house: Callable[..., FakeHouse], ope
 
 def test_nobody_answers(open_window: Callable[..., Window], qtbot: QtBot) -> None:
     window = open_window("fleet", wait=False)
-    qtbot.wait(800)
+    qtbot.waitUntil(lambda: "No supervisor" in window.switch.light(0)[1])
     picture(window, "silent", qtbot)
     window.goto("kill-switch", "")
     picture(window, "silent-switch", qtbot)

@@ -365,6 +365,6 @@ def test_silence_is_not_green(make_house: House, open_window: Opener, qtbot: QtB
 def test_the_drawer_leaves_room_for_the_list(size: tuple[int, int], rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     page = page_of(open_window("network", size))
     page.do("network.edit")
-    qtbot.wait(30)
-    assert page.drawer.width() == 356 and page.view.width() > 500
+    qtbot.waitUntil(lambda: page.drawer.width() == 356)
+    assert page.view.width() > 500
     assert page.drawer.geometry().right() < page.width()

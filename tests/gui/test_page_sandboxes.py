@@ -39,7 +39,7 @@ def fleet(window: Window) -> FleetPage:
 
 
 def dialog_of(window: Window, qtbot: QtBot) -> StricterDialog:
-    qtbot.waitUntil(lambda: any(d.isVisible() for d in window.findChildren(StricterDialog)), timeout=5000)
+    qtbot.waitUntil(lambda: any(d.isVisible() for d in window.findChildren(StricterDialog)))
     return next(d for d in window.findChildren(StricterDialog) if d.isVisible())
 
 
@@ -53,7 +53,7 @@ def test_one_row_for_each_living_agent(number: int, make_house: House, open_wind
     page = sandboxes(open_window("network"))
     box = page.sandboxes
     assert len(box.model.rows) == number and box.empty.isVisible() == (number == 0)
-    qtbot.waitUntil(lambda: page.bar.tabs.pills["sandboxes"].text() == f"Sandboxes {number}", timeout=5000)
+    qtbot.waitUntil(lambda: page.bar.tabs.pills["sandboxes"].text() == f"Sandboxes {number}")
     if number:
         assert box.view.current() is box.model.rows[0] and {r.view.sandbox for r in box.model.rows} <= {"docker", "none"}
 
@@ -64,7 +64,7 @@ def test_ten_thousand_rows_are_filtered_sorted_and_painted_within_a_frame_or_two
     make_house("10000")
     window = open_window("network")
     page = sandboxes(window)
-    qtbot.waitUntil(lambda: len(page.sandboxes.model.rows) == 10_000, timeout=30_000)
+    qtbot.waitUntil(lambda: len(page.sandboxes.model.rows) == 10_000)
     began = time.thread_time()
     for text in ("docker none", ""):
         page.bar.search.setText(text)
@@ -102,16 +102,16 @@ def test_by_keyboard_a_session_is_switched_once_a_reason_is_there(make_house: Ho
     assert page.keys()[1] == ("Enter", "switch stricter…")
     QTest.keyClick(page.sandboxes.view, Qt.Key.Key_R)
     dialog = dialog_of(window, qtbot)
-    qtbot.waitUntil(lambda: dialog.sentence.text() == "1 agent will be switched.", timeout=5000)
+    qtbot.waitUntil(lambda: dialog.sentence.text() == "1 agent will be switched.")
     assert not dialog.main.isEnabled() and [b.dry_run for b in boxes.asked] == [True]
     assert "Portals are closed" in texts(dialog) and "never loosened" in texts(dialog) and "keep working" in texts(dialog)
     QTest.keyClicks(dialog.reason, "odd traffic")
     assert dialog.main.isEnabled()
     dialog.main.click()
-    qtbot.waitUntil(lambda: not dialog_is_open(window), timeout=5000)
+    qtbot.waitUntil(lambda: not dialog_is_open(window))
     sent = boxes.asked[-1]
     assert (sent.scope.target, sent.mode, sent.reason, sent.dry_run) == ("inbox-reader", "NONE", "odd traffic", False)
-    qtbot.waitUntil(lambda: window.fleet.rows["inbox-reader"].view.network_mode == "NONE", timeout=5000)
+    qtbot.waitUntil(lambda: window.fleet.rows["inbox-reader"].view.network_mode == "NONE")
     assert page.why_not("network.stricter") == "It has no network: there is nothing stricter."
     page.do("network.sandboxes")
     assert page.bar.tabs.chosen() == "list"
@@ -132,23 +132,23 @@ def test_refusals_and_what_nothing_would_hold_are_told_before_and_after(make_hou
     act = [c.key for c in page.sandboxes.model.columns].index("act")
     page.sandboxes.view.pressed_at.emit(row, QPointF(page.sandboxes.view.columnViewportPosition(act) + 5, 20))
     dialog = dialog_of(window, qtbot)
-    qtbot.waitUntil(lambda: bool(dialog.doubts._facts), timeout=5000)
+    qtbot.waitUntil(lambda: bool(dialog.doubts._facts))
     assert dialog.doubts._facts[0].left == "infra-janitor: it shares the host's network" and dialog.doubts._facts[0].left_role == "warn"
     dialog.reason.setText("x")
     boxes.refuse = (403, "Session s is in NONE: PROXIED is not stricter.")
     dialog.main.click()
-    qtbot.waitUntil(dialog.problem.isVisible, timeout=5000)
+    qtbot.waitUntil(dialog.problem.isVisible)
     assert "not stricter. Look at it again." in dialog.problem.text() and dialog.main.isEnabled()
     boxes.refuse = None
     dialog.main.click()
-    qtbot.waitUntil(lambda: "0 of 1 agents verified" in dialog.sentence.text(), timeout=5000)
+    qtbot.waitUntil(lambda: "0 of 1 agents verified" in dialog.sentence.text())
     assert dialog.isVisible() and not dialog.main.isVisible() and dialog.cancel.text() == "Close"
     assert window.strip.notice is not None and window.strip.notice.level == "amber"
     dialog.close()
     boxes.why_not = "Session s is in NONE already."
     page.do("network.stricter")
     dialog = dialog_of(window, qtbot)
-    qtbot.waitUntil(lambda: dialog.problem.text() == "Session s is in NONE already.", timeout=5000)
+    qtbot.waitUntil(lambda: dialog.problem.text() == "Session s is in NONE already.")
     dialog.reason.setText("x")
     assert not dialog.main.isEnabled()
     dialog.close()
@@ -180,7 +180,7 @@ def test_the_pane_tells_how_the_session_came_to_its_mode(
     page = fleet(window)
     page.view.choose("support-triage")
     card = page.pane.modes
-    qtbot.waitUntil(lambda: card.timeline.isVisible() and len(card.timeline._lines) == 4, timeout=5000)
+    qtbot.waitUntil(lambda: card.timeline.isVisible() and len(card.timeline._lines) == 4)
     assert "None" in card.timeline.accessibleName() and "\\u202e" in card.timeline.accessibleName()
     assert [part.kind for part in card.timeline._parts] == ["open", "open", "closed", "middle", "closed"]
     assert card.timeline._more == "and 3 earlier changes"
@@ -194,12 +194,12 @@ def test_the_pane_tells_how_the_session_came_to_its_mode(
     house.supervisor.boxes.histories["ctx-000a"] = seen.model_copy(update={"changes": []})
     changed = window.fleet.rows["support-triage"].view.model_copy(update={"network_mode": "NONE"})
     house.on_loop(lambda: house.supervisor.upsert(changed))
-    qtbot.waitUntil(lambda: card.words.text() == "Nothing ever asked for a stricter mode.", timeout=5000)
+    qtbot.waitUntil(lambda: card.words.text() == "Nothing ever asked for a stricter mode.")
     page.view.choose("changelog-writer")
-    qtbot.waitUntil(lambda: card.timeline._ends[1].startswith("ended "), timeout=5000)
+    qtbot.waitUntil(lambda: card.timeline._ends[1].startswith("ended "))
     house.supervisor.boxes.refuse_history = (500, "The ledger cannot be read.")
     page.view.choose("data-sync")
-    qtbot.waitUntil(lambda: "The ledger cannot be read" in card.words.text(), timeout=5000)
+    qtbot.waitUntil(lambda: "The ledger cannot be read" in card.words.text())
     card._came(seen, "support-triage")  # an answer that was on its way when another agent was chosen
     assert not card.timeline.isVisible(), "another session's history stood in"
 
@@ -210,7 +210,7 @@ def test_the_panes_requests_are_live_newest_first_and_bounded(make_house: House,
     page = fleet(window)
     page.view.choose("support-triage")
     lines = page.pane.requests
-    qtbot.waitUntil(lambda: len(lines.lines) == 5, timeout=5000)
+    qtbot.waitUntil(lambda: len(lines.lines) == 5)
     page._poll.stop()
     rule = "no entry for GET <b>evil</b>.example"
     for number in range(300):

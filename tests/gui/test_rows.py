@@ -75,8 +75,16 @@ def _lights(qtbot: QtBot, number: int) -> tuple[RowView, list[_Light], list[str]
     view.show_rows(list(rows))
     view.show()
     qtbot.waitUntil(lambda: len(painted) >= min(6, number))
-    qtbot.wait(20)
+    settled(painted, qtbot)
     return view, rows, painted
+
+
+def settled(painted: list[str], qtbot: QtBot) -> None:
+    """Until nothing more is painted of what was asked for before."""
+    before = -1
+    while before != len(painted):
+        before = len(painted)
+        qtbot.wait(50)
 
 
 def _seen(view: RowView) -> list[str]:
@@ -118,7 +126,7 @@ def test_other_rows_in_the_same_number_are_what_is_seen(qtbot: QtBot, *, keeps: 
     view.choose("b")
     view.show()
     qtbot.waitUntil(lambda: set(painted) == {"a", "b", "c"})
-    qtbot.wait(20)
+    settled(painted, qtbot)
     view.show_rows(["x", "b", "y"])
     qtbot.waitUntil(lambda: {"x", "y"} <= set(painted))
 

@@ -154,7 +154,7 @@ async def test_a_crowd_is_refused_at_the_door_and_the_next_is_served_when_it_is_
     finally:
         for sock in crowd:
             sock.close()
-    for _ in range(200):
+    for _ in range(1000):
         if (await ask(door, GOOD)).startswith(b"HTTP/1.1 200"):
             break
         await asyncio.sleep(0.05)

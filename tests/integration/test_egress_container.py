@@ -190,7 +190,7 @@ def test_killed_in_the_middle_the_sandbox_has_no_network_until_it_serves_again(w
     until(lambda: box.raw(b"GET http://site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n").endswith("upstream"), 90, "it serves again")
     assert world.envoy()["Id"] != first["Id"]
     assert "Destination not in allowlist" in box.get("http://evil.test/")
-    until(lambda: world.egress.health()[0] == "healthy", 60, "it is said to be healthy")
+    until(lambda: world.egress.health()[0] == "healthy", 90, "it is said to be healthy")
     applied = world.egress.apply(Allowlist(10, (entry("e1", "site.test", 80, networks=BRIDGE),)))
     assert applied.ok, applied.words
 
@@ -200,10 +200,10 @@ def test_stopped_in_the_middle_nothing_passes_and_it_is_not_called_healthy(world
     world.engine.pause(seen["Id"])
     try:
         assert "hello" not in box.raw(b"GET http://site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n", wait=2)
-        until(lambda: world.egress.health()[0] != "healthy", 30, "it is not called healthy")
+        until(lambda: world.egress.health()[0] != "healthy", 90, "it is not called healthy")
     finally:
         world.engine.unpause(seen["Id"])
-    until(lambda: box.raw(b"GET http://site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n").endswith("upstream"), 60, "it goes on")
+    until(lambda: box.raw(b"GET http://site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n").endswith("upstream"), 90, "it goes on")
 
 
 def test_what_it_says_is_kept_where_it_cannot_write(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +239,7 @@ def test_an_engine_in_another_network_serves_nothing_and_it_is_said(world: World
         world.egress._envoy.stop()
         try:
             assert not world.egress._envoy.start()
-            until(lambda: "another network namespace" in world.egress.health()[1], 60, "it is said")
+            until(lambda: "another network namespace" in world.egress.health()[1], 90, "it is said")
             assert world.egress.health()[0] == "failed"
         finally:
             world.egress._envoy.stop()

@@ -23,8 +23,8 @@ from tests.fakes.egress_stage import Stage, entry, stage
 pytestmark = pytest.mark.envoy
 
 ALLOWLIST = Allowlist(1, (entry("e1", "good.test"), entry("e2", "good.test", 80)))
-BOUND_S = 4.5
-"""Generous: about 1 ms was measured on a quiet machine; a relay that hangs is waited for 5 s."""
+BOUND_S = 50.0
+"""About 1 ms was measured on a quiet machine. A relay that hangs is waited for PATIENCE_S on a stage: this shows that nobody was."""
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +196,7 @@ def test_a_hung_relay_is_cut_all_the_same(running: Stage) -> None:
         os.kill(running.egress.relay_pids()["a1"], signal.SIGSTOP)
         began = time.monotonic()
         running.egress.detach("a1")
-        assert time.monotonic() - began < 5 + BOUND_S
+        assert time.monotonic() - began < BOUND_S
         assert box.held() == [False]
         assert box.connect("127.0.0.1", 3128) == "Connection refused"
 

@@ -120,7 +120,7 @@ def test_a_hold_kills_with_proof_and_rearm_arms_again(instance: Instance, window
 def test_letting_go_early_leaves_everything_running(instance: Instance, window: Window, qtbot: QtBot) -> None:
     alive = three_agents(instance, window, qtbot)
     lift_and_press(window)
-    qtbot.wait(100)  # far from the 0.8 s of a hold: this process may be kept waiting
+    qtbot.wait(10)  # far from the 0.8 s of a hold: this process may be kept waiting
     QTest.mouseRelease(window.plate, LEFT, pos=BUTTON)
     qtbot.waitUntil(lambda: window.machine.state is PanicState.AGAIN, timeout=LONG)
     qtbot.wait(1500)

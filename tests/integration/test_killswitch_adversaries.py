@@ -175,7 +175,7 @@ import sys
 from pathlib import Path
 from console.killswitch.press import press_and_wait
 state, run, instance = sys.argv[3:]
-receipt = press_and_wait(Path(state), Path(run), instance, "all", "from below", "t", timeout_s=30)
+receipt = press_and_wait(Path(state), Path(run), instance, "all", "from below", "t", timeout_s=90)
 print(receipt.kill_id, flush=True)
 """
 

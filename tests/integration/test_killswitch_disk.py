@@ -33,7 +33,7 @@ try:
     out["ticket"] = refused(lambda: world.supervisor.ticket("late", "process", "managed"))
     out["thaw"] = refused(lambda: world.operator.thaw(["two"]))
     out["frozen"] = world.operator.freeze(["one"])["frozen"]
-    receipt = press_and_wait(world.state, world.run, world.instance, "all", "disk", "t", timeout_s=30)
+    receipt = press_and_wait(world.state, world.run, world.instance, "all", "disk", "t", timeout_s=90)
     out["zero"], out["dead"] = receipt.verified_zero, [one.wait(60), two.wait(60)]
     out["latch"] = next(s.status for s in receipt.steps if s.name == "latch")
     status = world.operator.status()

@@ -68,7 +68,7 @@ def test_a_bad_engine_neither_delays_nor_fools(world: GuardWorld, mood: str) -> 
         ticket = world.supervisor.ticket("boxed", "container", "contained")
         answer = world.supervisor.confirm("boxed", ticket["generation"], container.pid, ticks(container.pid), FAKE_ID)
         assert answer["container_cgroup"] == str(container.folder) and answer["pid_namespace"]
-        receipt = press_and_wait(world.state, world.run, world.instance, "all", mood, "tester", timeout_s=30)
+        receipt = press_and_wait(world.state, world.run, world.instance, "all", mood, "tester", timeout_s=90)
         target = receipt.targets[0]
         assert receipt.verified_zero and target.outcome is Outcome.PROVEN_ZERO and not processes.is_alive(container.pid)
         assert target.ms is not None and target.ms < 2000
@@ -126,7 +126,7 @@ def test_a_container_of_ours_that_starts_while_killed_is_killed(world: GuardWorl
     stub, container = EngineStub(world.state / "engine.sock", "lies"), None
     try:
         world.start()
-        press_and_wait(world.state, world.run, world.instance, "all", "x", "tester", timeout_s=30)
+        press_and_wait(world.state, world.run, world.instance, "all", "x", "tester", timeout_s=90)
         container = FakeContainer(world)
         stub.containers[FAKE_ID] = {"pid": container.pid, "agent": "back", "instance": world.instance}
         world.kill_guard()
@@ -195,10 +195,14 @@ def test_real_containers_are_killed_frozen_and_do_not_come_back(docker: tuple[Do
 
             receipt = press_and_wait(world.state, world.run, world.instance, "all", "real", "tester", timeout_s=60)
             assert receipt.verified_zero and {t.outcome for t in receipt.targets} == {Outcome.PROVEN_ZERO}, receipt
-            time.sleep(1)
             for container in held.values():
                 until(lambda c=container: engine.pid(c) == 0, "the engine says so too")  # type: ignore[misc]
-                assert not Path(f"/sys/fs/cgroup/unified/docker/{container}").exists()
+                gone = Path(f"/sys/fs/cgroup/unified/docker/{container}")
+                until(lambda g=gone: not g.exists(), "its cgroup is removed")  # type: ignore[misc]
+            time.sleep(1)  # whoever would come back by its restart policy would have
+            assert not any(
+                engine.pid(container) or Path(f"/sys/fs/cgroup/unified/docker/{container}").exists() for container in held.values()
+            )
             assert engine.pid(stranger) == stranger_pid and processes.is_alive(stranger_pid)
 
             late, _ = engine.run(image, world.instance, "late", "/bin/sleep", "600")

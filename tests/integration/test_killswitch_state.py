@@ -59,7 +59,7 @@ def test_the_latch_survives_crashes_of_the_guard(world: GuardWorld) -> None:
 
 def test_a_press_that_was_answered_is_latched_though_the_guard_dies_at_once(world: GuardWorld) -> None:
     world.agent("one")
-    world.operator.press("all", "x", "y", timeout_s=30)
+    world.operator.press("all", "x", "y", timeout_s=90)
     world.kill_guard()
     world.start()
     assert world.operator.status()["latched"]
@@ -213,7 +213,7 @@ try:
     try: world.operator.thaw(["two"]); out["thaw"] = "done"
     except NotRecorded as e: out["thaw"] = "NotRecorded"
     out["freeze"] = world.operator.freeze(["one"])["frozen"]
-    receipt = press_and_wait(state, world.run, instance, "all", "disk full", "t", timeout_s=30)
+    receipt = press_and_wait(state, world.run, instance, "all", "disk full", "t", timeout_s=90)
     out["zero"] = receipt.verified_zero
     out["latch"] = next(s.status for s in receipt.steps if s.name == "latch")
     out["dead"] = [one.wait(60), two.wait(60)]
@@ -233,7 +233,7 @@ def test_a_full_disk_stops_no_freeze_and_no_kill(state_dir: Path) -> None:
     instance = os.urandom(4).hex()
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = ["/usr/bin/unshare", "-m", sys.executable, "-c", DISK_FULL, str(state_dir), instance]
-    done = subprocess.run(command, capture_output=True, timeout=100, check=False, env=env)
+    done = subprocess.run(command, capture_output=True, timeout=200, check=False, env=env)
     lines = [line for line in done.stdout.decode().splitlines() if line.startswith("RESULT ")]
     assert lines, done.stderr.decode()[-3000:]
     out = json.loads(lines[0][7:])
@@ -300,7 +300,7 @@ def test_a_flood_of_connections_leaves_room_for_a_press(shared: GuardWorld) -> N
         assert flood.stdout is not None and flood.stdout.readline() == b"ready\n"
     time.sleep(0.3)
     client = GuardClient(shared.run / "guard.sock")
-    assert client.press("all", "flooded", "tester", timeout_s=30)
+    assert client.press("all", "flooded", "tester", timeout_s=90)
     client.close()
     assert agent.wait(60) == -signal.SIGKILL
 

@@ -58,7 +58,7 @@ if mode == "without guard":
     fd = os.pidfd_open(pid); signal.pidfd_send_signal(fd, 9)
     receipt = press_without_guard(state, run, instance, "all", "user", "t")
 else:
-    receipt = press_and_wait(state, run, instance, "all", "user", "t", timeout_s=30)
+    receipt = press_and_wait(state, run, instance, "all", "user", "t", timeout_s=90)
 out["zero"] = receipt.verified_zero
 out["targets"] = {t.agent_id: [t.outcome, t.evidence["method"]] for t in receipt.targets}
 out["left"] = processes.members(ns)
@@ -81,7 +81,7 @@ def test_pid_namespaces_are_killed_and_proven_without_cgroups(state_dir: Path, m
     instance = os.urandom(4).hex()
     command = ["/usr/bin/setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", PYTHON, "-c", AS_USER, str(home), instance, mode]
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, capture_output=True, timeout=100, check=False, env=env)
+    done = subprocess.run(command, capture_output=True, timeout=200, check=False, env=env)
     lines = [line for line in done.stdout.decode().splitlines() if line.startswith("RESULT ")]
     assert lines, done.stderr.decode()[-3000:]
     out = json.loads(lines[0][7:])

@@ -78,7 +78,7 @@ def _traced(step: Step, log: Path) -> list[list[str]]:
         env={**PLAIN_ENV, **inherited, **dict(step.environment)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
     calls = []

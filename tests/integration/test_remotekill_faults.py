@@ -231,8 +231,9 @@ def test_the_guard_freezes_at_the_end_of_the_lease_while_the_fetch_still_drips(g
     store = RemoteStore("fleet", endpoint=gcs.url, read_deadline_s=60.0)
     with contextlib.closing(GuardWorld(state_dir, lease=True, heartbeat_s=600.0).start()) as world, contextlib.closing(store):
         poller = Poller(store, state_dir / "remote.json", fleet.keys, Leasing(world), period_s=0.1, lease_s=1.5)
-        poller.poll_once()
+        world.supervisor.lease(300)
         agent = world.agent("one")
+        poller.poll_once()  # from here on its lease counts
         hung = threading.Thread(target=poller.poll_once)
         with gcs.failing("drip"):
             hung.start()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import threading
@@ -16,15 +15,10 @@ import requests
 
 from console.remotekill.document import KeySet, KillOrder, kill_document, parse
 from console.remotekill.store import RemoteStore
+from tests.fakes.instance import free_port
 from tests.fakes.strict_gcs import StrictGcs
 
 NOBODY = KeySet("f1", 1, {})
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def answers(url: str, process: subprocess.Popen[bytes]) -> bool:
@@ -68,7 +62,7 @@ def url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def store(url: str, request: pytest.FixtureRequest) -> Iterator[RemoteStore]:
-    opened = RemoteStore("fleet", f"{abs(hash(request.node.name))}/kill-switch.json", endpoint=url, write_deadline_s=30)
+    opened = RemoteStore("fleet", f"{abs(hash(request.node.name))}/kill-switch.json", endpoint=url, read_deadline_s=60, write_deadline_s=60)
     yield opened
     opened.close()
 
@@ -100,7 +94,7 @@ def test_of_sixteen_creators_exactly_one_wins(store: RemoteStore, url: str) -> N
     won: list[bool] = []
 
     def create(n: int) -> None:
-        own = RemoteStore("fleet", store.key, endpoint=url, write_deadline_s=30)
+        own = RemoteStore("fleet", store.key, endpoint=url, read_deadline_s=60, write_deadline_s=60)
         barrier.wait()
         won.append(own.write_baseline(str(n).encode()).ok)
         own.close()

@@ -41,7 +41,7 @@ def sandbox(engine_socket: Path) -> Docker:
 
 @pytest.fixture
 def engine(engine_socket: Path) -> Iterator[APIClient]:
-    client = APIClient(base_url=f"unix://{engine_socket}", version="auto", timeout=30)
+    client = APIClient(base_url=f"unix://{engine_socket}", version="auto", timeout=120)
     yield client
     client.close()
 

@@ -48,7 +48,7 @@ class Server:
         except OSError:
             return
         with peer:
-            peer.settimeout(20)
+            peer.settimeout(60)
             while b"\r\n\r\n" not in self.asked:
                 self.asked += peer.recv(65536)
             head, _, body = self.asked.partition(b"\r\n\r\n")
@@ -67,7 +67,7 @@ class Server:
     def close(self) -> None:
         self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
-        self.thread.join(20)
+        self.thread.join(60)
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_nobody_there_blocks(tmp_path: Path) -> None:
 
 def test_an_answer_that_does_not_come_blocks(server: Server) -> None:
     ended = threading.Event()
-    server.answer = lambda _peer: None if ended.wait(30) else None
+    server.answer = lambda _peer: None if ended.wait(120) else None
     done = hook(server.path, wait="0.5")
     ended.set()
     assert done.returncode == 2 and b"no answer within 0.5 s" in done.stderr
@@ -147,26 +147,26 @@ def test_a_hook_that_is_ended_blocks_as_it_is_installed(server: Server, number: 
 
     def hold(_peer: socket.socket) -> None:
         asked.set()
-        ended.wait(30)
+        ended.wait(120)
 
     server.answer = hold
-    command = HookCommand(sys.executable, HOOK, "claude-code", server.path, 20).line()
+    command = HookCommand(sys.executable, HOOK, "claude-code", server.path, 120).line()
     with subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as shell:
         assert shell.stdin is not None
         shell.stdin.write(json.dumps(CALL).encode())
         shell.stdin.close()
-        assert asked.wait(30)
+        assert asked.wait(60)
         children = Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()
         os.kill(int(children[0]), number)
         assert shell.stderr is not None
         complained = shell.stderr.read()  # Codex goes on after an exit 2 without a word
-        assert shell.wait(30) == 2 and b"Watchfloor: no call without an allow" in complained
+        assert shell.wait(60) == 2 and b"Watchfloor: no call without an allow" in complained
         assert (b"the hook was ended" in complained) == (number is not signal.SIGKILL)
         ended.set()
 
 
 def test_without_an_interpreter_it_blocks_with_a_word(server: Server) -> None:
-    command = HookCommand("/nonexistent/python3", HOOK, "codex", server.path, 20).line()
+    command = HookCommand("/nonexistent/python3", HOOK, "codex", server.path, 120).line()
     done = subprocess.run(["sh", "-c", command], input=b"{}", capture_output=True, timeout=60, check=False)
     assert done.returncode == 2 and b"no call without an allow" in done.stderr
 
@@ -186,9 +186,9 @@ def test_a_hook_whose_shell_was_killed_does_not_wait_on(server: Server) -> None:
         assert shell.stdin is not None and shell.stdout is not None
         shell.stdin.write(json.dumps(CALL).encode())
         shell.stdin.close()
-        assert asked.wait(30)
+        assert asked.wait(60)
         shell.kill()
-        assert left.wait(20)
+        assert left.wait(60)
         assert b'"deny"' in shell.stdout.read()
 
 

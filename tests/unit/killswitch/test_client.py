@@ -50,8 +50,8 @@ class StandIn:
 def ask(tmp_path: Path) -> Iterator[Callable[[Answer], GuardClient]]:
     made: list[Any] = []
 
-    def start(answer: Answer) -> GuardClient:
-        client = GuardClient(tmp_path / "g.sock", timeout_s=0.5)
+    def start(answer: Answer, timeout_s: float = 60.0) -> GuardClient:
+        client = GuardClient(tmp_path / "g.sock", timeout_s=timeout_s)
         made.extend([client, StandIn(tmp_path / "g.sock", answer)])
         return client
 
@@ -89,7 +89,7 @@ def test_silence_and_nonsense_have_names(ask: Any, tmp_path: Path) -> None:
     with pytest.raises(Unreachable):
         GuardClient(tmp_path / "none.sock").status()
     assert guard_pid(tmp_path) is None
-    client = ask(lambda m: b"" if m["op"] == "status" else b"nonsense\n")
+    client = ask(lambda m: b"" if m["op"] == "status" else b"nonsense\n", 0.5)
     with pytest.raises(TimedOut):
         client.status()
     client.close()

@@ -135,9 +135,9 @@ def test_through_a_socket_without_waiting(room: Room, tmp_path: Path) -> None:
     room.guard.registry.held["box"] = Held(Entry("box", "container", "contained", 0, confirmed=True, container_id="ab" * 32))
     try:
         assert room.freezing.freeze(["box"], "operator", "ann") == {"box": "asked the engine"}
-        until(lambda: any("/pause" in line for line in stub.asked), "the engine was asked", 5)
+        until(lambda: any("/pause" in line for line in stub.asked), "the engine was asked")
         stub.containers["ab" * 32]["paused"] = False
         room.freezing.thaw(["box"], "operator", "ann")
-        until(lambda: any("/unpause" in line for line in stub.asked), "the engine was asked", 5)
+        until(lambda: any("/unpause" in line for line in stub.asked), "the engine was asked")
     finally:
         stub.close()

@@ -218,7 +218,9 @@ async def test_it_keeps_looking_and_freezes_what_is_beyond_its_bound(world: Worl
         frozen.append(f"{context_id}: {why}")
 
     task = asyncio.create_task(it.keep(freeze))
-    await asyncio.sleep(0.9)
+    while not frozen:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.7)  # three more looks, in none of which it is frozen anew
     task.cancel()
     assert len(frozen) == 1 and "c1: its workspace holds" in frozen[0]  # once, not at every look
     it.close()

@@ -27,7 +27,7 @@ def root_of(pid: int, name: str = "a-1") -> Root:
 def child() -> Iterator[subprocess.Popen[bytes]]:
     """A shell with a child of its own."""
     process = subprocess.Popen(["/bin/sh", "-c", "sleep 60 & wait"], stdin=subprocess.DEVNULL, start_new_session=True)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         seen = Look(10).take([root_of(process.pid)])["a-1"].processes
         if len(seen) == 2 and seen[1].cmdline[:1] == ("sleep",):  # forked, and become what it is

@@ -142,7 +142,8 @@ def test_a_change_never_takes_back_what_another_did_meanwhile(world: World, seco
         async with world.desk._lock:  # a change is under way
             ours = [asyncio.ensure_future(world.desk.remove(_id(world, "b.example.com"), None, "ann", "gone"))]
             ours.append(asyncio.ensure_future(change()))  # type: ignore[arg-type]
-            await asyncio.sleep(0.2)
+            while len(getattr(world.desk._lock, "_waiters", None) or ()) < 2:  # both have read what they change, and wait
+                await asyncio.sleep(0.01)
         return list(await asyncio.gather(*ours, return_exceptions=True))
 
     removed, other = asyncio.run(meanwhile())

@@ -147,7 +147,7 @@ def test_nobody_there_or_nonsense_is_unavailable() -> None:
     port, thread, listening = listener(lambda peer: peer.sendall(b"SSH-2.0-x\r\n"))
     for _ in range(2):
         with pytest.raises(Unavailable, match="did not answer"):
-            ask(Http(url=f"http://127.0.0.1:{port}/", timeout_s=5), {})
+            ask(Http(url=f"http://127.0.0.1:{port}/", timeout_s=60), {})
         listening.close()
     thread.join()
 
@@ -165,7 +165,7 @@ def test_a_name_that_only_claims_to_be_this_machine_is_not_believed(
 def test_a_plain_server_does_not_pass_for_tls(server: tuple[str, Asked, dict[str, Any]]) -> None:
     url, asked, _ = server
     with pytest.raises(Unavailable):
-        ask(Http(url=url.replace("http:", "https:"), timeout_s=5), {})
+        ask(Http(url=url.replace("http:", "https:"), timeout_s=60), {})
     with pytest.raises(ConsoleError, match="cannot be used"):
         ask(Http(url="https://127.0.0.1:9/", ca_file="/nonexistent.pem"), {})
     assert not asked
