@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from typing import Any
 
@@ -11,8 +12,11 @@ from console.domain.errors import ConsoleError
 
 
 def show(given: argparse.Namespace, data: dict[str, Any], lines: list[str]) -> None:
-    """Words, or one JSON object with --json."""
-    print(json.dumps({"schema_version": 1} | data, default=str) if given.json else "\n".join(lines))
+    """Words, or one JSON object with --json. A reader that goes away is no error: the exit code stays the verb's own."""
+    try:
+        print(json.dumps({"schema_version": 1} | data, default=str) if given.json else "\n".join(lines), flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(error: ConsoleError, rest: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,15 @@ def test_an_error_has_its_words_and_with_json_one_object(capsys: pytest.CaptureF
     }
     complain(UsageProblem("No."), ["show"])
     assert capsys.readouterr() == ("", "error: No.\n")
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    said = "import argparse; from console.supervisor.printing import show; show(argparse.Namespace(json=False), {}, ['x']); raise SystemExit(8)"
+    theirs, ours = os.pipe()
+    os.close(theirs)
+    done = subprocess.run([sys.executable, "-c", said], stdout=ours, stderr=subprocess.PIPE, timeout=120, check=False)
+    os.close(ours)
+    assert (done.returncode, done.stderr) == (8, b"")
 
 
 @pytest.mark.parametrize(
