@@ -30,10 +30,11 @@ def test_an_error_has_its_words_and_with_json_one_object(capsys: pytest.CaptureF
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
-    said = "import argparse\nfrom console.supervisor.printing import show\nshow(argparse.Namespace(json=False), {}, ['x'])\nraise SystemExit(8)"
+    lines = ["import argparse", "from console.supervisor.printing import show"]
+    lines += ["show(argparse.Namespace(json=False), {}, ['x'])", "raise SystemExit(8)"]
     theirs, ours = os.pipe()
     os.close(theirs)
-    done = subprocess.run([sys.executable, "-c", said], stdout=ours, stderr=subprocess.PIPE, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], stdout=ours, stderr=subprocess.PIPE, timeout=120, check=False)
     os.close(ours)
     assert (done.returncode, done.stderr) == (8, b"")
 
