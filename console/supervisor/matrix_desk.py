@@ -10,15 +10,14 @@ import os
 import stat
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from console.domain.agent import Agent
 from console.domain.errors import Denied, UsageProblem
 from console.policy.loading import MAX_BYTES, read_json
 from console.policy.matrix import Matrix, read_matrix
-from console.settings.durable import replace_file
 from console.settings.places import Places
+from console.supervisor.last_good import LastGood
 
 NOWHERE = "/nonexistent"
 """A workspace to try a file with."""
@@ -30,26 +29,28 @@ class _File:
     """One file: what of it is in force."""
 
     def __init__(self, path: Path, alarm: Callable[[str], None]) -> None:
-        self.path, self._alarm = path, alarm
-        self._good_file = path.with_name(f".{path.stem}-last-good.json")
+        self.path, self._name, self._alarm = path, str(path), alarm
+        self._kept = LastGood(path, path.with_name(f".{path.stem}-last-good.json"))
         self._stamp: tuple[int, ...] | None = None
         self.good: bytes | None = None
         self.problem = ""
         self._compiled: dict[tuple[bytes, str], Matrix | None] = {}
         try:
-            self._offer(self._good_file.read_bytes())
+            self._offer(self._kept.read())
         except FileNotFoundError:
             pass
         except OSError as error:
-            self.problem = f"{self._good_file.name}, the last good one, cannot be read: {error.strerror}."
+            self.problem = f"{self._kept.name}, the last good one, cannot be read: {error.strerror}."
         self._lost, self.problem = self.problem, ""
         """Something was in force, and nobody can say what any more."""
 
     def look(self) -> None:
         """Takes up what was changed. One ``stat`` when it was not."""
         before = self.problem
+        if self.problem and self._kept.settle() == self.problem:
+            self.problem = ""
         try:
-            seen = self.path.stat()
+            seen = os.stat(self._name)  # noqa: PTH116 - in every judgement
             stamp = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
             if stamp == self._stamp:
                 return
@@ -57,8 +58,8 @@ class _File:
             if not stat.S_ISREG(seen.st_mode):
                 self.problem = "it is no plain file."
             elif self._offer(_content(self.path)):
-                with suppress(OSError):
-                    replace_file(self._good_file, self.good or b"")
+                self._kept.keep(self.good or b"")
+                self.problem = self._kept.trouble
         except FileNotFoundError:
             self._stamp = None
             if self.path.is_symlink():
@@ -73,7 +74,9 @@ class _File:
             self._alarm(f"{self.path}: {self.problem}")
 
     def matrix(self, workspace: str) -> Matrix | None:
-        """In force for a workspace; None: no bounds. Raises Denied when nobody knows them."""
+        """In force for a workspace; None: no bounds. Raises Denied when nobody knows them, or would after a restart."""
+        if self._kept.trouble:
+            raise Denied(f"The permission matrix is not in force: {self._kept.trouble}", f"Make room for it beside {self.path.name}.")
         if self.good is None:
             if self.problem:
                 raise Denied(f"The permission matrix is not known: {self.problem}", f"Mend {self.path.name}.")
@@ -125,7 +128,9 @@ class MatrixDesk:
         kind = self._type_of(agent)
         with self._lock:
             if kind:
-                own = self._types.setdefault(kind, _File(self._folder / f"{kind}.json", self._alarm))
+                own = self._types.get(kind)
+                if own is None:
+                    own = self._types[kind] = _File(self._folder / f"{kind}.json", self._alarm)
                 own.look()
                 if own.is_there():
                     return own.matrix(workspace)

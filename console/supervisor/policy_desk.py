@@ -32,9 +32,9 @@ from console.policy.paths import Facts, Files, NoFiles
 from console.policy.scopes import ALL, read_scopes
 from console.policy.shell import Policy
 from console.policy.verdicts import NO_RULE, Judgement, Part
-from console.settings.durable import replace_file
 from console.settings.places import Places
 from console.supervisor.judging import Judged
+from console.supervisor.last_good import LastGood
 from console.supervisor.matrix_desk import MatrixDesk
 from console.supervisor.sequence_desk import SequenceDesk
 from console.supervisor.working_folder import working_folder
@@ -88,7 +88,8 @@ class PolicyDesk:
         declared_of: Callable[[Agent], Declared | None] = lambda _agent: None,
         type_of: Callable[[Agent], str] = lambda _agent: "",
     ) -> None:
-        self._file, self._good_file = places.policy_file, places.policy_file.with_name(".policy-last-good.json")
+        self._file, self._name = places.policy_file, str(places.policy_file)
+        self._last = LastGood(self._file, self._file.with_name(".policy-last-good.json"))
         self._workspaces, self._alarm = places.workspaces_dir, alarm
         self._declared_of = declared_of
         self.dangers: Callable[[], tuple[Danger, ...]] = policy_data.dangers
@@ -101,15 +102,16 @@ class PolicyDesk:
         self._stamp: _Stamp | None = None
         self.kept = Kept()
         self._compiled: dict[tuple[bytes, str, str, str], Policy] = {}
+        self._said: tuple[Declared | None, str] = (None, repr(None))
         with suppress(OSError):
-            self.kept = self.kept.offered(self._good_file.read_bytes())
+            self.kept = self.kept.offered(self._last.read())
         self._look()
 
     @property
     def problem(self) -> str:
         """Why the newest file is not in force; empty: it is."""
         with self._lock:
-            return self.kept.problem
+            return self.kept.problem or self._last.trouble
 
     def judge(self, agent: Agent, request: PermissionRequest) -> Judged:
         """The verdict now. Never raises: what cannot be judged is denied."""
@@ -166,12 +168,13 @@ class PolicyDesk:
 
     def _policy(self, agent: Agent, workspace: Path, data: bytes | None) -> Policy | None:
         declared, dangers = self._declared_of(agent), self.dangers()
+        words = self._words_of(declared)
         with self._lock:
             good = self.kept.good if data is None else data
-            if data is None and self.kept.settings is None:
+            if data is None and (self.kept.settings is None or self._last.trouble):
                 return None
             context_id = agent.context_id if agent.control_level is not ControlLevel.OBSERVED else ""
-            key = (good, context_id, str(workspace), f"{declared!r} {id(dangers)}")  # a policy that is kept keeps its list
+            key = (good, context_id, str(workspace), f"{words} {id(dangers)}")  # a policy that is kept keeps its list
             found = self._compiled.get(key)
         if found is None:
             settings = read_settings(good, context_id, str(workspace))
@@ -182,10 +185,19 @@ class PolicyDesk:
                 self._compiled[key] = found
         return found
 
+    def _words_of(self, declared: Declared | None) -> str:
+        """All that is declared, as text: the same for equal ones. Of the same object it is made once."""
+        before, words = self._said
+        if before is not declared:
+            words = repr(declared)
+            self._said = (declared, words)
+        return words
+
     def _look(self) -> None:
         """Takes up a file that was changed. One ``stat`` when it was not."""
         stamp, data, trouble = self._newest()
         with self._lock:
+            self._last.settle()
             if stamp == self._stamp:
                 return
             self._stamp = stamp
@@ -201,12 +213,18 @@ class PolicyDesk:
             if asleep:
                 self._alarm(f"{self._file}: {len(asleep)} rules swallow what is denied and are not in force: {', '.join(asleep)[:300]}.")
         if not after.problem and after.good != before.good:
-            with suppress(OSError):
-                replace_file(self._good_file, after.good)
+            self._keep(after.good)
+
+    def _keep(self, good: bytes) -> None:
+        with self._lock:
+            self._last.keep(good)
+            trouble = self._last.trouble
+        if trouble:
+            self._alarm(f"{self._file}: {trouble}")
 
     def _newest(self) -> tuple[_Stamp, bytes | None, str]:
         try:
-            seen = self._file.stat()  # of what it leads to: rules that were changed behind a link are new rules
+            seen = os.stat(self._name)  # noqa: PTH116 - in every judgement; of what it leads to: rules that were changed behind a link are new rules
         except FileNotFoundError:
             if self._file.is_symlink():
                 return _Stamp(size=-3), None, "it is a link to nothing;"

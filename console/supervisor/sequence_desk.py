@@ -20,8 +20,8 @@ from console.policy.sequence_file import BYTES_MAX, GONE, SequenceFile, in_force
 from console.policy.sequences import Below, Pattern, matches_of, things_of
 from console.policy.tools import Tool
 from console.policy.verdicts import Judgement
-from console.settings.durable import replace_file
 from console.settings.places import Places
+from console.supervisor.last_good import LastGood
 
 
 class SequenceDesk:
@@ -29,7 +29,8 @@ class SequenceDesk:
 
     def __init__(self, places: Places, alarm: Callable[[str], None]) -> None:
         self._file, self._alarm = places.state_dir / "sequences.yaml", alarm
-        self._good_file = self._file.with_name(".sequences-last-good.yaml")
+        self._name = str(self._file)
+        self._kept = LastGood(self._file, self._file.with_name(".sequences-last-good.yaml"))
         self._lock = threading.Lock()
         self._stamp: tuple[int, ...] | None = None
         self._good: bytes | None = None
@@ -37,19 +38,20 @@ class SequenceDesk:
         self.problem = ""
         """Why the newest file is not in force; empty: it is."""
         with suppress(OSError):
-            kept = self._good_file.read_bytes()
-            self._offer(kept)
+            self._offer(self._kept.read())
         with suppress(Denied):  # whoever asks is told
             self.patterns()
 
     def patterns(self) -> tuple[Pattern, ...]:
-        """Those in force. One ``stat`` when the file was not changed. Raises Denied when nobody knows them."""
+        """Those in force. One ``stat`` when the file was not changed. Raises Denied when nobody knows them, or would after a restart."""
         with self._lock:
+            if self.problem and self._kept.settle() == self.problem:
+                self.problem = ""
             stamp = self._look()
             if stamp != self._stamp:
                 self._stamp = stamp
                 self._take_up()
-            if self._patterns is None:
+            if self._patterns is None or self._kept.trouble:
                 raise Denied(f"The forbidden sequences are not known: {self.problem}", f"Mend {self._file.name}.")
             return self._patterns
 
@@ -61,7 +63,7 @@ class SequenceDesk:
 
     def _look(self) -> tuple[int, ...]:
         try:
-            seen = self._file.stat()  # of what it leads to: a file that was changed behind a link was changed
+            seen = os.stat(self._name)  # noqa: PTH116 - in every judgement; of what it leads to: a file that was changed behind a link was changed
         except FileNotFoundError:
             return (1,) if self._file.is_symlink() else (0,)
         except OSError as error:
@@ -80,8 +82,8 @@ class SequenceDesk:
             if data is None:
                 self._broken("it is no plain file")
             elif self._offer(data):
-                with suppress(OSError):
-                    replace_file(self._good_file, data)
+                self._kept.keep(data)
+                self.problem = self._kept.trouble
         if self.problem and self.problem != before:
             self._alarm(f"{self._file}: {self.problem}")
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from dataclasses import asdict, replace
+from typing import TypeVar
 
 from console.api import policy_data
 from console.api.sources import SourcesFileView, SourcesView
 from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest
+from console.domain.environment import check_agent_type
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.narrowing import Narrowing
 from console.domain.network import NetworkMode, stricter_mode
@@ -18,6 +22,11 @@ from console.supervisor.environments import is_damaged, stored
 from console.supervisor.parts import Parts
 
 FILES_MAX = 500
+SETTLED_NS = 3_000_000_000
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+KEPT_MAX = 4096
+"""Agents, and types, of which is remembered what is on disk for good."""
 
 
 def memory_of(options: Options, sources: AgentSources | None) -> int:
@@ -34,6 +43,8 @@ class TypeSources:
     def __init__(self, parts: Parts) -> None:
         self._ledger = parts.scribe.ledger
         self._folder = parts.places.state_dir / "sources"
+        self._types: dict[AgentId, str] = {}
+        self._declared: dict[str, tuple[tuple[int, ...], Declared | None]] = {}
 
     def of(self, request: LaunchRequest) -> AgentSources | None:
         """For a launch; None: its type has no file, or it has no type. Raises ConsoleError that names file, place and remedy."""
@@ -56,10 +67,13 @@ class TypeSources:
 
     def _type_of(self, agent_id: AgentId) -> str:
         """What an agent starts has its own type."""
+        given = stored(self._ledger, agent_id)
+        if given is not None:
+            _room(self._types)[agent_id] = given.agent_type
+            return given.agent_type
         if is_damaged(self._ledger, agent_id):
             raise ConsoleError(f"What type {agent_id} has cannot be read.", "Launch it as a root of its own, with its type.")
-        given = stored(self._ledger, agent_id)
-        return given.agent_type if given is not None else ""
+        return ""
 
     def shape(self, request: LaunchRequest) -> LaunchRequest:
         """The launch with the network mode and the wall time of its type, where those are stricter."""
@@ -75,13 +89,30 @@ class TypeSources:
 
     def type_of(self, agent: Agent) -> str:
         """Empty: it has none, or is only seen. Blocks. Raises ConsoleError."""
-        return "" if agent.control_level is ControlLevel.OBSERVED else self._type_of(agent.agent_id)
+        if agent.control_level is ControlLevel.OBSERVED:
+            return ""
+        kind = self._types.get(agent.agent_id)
+        if kind is None:  # it is on disk before an agent runs, and for its whole life
+            kind = self._type_of(agent.agent_id)
+        return kind
 
     def declared_of(self, agent: Agent) -> Declared | None:
-        """What its type declares, as a policy joins it; None: it has no type, or is only seen. Blocks. Raises ConsoleError."""
+        """What its type declares, as a policy joins it; None: it has no type, or is only seen. Blocks. Raises ConsoleError.
+
+        The same object for as long as its file is the same.
+        """
         kind = self.type_of(agent)
-        found = load_sources(self._folder, kind) if kind else None
-        return policy_data.declared(found) if found is not None else None
+        if not kind:
+            return None
+        stamp = _stamp(f"{self._folder}/{check_agent_type(kind)}.json")
+        before = self._declared.get(kind)
+        if before is not None and before[0] == stamp:
+            return before[1]
+        read = load_sources(self._folder, kind)
+        made = policy_data.declared(read) if read is not None else None
+        if stamp:
+            _room(self._declared)[kind] = (stamp, made)
+        return made
 
     def narrowing_of(self, agent_id: AgentId) -> Narrowing | None:
         """For an agent of an earlier supervisor: as it was started, whatever became of the file. Unknown: it reaches nothing."""
@@ -124,6 +155,23 @@ class TypeSources:
         if found is None:
             return SourcesFileView(agent_type=name, ok=False, error="it is gone", remedy="")
         return SourcesFileView(agent_type=name, ok=True, enforced=_enforced(found), not_enforced=found.not_enforced())
+
+
+def _room(kept: dict[_K, _V]) -> dict[_K, _V]:
+    while len(kept) >= KEPT_MAX:
+        kept.pop(next(iter(kept)), None)
+    return kept
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    """Tells one version of a file from another without reading it; empty: it cannot be told (it changed just now, and clocks tick)."""
+    try:
+        seen = os.stat(path)  # noqa: PTH116 - in every judgement
+    except OSError:
+        return ()
+    if not 0 < seen.st_ctime_ns < time.time_ns() - SETTLED_NS:
+        return ()
+    return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
 
 
 def _key(agent_id: str) -> str:

@@ -5,9 +5,10 @@
 Both hold as many rules: ours is ``settings.json`` (2 of 5 shell, 2 of 5 file, the rest network), Cedar's one policy per rule with the same
 meaning as far as it has words for it (a program's name, a path's ``like``, a host), parsed once. Ours does more in a decision: it reads the
 shell text twice, asks the real disk for every program and file, and judges each argument; Cedar is given the answer to all of that as plain
-strings. ``supervisor`` is a whole decision of a supervisor without the ledger: its files looked at, rules, scopes, a permission matrix,
-dangers, sequences; ``matrix`` the rules with that matrix; ``judge`` the rules and dangers alone; ``rules only`` the file rules on paths
-that were looked up before, which is what Cedar is asked. "own" is this thread's time on a processor.
+strings. ``supervisor`` is a whole decision of a supervisor: its five files looked at, rules, scopes, a permission matrix, its type's
+``sources.json``, its own dangers, sequences; nothing is recorded yet. ``matrix`` the rules with that matrix; ``judge`` the rules and
+dangers alone; ``rules only`` the file rules on paths that were looked up before, which is what Cedar is asked. A shell text is never the
+same twice. "own" is this thread's time on a processor.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -31,22 +34,28 @@ sys.path.insert(0, str(ROOT))
 import cedarpy  # noqa: E402 - needs the line above to find the project
 
 from console.domain.permission import PermissionRequest  # noqa: E402
+from console.ledger.store import Ledger  # noqa: E402
 from console.policy.disk import Disk  # noqa: E402
 from console.policy.matrix import read_matrix  # noqa: E402
 from console.policy.paths import Facts, FileRules  # noqa: E402
 from console.policy.scopes import Scope  # noqa: E402
 from console.settings.places import find_places  # noqa: E402
+from console.supervisor.danger_desk import OwnList  # noqa: E402
+from console.supervisor.environments import Given  # noqa: E402
+from console.supervisor.environments import _key as environment_key  # noqa: E402
+from console.supervisor.environments import _text as environment_text  # noqa: E402
 from console.supervisor.policy_desk import PolicyDesk  # noqa: E402
+from console.supervisor.type_sources import TypeSources  # noqa: E402
 from tests.fakes.playbook import Playbook  # noqa: E402
 from tests.fakes.policy_world import context, rules, told  # noqa: E402
 
 Row = tuple[str, float, float, float, float]
 CALLS = (
-    ("shell", "grep -r error logs/"),
-    ("shell", "cat a.txt | sort -u | head -5"),
-    ("shell", "git log --oneline -5"),
-    ("shell", "cat /etc/shadow"),
-    ("shell", "sed -n 1,5p a.txt > b.txt"),
+    ("shell", "grep -r error{} logs/"),
+    ("shell", "cat a.txt | sort -u | head -{}"),
+    ("shell", "git log --oneline -{}"),
+    ("shell", "cat /etc/shadow -- {}"),
+    ("shell", "sed -n 1,{}p a.txt > b.txt"),
     ("read_file", "a.txt"),
     ("write_file", "logs/new.log"),
     ("http_request", "https://host7.example/x"),
@@ -61,6 +70,17 @@ ROWS = {
         "query_database": {"databases": ["reports"], "write": False},
     }
 }
+SOURCES = {
+    "agent_type": "coder",
+    "package_managers": {"pip": {"enabled": True, "registries": [{"name": "pypi", "url": "https://pypi.org/simple"}]}},
+    "web_access": {"enabled": True, "allowed_domains": [f"host{at}.example" for at in range(50)]},
+    "git": {"enabled": True, "allowed_remotes": ["https://code.example/*"]},
+}
+
+
+def call(at: int) -> tuple[str, str]:
+    tool, argument = CALLS[at % len(CALLS)]
+    return tool, argument.format(at)
 
 
 def lists(count: int) -> dict[str, list[str]]:
@@ -109,11 +129,21 @@ def supervisor(count: int, folder: Path) -> Callable[[str, str], object]:
         (workspace / name).write_text("x\n")
     places.policy_file.write_text(json.dumps({"permissions": lists(count)}))
     (places.state_dir / "matrix.json").write_text(json.dumps(ROWS))
-    desk = PolicyDesk(places, print)
+    (places.state_dir / "dangers.json").write_text(json.dumps({"dangers": [{"name": "own", "why": "why", "program": "deploy"}]}))
+    (places.state_dir / "sources").mkdir()
+    (places.state_dir / "sources" / "coder.json").write_text(json.dumps(SOURCES))
+    ledger = Ledger(places.ledger_db)
+    ledger.kv_set(environment_key("a"), environment_text(Given("coder", (), ())))
+    time.sleep(4)  # files that changed just now are read each time
+    parts: Any = SimpleNamespace(scribe=SimpleNamespace(ledger=ledger), places=places, notice=print)
+    types = TypeSources(parts)
+    desk = PolicyDesk(places, print, types.declared_of, types.type_of)
+    desk.dangers = OwnList(parts).current
     agent = replace(Playbook().run("a", context_id="c").agent("a"), scopes=tuple(str(scope) for scope in Scope))
-    bounds = desk.matrix.of(agent, str(workspace))
-    assert bounds and desk.sequences.patterns() and desk.dangers(), "nothing is left out"
-    assert desk.judge(agent, PermissionRequest("shell", CALLS[0][1])).decision.verdict == "allow"
+    bounds, declared = desk.matrix.of(agent, str(workspace)), types.declared_of(agent)
+    assert bounds and declared and declared.git_enabled and desk.sequences.patterns(), "nothing is left out"
+    assert any(danger.name == "own" for danger in desk.dangers())
+    assert desk.judge(agent, PermissionRequest(*call(0))).decision.verdict == "allow"
     return lambda tool, argument: desk.judge(agent, PermissionRequest(tool, argument))
 
 
@@ -173,9 +203,9 @@ def measured(given: argparse.Namespace, folder: str) -> list[Row]:
     }
     assert cedarpy.is_authorized(asked, parsed, []).allowed
     decisions = {
-        "watchfloor, supervisor": lambda at: supervised(*CALLS[at % len(CALLS)]),
-        "watchfloor, matrix": lambda at: told(bounded, *CALLS[at % len(CALLS)]),
-        "watchfloor, judge": lambda at: told(judged, *CALLS[at % len(CALLS)]),
+        "watchfloor, supervisor": lambda at: supervised(*call(at)),
+        "watchfloor, matrix": lambda at: told(bounded, *call(at)),
+        "watchfloor, judge": lambda at: told(judged, *call(at)),
         "watchfloor, rules only": lambda at: only.judge("read", f"{folder}/a.txt", folder, Known()),
         "cedarpy": lambda at: cedarpy.is_authorized(asked, parsed, []),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from console.domain.agent import Agent
 from console.domain.errors import Denied
 from console.settings.places import Places, find_places
+from console.supervisor import last_good
 from console.supervisor.matrix_desk import COMPILED_MAX, MatrixDesk
 from tests.fakes.playbook import Playbook
 
@@ -133,3 +135,25 @@ def test_it_is_read_once_for_each_workspace_and_anew_when_it_changed(places: Pla
     assert len(desk._all._compiled) == COMPILED_MAX
     write(file, {"tools": {"read_file": {"paths": ["/other/**"]}}})
     assert covered("/w", "/other/x") and not covered("/w", "/w/x")
+
+
+def test_bounds_that_a_restart_would_not_know_of_deny_until_they_are_kept(
+    places: Places, alarms: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = MatrixDesk(places, alarms.append)
+
+    def no_room(*_anything: object, **_more: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(last_good, "replace_file", no_room)
+    monkeypatch.setattr(last_good, "AGAIN_S", 0.0)
+    with monkeypatch.context() as linkless:
+        linkless.setattr(os, "link", no_room)
+        write(places.state_dir / "matrix.json", ROWS)
+        for _ in range(2):
+            with pytest.raises(Denied, match="No space left"):
+                desk.of(agent(), "/w")
+        assert "No space left" in desk.problem and len(alarms) == 1
+    assert names(desk) == ["read_file"] and not desk.problem, "a second name of the file takes no room"
+    (places.state_dir / "matrix.json").unlink()
+    assert names(MatrixDesk(places, alarms.append)) == ["read_file"], "a restart knows it"

@@ -21,7 +21,7 @@ from console.killswitch import processes
 from console.policy.dangers import read_dangers
 from console.policy.declared import Declared
 from console.settings.places import Places, find_places
-from console.supervisor import policy_desk
+from console.supervisor import last_good, policy_desk
 from console.supervisor.policy_desk import PolicyDesk
 from tests.fakes.playbook import Playbook
 
@@ -226,3 +226,21 @@ def test_a_list_of_dangers_of_ones_own_asks_whatever_the_rules_allow(desk: Any, 
     assert verdict(made, "shell", "ls -la") is Verdict.ASK and verdict(made, "shell", "ls") is Verdict.ALLOW
     made.dangers = policy_data.dangers
     assert verdict(made, "shell", "ls -la") is Verdict.ALLOW
+
+
+def test_rules_that_a_restart_would_not_know_of_allow_nothing_until_they_are_kept(
+    desk: Any, places: Places, alarms: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = desk()
+
+    def no_room(*_anything: object, **_more: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(last_good, "AGAIN_S", 0.0)
+    with monkeypatch.context() as full:
+        full.setattr(last_good, "replace_file", no_room)
+        full.setattr(os, "link", no_room)
+        places.policy_file.write_text('{"permissions": {"allow": ["shell(ls:*)", "file(read:${WORKSPACE}/**)"]}}')
+        found = made.judge(Playbook().run("a", context_id="c").agent("a"), PermissionRequest("shell", "ls"))
+        assert found.decision.verdict is Verdict.DENY and "No space left" in found.decision.reason and "No space left" in alarms[-1]
+    assert verdict(made, "shell", "ls") is Verdict.ALLOW and not made.problem

@@ -12,6 +12,7 @@ from console.domain.permission import PermissionRequest
 from console.policy.disk import Disk
 from console.policy.judge import Call, judge, tool_named
 from console.settings.places import Places, find_places
+from console.supervisor import last_good
 from console.supervisor.sequence_desk import SequenceDesk
 from tests.fakes.policy_world import context, rules, tools
 
@@ -107,3 +108,21 @@ def test_a_folder_read_whole_is_looked_through_on_this_disk(places: Places, tmp_
     (work / "deep" / ".env").unlink()
     (work / "a").symlink_to("/run/secrets/token")
     assert patterns() == ["credential-then-network"]
+
+
+def test_sequences_that_a_restart_would_not_know_of_deny_until_they_are_kept(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    alarms: list[str] = []
+    desk = SequenceDesk(places, alarms.append)
+
+    def no_room(*_anything: object, **_more: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(last_good, "AGAIN_S", 0.0)
+    with monkeypatch.context() as full:
+        full.setattr(last_good, "replace_file", no_room)
+        full.setattr(os, "link", no_room)
+        (places.state_dir / "sequences.yaml").write_text(OWN)
+        with pytest.raises(Denied, match="No space left"):
+            desk.patterns()
+        assert "No space left" in alarms[0]
+    assert names(desk) == ["mine"] and not desk.problem

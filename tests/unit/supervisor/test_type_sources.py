@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from console.domain.agent import AgentId, LaunchRequest
-from console.domain.errors import Unavailable
+from console.domain.errors import ConsoleError, Unavailable
 from console.domain.narrowing import Narrowing
 from console.ledger.store import Ledger
+from console.supervisor import type_sources
 from console.supervisor.environments import Given, _key, _text
 from console.supervisor.type_sources import TypeSources
+from tests.fakes.playbook import Playbook
 
 ID, CHILD = AgentId("a-00000001"), AgentId("a-00000002")
 NARROW = Narrowing(("inner.example",), ("*.evil.example",), (("inner.example", "/x.*"),), 5)
@@ -83,3 +85,22 @@ def test_a_narrowed_agent_whose_file_is_gone_starts_nothing_that_is_not(room: Ro
     room.file.unlink()
     room.sources.keep(ID, None)
     assert room.sources.of(child) is None
+
+
+def test_what_a_type_declares_is_read_anew_when_its_file_changed_and_only_then(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = Playbook().run(ID).agent(ID)
+    assert room.sources.declared_of(agent) is None and room.sources.type_of(agent) == ""
+    room.typed(ID)
+    room.file.write_text(FILE)
+    fresh = room.sources.declared_of(agent)
+    assert fresh is not None and fresh.web_enabled and room.sources.declared_of(agent) is not fresh, "clocks tick: it changed just now"
+    monkeypatch.setattr(type_sources, "SETTLED_NS", 0)
+    first = room.sources.declared_of(agent)
+    assert first == fresh and room.sources.declared_of(agent) is first, "the same object: nothing is compared"
+    room.file.write_text(FILE.replace("true", "false"))
+    assert (again := room.sources.declared_of(agent)) is not None and again.web_enabled is False
+    room.file.write_text("{")
+    with pytest.raises(ConsoleError):
+        room.sources.declared_of(agent)
+    room.file.unlink()
+    assert room.sources.declared_of(agent) is None
