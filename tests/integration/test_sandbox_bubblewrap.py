@@ -53,10 +53,12 @@ def test_contained_agent_sees_only_its_own_and_can_do_nothing(
     assert not seen["canary"]
     assert seen["state"] == ["agents", "workspaces"] and seen["agents"] == ["look.sock"]
     assert seen["cgroups"] == "ENOENT" and seen["other"] == "ENOENT"
-    for name in ("leave", "leave_v2", "core_pattern", "root", "usr", "mknod"):
+    assert {seen[way] for way in ("proc_root", "up", "link")} <= {"ENOENT", "EACCES"} and seen["contexts"] == ["c-look"]
+    assert seen["release_agent"] == []
+    for name in ("leave", "leave_v2", "core_pattern", "sysrq", "root", "usr", "mknod"):
         assert seen[name] in ("ENOENT", "EACCES", "EPERM", "EROFS"), name
     assert not (world.state / "planted").exists()  # at most in its own /tmp
-    for name in ("vsock", "packet", "keyctl", "io_uring", "userns", "mount", "ptrace"):
+    for name in ("vsock", "packet", "keyctl", "io_uring", "userns", "mount", "ptrace", "bpf", "perf", "userfaultfd"):
         assert seen[name] == "EPERM", name
     assert seen["devices"] == []
     assert seen["work"] == "done" and seen["talk"] == "done"

@@ -51,11 +51,14 @@ def test_agent_sees_only_its_own_and_can_do_nothing_to_ours(world: World, manage
     assert seen["agents"] == ["look.sock"]
     assert seen["cgroups"] == []
     assert seen["other"] == "ENOENT"
-    assert "done" not in (seen["leave"], seen["leave_v2"], seen["plant"], seen["core_pattern"], seen["root"], seen["usr"], seen["mknod"])
+    assert {seen[way] for way in ("proc_root", "up", "link")} <= {"ENOENT", "EACCES"} and seen["contexts"] == ["c-look"]
+    for name in ("leave", "leave_v2", "plant", "core_pattern", "sysrq", "root", "usr", "mknod"):
+        assert seen[name] != "done", name
+    assert seen["release_agent"] == []
     assert seen["work"] == "done" and (spec.workspace / "output" / "made").read_text() == "made"
     assert seen["cwd"] == str(spec.workspace)
     assert seen["talk"] == "done"
-    assert [seen[name] for name in ("vsock", "packet", "keyctl", "io_uring")] == ["EPERM"] * 4
+    assert [seen[name] for name in ("vsock", "packet", "keyctl", "io_uring", "bpf", "perf", "userfaultfd")] == ["EPERM"] * 7
 
 
 def test_what_is_prepared_is_described(world: World, managed: Managed, monkeypatch: pytest.MonkeyPatch) -> None:
