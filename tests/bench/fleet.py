@@ -66,7 +66,7 @@ def changed_tenth(views: list[AgentView], round_: int) -> list[tuple[str, dict[s
             "cost_usd": cost,
             "usage": {"cost_usd": cost, "tokens": 1000.0 * round_, "tool_calls": float(round_)},
             "budget_share": min(0.74, cost / 100) if at % 20 or (at % 100 == 40 and again) else 0.8,
-            "burn": [round(cost / 50 + n / 1000, 4) for n in range(24)],
+            "burn": [round(cost / 50 + (at * 31 + n * 17) % 97 / 100, 4) for n in range(24)],  # a curve of its own, as in life
             "burn_usd_per_h": cost / 3,
             "last_action": f"step {round_} of {view.name}",
         }

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 
 import pytest
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPixmap
 from pytestqt.qtbot import QtBot
 
 from console.api.messages import AgentView
 from console.gui.models.row import Row
 from console.gui.pages.fleet.rows import row_sign
-from console.gui.theme.tokens import ROW
-from console.gui.widgets.canvas import Canvas, Pictures
+from console.gui.theme import fonts
+from console.gui.theme.tokens import DARK, ROW
+from console.gui.widgets.canvas import ROWS_KEPT, Brush, Canvas, Look, Pictures
+from console.gui.widgets.marks import _elided
 from console.gui.widgets.rows import Column, RowModel, RowView
 
 
@@ -148,6 +150,47 @@ def test_a_theme_a_size_and_a_selection_are_part_of_what_is_known(qtbot: QtBot) 
     painted.clear()
     view.resize(400, 7 * ROW)
     qtbot.waitUntil(lambda: set(painted) == {"l0", "l1", "l2"})
+
+
+def test_what_is_met_once_costs_no_picture_and_what_is_asked_for_again_is_painted_no_more(qtbot: QtBot) -> None:
+    """Far scrolling meets rows once: a picture of each were work for nothing. What is uncovered again and again is put down as it is."""
+    painted: list[str] = []
+    brush = Brush(lambda _canvas, row: painted.append(row.name), lambda row: str(row.name), lambda row: str(row.colour))
+    look, row = Look(100, ROW, 1.0, DARK, DARK.bg1, (("name", 0, 100),)), _Light("a")
+    screen = QPixmap(100, 4 * ROW)
+    painter = QPainter(screen)
+
+    def met(row: _Light) -> int:
+        """How often it was painted for being drawn once more."""
+        painted.clear()
+        brush.draw(painter, ROW, row, selected=False, look=look, sign=brush.sign(row, selected=False, look=look))
+        return len(painted)
+
+    assert met(row) == 1 and not brush._rows._kept, "met for the first time: where it stands"
+    assert met(row) == 1 and len(brush._rows._kept) == 1, "for the second time: a picture is made"
+    assert [met(row), met(row)] == [0, 0]
+    row.colour = "#ffffff"
+    assert [met(row), met(row), met(row)] == [1, 1, 0], "it looks otherwise now"
+    for at in range(3 * ROWS_KEPT):
+        assert met(_Light(f"far-{at}")) == 1
+    assert len(brush._met) <= ROWS_KEPT and len(brush._rows._kept) <= ROWS_KEPT
+    painter.end()
+
+
+@pytest.mark.parametrize("font", [fonts.ui(12), fonts.ui(12, fonts.SEMIBOLD), fonts.mono(11)], ids=["ui", "strong", "mono"])
+@pytest.mark.parametrize(
+    "text",
+    ["agent-00012", "AVAVAVAVAVTo.To.To.", "a" * 200, "iiii iiii iiii", "Zoë 日本 and more of it", "x", "WWWWWWWW", "1,204.50 of 2,000.00"],
+)
+def test_what_is_left_out_is_left_out_as_qt_would_and_never_runs_over(qtbot: QtBot, text: str, font: QFont) -> None:
+    fonts.load_fonts()
+    seen = QFontMetricsF(font)
+    for width in (10, 40, 75, 120, 400):
+        shown = _elided(text, font, width)
+        exact = fonts.metrics(font).elidedText(text, Qt.TextElideMode.ElideRight, width)
+        assert shown == text or (shown.endswith("…") and text.startswith(shown[:-1]))
+        assert seen.horizontalAdvance(shown) <= width + 1 or shown == "…"
+        assert abs(len(shown) - len(exact)) <= 2, (shown, exact)
 
 
 def test_pictures_give_up_the_longest_unused_and_paint_over_its_memory(qtbot: QtBot) -> None:

@@ -1,6 +1,7 @@
 """What a row of a table is painted with, and the pictures kept of it: what the screen showed a moment ago is put down again as it is.
 
-A picture is known by everything that was painted into it, as a value; what may differ unseen must not be kept.
+A picture is known by everything that was painted into it, as a value; what may differ unseen must not be kept. A row that is seen
+for the first time is painted where it stands: most of what a hand on the scroll bar passes is never asked for again.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
 from console.gui.theme import fonts
 from console.gui.theme.tokens import Ink
-from console.gui.widgets.marks import draw_text
+from console.gui.widgets.marks import draw_text, pen_colour
 from console.gui.widgets.safe_text import safe_text
 
 ROWS_KEPT = 128
@@ -143,6 +144,9 @@ class Brush:
     def __init__(self, paint: RowPainter, key: Callable[[Any], str], sign: Callable[[Any], Hashable] | None) -> None:
         self._paint, self._key, self._sign = paint, key, sign
         self._rows = Pictures(ROWS_KEPT)
+        self._met: dict[str, Hashable] = {}
+        """What each row looked like when it was painted last without a picture, the newest last."""
+        self._cells: tuple[Places, int, dict[str, QRectF]] = ((), 0, {})
         self._parts = Pictures(PARTS_KEPT) if sign is not None else None
 
     @property
@@ -156,13 +160,13 @@ class Brush:
 
     def draw(self, painter: QPainter, y: int, row: Any, selected: bool, look: Look, sign: Hashable) -> None:
         """The row at ``y``; ``sign`` as ``sign`` gave it."""
-        if self._sign is None:
+        key = "" if self._sign is None else self._key(row)
+        picture = None if self._sign is None else self._rows.find(key, sign)
+        if self._sign is None or (picture is None and self._is_new(key, sign)):
             painter.translate(0, y)
             self._draw(painter, row, selected, look)
             painter.translate(0, -y)
             return
-        key = self._key(row)
-        picture = self._rows.find(key, sign)
         if picture is None:
             picture = self._rows.blank(key, look.width, look.height, look.ratio)
             picture.fill(QColor(look.ground))
@@ -172,16 +176,32 @@ class Brush:
             self._rows.keep(key, sign, picture)
         painter.drawPixmap(0, y, picture)
 
+    def _is_new(self, key: str, sign: Hashable) -> bool:
+        """Whether this look of that row is met for the first time."""
+        if self._met.pop(key, None) == sign:
+            return False
+        self._met[key] = sign
+        if len(self._met) > ROWS_KEPT:
+            del self._met[next(iter(self._met))]
+        return True
+
+    def _boxes(self, look: Look) -> dict[str, QRectF]:
+        """The cells of any row of that look; whoever paints changes none."""
+        places, height, boxes = self._cells
+        if places != look.places or height != look.height:
+            boxes = {key: QRectF(left, 0, width, look.height - 1) for key, left, width in look.places}
+            self._cells = (look.places, look.height, boxes)
+        return boxes
+
     def _draw(self, painter: QPainter, row: Any, selected: bool, look: Look) -> None:
         """One row at the origin of the painter."""
         colours = look.ink
         box = QRectF(0, 0, look.width, look.height)
         if selected:
             painter.fillRect(box, QColor(colours.sel))
-        painter.setPen(QColor(colours.line))
-        painter.drawLine(QPointF(0, look.height - 1), QPointF(look.width, look.height - 1))
-        cells = {key: QRectF(left, 0, width, look.height - 1) for key, left, width in look.places}
-        self._paint(Canvas(painter, box, cells, colours, selected, look, self._parts), row)
+        painter.setPen(pen_colour(colours.line))
+        painter.drawLine(0, look.height - 1, look.width, look.height - 1)
+        self._paint(Canvas(painter, box, self._boxes(look), colours, selected, look, self._parts), row)
         if selected:
             painter.setPen(QPen(QColor(colours.accent), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)

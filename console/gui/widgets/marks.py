@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QPainter, QPainterPath, QPen, QPixmap, QPolygonF
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap, QPolygonF
 
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
@@ -128,30 +128,53 @@ def draw_text(painter: QPainter, box: QRectF, text: str, font: QFont, colour: st
     """One elided line, vertically centred; returns what was painted. ``text`` must have passed safe_text."""
     shown = _elided(text, font, int(box.width()))
     painter.setFont(font)
-    painter.setPen(_colour(colour))
+    painter.setPen(pen_colour(colour))
     painter.drawText(box, _RIGHT if right else _LEFT, shown)
     return shown
 
 
 @lru_cache(maxsize=256)
-def _colour(name: str) -> QColor:
+def pen_colour(name: str) -> QColor:
     """For a pen: nobody changes it."""
     return QColor(name)
 
 
+@lru_cache(maxsize=64)
+def faint(colour: str) -> str:
+    """A fifth of it: what lies under the line of a small chart."""
+    found = QColor(colour)
+    found.setAlphaF(0.2)
+    return found.name(QColor.NameFormat.HexArgb)
+
+
+_SLACK = 2.0
+"""Pixels that pairs of letters may take more, or less, than the letters by themselves."""
+
+
 @lru_cache(maxsize=8192)
 def _elided(text: str, font: QFont, width: int) -> str:
-    if text.isascii() and text.isprintable() and sum(map(_advances(font).__getitem__, text)) + len(text) / 2 <= width:
-        return (
-            text  # it fits whatever pairs of letters do to each other; most text does, and laying it out to know costs as much as painting
-        )
-    return fonts.metrics(font).elidedText(text, Qt.TextElideMode.ElideRight, width)
+    if not (text.isascii() and text.isprintable()):
+        return fonts.metrics(font).elidedText(text, Qt.TextElideMode.ElideRight, width)
+    # Laying a text out to know its width costs as much as painting it; most of what is shown are letters whose widths are known.
+    wide = _advances(font)
+    taken = sum(map(wide.__getitem__, text))
+    if taken + _SLACK <= width:
+        return text
+    if taken <= width + _SLACK:
+        return fonts.metrics(font).elidedText(text, Qt.TextElideMode.ElideRight, width)
+    room, taken = width - wide["…"] - _SLACK, 0.0
+    for at, letter in enumerate(text):
+        taken += wide[letter]
+        if taken > room:
+            return f"{text[:at]}…"
+    return text
 
 
 @lru_cache(maxsize=64)
-def _advances(font: QFont) -> dict[str, int]:
-    """Pixels that each printable ASCII character takes by itself."""
-    return {char: fonts.metrics(font).horizontalAdvance(char) for char in map(chr, range(32, 127))}
+def _advances(font: QFont) -> dict[str, float]:
+    """Pixels that each printable ASCII character, and the sign of what was left out, takes by itself."""
+    seen = QFontMetricsF(font)
+    return {char: seen.horizontalAdvance(char) for char in (*map(chr, range(32, 127)), "…")}
 
 
 def share_colours(share: float, ink: Ink) -> tuple[str, str]:
@@ -220,32 +243,29 @@ def _stripes(painter: QPainter, box: QRectF, radius: float, colour: QColor) -> N
     painter.restore()
 
 
-def draw_sparkline(painter: QPainter, box: QRectF, values: Sequence[float], line: str, fill: str, *, dot: bool = True) -> None:
-    """Values oldest first, scaled to their own largest; nothing for fewer than two. Kept as a picture while the values stay the same."""
-    if len(values) > 1:
-        ratio = painter.device().devicePixelRatioF()
-        picture = _sparkline(tuple(values), round(box.width()), round(box.height()), line, fill, dot, ratio)
-        painter.drawPixmap(QPointF(box.x() - 2, box.y() - 2), picture)
+def draw_sparkline(painter: QPainter, box: QRectF, values: Sequence[float], line: str, fill: str) -> None:
+    """Values oldest first, scaled to their own largest; nothing for fewer than two.
 
-
-@lru_cache(maxsize=512)
-def _sparkline(values: tuple[float, ...], width: int, height: int, line: str, fill: str, dot: bool, ratio: float) -> QPixmap:
-    points = [v if math.isfinite(v) and v > 0 else 0.0 for v in values]
-    top = max(points) or 1.0
-    step = width / (len(points) - 1)
-    shape = [QPointF(2 + i * step, 2 + height - v / top * height) for i, v in enumerate(points)]
-    picture, painter, _ = _blank(width, height, ratio)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    Painted where it stands: nearly every row of a table has a curve of its own, which changes with every number. A line of one pixel,
+    over an edge that it covers, costs a third of a wider one over a soft edge.
+    """
+    if len(values) < 2:
+        return
+    left, bottom = box.x(), box.bottom()
+    heights = [v if math.isfinite(v) and v > 0 else 0.0 for v in values]
+    step, scale = box.width() / (len(heights) - 1), box.height() / (max(heights) or 1.0)
+    shape = [QPointF(left + at * step, bottom - height * scale) for at, height in enumerate(heights)]
+    soft = painter.testRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(QColor(fill))
-    painter.drawPolygon(QPolygonF([QPointF(2, 2 + height), *shape, QPointF(2 + width, 2 + height)]))
-    painter.setPen(QPen(QColor(line), 1.2))
+    painter.setBrush(pen_colour(fill))
+    painter.drawPolygon([QPointF(left, bottom), *shape, QPointF(box.right(), bottom)])
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(pen_colour(line))
     painter.drawPolyline(shape)
-    if dot:
-        painter.setBrush(QColor(line))
-        painter.drawEllipse(shape[-1], 1.6, 1.6)
-    painter.end()
-    return picture
+    painter.setBrush(pen_colour(line))
+    painter.drawEllipse(shape[-1], 1.6, 1.6)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=soft)
 
 
 CHIP_FONT = (11, fonts.MEDIUM)

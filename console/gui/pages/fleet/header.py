@@ -10,7 +10,7 @@ from console.gui.models.fleet import Fleet
 from console.gui.theme import fonts
 from console.gui.theme.tokens import PAGE_HEADER, ink
 from console.gui.widgets.buttons import Button
-from console.gui.widgets.marks import draw_mark, draw_sparkline, draw_text
+from console.gui.widgets.marks import draw_mark, draw_sparkline, draw_text, faint
 from console.gui.widgets.words import usd
 
 _Stat = tuple[str, int, str, str, str]
@@ -81,9 +81,7 @@ class FleetHeader(QWidget):
         draw_text(painter, QRectF(spend, 58, 140, 18), "no cap for the day", fonts.ui(11), colours.text3)
         draw_text(painter, QRectF(burn, 14, 130, 18), "Burn rate", fonts.ui(12), colours.text2)
         draw_text(painter, QRectF(burn, 33, 130, 24), f"{usd(self._burn)}/h", fonts.ui(18, fonts.SEMIBOLD), colours.text)
-        fill = QColor(colours.bar)
-        fill.setAlphaF(0.2)
-        draw_sparkline(painter, QRectF(burn, 62, 128, 18), self._history, colours.bar, fill.name(QColor.NameFormat.HexArgb))
+        draw_sparkline(painter, QRectF(burn, 62, 128, 18), self._history, colours.bar, faint(colours.bar))
 
 
 def _stats(fleet: Fleet) -> list[_Stat]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from time import time
 
 from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QColor, QPen
+from PySide6.QtGui import QColor
 
 from console.gui.models.fleet import Row, view_mode
 from console.gui.models.modes import network_chip
@@ -16,7 +16,17 @@ from console.gui.pages.fleet.words import STATES, state_words
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.facts import ChipSpec
-from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_mark, draw_sparkline, draw_text, share_colours
+from console.gui.widgets.marks import (
+    chip_width,
+    draw_chip,
+    draw_gauge,
+    draw_mark,
+    draw_sparkline,
+    draw_text,
+    faint,
+    pen_colour,
+    share_colours,
+)
 from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.words import span, usd
 
@@ -101,12 +111,8 @@ def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
     _paint_budget(canvas, row, quiet)
     if "burn" in canvas.cells:
         box = canvas.cells["burn"].adjusted(0, 8, -8, -8)
-        hot = row.view.state == "over_budget"
-        fill = QColor(canvas.ink.danger if hot else canvas.ink.bar)
-        fill.setAlphaF(0.2)
-        draw_sparkline(
-            canvas.painter, box, row.view.burn, canvas.ink.danger if hot else canvas.ink.bar, fill.name(QColor.NameFormat.HexArgb)
-        )
+        line = canvas.ink.danger if row.view.state == "over_budget" else canvas.ink.bar
+        draw_sparkline(canvas.painter, box, row.view.burn, line, faint(line))
     if "runtime" in cells:
         role = "text3" if quiet else "text"
         canvas.shared(cells["runtime"], ("runtime", lasted, role), lambda on: on.text("runtime", lasted, role))
@@ -121,7 +127,8 @@ def _paint_name(canvas: Canvas, row: Row, quiet: bool, alive: bool) -> None:
     cell = canvas.cells["agent"]
     level = min(row.indent, MAX_INDENT)
     painter = canvas.painter
-    painter.setPen(QPen(QColor(canvas.ink.line2), 1))
+    if level:
+        painter.setPen(pen_colour(canvas.ink.line2))
     for at in range(level):
         x = cell.x() + 8.5 + INDENT * at
         painter.drawLine(QPointF(x, canvas.box.y()), QPointF(x, canvas.box.bottom() - 1))

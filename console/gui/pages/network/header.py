@@ -12,7 +12,7 @@ from console.api.messages import AllowlistView
 from console.gui.models.fleet import Fleet, view_mode
 from console.gui.theme import fonts
 from console.gui.theme.tokens import PAGE_HEADER, ink
-from console.gui.widgets.marks import draw_mark, draw_sparkline, draw_text
+from console.gui.widgets.marks import draw_mark, draw_sparkline, draw_text, faint
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import clock, plural
 
@@ -135,10 +135,8 @@ class NetworkHeader(QWidget):
         width = fonts.metrics(face).horizontalAdvance(figure)
         draw_text(painter, QRectF(x, 33, width + 4, 24), figure, face, colours.text)
         draw_text(painter, QRectF(x + width + 8, 35, 140 - width, 22), f"of {facts.seen:,}", fonts.ui(12), colours.text2)
-        fill = QColor(colours.bar)
-        fill.setAlphaF(0.2)
         if facts.blocked:
-            draw_sparkline(painter, QRectF(x, 62, 142, 18), facts.slices, colours.bar, fill.name(QColor.NameFormat.HexArgb))
+            draw_sparkline(painter, QRectF(x, 62, 142, 18), facts.slices, colours.bar, faint(colours.bar))
 
     def _paint_envoy(self, painter: QPainter, x: float, width: float) -> None:
         colours = ink()
