@@ -284,8 +284,10 @@ def _find_container(engine: Engine, entry: Entry, mount: Mount | None) -> Held |
     """The pid that the engine names counts only if that process's cgroup names the container; otherwise there is only doubt."""
     pid = engine.init_pid(entry.container_id)
     ticks = processes.start_ticks(pid) if pid > 1 else None
-    if ticks is None or not processes.is_alive(pid):
+    if pid <= 1 or not processes.is_alive(pid):
         return None
+    if ticks is None:
+        return Held(entry, doubt=f"The engine says that it runs as process {pid}, which cannot be looked at.")
     if not processes.names_container(pid, entry.container_id):
         return Held(entry, doubt=f"The engine says that it runs as process {pid}, which is in no cgroup of it.")
     entry = replace(entry, pid=pid, start_ticks=ticks, pid_namespace=processes.pid_namespace(pid) or 0)

@@ -7,6 +7,7 @@ is concluded from one look that finds nobody (measured: a scan that races with f
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import threading
@@ -38,15 +39,17 @@ class Row:
 
 
 def read_table() -> dict[int, Row]:
-    """Every process there is. OSError when they cannot be listed."""
+    """Every process there is. OSError when they cannot be listed, or one of them not be looked at."""
     found = {}
     with os.scandir("/proc") as entries:
         pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
     for pid in pids:
         try:
             text = Path(f"/proc/{pid}/stat").read_bytes()
-        except OSError:
-            continue  # it ended meanwhile
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ESRCH):
+                continue  # it ended meanwhile
+            raise  # this look sees less than there is
         fields = text[text.rfind(b")") + 2 :].split()  # proc(5): the name may hold anything
         if len(fields) > 19:
             alive = fields[0] not in (b"Z", b"X") or processes.is_alive(pid)
@@ -114,7 +117,7 @@ class Closure:
         """Whether any member of the last look is still alive. Cheap; nobody new is looked for."""
         with self._lock:
             known = dict(self._known)
-        return any(processes.start_ticks(pid) == ticks and processes.is_alive(pid) for pid, ticks in known.items())
+        return any(processes.is_the_same(pid, ticks) for pid, ticks in known.items())
 
     def strike(self, spared: frozenset[int] = frozenset()) -> str:
         """SIGKILL to all but the keeper, who is asked to do the same (SIGTERM), again for what was born meanwhile; then to the keeper.

@@ -79,6 +79,7 @@ class Desk:
             "call_go": Op(lambda m, p: calls.confirm(m), own, slow=True),
             "call_over": Op(lambda m, p: calls.over(m), own, slow=True),
             "procs": Op(lambda m, p: launches.procs(text(m, "agent_id", limit=63)), own),
+            "missed": Op(lambda m, p: launches.missed(scope_of(m)), own, slow=True),
             "heartbeat": Op(self._heartbeat, own),
             "lease": Op(self._lease, own, slow=True),
             "soft_stop": Op(self._soft_stop, own, slow=True),

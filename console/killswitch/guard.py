@@ -274,8 +274,9 @@ class Guard:
                 write()
             except OSError as error:
                 problems.append(f"{what} not written: {error.strerror or error}")
-                if (what, write) not in self.owed and len(self.owed) < MOST_OWED:
-                    self.owed.append((what, write))
+                with self.lock:  # the clerk takes the whole list away to try it again: nothing is put into one that is gone through
+                    if (what, write) not in self.owed and len(self.owed) < MOST_OWED:
+                        self.owed.append((what, write))
         if problems:
             self.notices[f"disk-{what}"] = problems[0]
         elif all(owed != what for owed, _ in self.owed):
@@ -284,7 +285,8 @@ class Guard:
 
     def write_what_is_owed(self) -> None:
         """The disk may have room again."""
-        owed, self.owed = self.owed, []
+        with self.lock:
+            owed, self.owed = self.owed, []
         for what, write in owed:
             self.record(what, write)
 

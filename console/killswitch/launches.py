@@ -228,12 +228,35 @@ class Launches:
             guard.notices["best-effort"] = f"A kill of {len(best)} agents is best effort: {'; '.join(dict.fromkeys(best))}."
 
     def procs(self, agent_id: str) -> dict[str, Any]:
-        """How many processes an agent has, the first hundred, and whether any may be alive: a list that cannot be read is empty."""
-        held = self._guard.registry.held.get(agent_id)
+        """How many processes an agent has, the first hundred, and whether any may be alive: a list that cannot be read is empty.
+
+        Raises NotFound for one that is not registered, and Unavailable where that says nothing: agents are missing from the registry.
+        """
+        registry = self._guard.registry
+        held = registry.held.get(agent_id)
+        if held is None and registry.incomplete:
+            raise Unavailable(
+                f"Whether {agent_id} runs is not known: {registry.incomplete}", "Panic, then rearm: it takes a look at everything."
+            )
         if held is None:
             raise NotFound(f"Agent {agent_id} is not registered.", "watchfloor fleet lists them.")
         pids = held.pids()
-        return {"count": len(pids), "pids": pids[:100], "alive": held.is_populated(), "best_effort": held.entry.why_best_effort}
+        alive, doubt = held.is_populated() or bool(held.doubt), held.entry.why_best_effort or held.doubt
+        return {"count": len(pids), "pids": pids[:100], "alive": alive, "best_effort": doubt}
+
+    def missed(self, scope: str | list[str]) -> dict[str, Any]:
+        """The supervisor follows agents that the registry does not know (an older one was put in its place, say): nothing is proven any
+        more by nobody of them being found, until an un-kill has looked at everything."""
+        guard = self._guard
+        with guard.lock:
+            unknown = [i for i in ([] if scope == "all" else scope) if i not in guard.registry.held]
+            is_news = bool(unknown) and not guard.registry.incomplete
+            if is_news:
+                words = f"The registry does not know {len(unknown)} agents that the supervisor follows, for example {unknown[0][:63]}."
+                guard.registry.incomplete = guard.notices["registry"] = words
+        if is_news:
+            guard.record("registry", guard.registry.save)
+        return {"unknown": len(unknown)}
 
 
 def can_leave(pid: int, leaf: Leaf) -> bool:

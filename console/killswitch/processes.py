@@ -91,7 +91,7 @@ def _stat(pid: int | str) -> list[bytes]:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Field 22; None when the process is gone."""
+    """Field 22; None when the process is gone, or when it cannot be read: that alone says nothing of its end."""
     fields = _stat(pid)
     return int(fields[19]) if len(fields) > 19 else None
 
@@ -133,6 +133,11 @@ def is_alive(pid: int) -> bool:
     if not fields or fields[0] == b"X":
         return False
     return fields[0] != b"Z" or _has_live_thread(pid)
+
+
+def is_the_same(pid: int, ticks: int) -> bool:
+    """Whether the process with that start time is alive. What cannot be read, though it is not gone, counts as alive."""
+    return start_ticks(pid) in (ticks, None) and is_alive(pid)
 
 
 def _has_live_thread(pid: int) -> bool:

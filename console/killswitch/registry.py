@@ -12,11 +12,14 @@ from typing import Any
 
 from console.domain.agent import AGENT_ID
 from console.killswitch import processes
+from console.killswitch.absence import Place, here, place_from, why_unknown
 from console.killswitch.cgroups import Leaf, Refused, Tree
 from console.killswitch.closure import Closure
 from console.killswitch.durable import Damaged, read_sealed, seal, write_whole
 from console.killswitch.processes import Handle
 from console.killswitch.witness import Witness
+
+NO_RECORD = "the guard's record did not know it: what it may have outside its cgroup is unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Held:
     looked: bool = False
     """Whether there was such a look: without one nothing is known of what ran before a kill."""
     doubt: str = ""
-    """Why its being empty proves nothing: it was found, already empty, when the registry was lost."""
+    """Why its being empty proves nothing: nobody followed it, or it cannot be seen from here (absence.py), or the registry was lost."""
     closure: Closure | None = None
     """Its descendants, followed since birth where nothing in the kernel holds them together."""
     unopened: str = ""
@@ -92,6 +95,14 @@ class Held:
             self.unopened = ""
         except OSError as error:
             self.unopened = error.strerror or str(error)
+
+    def unseen(self, recorded: Place) -> str:
+        """Why what was not found of it, in a record made at ``recorded``, is not thereby gone; or empty."""
+        entry, is_box = self.entry, self.entry.kind == "container"
+        folder, leaf = (entry.container_leaf, self.container) if is_box else (entry.leaf, self.leaf)
+        is_open = leaf is not None or bool(self.unopened)  # what could not be opened counts as alive until it is
+        is_held = self.init is not None or bool(self.unopened)
+        return why_unknown(recorded, folder=folder, is_open=is_open, pid=entry.pid, is_loose=bool(entry.why_best_effort), is_held=is_held)
 
     def follow(self) -> Closure | None:
         """The look-out for its descendants; None where cgroup or PID namespace make it needless."""
@@ -171,6 +182,8 @@ class Registry:
         self.containers_ever = False
         self.uids: set[int] = set()
         """Accounts that agents were launched under, ended ones included."""
+        self._recorded: tuple[Place, dict[str, str]] = (Place(), {})
+        """Of the record that was read: where it was made, and doubts it held by agent."""
         self.retired: list[Held] = []
         """Forgotten ones, whose files are closed once no kill is using them."""
 
@@ -184,6 +197,7 @@ class Registry:
             self.generation, self.containers_ever = int(body["generation"]), bool(body["containers_ever"])
             self.incomplete = str(body.get("incomplete", ""))
             self.uids = {int(uid) for uid in body.get("uids", ())}
+            self._recorded = place_from(body.get("place")), {str(i): str(why) for i, why in dict(body.get("doubts") or {}).items()}
             return tuple(_entry_from(raw) for raw in body["agents"])
         except (KeyError, TypeError, ValueError) as error:
             raise Damaged("registry.json has the wrong shape") from error
@@ -203,8 +217,9 @@ class Registry:
     def restore(self, entries: tuple[Entry, ...], tree: Tree | None) -> None:
         """Opens what is still there, and takes in leaves that the registry does not know."""
         for entry in entries:
-            self.held[entry.agent_id] = Held(entry)
-            self.held[entry.agent_id].open()
+            held = self.held[entry.agent_id] = Held(entry)
+            held.open()
+            held.doubt = self._recorded[1].get(entry.agent_id) or held.unseen(self._recorded[0])
         known = {entry.leaf for entry in entries}
         try:
             found = tree.leaves_on_disk() if tree is not None else []
@@ -222,7 +237,9 @@ class Registry:
             inode = folder.stat().st_ino
         except OSError:
             return  # it was removed while we looked
-        held = Held(Entry(key, "process", "managed", self.generation, str(folder), inode, confirmed=True))
+        # It holds what the leaf holds; of what it may have had elsewhere a record says that does not know it.
+        loose = "" if self.incomplete else NO_RECORD
+        held = Held(Entry(key, "process", "managed", self.generation, str(folder), inode, confirmed=True, loose=loose))
         held.open()
         if not held.is_populated():
             if not self.incomplete:  # a launch that got no further than its leaf
@@ -240,6 +257,8 @@ class Registry:
             "containers_ever": self.containers_ever,
             "incomplete": self.incomplete,
             "uids": sorted(self.uids),
+            "place": asdict(here()),
+            "doubts": {agent_id: held.doubt for agent_id, held in list(self.held.items()) if held.doubt},
             "agents": [asdict(held.entry) for held in list(self.held.values())],
         }
         write_whole(self.path, seal(body))

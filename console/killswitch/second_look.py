@@ -233,7 +233,7 @@ class SecondLook:
             try:
                 return processes.Handle(marked.pid, marked.start_ticks)
             except OSError as error:
-                if isinstance(error, ProcessLookupError) or processes.start_ticks(marked.pid) != marked.start_ticks:
+                if isinstance(error, ProcessLookupError) or not processes.is_the_same(marked.pid, marked.start_ticks):
                     return None
                 why = error.strerror or str(error)
             time.sleep(PAUSE_S)

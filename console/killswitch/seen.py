@@ -57,7 +57,10 @@ class SeenAgents:
         found, left = list[Aim](), list[str]()
         for agent in self._agents:
             why = f"only {MOST} are signalled" if len(found) >= MOST else self._why_not(agent, spared)
-            held = None if why else self._hold(agent)
+            try:
+                held = None if why else self._hold(agent)
+            except OSError as error:
+                held, why = None, f"it could not be opened: {error.strerror or error}"
             if held is None:
                 left.append(f"{agent.agent_id}, which was only seen, was left alone: {why or 'it has ended'}")
             else:
@@ -67,7 +70,7 @@ class SeenAgents:
     def _why_not(self, agent: SeenAgent, spared: frozenset[int]) -> str:
         if agent.pid in spared:
             return "it is the one who pressed, the guard, or an ancestor of theirs"
-        if processes.start_ticks(agent.pid) != agent.start_ticks:
+        if not processes.is_the_same(agent.pid, agent.start_ticks):
             return "it has ended"
         if (processes.describe(agent.pid)["exe"], processes.uids(agent.pid)) != (agent.exe, {agent.uid}):
             return "it runs another program, or under another account, than was seen"
@@ -76,9 +79,10 @@ class SeenAgents:
         return in_an_instance(agent.pid, self._instance_id)
 
     def _hold(self, agent: SeenAgent) -> Held | None:
+        """None when it has ended. OSError when it cannot be opened."""
         try:
             init = Handle(agent.pid, agent.start_ticks)
-        except OSError:
+        except ProcessLookupError:
             return None
         entry = Entry(
             agent.agent_id, "process", ControlLevel.OBSERVED.value, 0, confirmed=True, pid=agent.pid, start_ticks=agent.start_ticks

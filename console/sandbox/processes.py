@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 from pathlib import Path
@@ -18,15 +19,23 @@ def start_ticks(pid: int) -> int:
 
 
 def open_process(pid: int, ticks: int) -> int | None:
-    """A pidfd of exactly that process, or None when it has ended. The pidfd comes first, so reuse cannot slip between."""
+    """A pidfd of exactly that process, or None when it has ended. OSError when that cannot be told (too few descriptors, say).
+
+    The pidfd comes first, so reuse cannot slip between.
+    """
     try:
         pidfd = os.pidfd_open(pid)
-    except OSError:
-        return None
+    except OSError as error:
+        if error.errno in (errno.ESRCH, errno.EINVAL):  # EINVAL: its number is a thread's by now
+            return None
+        raise
     try:
         same = start_ticks(pid) == ticks
-    except (OSError, ValueError, IndexError):
+    except (ProcessLookupError, ValueError, IndexError):
         same = False
+    except OSError:
+        os.close(pidfd)
+        raise
     if same:
         return pidfd
     os.close(pidfd)

@@ -10,7 +10,7 @@ from console.api import adopt_messages as v
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity
 from console.domain.command import Record
-from console.domain.errors import Conflict, ConsoleError, NotFound
+from console.domain.errors import Conflict, ConsoleError
 from console.sandbox.processes import start_ticks
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
@@ -134,18 +134,18 @@ def lives(parts: Parts, agent: Agent) -> bool:
 
 
 def may_live(parts: Parts, agent_id: AgentId) -> bool:
-    """By the guard's word alone. ConsoleError when it does not say."""
-    try:
-        return bool(parts.guard.call("procs", agent_id=agent_id).get("alive", True))
-    except NotFound:
-        return False
+    """By the guard's word alone. ConsoleError when it does not say: one whom it does not know is nobody that it vouches for."""
+    return bool(parts.guard.call("procs", agent_id=agent_id).get("alive", True))
 
 
 def _is_there(agent: Agent) -> bool:
+    """What cannot be looked at may be there."""
     try:
         return agent.process is not None and start_ticks(agent.process.pid) == agent.process.start_ticks
-    except (OSError, ConsoleError):
+    except ProcessLookupError:
         return False
+    except OSError:
+        return True
 
 
 async def keep_adopted(parts: Parts) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from console.api import messages as m
 from console.domain import event as e
 from console.domain.agent import AgentId, ControlLevel, SandboxKind
-from console.domain.errors import ConsoleError, NotRecorded
+from console.domain.errors import ConsoleError, NotFound, NotRecorded
 from console.domain.guard import LOST
 from console.killswitch.durable import Damaged, read_sealed
 from console.supervisor import light
@@ -27,6 +27,7 @@ from console.supervisor.parts import Parts
 from console.supervisor.revive import revive_guard
 from console.supervisor.secrets_light import secrets_path
 from console.supervisor.stop import StopDesk
+from console.supervisor.unaccounted import missed
 from console.supervisor.witness import keep_watch
 
 log = logging.getLogger(__name__)
@@ -234,6 +235,9 @@ class Follower:
                 continue
             try:
                 answer = await asyncio.to_thread(self._parts.guard.call, "procs", agent_id=agent_id)
+            except NotFound:
+                await missed(self._parts, agent_id)
+                continue
             except ConsoleError:
                 continue
             count, doubt = int(answer.get("count", 0)), str(answer.get("best_effort", ""))

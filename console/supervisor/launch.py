@@ -333,6 +333,8 @@ class Launcher:
         with suppress(ConsoleError, OSError):
             if agent_id in self._parts.egress.attached():
                 await asyncio.to_thread(self._parts.egress.detach, agent_id)
+        with suppress(ConsoleError):  # its end is on disk first: a restart would find one of whom the guard knows nothing any more
+            await self._parts.core.saved()
         with suppress(ConsoleError):
             await asyncio.to_thread(self._parts.guard.call, "forget", agent_id=agent_id)
         if running is not None:

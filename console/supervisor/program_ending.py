@@ -22,6 +22,7 @@ LOOK_S = 0.2
 MOST_REST_S = 1.0
 GRACE_S = 5.0
 """Seconds that it has at least, from the end of its input on, to be gone."""
+_OVER = (AgentState.ENDED, AgentState.FAILED)
 _QUIET_LOOKS = 2
 """So often in a row no turn may be under way: between the answer to a request and the turn that it begins lies a moment."""
 
@@ -122,8 +123,9 @@ class Endings:
         try:
             answer = self._parts.guard.call("procs", agent_id=agent_id)
         except NotFound:
-            # It forgets only whose leaf it saw empty. That is an end when we let go of it as well, and else nobody knows.
-            if agent_id in self._parts.core.state.live:
+            # One whom it does not know is nobody that it vouches for, but where it did so before: only upon its word an agent is "ended".
+            agent = self._parts.core.state.agents.get(agent_id)
+            if agent is None or agent.state not in _OVER:
                 raise
             return _Left(False, 0, "")
         return _Left(bool(answer.get("alive", True)), int(answer.get("count", 0)), str(answer.get("best_effort", "")))

@@ -28,6 +28,7 @@ from console.supervisor.core import now
 from console.supervisor.parts import Parts
 from console.supervisor.rotate import rotate_step
 from console.supervisor.stop import StopDesk
+from console.supervisor.unaccounted import MARK as UNACCOUNTED
 
 _KILL_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6,8}\Z")
 LAST_KEY = "rearm.last"
@@ -267,7 +268,8 @@ def _blockers(stop: StopDesk, kills: list[str], look: dict[str, Any], kill_id: s
 
 def _lacks_only_the_registry(receipt: Receipt) -> bool:
     """All that was known is proven dead; that there was no more could not be proven."""
-    return is_zero(receipt.targets) and any(s.name is StepName.ZERO and s.status is StepStatus.UNKNOWN for s in receipt.steps)
+    known = tuple(t for t in receipt.targets if not t.evidence.get(UNACCOUNTED))
+    return is_zero(known) and any(s.name is StepName.ZERO and s.status is StepStatus.UNKNOWN for s in receipt.steps)
 
 
 def _newest(kills: list[str]) -> str:

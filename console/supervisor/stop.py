@@ -29,6 +29,7 @@ from console.supervisor.merging import together
 from console.supervisor.parts import Parts
 from console.supervisor.rotate import rotate_step
 from console.supervisor.sealing import Sealer, digest_of, keep_receipt
+from console.supervisor.unaccounted import beside, counted, kept
 
 log = logging.getLogger(__name__)
 GUARD_RECEIPT_S = 20.0
@@ -164,7 +165,7 @@ class StopDesk:
         if receipt.by == CANARY:
             return
         if receipt.scope == "all" and kill_id not in latched:
-            self._amended(kill_id, self._put(_merged(receipt, {}, complete=True)))
+            self._amended(kill_id, self._put(_merged(beside(receipt, kept(self._receipts.get(kill_id))), {}, complete=True)))
             self._begun.add(kill_id)
             return
         ids = None if receipt.scope == "all" else [AgentId(i) for i in receipt.scope.split(",")]
@@ -222,7 +223,7 @@ class StopDesk:
         local = await self._guard_receipt(kill_id, StepName.ZERO)
         if local is None:
             local = Receipt(kill_id, self._parts.places.instance_id, "all" if everything else "", reason, by, pressed, order)
-        pressed = local.pressed_at
+        pressed, local = local.pressed_at, await counted(self._parts, local)
         self._parts.core.post(e.KillJudged(*now(), local))
         self._put(_merged(local, steps, complete=False))
         rotation = asyncio.create_task(rotate_step(self._parts, everything, pressed, kill_id))
@@ -231,7 +232,7 @@ class StopDesk:
             steps[name] = await task
             self._put(_merged(local, steps, complete=False))
         looked = await self._guard_receipt(kill_id, StepName.SECOND_LOOK)
-        local = looked or local
+        local = beside(looked or local, kept(local))
         await hunt
         final = self._hunted(_merged(local, steps, complete=True))
         self._parts.core.post(e.KillJudged(*now(), final, self._put(final)))
@@ -324,6 +325,7 @@ class StopDesk:
         known = self._receipts.get(kill_id)
         if local is None or known is None or not known.complete:
             return  # still being followed: the guard's file is read once more at its end
+        local = beside(local, kept(known))
         final = self._hunted(_merged(local, {s.name: s for s in known.steps if s.name not in _JUDGED}, complete=True))
         if (final.amended, final.targets, final.verified_zero) != (known.amended, known.targets, known.verified_zero):
             self._parts.core.post(e.KillJudged(*now(), final, self._put(final)))

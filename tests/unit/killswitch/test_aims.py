@@ -298,6 +298,15 @@ def test_a_pid_that_the_engine_passes_off_as_a_container_is_neither_signalled_no
     assert back.outcome is Outcome.NOT_PROVEN and "no cgroup of it" in back.why
 
 
+def test_a_containers_init_that_cannot_be_looked_at_is_not_dead(
+    engine: tuple[Engine, EngineStub], tmp_path: Path, sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine[1].containers[BOX] = {"pid": sleeper[0], "agent": "a", "instance": INSTANCE}
+    monkeypatch.setattr(processes, "start_ticks", lambda pid: None)
+    back = kill_listed(engine[0], Running(BOX, "a"), Mount(tmp_path, "/"))
+    assert back is not None and back.is_unknown and "cannot be looked at" in (back.held.doubt if back.held else "")
+
+
 def test_a_container_in_no_cgroup_of_v2_dies_by_its_init(
     engine: tuple[Engine, EngineStub], tmp_path: Path, sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -207,3 +209,29 @@ def test_a_real_tree_ends_and_a_bystander_does_not(tree: subprocess.Popen[bytes]
         handle.close()
         bystander.kill()
         bystander.wait()
+
+
+def test_a_process_that_cannot_be_looked_at_is_not_one_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = OSError(errno.EMFILE, "Too many open files")
+
+    def unreadable(path: Path) -> bytes:
+        raise refused
+
+    monkeypatch.setattr(Path, "read_bytes", unreadable)
+    with pytest.raises(OSError, match="Too many"):
+        closure.read_table()
+    refused = FileNotFoundError(errno.ENOENT, "gone")
+    assert closure.read_table() == {}
+
+
+def test_one_that_was_known_and_cannot_be_read_now_may_live(
+    monkeypatch: pytest.MonkeyPatch, followed: Closure, table: dict[int, Row]
+) -> None:
+    table[2000] = Row(INIT, INIT, 60, True)
+    assert pids(followed) == [2000]
+    monkeypatch.setattr(processes, "_fetch", _too_many)
+    assert followed.has_known()
+
+
+def _too_many(*_: object) -> bytes:
+    raise OSError(errno.EMFILE, "Too many open files")

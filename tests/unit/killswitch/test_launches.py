@@ -12,6 +12,7 @@ import pytest
 from console.domain.errors import Conflict, Denied, Killed, NotFound, NotRecorded, Unavailable, UsageProblem
 from console.killswitch import durable, launches, processes
 from console.killswitch.latch import Latch
+from console.killswitch.registry import Registry
 from tests.fakes.guard_room import INSTANCE, Room, fill
 
 BOX = "ab" * 32
@@ -338,6 +339,31 @@ def test_procs_of_nobody(room: Room) -> None:
     Path(held.entry.leaf, "cgroup.procs").unlink()
     answer = room.launches.procs("one")
     assert (answer["count"], answer["alive"]) == (0, True), "its list cannot be read, and its cgroup holds somebody"
+
+
+def test_of_whom_it_cannot_vouch_it_does_not_say_that_he_has_ended(room: Room) -> None:
+    held = room.agent("one", populated=0)
+    assert room.launches.procs("one")["alive"] is False
+    held.doubt = "nobody followed it"
+    answer = room.launches.procs("one")
+    assert answer["alive"] is True and "nobody followed it" in answer["best_effort"]
+    room.guard.registry.incomplete = "The registry is missing."
+    with pytest.raises(Unavailable, match="not known: The registry is missing"):
+        room.launches.procs("ghost")
+
+
+def test_agents_that_only_the_supervisor_knows_leave_no_press_proven_and_that_is_on_disk(room: Room) -> None:
+    room.agent("one")
+    assert room.launches.missed("all") == room.launches.missed(["one"]) == {"unknown": 0}
+    assert not room.guard.registry.incomplete
+    assert room.launches.missed(["one", "two"]) == {"unknown": 1}
+    assert "does not know 1 agents" in room.guard.registry.incomplete and "two" in room.guard.notices["registry"]
+    again = Registry(room.guard.config.guard_dir)
+    again.load()
+    assert again.incomplete == room.guard.registry.incomplete
+    kill = room.guard.press("all", "x", "y")
+    room.run_threads()
+    assert not kill.receipt().verified_zero
 
 
 def test_spare_descriptors_are_counted() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from console.killswitch.absence import NO_GROUP, UNFOLLOWED, here
 from console.killswitch.cgroups import Leaf, Mount, Mounts
 from console.killswitch.durable import Damaged, seal, write_whole
-from console.killswitch.registry import Entry, Held, Registry
+from console.killswitch.registry import NO_RECORD, Entry, Held, Registry
 from tests.fakes.guard_room import FolderTree, fill
 
 
@@ -130,3 +132,40 @@ def test_a_leaf_nobody_knows(tmp_path: Path, is_lost: bool, populated: int, held
     for one in (*registry.held.values(), *registry.retired):
         one.close()
     tree.close()
+
+
+def test_a_record_that_does_not_know_a_living_leaf_proves_nothing_of_what_it_may_have_elsewhere(tmp_path: Path) -> None:
+    tree = FolderTree(tmp_path / "cg" / "watchfloor-0", Mounts(Mount(tmp_path / "cg", "/")))
+    fill(tree.agents.path / "box-00000000", 1)
+    for lost, why in (("", NO_RECORD), ("lost", "")):
+        registry = Registry(tmp_path)
+        registry.incomplete = lost
+        registry.restore((), tree)
+        assert registry.held["box"].entry.loose == why
+        registry.held["box"].close()
+    tree.close()
+
+
+def test_whom_nobody_followed_is_in_doubt_until_it_is_cleared_whoever_comes_back(tmp_path: Path) -> None:
+    entry = Entry("a", "process", "managed", 0, confirmed=True, pid=2**22 - 1, start_ticks=1)
+    registry = filled(tmp_path / "guard", entry)
+    for _ in range(2):  # its place is written anew, its doubt is kept
+        registry = Registry(tmp_path / "guard")
+        registry.restore(registry.load(), None)
+        assert registry.held["a"].doubt == UNFOLLOWED and not registry.held["a"].is_populated()
+        registry.save()
+    registry.held["a"].doubt = ""
+    registry.held["a"].entry = replace(entry, pid_namespace=5)  # its init has ended, and all of it
+    registry.save()
+    registry = Registry(tmp_path / "guard")
+    registry.restore(registry.load(), None)
+    assert registry.held["a"].doubt == ""
+
+
+def test_a_leaf_that_cannot_be_opened_is_no_leaf_that_cannot_be_seen(tmp_path: Path) -> None:
+    held = Held(Entry("a", "process", "managed", 0, str(tmp_path / "cg" / "a-1"), 7), unopened="Too many open files")
+    assert held.unseen(here()) == ""
+    held.unopened = ""
+    assert held.unseen(here()) == NO_GROUP
+    box = Held(Entry("b", "container", "contained", 0, str(tmp_path / "cg" / "b-1"), 7, pid=9))
+    assert box.unseen(here()) == "", "the leaf of its ticket holds nothing of a container"

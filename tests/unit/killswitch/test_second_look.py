@@ -119,6 +119,19 @@ def test_a_stray_that_cannot_be_opened_is_tried_again_and_then_listed(
     assert [(s.pid, "Too many" in s.why) for s in kill.receipt().survivors] == [(reaped[0], True)]
 
 
+def test_a_stray_that_cannot_even_be_looked_at_is_not_taken_for_dead(monkeypatch: pytest.MonkeyPatch, reaped: tuple[int, int]) -> None:
+    marked(monkeypatch, reaped, {65534})
+    monkeypatch.setattr(processes, "_fetch", _too_many)
+    kill = run(Field("0", Path("/"), None, None, False, frozenset, agent_uids=frozenset({65534})))
+    monkeypatch.undo()
+    assert processes.is_alive(reaped[0]) and look_of(kill)[0] is StepStatus.UNKNOWN
+    assert [s.pid for s in kill.receipt().survivors] == [reaped[0]]
+
+
+def _too_many(*_: object) -> bytes:
+    raise OSError(24, "Too many open files")
+
+
 @pytest.mark.parametrize("part", ["_look_at_leaves", "_look_at_engine", "_hunt"])
 def test_a_fault_in_one_part_is_amber_and_the_others_are_looked_at(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
     looked: list[str] = []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 
 import pytest
 
+from console.sandbox import processes
 from console.sandbox.processes import open_process, start_ticks, wait_gone
 
 
@@ -34,3 +36,17 @@ def test_a_name_full_of_brackets_does_not_shift_the_field(tmp_path: object) -> N
     child.kill()
     child.wait()
     child.stdout.close()
+
+
+@pytest.mark.parametrize("where", ["pidfd", "stat"])
+def test_one_that_cannot_be_looked_at_has_not_ended(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+
+    def too_many(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    ticks = start_ticks(os.getpid())
+    monkeypatch.setattr(*((os, "pidfd_open") if where == "pidfd" else (processes, "start_ticks")), too_many)
+    with pytest.raises(OSError, match="Too many"):
+        open_process(os.getpid(), ticks)
+    assert len(os.listdir("/proc/self/fd")) == before

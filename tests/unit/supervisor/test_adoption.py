@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,14 +47,14 @@ class World:
         return self.posted
 
 
-@pytest.mark.parametrize("end", [{"count": 0, "alive": False}, GONE])
-def test_two_looks_in_a_row_that_find_nobody_are_its_end(monkeypatch: pytest.MonkeyPatch, end: dict[str, Any] | ConsoleError) -> None:
+def test_two_looks_in_a_row_that_find_nobody_are_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = {"count": 0, "alive": False}
     assert World(end).keep(monkeypatch) == []
     [exited] = World({"count": 1, "alive": True}, end, end).keep(monkeypatch)
     assert (exited.agent_id, exited.exit_code) == ("a-1", None)
 
 
-@pytest.mark.parametrize("doubt", [SILENT, {"count": 0, "alive": True}, {}])
+@pytest.mark.parametrize("doubt", [SILENT, GONE, {"count": 0, "alive": True}, {}])
 def test_what_the_guard_does_not_say_is_not_its_end(monkeypatch: pytest.MonkeyPatch, doubt: dict[str, Any] | ConsoleError) -> None:
     assert World(doubt, doubt, doubt, doubt).keep(monkeypatch) == []
 
@@ -62,3 +63,13 @@ def test_at_start_up_a_silent_guard_leaves_it_to_the_first_process() -> None:
     for says, lives in ((SILENT, False), (GONE, False), ({"alive": True}, True), ({"alive": False}, False)):
         world: Any = World(says)
         assert adoption.lives(world, world.state.agents["a-1"]) is lives
+
+
+@pytest.mark.parametrize(("error", "lives"), [(ProcessLookupError(), False), (OSError(errno.EMFILE, "Too many open files"), True)])
+def test_a_first_process_that_cannot_be_looked_at_may_be_there(monkeypatch: pytest.MonkeyPatch, error: OSError, lives: bool) -> None:
+    def unreadable(pid: int) -> int:
+        raise error
+
+    monkeypatch.setattr(adoption, "start_ticks", unreadable)
+    world: Any = World(GONE)
+    assert adoption.lives(world, world.state.agents["a-1"]) is lives

@@ -1,0 +1,84 @@
+"""A guard that comes back with a record from before an agent, where neither cgroup nor PID namespace holds that agent. Run in a world of
+its own (user_world.py); what everybody then says of the agent, and of a press on everything, is told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from console.settings.places import find_places
+from tests.fakes.user_story import SLEEPERS, STATE, answer, guard, launch, supervisor, tell, until, with_words
+
+WANDERER = r"""
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork(): os._exit(0)
+    os.execve(sys.executable, ["agent", "-S", "-c", "import time\ntime.sl" + "eep(600)"], {})
+print("gone ahead", flush=True)
+time.sleep(300)
+"""
+"""It leaves behind somebody with a session of its own and no word of us in its environment."""
+
+
+def lost() -> dict[str, Any]:
+    """The whole story."""
+    serving = subprocess.Popen([sys.executable, "-m", "console.supervisor", "serve", "--state-dir", str(STATE)], stdout=subprocess.PIPE)
+    assert serving.stdout is not None and serving.stdout.readline() == b"ready\n"
+    places = find_places(str(STATE), create=False)
+    assert places is not None
+    record = places.guard_dir / "registry.json"
+    before = record.read_bytes()
+    with supervisor() as client:
+        agent_id = launch("/usr/bin/python3", "-S", "-c", WANDERER)
+        until(lambda: with_words(SLEEPERS), "it has left somebody behind")
+        [sleeper] = with_words(SLEEPERS)
+        keeper = next(a.pid for a in client.fleet().agents if a.id == agent_id)
+        assert keeper
+        os.kill(serving.pid, signal.SIGSTOP)  # the guard is dead, and its record an old one, before anybody can start another
+        dead = guard()["pid"]
+        descriptor = os.pidfd_open(dead)
+        os.kill(dead, signal.SIGKILL)
+        until(lambda: _is_over(descriptor), "the guard is dead")
+        record.write_bytes(before)
+        os.kill(serving.pid, signal.SIGCONT)
+        until(lambda: guard().get("pid", dead) != dead, "another guard has taken over")
+        for pid in [keeper, *_below(keeper)]:
+            if pid != sleeper:
+                os.kill(pid, signal.SIGKILL)
+
+        def said() -> bool:
+            agent = next(a for a in client.fleet().agents if a.id == agent_id)
+            words = [n for n in client.status().notices if agent_id in n]
+            return bool(words) or agent.state not in ("running", "waiting")
+
+        until(said, "its end, or that nobody knows, is said")
+        agent = next(a for a in client.fleet().agents if a.id == agent_id)
+        out: dict[str, Any] = {"id": agent_id, "state": agent.state, "best_effort": agent.best_effort, "notices": client.status().notices}
+        out["alive"] = with_words(SLEEPERS) == [sleeper]
+        out["receipt"] = answer("panic", "--reason", "the story ends")
+        out["alive_after"] = with_words(SLEEPERS) == [sleeper]
+        out["state_after"] = next(a.state for a in client.fleet().agents if a.id == agent_id)
+    return out
+
+
+def _is_over(descriptor: int) -> bool:
+    import select
+
+    return bool(select.select([descriptor], [], [], 0)[0])
+
+
+def _below(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += [int(child), *_below(int(child))]
+    return found
+
+
+if __name__ == "__main__":
+    tell(lost())
