@@ -60,7 +60,8 @@ class _Opened:
         self.file, self.bounds = file, bounds or Bounds()
         self.lost = ""
         """Why the store began anew, or empty."""
-        self._lock, self._read_lock = threading.Lock(), threading.Lock()
+        self._lock, self._read_lock = threading.RLock(), threading.Lock()
+        self._is_together = False
         try:
             self._db = self._opened()
         except sqlite3.DatabaseError as error:
@@ -132,20 +133,46 @@ class ActivityStore(_Opened):
         ``again``: a file is read from its beginning once more; what a bound had dropped then stays dropped.
         """
         with self._use() as db:
-            db.execute("begin immediate")
+            if self._is_together and not db.in_transaction:
+                db.execute("begin immediate")
+            before = self._total
+            db.execute("savepoint one" if self._is_together else "begin immediate")
             try:
-                added = self._insert(db, agent, entries, again)
-                if place is not None:
-                    values = (agent, place.path, place.dev, place.inode, place.offset, place.mark, place.state, int(place.skipping))
-                    db.execute("insert or replace into files values(?,?,?,?,?,?,?,?)", values)
-                if added:
-                    self._keep_bounds(db, agent)
-                newest = int(db.execute("select ifnull(max(seq), 0) from entries where agent = ?", (agent,)).fetchone()[0])
-                db.execute("commit")
+                added, newest = self._added(db, agent, entries, place, again=again)
+                db.execute("release one" if self._is_together else "commit")
             except BaseException:
-                db.execute("rollback")
+                self._total = before
+                db.execute("rollback to one" if self._is_together else "rollback")
                 raise
         return added, newest
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """What this thread adds within is one transaction: all of it is kept at the end or, when that raises, nothing."""
+        with self._use() as db:
+            before, self._is_together = self._total, True
+            try:
+                yield
+                if db.in_transaction:
+                    db.execute("commit")
+            except BaseException:
+                self._total = before
+                if db.in_transaction:
+                    db.execute("rollback")
+                raise
+            finally:
+                self._is_together = False
+
+    def _added(
+        self, db: sqlite3.Connection, agent: str, entries: Iterable[Entry], place: FilePlace | None, *, again: bool
+    ) -> tuple[int, int]:
+        added = self._insert(db, agent, entries, again)
+        if place is not None:
+            values = (agent, place.path, place.dev, place.inode, place.offset, place.mark, place.state, int(place.skipping))
+            db.execute("insert or replace into files values(?,?,?,?,?,?,?,?)", values)
+        if added:
+            self._keep_bounds(db, agent)
+        return added, int(db.execute("select ifnull(max(seq), 0) from entries where agent = ?", (agent,)).fetchone()[0])
 
     def _insert(self, db: sqlite3.Connection, agent: str, entries: Iterable[Entry], again: bool) -> int:
         known = db.execute("select dropped_at from agents where agent = ?", (agent,)).fetchone()

@@ -16,10 +16,13 @@ from console.sources import claude_activity, codex_activity
 from console.sources.activity_tail import Signature, signature, tail
 from console.sources.claude_activity import ClaudeLines, unreadable
 from console.sources.codex_activity import CodexLines
+from console.sources.freshness import Freshness
 from console.sources.homes import homes, is_below, read_foreign
 
 SEEK_S = 3.0
 """Between two searches for a file that is not there (yet)."""
+TOLD_S = 10.0
+"""Between two looks at files of which a watch would have told that they changed."""
 WIDE_S = 30.0
 """Between two searches everywhere."""
 _SLUG = re.compile(r"[^A-Za-z0-9]")
@@ -85,6 +88,7 @@ class AgentFiles:
     """How far each was read before, by path."""
     has_row: Callable[[str], bool] = lambda _sub: False
     """Whether a sub-agent of this session is an agent of its own: then its file is read for that one."""
+    fresh: Freshness = field(default_factory=Freshness)
     problem: str = ""
     """Why something of it cannot be read, or empty."""
     gone: bool = False
@@ -96,6 +100,13 @@ class AgentFiles:
     _open: dict[str, _Open] = field(default_factory=dict)
     _seek_at: float = 0.0
     _wide_at: float = 0.0
+    _subs: str = ""
+    """Where its sub-agents write, if that is there."""
+    _told: tuple[int, ...] = ()
+    """What the watches said before the last look that found nothing new; empty: there was none, or not everything is watched."""
+    _told_until: float = 0.0
+    _sought: int = 0
+    """What they said of where its sub-agents write before the last search."""
 
     def broke(self, why: str) -> None:
         """Something in it is beyond us: it is said, and read again only when it changes."""
@@ -104,11 +115,26 @@ class AgentFiles:
             one.more = False
 
     def has_news(self) -> bool:
-        """Whether ``read`` would find anything: a stat for each file, now and then a search."""
-        if time.monotonic() >= self._seek_at:
-            self._seek_at = time.monotonic() + SEEK_S
+        """Whether ``read`` would find anything: a stat for each file, now and then a search; where a watch tells of changes, seldom."""
+        tick, told = time.monotonic(), self._marks()
+        if told and told == self._told and tick < self._told_until:
+            return False
+        is_sought = bool(told) and told[-1] == self._sought
+        if tick >= self._seek_at + (TOLD_S - SEEK_S if is_sought else 0.0):
+            self._seek_at, self._sought, is_sought = tick + SEEK_S, told[-1] if told else 0, bool(told)
             self._seek()
-        return any(one.more or signature(one.path) != one.seen for one in self._open.values())
+        has_news = any(one.more or signature(one.path) != one.seen for one in self._open.values())
+        self._told, self._told_until = told if is_sought and not has_news else (), tick + TOLD_S
+        return has_news
+
+    def _marks(self) -> tuple[int, ...]:
+        """What the watches say of everything that belongs to it; empty: some of it is not watched, or not known yet."""
+        if not self._open:
+            return ()
+        told = [self.fresh.of(path) for path in self._open]
+        main = next(iter(self._open))
+        told.append(self.fresh.within(self._subs) if self._subs else self.fresh.of(main.removesuffix(".jsonl")))
+        return tuple(told) if all(told) else ()
 
     def read(self) -> Iterator[Batch]:
         """A bounded part of what is new in each file."""
@@ -179,9 +205,11 @@ class AgentFiles:
     def _seek_subs(self, main: Path) -> None:
         """Sub-agents that ended before they had a row: what they did is shown with their session."""
         folder = main.with_suffix("") / "subagents"
+        self._subs = ""
         try:
             with os.scandir(folder) as entries:
                 names = sorted(e.name for _, e in zip(range(_SUBS_MAX), entries, strict=False) if _SUB.match(e.name))
+            self._subs = str(folder)
         except OSError:
             return
         for name in names:

@@ -50,8 +50,9 @@ class ClaudeCodeSource:
     ) -> None:
         self._confinement = Confinement(root, pids, outside)
         self._table = table or ProcessTable()
-        self._records = Records(self._table, self._confinement, programs or Programs(self._table))
-        self._notes = Notes()
+        fresh = spend.fresh if spend is not None else None
+        self._records = Records(self._table, self._confinement, programs or Programs(self._table), fresh)
+        self._notes = Notes(fresh)
         self._spend, self._own = spend, own
         self._trees: dict[str, Tree] = {}
         """By session, for as long as it is seen."""

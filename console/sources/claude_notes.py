@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from console.sources.freshness import Freshness
 from console.sources.homes import read_foreign
 from console.sources.interface import plain
 
@@ -26,6 +27,8 @@ AGAIN_S = 5.0
 """Between two searches for something that was not found."""
 ELSEWHERE_S = 30.0
 """The same for a session's folder in other projects: most sessions have none anywhere."""
+TOLD_S = 10.0
+"""Between two looks at folders of which a watch would have told that something in them changed."""
 _SEARCHED = 8 << 20
 """Bytes of a transcript in which the call that started a sub-agent is looked for."""
 
@@ -50,12 +53,17 @@ class Found:
 
     found: list[SubAgent]
     folders: list[Path]
+    read: tuple[str, ...] = ()
+    """Every note that was read for it."""
 
 
 class Notes:
     """Reads notes; one that did not change is not read again."""
 
-    def __init__(self) -> None:
+    def __init__(self, fresh: Freshness | None = None) -> None:
+        self._fresh = fresh or Freshness()
+        self._told: dict[str, tuple[tuple[int, ...], float, Found]] = {}
+        """By a session's folder: what the watches said before it was read, until when that holds, and what was found."""
         self._kept: dict[str, tuple[tuple[int, int, int], SubAgent | None]] = {}
         self._used: set[str] = set()
         self._projects: dict[Path, bool] = {}
@@ -76,6 +84,24 @@ class Notes:
         if not cwd or "/" in session or "\0" in session or session in ("", ".", ".."):
             return Found([], [])
         project, top, name = self._paths_of(projects, cwd, session)
+        tick, had = time.monotonic(), self._told.get(name)
+        told = self._marks(name, had[2].folders[1:] if had is not None else [])
+        if had is not None and told and told == had[0] and tick < had[1]:
+            self._used.update(had[2].read)
+            return had[2]
+        found = self._of(projects, session, project, top, name)
+        is_whole = not any(one.depth > 1 and one.call and not one.parent_id for one in found.found)
+        if len(self._told) > _PROJECTS_MAX:
+            self._told.clear()
+        self._told[name] = (told if is_whole and had is not None and had[2].folders == found.folders else (), tick + TOLD_S, found)
+        return found
+
+    def _marks(self, name: str, below: list[Path]) -> tuple[int, ...]:
+        """What the watches say of a session's folder and those below; empty: not all of it is watched."""
+        told = (self._fresh.of(name), *(self._fresh.within(str(folder)) for folder in below))
+        return told if all(told) else ()
+
+    def _of(self, projects: Path, session: str, project: Path, top: Path, name: str) -> Found:
         there = self._projects.get(project)
         if there is None:
             there = self._projects[project] = _is_folder(project)
@@ -85,15 +111,17 @@ class Notes:
                 return Found([], [project] if there else [projects])
             top, project = other, other.parent
         found: list[SubAgent] = []
+        read: list[str] = []
         folders = [project, top]
         for folder, names in _folders(top):
             folders += [folder] if folder != top else []
-            for name in names:
-                one = self._read(folder / name)
+            for note in names:
+                read.append(f"{folder}/{note}")
+                one = self._read(folder / note)
                 if one is not None:
                     found.append(self._linked(one, folder))
         found.sort(key=lambda one: (one.depth, one.agent_id))
-        return Found(found, folders[:50])
+        return Found(found, folders[:50], tuple(read))
 
     def _paths_of(self, projects: Path, cwd: str, session: str) -> tuple[Path, Path, str]:
         key = (projects, cwd, session)

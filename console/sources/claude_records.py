@@ -9,6 +9,7 @@ import json
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import ProcessIdentity
+from console.sources.freshness import Freshness
 from console.sources.homes import OwnHome, read_foreign
 from console.sources.interface import Confinement, plain
 from console.sources.processes import ProcessFacts, ProcessTable
@@ -25,6 +27,8 @@ _RECORD = re.compile(r"^([1-9][0-9]{0,8})\.json\Z")
 _NAMESPACE = re.compile(r"pid:\[\d{1,20}\]\Z")
 _CAP = 65_536
 _ENTRIES_CAP = 10_000
+TOLD_S = 10.0
+"""Between two looks at a folder of which a watch would have told that something in it changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +56,16 @@ class Session:
 class Records:
     """Reads folders of records; one that did not change is not read again."""
 
-    def __init__(self, table: ProcessTable, confinement: Confinement, programs: Programs) -> None:
+    def __init__(self, table: ProcessTable, confinement: Confinement, programs: Programs, fresh: Freshness | None = None) -> None:
         self._table, self._confinement, self._programs = table, confinement, programs
         self._kept: dict[str, tuple[tuple[int, int, int, int], int, dict[str, Any] | None]] = {}
         self._used: set[str] = set()
+        self._fresh = fresh or Freshness()
+        self._told: dict[str, tuple[int, float, list[str]]] = {}
+        """By folder: what its watch said before it was read, until when that holds, and the names in it."""
+        self._told_of: dict[str, tuple[int, float]] = {}
+        """The same of each record."""
+        self._walk: tuple[object, ...] = ()
         self._running: dict[int, ProcessFacts] = {}
         self._owners: dict[int, str] = {}
         self._judged: dict[str, tuple[ProcessFacts, dict[str, Any], str, Session]] = {}
@@ -65,18 +75,20 @@ class Records:
         """A new look: what the last one did not meet is forgotten."""
         self._kept = {name: kept for name, kept in self._kept.items() if name in self._used}
         self._judged = {name: judged for name, judged in self._judged.items() if name in self._used}
+        self._told_of = {name: told for name, told in self._told_of.items() if name in self._used}
         self._used = set()
         # One walk over /proc as this look begins says of each whether it is still the process it was; others are asked for one by one.
         running = self._programs.running(fresh=True)
+        if running is self._walk:
+            return
+        self._walk = running
         self._running = {one.facts.identity.pid: one.facts for one in running}
         self._owners = {one.facts.identity.pid: one.agent_id for one in running}
 
     def of(self, folder: Path, own: OwnHome | None = None) -> Iterator[Session | str]:
         """Sessions, or why a record is stale. Raises OSError when the folder cannot be read."""
-        with os.scandir(folder) as entries:
-            names = [e.name for e in islice(entries, _ENTRIES_CAP) if _RECORD.match(e.name)]
         where = str(folder)
-        for name in names:
+        for name in self._names(where):
             number = int(name.removesuffix(".json"))
             if own is None and not self._confinement.admits(number):
                 continue
@@ -92,15 +104,31 @@ class Records:
             except _Stale as why:
                 yield str(why)
 
+    def _names(self, folder: str) -> list[str]:
+        """Of the records in it. Raises OSError."""
+        tick, told = time.monotonic(), self._fresh.within(folder)
+        had = self._told.get(folder)
+        if had is None or not told or had[0] != told or tick >= had[1]:
+            self._told.pop(folder, None)
+            with os.scandir(folder) as entries:
+                names = [e.name for e in islice(entries, _ENTRIES_CAP) if _RECORD.match(e.name)]
+            had = (told, tick + TOLD_S, names)
+            if told:
+                self._told[folder] = had
+        return had[2]
+
     def _read(self, name: str) -> tuple[int, dict[str, Any]] | None:
         """(owner, record); None: gone meanwhile, or a link, FIFO or device, or no JSON object."""
         self._used.add(name)
+        told, kept = self._fresh.of(name), self._kept.get(name)
+        if kept is not None and told and (had := self._told_of.get(name)) is not None and had[0] == told and time.monotonic() < had[1]:
+            return None if kept[2] is None else (kept[1], kept[2])
+        self._told_of[name] = (told, time.monotonic() + TOLD_S)
         try:
             seen = os.lstat(name)
             if not stat.S_ISREG(seen.st_mode):
                 return None
             mark = (seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size)
-            kept = self._kept.get(name)
             if kept is None or kept[0] != mark:
                 read = read_foreign(Path(name), _CAP)
                 kept = self._kept[name] = (mark, read.uid, _parse(read.data) if read.whole else None)

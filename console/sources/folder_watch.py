@@ -12,10 +12,14 @@ from pathlib import Path
 
 from watchfiles._rust_notify import RustNotify
 
+from console.sources.freshness import Freshness
+
 log = logging.getLogger(__name__)
 TOGETHER_MS = 120
 """A burst of changes is told as one: it ends when nothing changed for ``STEP_MS``, or after so long."""
-STEP_MS = 30
+STEP_MS = 60
+REST_MS = 50
+"""What an old watch may still have to tell when a new one has begun."""
 LOOK_MS = 400
 """How often it is looked whether other folders are to be watched."""
 _DELETED = 3
@@ -30,8 +34,10 @@ Changed = Callable[[frozenset[str]], None]
 class FolderWatch:
     """A thread that watches. ``changed`` gets the paths, in that thread; nothing when folders came or went meanwhile."""
 
-    def __init__(self, name: str, folders: Folders, changed: Changed) -> None:
+    def __init__(self, name: str, folders: Folders, changed: Changed, fresh: Freshness | None = None) -> None:
+        """``fresh``: told the same, before ``changed`` is."""
         self._name, self._folders, self._changed = name, folders, changed
+        self._fresh = fresh or Freshness()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self.problem = "nothing is watched yet"
@@ -56,26 +62,49 @@ class FolderWatch:
                 self._ended.wait(AGAIN_S)
 
     def _watch(self) -> None:
-        """Until other folders are to be watched. Raises OSError or RuntimeError when the kernel refuses."""
+        """Until there is nothing to watch. Raises OSError or RuntimeError when the kernel refuses."""
         marks = self._marks()
         if not marks:
             self.problem = "none of its folders is there yet"
             self._ended.wait(LOOK_MS / 1000)
             return
-        watcher = RustNotify(list(marks), False, False, 0, False, True)
+        watcher = _notify(marks)
         try:
-            # What happened before it watched is not told: one look at everything.
-            self.problem = "" if len(marks) < FOLDERS_MAX else f"only {FOLDERS_MAX:,} folders are watched"
-            self._changed(frozenset())
+            self._begun(marks, marks)
             while not self._ended.is_set():
-                found = watcher.watch(TOGETHER_MS, STEP_MS, LOOK_MS, self._ended)
-                if isinstance(found, set):
-                    self._changed(frozenset(path for _, path in found))
-                is_gone = isinstance(found, set) and any(kind == _DELETED and path in marks for kind, path in found)
-                if is_gone or self._marks() != marks:  # one made anew may even have the number of the one before
+                gone = self._take(watcher.watch(TOGETHER_MS, STEP_MS, LOOK_MS, self._ended), marks)
+                now = self._marks()
+                if not gone and now == marks:
+                    continue
+                if not now:
                     return
+                # The new one watches before the old one ends: of a folder that both know nothing is missed.
+                old, watcher = watcher, _notify(now)
+                try:
+                    gone |= self._take(old.watch(REST_MS, REST_MS, REST_MS, self._ended), marks)
+                finally:
+                    old.close()
+                self._begun(now, {path for path in now if path in gone or now[path] != marks.get(path)})
+                marks = now
         finally:
+            self._fresh.ends(self._name)
             watcher.close()
+
+    def _begun(self, marks: dict[str, tuple[int, int]], new: Iterable[str]) -> None:
+        """What happened in ``new`` before it was watched is not told: one look at everything."""
+        self.problem = "" if len(marks) < FOLDERS_MAX else f"only {FOLDERS_MAX:,} folders are watched"
+        self._fresh.begins(self._name, marks.keys() - set(new))
+        self._fresh.begins(self._name, marks)
+        self._changed(frozenset())
+
+    def _take(self, found: object, marks: dict[str, tuple[int, int]]) -> set[str]:
+        """Tells what changed; which of the folders themselves are gone, since one made anew may even have the number of the one before."""
+        if not isinstance(found, set):
+            return set()
+        paths = frozenset(path for _, path in found)
+        self._fresh.changed(paths)
+        self._changed(paths)
+        return {path for kind, path in found if kind == _DELETED and path in marks}
 
     def _marks(self) -> dict[str, tuple[int, int]]:
         """Folders that are there, each with what tells it from a later one of its name."""
@@ -89,6 +118,10 @@ class FolderWatch:
                 continue
             marks[str(folder)] = (seen.st_dev, seen.st_ino)
         return marks
+
+
+def _notify(marks: Iterable[str]) -> RustNotify:
+    return RustNotify(list(marks), False, False, 0, False, True)
 
 
 def _why(error: Exception) -> str:

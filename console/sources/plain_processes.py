@@ -29,6 +29,8 @@ class ProcessSource:
         self._programs, self._root, self._outside = programs, root, outside
         self._shown: dict[ProcessIdentity, tuple[Running, Sighting]] = {}
         """What was made of a process, for as long as nothing of it is other than it was."""
+        self._last: tuple[tuple[Running, ...], SourceReport] | None = None
+        """The same of all of them together."""
 
     def folders(self) -> list[Path]:
         """None: /proc tells nobody of changes."""
@@ -40,6 +42,8 @@ class ProcessSource:
             running = self._programs.running()
         except OSError as error:
             return SourceReport(self.name, False, f"Not available, because /proc cannot be read: {error.strerror or error}.")
+        if self._last is not None and self._last[0] is running:
+            return self._last[1]
         tick = ticks_of_boot()
         shown = [(one, self._sighting(one)) for one in _folded(running) if self._is_shown(one, tick)]
         self._shown = {one.facts.identity: (one, sighting) for one, sighting in shown}
@@ -49,14 +53,14 @@ class ProcessSource:
         words = words if self._outside else ONLY_OURS
         if len(found) > MAX_SIGHTINGS:
             words += f" {len(found) - MAX_SIGHTINGS} more processes are not shown."
-        return SourceReport(self.name, True, words, tuple(found[:MAX_SIGHTINGS]))
+        report = SourceReport(self.name, True, words, tuple(found[:MAX_SIGHTINGS]))
+        self._last = None if any(_is_young(one, tick) for one in running) else (running, report)
+        return report
 
     def _is_shown(self, one: Running, tick: int) -> bool:
         if one.agent_id:
             return True
-        if not self._outside:
-            return False
-        if one.program in (CLAUDE, CODEX) and tick - one.facts.identity.start_ticks < YOUNG_S * 100:
+        if not self._outside or _is_young(one, tick):
             return False
         places = (one.facts.exe, one.facts.cwd)
         return self._root is None or any(place.startswith(f"{self._root}/") for place in places)
@@ -79,6 +83,10 @@ class ProcessSource:
             detail=_SEEN_ONLY,
             agent_id=one.agent_id,
         )
+
+
+def _is_young(one: Running, tick: int) -> bool:
+    return one.program in (CLAUDE, CODEX) and tick - one.facts.identity.start_ticks < YOUNG_S * 100
 
 
 def _folded(running: tuple[Running, ...]) -> list[Running]:

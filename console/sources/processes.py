@@ -14,6 +14,7 @@ from console.domain.agent import ProcessIdentity
 
 PROC = Path("/proc")
 _CMDLINE_CAP = 16_384
+_STANDING = re.compile(rb"^(?:PPid|Uid|NSpid):.*$", re.MULTILINE)
 _INTERPRETERS = re.compile(r"^(node|nodejs|bun)(-?[0-9.]+)?\Z")
 
 
@@ -55,6 +56,8 @@ class ProcessTable:
 
     def __init__(self, proc: Path = PROC) -> None:
         self._proc, self._folder = proc, str(proc)
+        self.is_real = proc == PROC
+        """Whether its numbers are those of this host's processes."""
 
     def _bytes(self, pid: int | str, name: str) -> bytes:
         """One file of a process, whole. Raises OSError. Plain calls: with a thousand agents alive this is what a supervisor does most."""
@@ -72,8 +75,7 @@ class ProcessTable:
 
     def pids(self) -> Iterator[int]:
         """Every process visible from here."""
-        with os.scandir(self._proc) as entries:
-            yield from (int(e.name) for e in entries if e.name.isdecimal())
+        yield from (int(name) for name in os.listdir(self._folder) if name.isdecimal())  # noqa: PTH208 - as above
 
     def start_ticks(self, pid: int) -> int | None:
         """Field 22 of /proc/PID/stat, or None: no such process, or a zombie (it runs no more)."""
@@ -118,6 +120,14 @@ class ProcessTable:
         except (OSError, ValueError, IndexError):
             return 0, 0
         return parent, inner
+
+    def standing(self, pid: int) -> tuple[bytes, str, str]:
+        """What of a process may become other while it runs the same program: its users, parent and namespaces; cgroup; folder."""
+        try:
+            status = b" ".join(_STANDING.findall(self._bytes(pid, "status")))
+        except OSError:
+            status = b""
+        return status, self.cgroup(pid), self._link(pid, "cwd")
 
     def pid_namespace(self, pid: int | str) -> str:
         """For example ``pid:[4026531836]``; empty when it cannot be read."""

@@ -7,15 +7,19 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from console.sources.interface import Pids
+from console.sources.process_ends import Ends
 from console.sources.processes import ProcessFacts, ProcessTable
 
 FRESH_S, FRESH_MOST_S, SHARE = 0.4, 0.8, 25
 """How long one walk serves: SHARE times as long as it took, within these bounds, so that many processes do not mean much work."""
 FACTS_S = 5.0
 """How long what was found of a process is believed while its number, start and executable stay: it may change its user."""
+HELD_S, HELD_EXE_S = 12.0, 2.0
+"""The same for one that the kernel tells us the end of; between two looks at which program that runs. Spread: no walk looks at all."""
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _INTERPRETERS = re.compile(r"^(node|nodejs|bun|python[0-9.]*)\Z")
 
@@ -70,6 +74,18 @@ class Running:
         return bool(_INTERPRETERS.match(PurePosixPath(self.facts.exe).name))
 
 
+@dataclass(slots=True)
+class _Known:
+    """What was found of a process, and until when it is believed."""
+
+    running: Running
+    exe: str
+    standing: tuple[bytes, str, str] | None
+    is_held: bool
+    exe_until: float
+    until: float
+
+
 Whose = Callable[[int, str], str]
 """(pid, its cgroup) -> the agent of ours it belongs to, or empty."""
 
@@ -82,13 +98,18 @@ def nobodys(_pid: int, _cgroup: str) -> str:
 class Programs:
     """Asked from several threads."""
 
-    def __init__(self, table: ProcessTable | None = None, pids: Pids = "all", whose: Whose = nobodys) -> None:
+    def __init__(
+        self, table: ProcessTable | None = None, pids: Pids = "all", whose: Whose = nobodys, adopted: Callable[[], object] = lambda: None
+    ) -> None:
+        """``adopted``: another answer means that ``whose`` may say something else of processes it knew."""
         self.table = table or ProcessTable()
-        self._pids, self._whose = pids, whose
+        self._pids, self._whose, self._adopted = pids, whose, adopted
+        self._adopted_then = adopted()
         self._lock = threading.Lock()
         self._seen: tuple[Running, ...] = ()
         self._good_until = -1e9
-        self._kept: dict[tuple[int, int, str], tuple[float, Running]] = {}
+        self._kept: dict[int, _Known] = {}
+        self._ends = Ends(self.table)
 
     def running(self, *, fresh: bool = False) -> tuple[Running, ...]:
         """Every process of a known program that may be shown. Raises OSError when /proc cannot be read."""
@@ -105,26 +126,56 @@ class Programs:
         return self._whose(pid, self.table.cgroup(pid))
 
     def _walk(self) -> tuple[Running, ...]:
-        now, kept, found = time.monotonic(), {}, []
+        now, kept = time.monotonic(), {}
+        for process in self._ends.ended():
+            self._kept.pop(process.pid, None)
+        if (adopted := self._adopted()) != self._adopted_then:
+            self._adopted_then = adopted
+            for one in self._kept.values():
+                one.until = one.exe_until = now
         for pid in self.table.pids():
-            exe = self.table.exe(pid)
-            if not exe or not _may_be(exe):
-                continue
-            start = self.table.start_ticks(pid)
-            if start is None or not (self._pids == "all" or self._pids(pid)):
-                continue
-            key = (pid, start, exe)
-            had = self._kept.get(key)
-            if had is None or now - had[0] > FACTS_S:
-                judged = self._judge(pid)
-                if judged is None:
-                    continue
-                # What is the same stays the same object: whoever made something of it sees that at once.
-                had = (now, had[1] if had is not None and had[1] == judged else judged)
-            kept[key] = had
-            found.append(had[1])
+            had = self._kept.get(pid)
+            if had is None or not had.is_held or now >= had.exe_until:
+                had = self._look_at(pid, had, now)
+            if had is not None:
+                kept[pid] = had
+        for pid in self._kept.keys() - kept.keys():
+            self._ends.let_go(pid)
         self._kept = kept
-        return tuple(found)
+        found = tuple([one.running for one in kept.values()])
+        return self._seen if found == self._seen else found
+
+    def _look_at(self, pid: int, had: _Known | None, now: float) -> _Known | None:
+        """What is known of it now; None: it is no program that is known, or gone."""
+        exe = self.table.exe(pid)
+        if not exe or not _may_be(exe):
+            return None
+        # While it is held its number means no other.
+        is_held = had is not None and had.is_held and self._ends.holds(had.running.facts.identity)
+        start = had.running.facts.identity.start_ticks if had is not None and is_held else self.table.start_ticks(pid)
+        if start is None or not (self._pids == "all" or self._pids(pid)):
+            return None
+        spread = 0.5 + pid % 64 / 64
+        is_same = had is not None and (had.running.facts.identity.start_ticks, had.exe) == (start, exe)
+        if had is not None and is_same and (now < had.until or self._stands(pid, had)):
+            had.is_held, had.exe_until = is_held, now + HELD_EXE_S * spread
+            had.until = had.until if now < had.until else now + HELD_S * spread
+            return had
+        standing = self.table.standing(pid)
+        judged = self._judge(pid)
+        if judged is None:
+            return None
+        # What is the same stays the same object: whoever made something of it sees that at once.
+        judged = had.running if had is not None and is_same and had.running == judged else judged
+        is_held = is_held or self._ends.hold(judged.facts.identity)
+        until = now + (HELD_S * spread if is_held else FACTS_S)
+        return _Known(judged, exe, standing, is_held, now + HELD_EXE_S * spread, until)
+
+    def _stands(self, pid: int, had: _Known) -> bool:
+        """Whether one that is held is as it was when it was judged. What a script's arguments say may change, so that is judged anew."""
+        if not had.is_held or had.running.is_script:
+            return False
+        return self.table.standing(pid) == had.standing and self._whose(pid, had.standing[1]) == had.running.agent_id
 
     def _judge(self, pid: int) -> Running | None:
         facts = self.table.facts(pid)
@@ -142,6 +193,7 @@ class Programs:
         return Running(program, facts, parent, container[0] if container else "", self._whose(pid, cgroup), inner, namespace)
 
 
+@lru_cache(maxsize=4096)
 def _may_be(exe: str) -> bool:
     path = exe.removesuffix(" (deleted)")
     name = path.rpartition("/")[2]

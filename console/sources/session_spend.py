@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.errors import ConsoleError
+from console.sources.freshness import Freshness
 from console.sources.rates import RateBook
 from console.sources.spend_reader import Found, SpendReader
 from console.sources.spend_store import SpendStore
@@ -25,6 +26,9 @@ SHARE = 15
 """After a look at everything the next one waits this many times as long as it took: a bounded part of one core."""
 QUICK_SHARE = 8
 """The same after a reading of files that changed."""
+TOLD_S = 10.0
+TOLD_SHARE = 100
+"""The same as PERIOD_S and SHARE where every transcript of those who live is in a folder that somebody watches."""
 FOLD_S = 3600.0
 ID_LEAST = 32
 """Letters of a session's id by which its transcripts are found first; a shorter one would be in every path."""
@@ -64,7 +68,10 @@ class SessionSpend:
         own: Callable[[], list[Path]] = list,
         *,
         outside: bool = True,
+        fresh: Freshness | None = None,
     ) -> None:
+        self.fresh = fresh or Freshness()
+        """What is watched: told by whoever watches, asked by all who read files."""
         self._file, self._root, self._rates, self._own, self._outside = file, root, rates or RateBook(), own, outside
         self._wanted: dict[Whose, float] = {}
         self._sums: dict[Whose, dict[str, Spent]] = {}
@@ -74,6 +81,9 @@ class SessionSpend:
         self._changed: set[str] = set()
         self._thread: threading.Thread | None = None
         self._folded_at = -1e9
+        self._is_soon = False
+        self._folders: frozenset[str] = frozenset()
+        """Where transcripts of those who are asked about are."""
         self.news: Callable[[frozenset[str]], object] = lambda _sources: None
         """Called, in the thread, when sums have changed: with the sources whose sessions they are of."""
         self.today_usd = 0.0
@@ -93,7 +103,7 @@ class SessionSpend:
             self._thread = threading.Thread(target=self._run, name="spend", daemon=True)
             self._thread.start()
         elif asked is None:
-            self._woken.set()
+            self.look_soon()
         return self._sums.get(key, {})
 
     def changed(self, paths: Iterable[str]) -> None:
@@ -102,31 +112,43 @@ class SessionSpend:
             self._changed.update(paths)
         self._woken.set()
 
+    def look_soon(self) -> None:
+        """Something may have changed that nobody told of: everything is looked at as soon as SHARE allows. From any thread."""
+        self._is_soon = True
+        self._woken.set()
+
     def end(self) -> None:
         """Ends the thread after its present pass."""
         self._ended.set()
         self._woken.set()
 
     def _run(self) -> None:
-        next_look = 0.0
+        soonest = next_look = 0.0
         while not self._ended.is_set():
             began = time.monotonic()
-            is_due = began >= next_look
+            is_due = began >= (soonest if self._is_soon else next_look)
             try:
                 if is_due:
+                    self._is_soon = False
                     self.problem = self.look()
                 else:
                     self.look_at_changed()
             except _TROUBLE as error:
                 if str(error) != self.problem:
                     log.error("transcripts could not be summed", exc_info=error)
-                self.problem = str(error) or repr(error)
-            took = time.monotonic() - began
+                self.problem, self._folders = str(error) or repr(error), frozenset()
+            ended = time.monotonic()
+            took = ended - began
             if is_due:
-                next_look = time.monotonic() + max(PERIOD_S, SHARE * took)
+                soonest = ended + max(PERIOD_S, SHARE * took)
+                next_look = max(soonest, ended + max(TOLD_S, TOLD_SHARE * took)) if self._is_told() else soonest
             self._ended.wait(max(QUICK_S, 0.0 if is_due else QUICK_SHARE * took))
-            self._woken.wait(max(0.0, next_look - time.monotonic()))
+            self._woken.wait(max(0.0, (soonest if self._is_soon else next_look) - time.monotonic()))
             self._woken.clear()
+
+    def _is_told(self) -> bool:
+        """Whether every change of those who live is told of."""
+        return bool(self._folders) and all(self.fresh.watches(folder) for folder in self._folders)
 
     def look_at_changed(self) -> None:
         """Reads what somebody told has changed, and sums whose it is, and who is asked about for the first time. Raises ConsoleError."""
@@ -162,6 +184,7 @@ class SessionSpend:
             if now - self._folded_at > FOLD_S:
                 store.fold(time.time())
                 self._folded_at = now
+            self._folders, self._is_soon = frozenset(found.folders), self._is_soon or found.left > 0
             unpriced = self._sum(store)
             words = [store.lost, *found.troubles[:1]]
             words += [f"{found.reading.odd:,} records that could not be read"] if found.reading.odd else []

@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 
 from console.domain.spend import Answer
@@ -26,6 +27,8 @@ _FILES_MAX = 200_000
 _DEPTH_MAX = 8
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW
 _BATCH = 20_000
+_ID = 36
+"""Letters at the end of a rollout's name that are its thread's id."""
 PASS_MAX = 256 << 20
 """Bytes read of one file in one look; the next look goes on. One endless file must not hold up everybody else's."""
 _PLACES = (
@@ -70,6 +73,8 @@ class Found:
     """(uid, source, session) of which something new was read."""
     left: int = 0
     """Bytes that the next look goes on with."""
+    folders: set[str] = field(default_factory=set)
+    """Where the transcripts are that were to come first."""
 
 
 class SpendReader:
@@ -145,8 +150,11 @@ class SpendReader:
         answers: dict[Key, Answer] = {}
         gone = set(places)
         changed = False
-        for transcript in sorted(self._transcripts(found), key=lambda t: (not _is_of(t.path, first), -t.seen.st_mtime)):
-            if changed and first and not _is_of(transcript.path, first):
+        ordered = [(not _is_of(t.path, first), -t.seen.st_mtime, t) for t in self._transcripts(found)]
+        ordered.sort(key=itemgetter(0, 1))
+        found.folders = {one.path.rpartition("/")[0] for is_last, _, one in ordered if not is_last}
+        for is_last, _, transcript in ordered:
+            if changed and first and is_last:
                 self._keep(answers, waiting)
                 then()
                 first = frozenset()
@@ -287,7 +295,11 @@ def _is_transcript(source: str, path: str) -> bool:
 
 def _is_of(path: str, sessions: frozenset[str]) -> bool:
     """Whether its name or its folder's is one of these sessions'."""
-    return bool(sessions) and any(session in path for session in sessions)
+    if not sessions:
+        return False
+    folder, _, name = path.rpartition("/")
+    stem = name.removesuffix(".jsonl")
+    return stem in sessions or stem[-_ID:] in sessions or not sessions.isdisjoint(folder.rsplit("/", _DEPTH_MAX)[1:])
 
 
 def _put(answers: dict[Key, Answer], answer: Answer) -> None:

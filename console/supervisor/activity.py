@@ -19,6 +19,7 @@ from console.domain.activity import Kept, Window
 from console.domain.errors import ConsoleError, NotFound, Unavailable
 from console.domain.network import EgressRecord
 from console.ledger.activity import ActivityStore, Bounds
+from console.sources.freshness import Freshness
 from console.supervisor.activity_clean import Redact, cleaned_all
 from console.supervisor.activity_follow import Changed, Following
 from console.supervisor.activity_intake import Intake
@@ -33,7 +34,9 @@ _TROUBLE = (ConsoleError, OSError, ValueError, ArithmeticError, LookupError, Typ
 class ActivityDesk:
     """One per supervisor. What comes in is taken from any thread and never blocks; what is asked for blocks."""
 
-    def __init__(self, file: Path, bounds: Bounds, core: Core, redact: Redact, root: Path | None, homes: Path) -> None:
+    def __init__(
+        self, file: Path, bounds: Bounds, core: Core, redact: Redact, root: Path | None, homes: Path, fresh: Freshness | None = None
+    ) -> None:
         """``root``: the one home in which others are looked for, None: any. ``homes``: the workspaces of agents of ours."""
         self._core, self._redact = core, redact
         self.intake = Intake(core)
@@ -49,7 +52,7 @@ class ActivityDesk:
             self.problem = str(error)
             return
         self.problem = self.store.lost
-        self.following = Following(core, self.store, redact, root, homes, lambda agent_id: agent_id in self.intake.streams)
+        self.following = Following(core, self.store, redact, root, homes, lambda agent_id: agent_id in self.intake.streams, fresh)
 
     def start(self) -> None:
         """Begins to collect."""
@@ -138,15 +141,17 @@ class ActivityDesk:
 
     def _write_waiting(self, store: ActivityStore) -> Changed:
         waiting, changed = self.intake.taken(), Changed()
-        for agent_id in list(waiting):
-            try:
-                added, newest = store.add(agent_id, cleaned_all(waiting[agent_id], self._redact))
-            except ConsoleError:
-                self.intake.give_back(waiting)
-                raise
-            del waiting[agent_id]
-            if added:
-                changed[agent_id] = (newest, added)
+        if not waiting:
+            return changed
+        try:
+            with store.together():
+                for agent_id, entries in waiting.items():
+                    added, newest = store.add(agent_id, cleaned_all(entries, self._redact))
+                    if added:
+                        changed[agent_id] = (newest, added)
+        except ConsoleError:
+            self.intake.give_back(waiting)
+            raise
         return changed
 
     def _tell(self, changed: Changed) -> None:

@@ -14,6 +14,7 @@ from console.enforcement.sightings import observed_id
 from console.ledger.activity import ActivityStore
 from console.sources import claude_activity, codex_activity
 from console.sources.activity_files import AgentFiles, Whereabouts, whereabouts
+from console.sources.freshness import Freshness
 from console.sources.rates import RateBook
 from console.supervisor.activity_clean import Redact, dated
 from console.supervisor.core import Core
@@ -37,14 +38,21 @@ class Following:
     """``sighted`` and ``look_at`` come from any thread, ``read`` is for one."""
 
     def __init__(
-        self, core: Core, store: ActivityStore, redact: Redact, root: Path | None, homes: Path, is_heard: Callable[[str], bool]
+        self,
+        core: Core,
+        store: ActivityStore,
+        redact: Redact,
+        root: Path | None,
+        homes: Path,
+        is_heard: Callable[[str], bool],
+        fresh: Freshness | None = None,
     ) -> None:
         """``root``: the one home in which others are looked for, None: any. ``homes``: the workspaces of agents of ours.
 
         ``is_heard``: who tells by itself what it does; its files would say it twice.
         """
         self._core, self._store, self._redact, self._is_heard = core, store, redact, is_heard
-        self._root, self._homes = root, homes
+        self._root, self._homes, self._fresh = root, homes, fresh or Freshness()
         self._lock = threading.Lock()
         self._wanted: dict[Followed, float] = {}
         """Until when, in monotonic seconds; for ever while it is seen."""
@@ -114,41 +122,62 @@ class Following:
         for one in [i for i in self._files if wanted.get(i, 0.0) <= tick]:
             del self._files[one]
         changed: Changed = {}
+        met: list[Followed] = []
+        try:
+            with self._store.together():
+                self._read_all(wanted, tick, changed, met)
+        except ConsoleError:
+            for one in met:  # what was read and not kept is read again, from where the store knows
+                self._files.pop(one, None)
+            raise
+        return changed
+
+    def _read_all(self, wanted: dict[Followed, float], tick: float, changed: Changed, met: list[Followed]) -> None:
         # Those who go on come before those whose long history is read for the first time.
         for one in sorted(wanted, key=self._turn_of):
             if time.monotonic() - tick > PASS_S and changed:
                 break
-            is_more = True
+            is_more = self._has_news(one, wanted)
+            if is_more:
+                met.append(one)
             while is_more:
-                newest, added = self._read_one(one, wanted)
+                newest, added = self._read_one(one)
                 if added:
                     changed[one[0]] = (newest, added + changed.get(one[0], (0, 0))[1])
                 is_more = self._turn_of(one)[0] and time.monotonic() - tick < PASS_S
-        return changed
 
     def _turn_of(self, one: Followed) -> tuple[bool, float]:
         files = self._files.get(one)
         return (files.backlog, files.read_at) if files is not None else (False, 0.0)
 
-    def _read_one(self, one: Followed, wanted: dict[Followed, float]) -> tuple[int, int]:
-        """(the newest number, how many are new)."""
-        newest, many = 0, 0
+    def _has_news(self, one: Followed, wanted: dict[Followed, float]) -> bool:
         try:
             files = self._files.get(one)
             if files is None:
                 files = self._files[one] = self._files_of(*one, wanted)
-            if files.has_news():
-                for batch in files.read():
-                    added, newest = self._store.add(one[0], dated(batch.entries, self._redact), batch.place, again=batch.again)
-                    many += added
+            return files.has_news()
         except ConsoleError:
-            self._files.pop(one, None)  # what was read and not kept is read again, from where the store knows
+            self._files.pop(one, None)
             raise
         except _BROKEN as error:
-            log.error("a file of %s could not be read", one[0], exc_info=error)
-            if one in self._files:
-                self._files[one].broke(f"{type(error).__name__}: {error}"[:200])
+            self._broke(one, error)
+            return False
+
+    def _read_one(self, one: Followed) -> tuple[int, int]:
+        """(the newest number, how many are new)."""
+        newest, many = 0, 0
+        try:
+            for batch in self._files[one].read():
+                added, newest = self._store.add(one[0], dated(batch.entries, self._redact), batch.place, again=batch.again)
+                many += added
+        except _BROKEN as error:
+            self._broke(one, error)
         return newest, many
+
+    def _broke(self, one: Followed, error: Exception) -> None:
+        log.error("a file of %s could not be read", one[0], exc_info=error)
+        if one in self._files:
+            self._files[one].broke(f"{type(error).__name__}: {error}"[:200])
 
     def _files_of(self, agent_id: str, where: Whereabouts, wanted: dict[Followed, float]) -> AgentFiles:
         known = self._places(agent_id)
@@ -159,4 +188,4 @@ class Following:
             mine = (where.session, sub, where.uid, where.home)
             return any((w.session, w.sub, w.uid, w.home) == mine for _, w in wanted | self._wanted)
 
-        return AgentFiles(where, self._root, self._rates.price, self._store.files(agent_id), has_row)
+        return AgentFiles(where, self._root, self._rates.price, self._store.files(agent_id), has_row, self._fresh)

@@ -52,7 +52,7 @@ def sources_of(places: Places, options: Options, spend: SessionSpend | None = No
     root = Path(options.discover_root) if options.discover_root else None
     outside = places.is_default or root is not None
     own = own or OwnAgents(places)
-    programs = Programs(whose=own.of)
+    programs = Programs(whose=own.of, adopted=own.adopted)
     found: tuple[Source, ...] = (
         ClaudeCodeSource(root, spend=spend, programs=programs, own=own.homes, outside=outside),
         CodexSource(root, spend=spend, programs=programs, outside=outside),

@@ -28,6 +28,7 @@ from console.ledger.activity import Bounds
 from console.rollback.store import RollbackStore
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
+from console.sources.freshness import Freshness
 from console.supervisor.activity import ActivityDesk
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.adoption import keep_adopted
@@ -158,7 +159,7 @@ class Supervisor:
             )
         spend, own = spend_of(places, options), OwnAgents(places)
         self.core.meters.beside = lambda: spend.today_usd
-        activity = self._activity(store.redactor.redact)
+        activity = self._activity(store.redactor.redact, spend.fresh)
         scribe.recorded, self.core.heard = activity.recorded, activity.heard
         return Parts(
             places=places,
@@ -190,11 +191,11 @@ class Supervisor:
             witness=Witness(options.evidence.refresh_s, options.evidence.processes_max),
         )
 
-    def _activity(self, redact: Callable[[str], str]) -> ActivityDesk:
+    def _activity(self, redact: Callable[[str], str], fresh: Freshness) -> ActivityDesk:
         places, kept = self.places, self.options.activity
         bounds = Bounds(kept.per_agent, kept.total, kept.max_mib)
         root = Path(self.options.discover_root) if self.options.discover_root else None
-        return ActivityDesk(places.activity_db, bounds, self.core, redact, root, places.workspaces_dir)
+        return ActivityDesk(places.activity_db, bounds, self.core, redact, root, places.workspaces_dir, fresh)
 
     def _egress_seen(self, record: EgressRecord) -> None:
         """From the access log's thread: kept, shown live."""

@@ -15,6 +15,7 @@ from console.domain.command import Record
 from console.sources.folder_watch import FolderWatch
 from console.sources.interface import Source
 from console.sources.otlp import OtlpSource
+from console.sources.plain_processes import ProcessSource
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
 
@@ -60,11 +61,13 @@ class Lookout:
         """Forever; ends its watches when it is cancelled."""
         loop = asyncio.get_running_loop()
         self._all = [_Watched(source) for source in self._parts.sources]
+        fresh = self._parts.spend.fresh if self._parts.spend is not None else None
         for one in self._all:
-            one.watch = FolderWatch(one.source.name, one.source.folders, lambda paths, one=one: self._changed(loop, one, paths))  # type: ignore[misc]
-            one.watch.start()
             if isinstance(one.source, OtlpSource):
                 one.source.start()
+            elif not isinstance(one.source, ProcessSource):  # those two have no folders, and never will
+                one.watch = FolderWatch(one.source.name, one.source.folders, lambda paths, one=one: self._changed(loop, one, paths), fresh)  # type: ignore[misc]
+                one.watch.start()
         if self._parts.spend is not None:
             self._parts.spend.news = lambda sources: self._wake(loop, sources)
         tasks = [loop.create_task(self._take_all()), *(loop.create_task(self._look(one)) for one in self._all)]
@@ -85,6 +88,8 @@ class Lookout:
         transcripts = [path for path in paths if path.endswith(".jsonl")]
         if spend is not None and transcripts:
             spend.changed(transcripts)
+        elif spend is not None and not paths:
+            spend.look_soon()
         others = [path for path in paths if path.endswith(".json") or Path(path).suffix == ""]
         is_worth = not paths or others or (transcripts and (spend is None or one.source.name != "claude_code"))
         if is_worth and not loop.is_closed():

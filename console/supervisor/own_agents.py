@@ -36,16 +36,21 @@ class OwnAgents:
         leaves = rf"/watchfloor-{re.escape(places.instance_id)}/agents/"
         self._leaf = re.compile(leaves + r"([a-z0-9][a-z0-9-]{0,62}?)-[0-9a-f]{8}(?=/|\n|\Z)")
         self._known = _Known({}, {}, ())
+        self._adopted: tuple[str, ...] = ()
+
+    def adopted(self) -> tuple[str, ...]:
+        """Those who ran before they were ours: of their processes something else was said until then."""
+        return self._adopted
 
     def update(self, state: EngineState) -> None:
         """On the loop's thread, before sources look."""
         processes: dict[int, tuple[ProcessIdentity, str]] = {}
         containers: dict[str, str] = {}
         shared: dict[str, list[tuple[str, bool]]] = {}
-        for agent_id in sorted(state.live):
+        ours = sorted([i for i in state.live if state.agents[i].control_level is not ControlLevel.OBSERVED])
+        self._adopted = tuple(i for i in ours if state.agents[i].control_level is ControlLevel.ADOPTED)
+        for agent_id in ours:
             agent = state.agents[agent_id]
-            if agent.control_level is ControlLevel.OBSERVED:
-                continue
             if agent.process is not None:
                 processes[agent.process.pid] = (agent.process, agent_id)
             if agent.container_id:

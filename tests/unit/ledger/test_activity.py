@@ -144,3 +144,18 @@ def test_one_entry_has_all_that_is_kept(store: ActivityStore) -> None:
     assert (len(row.entry.text), row.size) == (600, 5000)
     one = store.one("a", row.seq)
     assert one is not None and len(one.entry.text) == 5000 and store.one("b", row.seq) is None
+
+
+def test_together_all_is_kept_or_nothing_and_one_that_breaks_costs_the_others_nothing(store: ActivityStore) -> None:
+    with store.together():
+        assert store.add("a", entries(1, 4))[0] == 3
+        with pytest.raises(ZeroDivisionError):
+            store.add("b", (entries(1, 2)[0] if n else 1 / 0 for n in (1, 0)))  # type: ignore[misc]
+        assert store.add("c", entries(1, 3))[0] == 2
+        assert texts(store.window("a").rows) == [], "not there before all of it is"
+    assert [store.holding(i).count for i in "abc"] == [3, 0, 2] and store._total == 5
+    with pytest.raises(KeyError), store.together():
+        store.add("a", entries(4, 9))
+        raise KeyError
+    assert store.holding("a").count == 3 and store._total == 5
+    assert store.add("a", entries(4, 6))[0] == 2

@@ -10,6 +10,7 @@ import pytest
 
 from console.sources import claude_notes
 from console.sources.claude_notes import Notes, SubAgent
+from console.sources.freshness import Freshness
 
 
 @pytest.fixture
@@ -78,3 +79,22 @@ def test_links_lead_nowhere(top: Path, tmp_path: Path) -> None:
 def test_a_session_of_a_hostile_name_leads_nowhere(top: Path, session: str) -> None:
     note(top / "subagents", "a1")
     assert Notes().of(top.parents[1], "/home/dev/proj", session).found == []
+
+
+def test_where_a_watch_tells_nothing_is_read_until_it_does(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh, project, subs = Freshness(), top.parent, top / "subagents"
+    fresh.begins("w", [str(project), str(top), str(subs)])
+    notes = Notes(fresh)
+    note(subs, "a1")
+    assert [len(of(top, notes)) for _ in range(3)] == [1, 1, 1]
+    note(subs, "a2")
+    assert len(of(top, notes)) == 1
+    fresh.changed([str(subs / "agent-a2.meta.json")])
+    assert len(of(top, notes)) == 2
+    note(subs, "a3")
+    monkeypatch.setattr(claude_notes, "TOLD_S", -1.0)
+    of(top, notes)
+    fresh.ends("w")
+    assert len(of(top, notes)) == 3, "nobody watches any more"
+    fresh.begins("w", [str(project)])
+    assert Notes(fresh).of(top.parents[1], "/home/dev/proj", "none").folders == [project]

@@ -12,6 +12,7 @@ import pytest
 from console.domain.agent import ProcessIdentity
 from console.sources import claude_records
 from console.sources.claude_records import Records, Session
+from console.sources.freshness import Freshness
 from console.sources.homes import OwnHome
 from console.sources.interface import Confinement
 from console.sources.processes import ProcessTable
@@ -94,3 +95,28 @@ def test_a_record_that_did_not_change_is_not_read_again(box: Box, monkeypatch: p
     records.begin()
     monkeypatch.setattr(claude_records, "read_foreign", lambda *_: pytest.fail("it was read again"))
     list(records.of(box.folder))
+
+
+def test_where_a_watch_tells_no_record_is_looked_at_until_it_does(box: Box) -> None:
+    programs = Programs(ProcessTable(box.proc.root), whose=lambda _pid, _cgroup: "")
+    fresh, outside = Freshness(), box.home / "sessions"
+    outside.mkdir()
+    fresh.begins("w", [str(outside)])
+    records = Records(programs.table, Confinement(), programs, fresh)
+
+    def looked() -> list[object]:
+        records.begin()
+        return [one.record["sessionId"] if isinstance(one, Session) else one for one in records.of(outside)]
+
+    def write(session: str) -> None:
+        (outside / "900.json").write_text(json.dumps({"pid": 900, "procStart": "77", "sessionId": session}))
+
+    write("one")
+    assert looked() == ["one"] == looked()
+    write("a second one")
+    assert looked() == ["one"]
+    fresh.changed([str(outside / "900.json")])
+    assert looked() == ["a second one"]
+    (outside / "900.json").unlink()
+    fresh.ends("w")
+    assert looked() == []

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -71,3 +74,41 @@ def test_what_is_the_same_after_a_while_stays_the_same_object_and_a_new_user_is_
     (folder / "status").write_text("Name:\tx\nUid:\t6\t6\t6\t6\n")
     (other,) = asked.running(fresh=True)
     assert other.facts.uids == (6, 6)
+
+
+def test_who_ends_is_gone_at_once_and_who_becomes_another_program_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "HELD_EXE_S", 0.05)
+    exe = tmp_path / "claude"
+    shutil.copy(shutil.which("sleep") or "/usr/bin/sleep", exe)
+    child = subprocess.Popen([str(exe), "600"])
+    asked = Programs()
+
+    def sees() -> bool:
+        return any(one.facts.identity.pid == child.pid for one in asked.running(fresh=True))
+
+    def until_sees(is_seen: bool) -> None:
+        end = time.monotonic() + 60
+        while sees() is not is_seen:
+            assert time.monotonic() < end
+
+    try:
+        until_sees(True)
+        assert asked._kept[child.pid].is_held and asked.running(fresh=True) is asked.running(fresh=True)
+        monkeypatch.setattr(programs, "_may_be", lambda _exe: False)  # as if it were another program from now on
+        until_sees(False)
+        monkeypatch.undo()
+        until_sees(True)
+        assert asked._kept[child.pid].is_held
+    finally:
+        child.kill()
+    until_sees(False)  # nobody has waited for it: it is still in the table
+    child.wait()
+
+
+def test_an_adoption_makes_everybody_be_looked_at_again(proc: FakeProc) -> None:
+    proc.add(1)
+    ours: list[str] = []
+    asked = Programs(ProcessTable(proc.root), whose=lambda _pid, _cgroup: "".join(ours), adopted=lambda: tuple(ours))
+    assert [one.agent_id for one in asked.running()] == [""]
+    ours.append("a-1")
+    assert [one.agent_id for one in asked.running(fresh=True)] == ["a-1"]

@@ -200,3 +200,35 @@ def test_agents_started_here_are_read_from_their_own_homes_and_are_not_of_the_re
     both = SessionSpend(tmp_path / "both.db", home, RATES, own=lambda: [tmp_path / "ws"])
     both.look()
     assert both.today_usd == 1.5
+
+
+def test_where_every_change_is_told_everything_is_looked_at_seldom_and_at_once_when_asked(
+    spend: SessionSpend, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_spend, "PERIOD_S", 0.02)
+    monkeypatch.setattr(session_spend, "QUICK_S", 0.01)
+    looks: list[float] = []
+    real = spend.look
+
+    def counted() -> str:
+        looks.append(time.monotonic())
+        return real()
+
+    monkeypatch.setattr(spend, "look", counted)
+    spend.fresh.begins("w", [str(home / ".claude" / "projects" / "p")])
+    say(home, LIVE, "a")
+    until(lambda: spend.of(ME, "claude_code", LIVE) and spend._is_told())
+    spend.look_soon()
+    until(lambda: not spend._is_soon)
+    seen = len(looks)
+    say(home, LIVE, "b")
+    time.sleep(0.3)
+    assert len(looks) == seen, "nobody told of it, and the next look is far away"
+    spend.changed([str(home / ".claude" / "projects" / "p" / f"{LIVE}.jsonl")])
+    until(lambda: spend.of(ME, "claude_code", LIVE)[""].answers == 2)
+    assert len(looks) == seen
+    say(home, LIVE, "c")
+    spend.look_soon()
+    until(lambda: spend.of(ME, "claude_code", LIVE)[""].answers == 3)
+    spend.fresh.ends("w")
+    assert not spend._is_told()

@@ -135,7 +135,8 @@ def test_a_change_makes_it_look_again_at_once(tmp_path: Path, monkeypatch: pytes
 
 def test_transcripts_that_change_go_to_whoever_sums_them_and_secrets_wake_nobody() -> None:
     changed: list[str] = []
-    spend: Any = SimpleNamespace(changed=changed.extend)
+    looks: list[str] = []
+    spend: Any = SimpleNamespace(changed=changed.extend, look_soon=lambda: looks.append("soon"))
     room = Room(spend=spend)
 
     async def woken_by(*paths: str) -> bool:
@@ -145,8 +146,9 @@ def test_transcripts_that_change_go_to_whoever_sums_them_and_secrets_wake_nobody
         return one.woken.is_set()
 
     assert not asyncio.run(woken_by("/h/sessions/1.aa.key"))
-    assert not asyncio.run(woken_by("/h/p/s.jsonl")) and changed == ["/h/p/s.jsonl"]
+    assert not asyncio.run(woken_by("/h/p/s.jsonl")) and changed == ["/h/p/s.jsonl"] and not looks
     assert asyncio.run(woken_by("/h/sessions/1.json")) and asyncio.run(woken_by()) and asyncio.run(woken_by("/h/p/session"))
+    assert looks == ["soon"], "a watch that begins anew has not told of what happened before"
 
 
 def test_what_is_switched_off_is_named_with_how_to_switch_it_on() -> None:

@@ -1,0 +1,88 @@
+"""Whether there is news: asked of the disk where nobody watches, else of the watch, and of the disk all the same now and then."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from console.sources import activity_files, activity_tail
+from console.sources.activity_files import AgentFiles, Whereabouts
+from console.sources.freshness import Freshness
+
+SESSION = "11111111-1111-4111-8111-111111111111"
+
+
+class Stage:
+    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.project = home / ".claude" / "projects" / "-work-x"
+        self.project.mkdir(parents=True)
+        self.main, self.fresh, self.stats = self.project / f"{SESSION}.jsonl", Freshness(), 0
+        where = Whereabouts("claude_code", os.geteuid(), SESSION, "/work/x")
+        self.files = AgentFiles(where, home, lambda _answer: None, {}, fresh=self.fresh)
+        real = activity_tail.signature
+
+        def counted(path: str) -> object:
+            self.stats += 1
+            return real(path)
+
+        monkeypatch.setattr(activity_files, "signature", counted)
+
+    def says(self, file: Path, text: str) -> None:
+        with file.open("a") as out:
+            out.write(json.dumps({"type": "user", "uuid": text, "message": {"content": text}}) + "\n")
+
+    def reads(self) -> list[str]:
+        return [entry.text for batch in self.files.read() for entry in batch.entries] if self.files.has_news() else []
+
+    def settle(self) -> None:
+        for _ in range(4):
+            self.files._seek_at = 0.0
+            self.reads()
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(tmp_path, monkeypatch)
+
+
+def test_where_a_watch_tells_no_file_is_looked_at_until_it_does(stage: Stage) -> None:
+    stage.says(stage.main, "one")
+    stage.fresh.begins("w", [str(stage.project)])
+    stage.settle()
+    stage.stats = 0
+    assert not stage.files.has_news() and stage.stats == 0
+    stage.says(stage.main, "two")
+    stage.fresh.changed([str(stage.main)])
+    assert stage.reads() == ["two"]
+    stage.fresh.ends("w")
+    stage.says(stage.main, "three")
+    assert stage.reads() == ["three"], "a watch that ended is not trusted"
+
+
+def test_a_change_that_no_watch_told_of_is_found_all_the_same(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.says(stage.main, "one")
+    stage.fresh.begins("w", [str(stage.project)])
+    stage.settle()
+    stage.says(stage.main, "two")
+    assert stage.reads() == []
+    monkeypatch.setattr(activity_files, "TOLD_S", -1.0)
+    stage.files._told_until = 0.0
+    assert stage.reads() == ["two"]
+
+
+def test_a_folder_of_sub_agents_that_appears_is_searched(stage: Stage) -> None:
+    stage.says(stage.main, "one")
+    stage.fresh.begins("w", [str(stage.project)])
+    stage.settle()
+    assert not stage.files.has_news()
+    subs = stage.project / SESSION / "subagents"
+    subs.mkdir(parents=True)
+    (subs / "agent-a1.meta.json").write_text(json.dumps({"finished": True}))
+    stage.says(subs / "agent-a1.jsonl", "below")
+    stage.fresh.changed([str(stage.project / SESSION)])
+    stage.files._seek_at = 0.0
+    assert stage.reads() == ["below"]
+    assert not stage.files._marks(), "nobody watches that folder yet, so it is looked at"

@@ -1,0 +1,45 @@
+"""What nobody watches is never fresh; what was told of is looked at once more; a watch that goes on forgets nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from console.sources import freshness
+from console.sources.freshness import Freshness
+
+
+def test_what_nobody_watches_says_nothing_and_what_changes_says_so() -> None:
+    fresh = Freshness()
+    assert fresh.of("/a/x.json") == 0 == fresh.within("/a") and not fresh.watches("/a")
+    fresh.begins("one", ["/a"])
+    before, other = fresh.of("/a/x.json"), fresh.of("/a/y.json")
+    assert before and fresh.watches("/a") and not fresh.of("/a/sub/x.json")
+    fresh.changed(["/a/x.json"])
+    assert fresh.of("/a/x.json") > before and fresh.of("/a/y.json") == other and fresh.within("/a") > before
+
+
+def test_a_watch_that_begins_again_makes_new_what_it_did_not_watch_before() -> None:
+    fresh = Freshness()
+    fresh.begins("one", ["/a"])
+    fresh.begins("other", ["/o"])
+    a, o = fresh.of("/a/x"), fresh.of("/o/x")
+    fresh.begins("one", ["/a", "/b"])
+    assert (fresh.of("/a/x"), fresh.of("/o/x")) == (a, o) and fresh.of("/b/x") > a
+    fresh.begins("one", [])
+    fresh.begins("one", ["/a"])
+    assert fresh.of("/a/x") > a, "nobody watched it in between"
+    fresh.ends("one")
+    assert not fresh.of("/a/x") and fresh.of("/o/x") == o
+
+
+def test_a_flood_of_names_is_forgotten_and_everything_counts_as_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(freshness, "PATHS_MAX", 10)
+    fresh = Freshness()
+    fresh.begins("one", ["/a"])
+    quiet = fresh.of("/a/quiet")
+    for number in range(30):
+        fresh.changed([f"/a/{number}"])
+    assert fresh.of("/a/quiet") > quiet and len(fresh._paths) <= 12
+    later = fresh.of("/a/quiet")
+    fresh.begins("one", ["/a"])
+    assert fresh.of("/a/quiet") == later
