@@ -16,6 +16,7 @@ import platformdirs
 
 from console.domain.errors import ConsoleError, UsageProblem
 from console.settings.durable import make_folder, replace_file, sync_folder
+from console.settings.named_folder import real_folder
 
 STATE_DIR_VARIABLE = "WATCHFLOOR_STATE_DIR"
 _INSTANCE = re.compile(r"[0-9a-f]{8}")
@@ -111,7 +112,7 @@ class Places:
         """The hash of the operator's passphrase for rearm: with the configuration, never beside the latch."""
         if self.is_default and os.geteuid() == 0:
             return Path("/etc/watchfloor/passphrase")
-        return Path(platformdirs.user_config_dir("watchfloor")).absolute() / self.instance_id / "passphrase"
+        return real_folder(Path(platformdirs.user_config_dir("watchfloor"))) / self.instance_id / "passphrase"
 
     @property
     def hooks_dir(self) -> Path:
@@ -144,13 +145,16 @@ def default_state_dir() -> Path:
 
 
 def choose_state_dir(option: str | None) -> tuple[Path, bool]:
-    """(state directory, whether it is the default one): --state-dir, else the variable, else the default place."""
+    """(state directory, whether it is the default one): --state-dir, else the variable, else the default place; no link leads to it.
+
+    Raises UsageProblem for a name that is none, and for a link that somebody else laid.
+    """
     named = option or os.environ.get(STATE_DIR_VARIABLE, "")
     if named:
         if "\0" in named:
             raise UsageProblem("The state directory's name contains a NUL character.", "Name a folder.")
-        return Path(named).expanduser().absolute(), False
-    return default_state_dir(), True
+        return real_folder(Path(named)), False
+    return real_folder(default_state_dir()), True
 
 
 def find_places(option: str | None, *, create: bool) -> Places | None:
@@ -219,7 +223,7 @@ def _run_dir(state_dir: Path, instance_id: str) -> Path:
     inside = state_dir / "run"
     if len(os.fsencode(inside)) <= _LONGEST_RUN_DIR:
         return inside
-    return Path(tempfile.gettempdir()) / f"watchfloor-{os.geteuid()}-{instance_id}"
+    return real_folder(Path(tempfile.gettempdir())) / f"watchfloor-{os.geteuid()}-{instance_id}"
 
 
 def make_run_dir(places: Places) -> None:

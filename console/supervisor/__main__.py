@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.errors import ConsoleError
+from console.settings.named_folder import real_folder
 from console.settings.options import Options, load_options, merged, save_options
 from console.settings.places import Places, find_places
 from console.supervisor.printing import complain
@@ -107,7 +108,7 @@ def serve(given: argparse.Namespace) -> int:
     move_home(places.instance_id)
     options = _options(places, given)
     if options.workspaces.root:
-        places = replace(places, shared_workspaces=Path(options.workspaces.root).absolute())
+        places = replace(places, shared_workspaces=real_folder(Path(options.workspaces.root)))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # every agent has a socket, a pidfd and a gate here
     with suppress(OSError):  # the last to be taken when memory runs out; its agents and Envoy set their own
