@@ -62,12 +62,12 @@ def test_of_a_hundred_calls_for_the_last_place_exactly_one_passes_and_at_the_cap
     assert view.state_reason == "agent limit tool_calls: 10 of 10"
     assert (view.overshoot, view.overshoot_limit) == (0.0, "tool_calls")
     until(lambda: audit(it, "budget.halt", "tool_calls: 10 of 10"), words="the audit has it")
-    assert any(agent in text and "tool_calls" in text for text in it.api.status().notices)
+    until(lambda: any(agent in text and "tool_calls" in text for text in it.api.status().notices), words="it is said")
     assert len(audit(it, "budget.denied")) == 1, "refusals are recorded once, however often it asks"
 
 
 def test_a_call_that_takes_too_long_is_ended_in_its_middle_and_the_owner_finds_out_why(it: Instance) -> None:
-    agent = it.python("agent.reserve(cost_usd=0.25, ttl_s=600); print('calling', flush=True); time.sleep(600)", limits={"step": 1.5})
+    agent = it.python("print('calling', flush=True); agent.reserve(cost_usd=0.25, ttl_s=600); time.sleep(600)", limits={"step": 1.5})
     it.says(agent, "calling")
     view = it.state_becomes(agent, "halted")
     assert view.state_reason.startswith("agent limit step_s: ")
@@ -76,8 +76,8 @@ def test_a_call_that_takes_too_long_is_ended_in_its_middle_and_the_owner_finds_o
         note = folder / f"HALTED-{agent}.txt"
         until(note.exists, words=f"{note}")
         assert "agent limit step_s" in note.read_text() and stat.S_ISREG(note.lstat().st_mode)
-    receipts = [r for r in it.api.receipts().receipts if r.scope == agent]
-    assert receipts and receipts[0].verified_zero and receipts[0].by == "budget"
+    receipts = until(lambda: [r for r in it.api.receipts().receipts if r.scope == agent])
+    assert receipts[0].verified_zero and receipts[0].by == "budget"
 
 
 def test_a_childs_spend_is_charged_to_its_session_which_ends_whole_and_opens_again_when_the_limit_is_raised(it: Instance) -> None:
@@ -93,7 +93,7 @@ def test_a_childs_spend_is_charged_to_its_session_which_ends_whole_and_opens_aga
     for agent in (parent, other):
         assert it.state_becomes(agent, "halted").state_reason == "session limit cost_usd: 1.1 of 1 (shop)"
     assert it.agent(bystander).state == "running"
-    assert [a.state for a in it.api.fleet().agents if a.parent_id == parent] == ["halted"]
+    until(lambda: [a.state for a in it.api.fleet().agents if a.parent_id == parent] == ["halted"])
     with pytest.raises(Denied, match=r"session's budget is used up.*watchfloor budget set --session shop"):
         it.launch("sleep", "300", context_id="shop", name="another name")
     assert "0.3 more" in change(it, "session", "shop", reason="0.3 more", cost=1.4).words

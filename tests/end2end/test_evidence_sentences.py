@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import random
 import re
 import socket
 import time
@@ -20,7 +18,7 @@ from console.audit.receipt_seal import verify_file
 from console.domain.kill import Receipt, Step, StepName
 from console.killswitch.client import GuardClient
 from console.settings.options import Options, load_options, merged, save_options
-from tests.fakes.instance import Instance, until
+from tests.fakes.instance import Instance, free_port, until
 
 
 def settled(state_dir: Path, **evidence: Any) -> None:
@@ -52,20 +50,10 @@ def changed(it: Instance, kill_id: str) -> dict[str, dict[str, Any]]:
     return {f["path"]: f for w in part(it, kill_id, "workspaces")["workspaces"] for f in w["files"]}
 
 
-def free_port() -> int:
-    """Below the kernel's own choices: nobody is given it meanwhile."""
-    while True:
-        with socket.socket() as free:
-            port = random.randrange(20_000, 32_000)
-            with contextlib.suppress(OSError):
-                free.bind(("127.0.0.1", port))
-                return port
-
-
 def looked_at(it: Instance, agent: str) -> float:
     """When the last finished look at the agent's processes began: on a busy machine they may be many seconds apart."""
     port = load_options(it.state_dir / "settings.json").workspaces.metrics_port
-    with socket.create_connection(("127.0.0.1", port), 10) as asked:
+    with socket.create_connection(("127.0.0.1", port), 60) as asked:
         asked.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
         told = asked.makefile("rb").read().decode()
     found = re.search(rf'^agent_processes_looked_at_timestamp{{agent_id="{agent}"}} (.+)$', told, re.MULTILINE)
@@ -134,10 +122,10 @@ def test_hostile_names_and_links_in_a_workspace_lead_nowhere(it: Instance) -> No
 
 
 def test_a_huge_workspace_is_cut_at_the_bound_and_the_kill_is_not_delayed(state_dir: Path) -> None:
-    settled(state_dir, bound_s=0.4, files_max=1_000_000)
+    settled(state_dir, bound_s=0.1, files_max=1_000_000)
     with Instance(state_dir) as it:
         agent = it.python(
-            "for n in range(40):\n  os.mkdir(f'data/{n}')\n  for m in range(500): open(f'data/{n}/{m}', 'w').close()\n"
+            "for n in range(15):\n  os.mkdir(f'data/{n}')\n  for m in range(500): open(f'data/{n}/{m}', 'w').close()\n"
             "print('done', flush=True); time.sleep(300)"
         )
         it.says(agent, "done")
@@ -145,9 +133,9 @@ def test_a_huge_workspace_is_cut_at_the_bound_and_the_kill_is_not_delayed(state_
         assert receipt.verified_zero
         step = evidence(receipt)
         assert step.status == "ok"
-        assert re.search(r"cut at 0\.4 s: [a-z, ]*workspaces", step.detail), step.detail  # on a busy machine others are cut too
+        assert re.search(r"cut at 0\.1 s: [a-z, ]*workspaces", step.detail), step.detail  # on a busy machine others are cut too
         cut = [c["part"] for c in part(it, receipt.kill_id, "manifest")["cut"]]
-        assert "workspaces" in cut and len(changed(it, receipt.kill_id)) < 20_000
+        assert "workspaces" in cut and len(changed(it, receipt.kill_id)) < 7_500
         if "snapshot" not in cut:
             assert part(it, receipt.kill_id, "snapshot")["agents"][agent]["processes"]
         zero = next(s for s in receipt.steps if s.name is StepName.ZERO)
@@ -160,7 +148,7 @@ def test_a_press_on_the_guard_alone_leaves_a_case_too(it: Instance) -> None:
     it.says(agent, "up")
     witnessed(it, agent)
     guard = GuardClient(it.places.guard_sock)
-    kill_id = guard.press("all", "pressed beside the supervisor", "test", timeout_s=30)
+    kill_id = guard.press("all", "pressed beside the supervisor", "test", timeout_s=90)
     guard.close()
     until(lambda: (r := next((r for r in it.api.kill_switch().receipts if r.kill_id == kill_id), None)) and r.complete)
     assert mark in json.dumps(part(it, kill_id, "snapshot")["agents"][agent]["processes"])
@@ -177,8 +165,8 @@ def test_the_final_receipt_is_sealed_and_any_changed_byte_breaks_the_seal(it: In
     until(lambda: json.loads(plain.read_text())["complete"])
     assert json.loads(sealed.read_text())["receipt"] == json.loads(plain.read_text())
     digest = hashlib.sha256(sealed.read_bytes()).hexdigest()
-    rows = [r for r in it.api.audit(limit=200).rows if r.kind == "kill.judged"]
-    assert any(digest in json.dumps(r.model_dump(), default=str) for r in rows), rows
+    rows = until(lambda: [r for r in it.api.audit(limit=200).rows if r.kind == "kill.judged" and digest in r.model_dump_json()])
+    assert len(rows) == 1
     whole = sealed.read_bytes()
     for place in range(0, len(whole), 37):
         sealed.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])

@@ -34,7 +34,7 @@ def host(state_dir: Path) -> Iterator[Path]:
     (home / ".gitconfig").write_text("[user]\n\tname = Ann\n")
     for path in (made, *made.rglob("*")):
         os.chmod(path, 0o777 if path.is_dir() else 0o666)
-    changes = {"persistence.home": str(home), "persistence.system": str(made), "persistence.bound_s": 20.0}
+    changes = {"persistence.home": str(home), "persistence.system": str(made), "persistence.bound_s": 60.0}
     save_options(state_dir / "settings.json", merged(Options(), changes))
     yield made
     shutil.rmtree(made)
@@ -191,8 +191,8 @@ def what_an_ended_session_left_is_recorded_without_a_kill(it: Instance, host: Pa
     it.python(planting({"etc/cron.d/later": "* * * * * root /evil"}, str(host)), context_id="c-gone")
     row = until(lambda: next((r for r in it.api.audit(limit=200).rows if r.kind == "persistence.found"), None))
     assert row is not None and "etc/cron.d/later" in row.what and row.data["outside"] == 1
-    assert any("etc/cron.d/later" in n for n in it.api.status().notices)
-    assert it.api.persistence().reports[-1].context_id == "c-gone"
+    until(lambda: any("etc/cron.d/later" in n for n in it.api.status().notices))
+    until(lambda: it.api.persistence().reports[-1].context_id == "c-gone")
 
 
 def a_later_agent_of_the_same_session_is_measured_by_the_first_baseline(it: Instance) -> None:

@@ -13,7 +13,7 @@ import pytest
 from console.api.rearm_messages import RearmProof
 from console.domain.errors import Conflict, ConsoleError, Denied
 from console.killswitch.client import GuardClient
-from tests.fakes.instance import Instance
+from tests.fakes.instance import Instance, files_below
 from tests.fakes.instance import until as until_true
 from tests.fakes.terminal import Terminal, open_terminal, until
 
@@ -95,10 +95,8 @@ def test_with_a_passphrase_set_nothing_else_rearms_and_it_is_written_nowhere(ter
     assert len(records(terminal, "kill.rearm_refused")) >= 2
     assert until(lambda: bool(records(terminal, "guard.rearm_refused"))), "read from the guard's own journal"
     assert '"proof": "passphrase"' in str(records(terminal, "kill.rearm")) or "'passphrase'" in str(records(terminal, "kill.rearm"))
-    kept = [p for folder in (terminal.places.state_dir, terminal.environment["XDG_CONFIG_HOME"]) for p in Path(folder).rglob("*")]
-    for path in kept:
-        if path.is_file() and not path.is_symlink():
-            data = path.read_bytes()
+    for folder in (terminal.places.state_dir, terminal.environment["XDG_CONFIG_HOME"]):
+        for path, data in files_below(Path(folder)).items():
             assert not any(secret.encode() in data for secret in (WORDS, OTHER, "guessed it", "guessed again")), path
     assert not list((terminal.places.guard_dir).glob("passphrase*"))
 
@@ -177,7 +175,7 @@ def is_complete(it: Instance, kill_id: str) -> bool:
 
 def test_one_console_kills_while_another_releases_and_the_kill_wins(it: Instance) -> None:
     """K8: whatever the moment, after the press everything is latched until somebody looks again."""
-    guard = GuardClient(it.places.guard_sock, timeout_s=30)
+    guard = GuardClient(it.places.guard_sock, timeout_s=90)
     for round_ in range(3):
         first = it.api.activate(f"round {round_}")
         seen = it.api.rearm_view()
@@ -193,7 +191,7 @@ def test_one_console_kills_while_another_releases_and_the_kill_wins(it: Instance
         console = threading.Thread(target=release)
         console.start()
         threading.Event().wait(0.04 * round_)
-        second = guard.press("all", "the other console", "b", timeout_s=30)
+        second = guard.press("all", "the other console", "b", timeout_s=90)
         console.join(90)
         status = guard.status()
         assert released and status["latched"] and second in status["kills"], (released, status)

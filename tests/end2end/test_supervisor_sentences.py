@@ -86,7 +86,7 @@ def test_an_agent_is_not_root_sees_no_secret_and_no_other_process(calm: Instance
     out = calm.says(agent, "WATCHFLOOR_AGENT_ID")
     assert not out.startswith("0 ")
     assert "'1'" in out
-    assert str(os.getpid()) not in out.split("]")[0]
+    assert f"'{os.getpid()}'" not in out.split("]")[0]
     assert "] False [" in out
     calm.state_becomes(agent, "ended")
 
@@ -128,7 +128,7 @@ def test_a_panic_kills_with_the_supervisor_stopped(it: Instance) -> None:
     assert it.process is not None
     it.process.send_signal(signal.SIGSTOP)
     client = GuardClient(it.places.guard_sock)
-    kill_id = client.press("all", "the supervisor hangs", "test", timeout_s=30)
+    kill_id = client.press("all", "the supervisor hangs", "test", timeout_s=90)
     until(lambda: client.progress(kill_id)["done"])
     client.close()
     assert processes_with(mark) == []
@@ -169,8 +169,7 @@ def test_a_budget_halts_in_the_middle_of_the_run_and_says_why(calm: Instance) ->
     assert "agent limit cost_usd" in view.state_reason
     assert processes_with(mark) == []
     assert view.cost_usd < 1.5
-    audit = calm.api.audit(limit=200).rows
-    assert any(r.kind == "budget.halt" and r.agent_id == agent for r in audit)
+    until(lambda: any(r.kind == "budget.halt" and r.agent_id == agent for r in calm.api.audit(limit=200).rows), words="it is on record")
     assert not calm.api.fleet().killed
 
 
@@ -318,8 +317,7 @@ def test_the_audit_is_whole_and_names_who_did_what(calm: Instance) -> None:
     verdict = calm.api.verify_audit()
     assert verdict.whole
     assert verdict.records >= 4
-    kinds = {r.kind for r in calm.api.audit(limit=200).rows}
-    assert {"supervisor.started", "launch", "kill.pressed", "kill.judged"} <= kinds
+    until(lambda: {"supervisor.started", "launch", "kill.pressed", "kill.judged"} <= {r.kind for r in calm.api.audit(limit=200).rows})
 
 
 def test_hostile_names_and_wrong_bodies_get_clear_words(calm: Instance) -> None:
@@ -357,7 +355,7 @@ def raw(it: Instance, method: str, path: str, body: bytes) -> tuple[int, dict[st
 
 def test_a_rearm_covers_every_press_however_many_there_were(it: Instance) -> None:
     client = GuardClient(it.places.guard_sock)
-    kills = {client.press("all", f"press {number}", "test", timeout_s=30) for number in range(40)}  # a storm's presses join
+    kills = {client.press("all", f"press {number}", "test", timeout_s=90) for number in range(40)}  # a storm's presses join
     until(lambda: (k := client.status()["kill"]) and k["done"])
     client.close()
     until(lambda: kills <= {r.kill_id for r in it.api.receipts().receipts if r.complete}, words="every press has its receipt")

@@ -14,7 +14,7 @@ import pytest
 
 from console.api.context_messages import ContextActBody, ContextView
 from console.domain.errors import Denied, NotFound, TooMany
-from tests.fakes.instance import Instance, until
+from tests.fakes.instance import Instance, free_port, until
 
 WRITE = "import os, time\nos.makedirs('data', exist_ok=True)\nopen('data/f', 'wb').write(b'x' * 300000)\nprint('written', flush=True)\n"
 STAY = WRITE + "time.sleep(300)"
@@ -29,9 +29,7 @@ def instance(folder: Path, **workspaces: object) -> Instance:
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture
@@ -58,7 +56,7 @@ def test_a_session_is_described_measured_and_gone_when_nobody_used_it_for_its_ti
     until((home / ".context.json").exists)
     note = json.loads((home / ".context.json").read_text())
     assert note["context_id"] == "c1" and {"created_at", "last_accessed_at", "ttl_days", "disk_usage_bytes"} <= set(note)
-    with socket.create_connection(("127.0.0.1", port), 10) as asked:
+    with socket.create_connection(("127.0.0.1", port), 60) as asked:
         asked.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
         told = asked.makefile("rb").read().decode()
     assert 'context_workspace_bytes{agent="' in told and 'context_id="c1"' in told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 import zipfile
@@ -29,8 +30,8 @@ def test_ruff_would_format_nothing() -> None:
 
 
 @pytest.mark.timeout(600)
-def test_mypy_is_strict_and_content(tmp_path: Path) -> None:
-    run(str(BIN / "mypy"), "--cache-dir", str(tmp_path), "console", "tests")
+def test_mypy_is_strict_and_content() -> None:
+    run(str(BIN / "mypy"), "--cache-dir", os.devnull, "console", "tests")  # a cache that nobody reads takes a sixth of its time
 
 
 def test_rooms_import_only_what_they_may() -> None:
