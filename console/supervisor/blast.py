@@ -20,16 +20,27 @@ def blast_of(approval: Approval, agent: Agent | None) -> list[BlastLine]:
     files = [p for p in approval.parts if p.step in _FILES]
     hosts = [p for p in approval.parts if p.step == "network"]
     programs = [p for p in approval.parts if p.step in ("program", "options")]
+    unknown = _unknown(approval, files, hosts)
     lines = [
-        _line("files", files, "none that the judgement knows of"),
+        BlastLine(kind="files", words=unknown, level="warn") if unknown else _line("files", files, "none that the judgement knows of"),
         _line("hosts", hosts, "none that the judgement knows of"),
         _line("programs", programs, "none"),
         _data(approval, agent, bool(hosts)),
-        _undo(approval, files),
+        _undo(approval, bool(files or unknown)),
     ]
     if not approval.parts:
         lines[:3] = [BlastLine(kind="files", words="not known: the call was judged by its name alone", level="warn")]
     return lines
+
+
+def _unknown(approval: Approval, files: list[AskedPart], hosts: list[AskedPart]) -> str:
+    """What is said of files when none is named by a part, though not every part was found harmless; empty when it was."""
+    others = [p for p in approval.parts if p not in files and p not in hosts and p.verdict != "allow"]
+    if files or not others:
+        return ""
+    if any(p.verdict == "deny" for p in others):
+        return "not known: it was denied before they were looked at"
+    return "none named; what it does besides is not known"
 
 
 def _line(kind: Literal["files", "hosts", "programs"], parts: list[AskedPart], none: str) -> BlastLine:
@@ -57,9 +68,9 @@ def _data(approval: Approval, agent: Agent | None, reaches_out: bool) -> BlastLi
     return BlastLine(kind="data", words=words, level="warn" if is_private else "plain")
 
 
-def _undo(approval: Approval, files: list[AskedPart]) -> BlastLine:
+def _undo(approval: Approval, may_touch: bool) -> BlastLine:
     if approval.request.tool in _REVERSIBLE:
         return BlastLine(kind="undo", words="a rollback record is written first")
-    if files or not approval.parts:
+    if may_touch or not approval.parts:
         return BlastLine(kind="undo", words="none is kept for this call", level="warn")
     return BlastLine(kind="undo", words="nothing on disk to put back")

@@ -56,6 +56,24 @@ def test_undo_is_promised_only_where_a_record_is_written() -> None:
     assert told(part)["undo"][1] == "warn"
 
 
+@pytest.mark.parametrize(
+    ("parts", "files"),
+    [
+        ((AskedPart("make clean", "ask", "no rule", "program"),), "none named; what it does besides is not known"),
+        ((AskedPart("dd of=/dev/sda", "ask", "r", "program"), AskedPart("of=/dev/sda", "ask", "not described", "options")), "none named"),
+        ((AskedPart("to: all", "ask", "no rule", "tool"),), "none named; what it does besides is not known"),
+        ((AskedPart("rm -rf /", "deny", "shell(rm:*)", "program"),), "not known: it was denied before they were looked at"),
+        ((AskedPart("make", "ask", "r", "program"), AskedPart("evil.example", "allow", "r", "network")), "none named"),
+    ],
+)
+def test_what_nobody_looked_into_is_never_said_to_touch_nothing_on_disk(parts: tuple[AskedPart, ...], files: str) -> None:
+    lines = told(*parts)
+    assert lines["files"][0].startswith(files) and lines["files"][1] == "warn"
+    assert lines["undo"] == ("none is kept for this call", "warn")
+    harmless = told(AskedPart("echo hi", "allow", "shell(echo:*)", "program"), AskedPart("evil.example", "ask", "no rule", "network"))
+    assert harmless["files"] == ("none that the judgement knows of", "plain") and harmless["undo"][1] == "plain"
+
+
 def test_harmless_parts_in_front_hide_no_worse_one() -> None:
     parts = [AskedPart(f"read /w/{n}", "allow", "rule", "file") for n in range(9)] + [AskedPart("write /etc/passwd", "ask", "rule", "file")]
     words, level = told(*parts)["files"]
