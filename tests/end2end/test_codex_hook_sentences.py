@@ -50,7 +50,7 @@ LATE = Scene("LATE", runs("touch late.txt"), runs("ls", after=away), Reply("Done
 
 def verb(state_dir: Path, home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "console", "install-hook", "codex", "--state-dir", str(state_dir), *words]
-    return subprocess.run(argv, cwd=ROOT, env={**os.environ, "HOME": str(home)}, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(argv, cwd=ROOT, env={**os.environ, "HOME": str(home)}, capture_output=True, text=True, check=False, timeout=150)
 
 
 def start_codex(home: Path, url: str, prompt: str) -> subprocess.Popen[bytes]:

@@ -53,8 +53,9 @@ def test_what_was_killed_while_no_supervisor_ran_goes_at_the_next_start_but_not_
         until(lambda: it.agent(one).container_id not in {c["Id"] for c in engine.containers(all=True)}, words="it is taken away")
         assert "last words" in it.output(one), "what it wrote is kept"
         assert it.agent(one).state in ("killed", "lost") and it.agent(two).state == "running"
-        assert [r.scope for r in it.api.receipts().receipts] == [one] and engine.inspect_container(other)["State"]["Status"] == "exited"
-        assert "container.removed" in [r.kind for r in it.api.audit(limit=50).rows]
+        until(lambda: [r.scope for r in it.api.receipts().receipts] == [one])
+        assert engine.inspect_container(other)["State"]["Status"] == "exited"
+        until(lambda: "container.removed" in [r.kind for r in it.api.audit(limit=50).rows])
         it.stop(signal.SIGKILL)
         guard.press("all", "everything", "test", timeout_s=60)
         until(lambda: boxes(engine, it)[two] == "exited")

@@ -173,7 +173,7 @@ def test_containers_have_each_network_mode_a_live_cut_and_a_proven_end(boxed: In
 @pytest.mark.engine
 @pytest.mark.envoy
 def test_a_container_with_a_bridge_that_becomes_proxied_reaches_the_allowlist_alone_through_its_portal(boxed: Instance) -> None:
-    ask = "import http.client\ndef ask():\n  try:\n    c = http.client.HTTPConnection('127.0.0.1', 3128, timeout=20)\n"
+    ask = "import http.client\ndef ask():\n  try:\n    c = http.client.HTTPConnection('127.0.0.1', 3128, timeout=60)\n"
     ask += "    c.request('GET', 'http://x.example.com/'); return c.getresponse().status\n  except OSError as e: return e.errno\n"
     wait = "while sorted(n for _, n in socket.if_nameindex()) != ['lo'] or ask() == 111: time.sleep(0.05)\n"
     then = LOOK.replace("interfaces", "then") + "print('answer', ask(), flush=True); time.sleep(300)"
