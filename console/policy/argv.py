@@ -69,6 +69,8 @@ class _Reader:
         self._operands: list[str] = []
         self._path: list[str] = []
         self._scripts: list[str] = []
+        self._lacks = False
+        """An option had no value."""
 
     def read(self) -> None:
         if self._described.special == "test" and (found := {"-v", "-R"} & set(self._words)):  # wherever it stands, after -- too
@@ -133,6 +135,7 @@ class _Reader:
             self._seen.add(name)
             if kind is None:
                 self._made.ask(f"option {name} is not described", word)
+                self._behind(word, at + 1)
                 return
             if kind == "flags":
                 continue
@@ -146,11 +149,22 @@ class _Reader:
                 self._next(kind, name)
             return
 
+    def _behind(self, word: str, at: int) -> None:
+        """Letters behind one that is not described are its value, or more options: what those would use is judged too. It asks already."""
+        for here, letter in enumerate(word[at:], at):
+            kind = self._described.options.get("-" + letter, "")
+            value = word[here + 1 :] or (self._words[self._at] if self._at < len(self._words) else "")
+            if kind not in ("", "flags", "optional", "text", "ask") and value not in ("", "-"):
+                self._made.uses.append(Use(kind, value, f"option -{letter}, if it is one"))
+            if kind not in ("", "flags"):
+                return
+
     def _next(self, kind: str, name: str) -> None:
         if kind in ("ask", "run"):  # whether it takes a value does not matter any more
             self._value(kind, "", name)
         elif self._at >= len(self._words):
             self._made.ask(f"option {name} has no value", name)
+            self._lacks = True
         else:
             self._value(kind, self._words[self._at], name)
             self._at += 1
@@ -194,7 +208,7 @@ class _Reader:
         if self._seen & set(here):
             self._made.deep = True
             self._made.uses = [replace(use, kind="read") if (use.kind, use.why) == ("list", "argument") else use for use in self._made.uses]
-        if here and not self._names_files() and ("always" in here or self._seen & set(here)):
+        if here and (self._lacks or not self._names_files()) and ("always" in here or self._seen & set(here)):
             self._made.uses.append(Use("read", ".", HERE))
         if self._described.writes_here >= 0 and len(self._operands) <= self._described.writes_here:
             self._made.uses.append(Use("make", ".", HERE))
@@ -279,86 +293,18 @@ def _assigned(operands: list[str], kinds: tuple[str, ...], made: Reading) -> Ite
 
 # find(1), EXPRESSION: how many words each takes. What is not here asks.
 _FIND_WORDS = {
-    **dict.fromkeys(
-        [
-            "-print",
-            "-print0",
-            "-ls",
-            "-prune",
-            "-quit",
-            "-true",
-            "-false",
-            "-empty",
-            "-nouser",
-            "-nogroup",
-            "-readable",
-            "-writable",
-            "-executable",
-            "-a",
-            "-and",
-            "-o",
-            "-or",
-            "-not",
-            "-daystart",
-            "-depth",
-            "-d",
-            "-mount",
-            "-xdev",
-            "-noleaf",
-            "-warn",
-            "-nowarn",
-            "(",
-            ")",
-            "!",
-            ",",
-            "-ignore_readdir_race",
-            "-noignore_readdir_race",
-            "-help",
-            "--help",
-            "-version",
-        ],
-        0,
-    ),
-    **dict.fromkeys(
-        [
-            "-name",
-            "-iname",
-            "-path",
-            "-ipath",
-            "-wholename",
-            "-iwholename",
-            "-regex",
-            "-iregex",
-            "-type",
-            "-xtype",
-            "-size",
-            "-mtime",
-            "-mmin",
-            "-atime",
-            "-amin",
-            "-ctime",
-            "-cmin",
-            "-maxdepth",
-            "-mindepth",
-            "-perm",
-            "-user",
-            "-group",
-            "-uid",
-            "-gid",
-            "-links",
-            "-inum",
-            "-lname",
-            "-ilname",
-            "-fstype",
-            "-printf",
-            "-regextype",
-            "-used",
-            "-context",
-        ],
-        1,
-    ),
-    **dict.fromkeys(["-newer", "-anewer", "-cnewer", "-samefile"], 1),
-}
+    **dict.fromkeys([
+        "-print", "-print0", "-ls", "-prune", "-quit", "-true", "-false", "-empty", "-nouser", "-nogroup", "-readable", "-writable",
+        "-executable", "-a", "-and", "-o", "-or", "-not", "-daystart", "-depth", "-d", "-mount", "-xdev", "-noleaf", "-warn", "-nowarn",
+        "(", ")", "!", ",", "-ignore_readdir_race", "-noignore_readdir_race", "-help", "--help", "-version",
+    ], 0),
+    **dict.fromkeys([
+        "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-type", "-xtype", "-size", "-mtime",
+        "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-maxdepth", "-mindepth", "-perm", "-user", "-group", "-uid", "-gid", "-links",
+        "-inum", "-lname", "-ilname", "-fstype", "-printf", "-regextype", "-used", "-context", "-newer", "-anewer", "-cnewer",
+        "-samefile",
+    ], 1),
+}  # fmt: skip
 
 
 def _find(words: tuple[str, ...], made: Reading) -> None:

@@ -6,10 +6,9 @@ options in any order and spelling), so that a denial is not evaded by writing it
 
 from __future__ import annotations
 
-import functools
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from console.policy.loading import Settings
@@ -112,7 +111,10 @@ def _names(called: str, real: str) -> frozenset[str]:
 class CommandRules:
     """The shell rules of one policy, by program."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, spellings: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        self._spellings = {name: {**_SAME, **pairs} for name, pairs in (spellings or {}).items()}
+        self._asked: dict[tuple[str, tuple[str, ...]], _Said] = {}
+        """What rules' words ask for, in the spellings of a program: rules are written by operators, and read once."""
         self._by_name: dict[tuple[str, str], list[Rule]] = {}
         self._any: dict[str, list[Rule]] = {}
         self._paths: dict[str, list[Rule]] = {}
@@ -136,8 +138,16 @@ class CommandRules:
         rules += self._by_other_names(kind, program, files)
         if not rules:
             return None
-        said = _Said.of(argv, words)
-        return next((rule for rule in rules if _may_mean(rule, said)), None)
+        spelled = min((name for name in program.names if name in self._spellings), default="")
+        said = _Said.of(argv, words, self._spellings.get(spelled, _SAME), short_too=True)
+        return next((rule for rule in rules if _may_mean(rule, said, self._wanted(rule.words, spelled))), None)
+
+    def _wanted(self, words: tuple[str, ...], spelled: str) -> _Said:
+        found = self._asked.get((spelled, words))
+        if found is None:
+            found = _Said.of(words, None, self._spellings.get(spelled, _SAME), short_too=False)
+            self._asked[spelled, words] = found
+        return found
 
     def allowing(self, program: Program, argv: Sequence[str], words: Sequence[str] | None, cwd: str, files: Files) -> Rule | None:
         """The rule that allows exactly this program with these words; one that is marked unconfined goes first."""
@@ -223,22 +233,15 @@ class _Said:
     """Subcommands and operands; where nobody knows which they are, every word that is no option."""
 
     @classmethod
-    def of(cls, argv: Sequence[str], words: Sequence[str] | None) -> _Said:
+    def of(cls, argv: Sequence[str], words: Sequence[str] | None, same: Mapping[str, str], *, short_too: bool) -> _Said:
         usual = tuple(_usual(word) for word in argv)
         plain = (word for word in usual[1:] if not word.startswith("-")) if words is None else (_usual(word) for word in words)
-        return cls(usual, frozenset(_options(usual[1:])), tuple(plain))
+        return cls(usual, frozenset(_options(usual[1:], same, short_too=short_too)), tuple(plain))
 
 
-@functools.lru_cache(maxsize=4096)
-def _wanted(words: tuple[str, ...]) -> _Said:
-    """What a rule's words ask for: rules are written by operators, and read once."""
-    return _Said.of(words, None)
-
-
-def _may_mean(rule: Rule, said: _Said) -> bool:
+def _may_mean(rule: Rule, said: _Said, wanted: _Said) -> bool:
     if len(rule.words) < 2:
         return rule.open_end or len(said.argv) == 1 or not rule.words
-    wanted = _wanted(rule.words)
     if said.argv[1 : len(wanted.argv)] == wanted.argv[1:]:
         return rule.open_end or len(said.argv) == len(wanted.argv)
     if not wanted.options <= said.options:
@@ -251,12 +254,15 @@ def _in_order(wanted: Sequence[str], found: Sequence[str]) -> bool:
     return all(any(word == one for one in rest) for word in wanted)
 
 
-def _options(words: Sequence[str]) -> set[str]:
+def _options(words: Sequence[str], same: Mapping[str, str], *, short_too: bool) -> set[str]:
+    """Options in one spelling each. ``short_too``: a long one cut short is every one that begins so (getopt_long(3))."""
     found: set[str] = set()
     for word in words:
         if word.startswith("--"):
             name = word.partition("=")[0]
-            found.add(_SAME.get(name, name))
+            found.add(same.get(name, name))
+            if short_too and name not in same and len(name) > 2:
+                found |= {short for long, short in same.items() if long.startswith(name)}
         elif word.startswith("-") and len(word) > 1:
-            found |= {_SAME.get("-" + letter, "-" + letter) for letter in word[1:]}
+            found |= {same.get("-" + letter, "-" + letter) for letter in word[1:]}
     return found

@@ -91,6 +91,8 @@ class Catalogue:
     """Builtins of the shell that are no programs: never allowed."""
     protected: tuple[str, ...]
     """Globs of files that make other programs run something: writing one asks, whatever is allowed."""
+    spellings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By program: long options that have a short one."""
 
     def of(self, name: str) -> Description | None:
         """The description of a program by the last part of its path; versions (``python3.11``) read as the program."""
@@ -115,7 +117,19 @@ def read_catalogue(document: object) -> Catalogue:
     protected = top.get("protected")
     if not isinstance(protected, list) or not all(isinstance(one, str) for one in protected):
         raise UsageProblem("programs.json: protected is not a list of globs.", "See resources/policy/programs.json.")
-    return Catalogue(programs, frozenset(_words(top.get("builtins"), "builtins")), tuple(protected))
+    return Catalogue(programs, frozenset(_words(top.get("builtins"), "builtins")), tuple(protected), _spellings(top.get("spellings", {})))
+
+
+def _spellings(found: object) -> dict[str, dict[str, str]]:
+    made: dict[str, dict[str, str]] = {}
+    for names, pairs in _mapping(found, "spellings").items():
+        for pair in () if names == "_comment" else _words(pairs, names):
+            long, _, short = pair.partition("=")
+            if not (long.startswith("--") and len(short) == 2 and short.startswith("-")):
+                raise UsageProblem(f"programs.json: spellings: {names}: {pair!r} is no pair.", "Write --output=-o.")
+            for name in names.split():
+                made.setdefault(name, {})[long] = short
+    return made
 
 
 def _description(found: Mapping[str, Any], where: str, known: Mapping[str, Description]) -> Description:

@@ -50,7 +50,7 @@ class Policy:
         self.catalogue = catalogue
         self.files = FileRules(settings, _protected(catalogue.protected))
         self.hosts = HostRules(settings)
-        self.commands = CommandRules(settings)
+        self.commands = CommandRules(settings, catalogue.spellings)
         self.dangers = tuple(dangers)
         self.declared = declared
 

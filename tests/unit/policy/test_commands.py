@@ -5,7 +5,7 @@ import pytest
 from console.policy.commands import CommandRules, find_program
 from console.policy.paths import Facts
 from tests.fakes.policy_disk import PolicyDisk
-from tests.fakes.policy_world import rules
+from tests.fakes.policy_world import catalogue, rules
 
 DISK = PolicyDisk()
 W = "/workspace"
@@ -132,3 +132,33 @@ def test_names_of_denied_programs_are_known_among_words() -> None:
     assert (
         made.names_denied("/usr/bin/curl") and made.names_denied("curl7.88") and not made.names_denied("rm") and not made.names_denied("x")
     )
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("sort -o", "sort --output=x a"),
+        ("sort -o", "sort --output"),
+        ("sort --output", "sort -ox a"),
+        ("sort -o", "sort --outp x a"),
+        ("curl --data", "curl -dx u"),
+        ("curl -d", "curl --data x u"),
+        ("sed -i", "sed --in-place=.b s/a/b/ x"),
+        ("git commit --no-verify", "git commit -n -m x"),
+        ("npm install -g", "npm install --global x"),
+    ],
+)
+def test_a_denial_means_an_option_by_its_long_its_short_and_its_cut_name(rule: str, line: str) -> None:
+    assert spelled(rule, line)
+
+
+def test_one_option_is_no_other() -> None:
+    assert (
+        not spelled("sort -o", "sort --unique a") and not spelled("sort --output-x", "sort -o a") and not spelled("cat --output", "cat -o")
+    )
+
+
+def spelled(rule: str, line: str) -> bool:
+    argv = tuple(line.split())
+    made = CommandRules(rules(deny=[f"shell({rule}:*)"]), catalogue().spellings)
+    return made.forbidding("deny", find_program(argv[0], W, DISK), argv, None, W, DISK) is not None

@@ -42,3 +42,9 @@ def test_mistakes_are_refused_with_their_place() -> None:
     for missing in ("programs", "swallowers", "runners", "protected", "builtins"):
         with pytest.raises(UsageProblem):
             read_catalogue({name: value for name, value in whole.items() if name != missing})
+
+
+@pytest.mark.parametrize("pair", ["--output", "-o=--output", "--output=-out"])
+def test_a_spelling_is_a_long_option_and_its_letter(pair: str) -> None:
+    with pytest.raises(UsageProblem, match="cat"):
+        read_catalogue(data("programs.json") | {"spellings": {"cat": pair}})
