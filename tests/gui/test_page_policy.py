@@ -53,31 +53,31 @@ def test_lists_of_any_length(house: FakeHouse, open_window: Opener, qtbot: QtBot
     for number in (0, 1, 200, 10_000):
         house.supervisor.policy.policy = fake.rules(number)
         page.read()
-        qtbot.waitUntil(lambda wanted=number: len(page.rules.model.rows) == wanted)  # type: ignore[misc]
-        qtbot.waitUntil(lambda: not page._reading)
-        assert page.rules.empty.isVisible() == (number == 0) and page.pane.isVisible() == (number > 0)
+        qtbot.waitUntil(lambda wanted=number: len(page.tabs.rules.model.rows) == wanted)  # type: ignore[misc]
+        qtbot.waitUntil(lambda: not page.reader.reading)
+        assert page.tabs.rules.empty.isVisible() == (number == 0) and page.pane.isVisible() == (number > 0)
         if not number:
-            assert "every call is denied" in page.rules.empty.text()
+            assert "every call is denied" in page.tabs.rules.empty.text()
 
 
 def test_rules_stand_deny_before_ask_before_allow_with_hits_last_use_and_place(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
     window = open_window("policy")
     page = page_of(window)
-    order = [row.list for row in page.rules.model.rows]
+    order = [row.list for row in page.tabs.rules.model.rows]
     assert order == sorted(order, key=["deny", "ask", "allow"].index) and set(order) == {"deny", "ask", "allow"}
-    rows = {row.rule: row for row in page.rules.model.rows}
+    rows = {row.rule: row for row in page.tabs.rules.model.rows}
     assert cell_words(rows["shell(sudo:*)"], "hits") == "decided 41 calls in 14 days"
     assert mark_words(rows["file(read:/etc/shadow)"]) == "never used in 14 d"
     assert mark_words(rows["shell(find:*)"]).startswith("NOT in force: find runs")
-    page.rules.view.choose("allow shell(ls:*)")
+    page.tabs.rules.view.choose("allow shell(ls:*)")
     qtbot.waitUntil(lambda: len(page.pane.calls_model.rows) == 3)
     told = " ".join(line.words for line in page.pane.lines.lines)
     assert "A command that begins with ls" in told and "line 11 of /var/lib/watchfloor/policy.json" in told and "640 calls" in told
-    QTest.keyClick(page.bar.search, Qt.Key.Key_G)
-    page.bar.search.setText("never")
-    assert [row.rule for row in page.rules.model.rows] == ["file(read:/etc/shadow)", "shell(terraform apply:*)", "shell(find:*)"]
-    assert page.bar.shown.text() == "3 of 12 shown"
-    page.rules.view.setFocus()
+    QTest.keyClick(page.tabs.bar.search, Qt.Key.Key_G)
+    page.tabs.bar.search.setText("never")
+    assert [row.rule for row in page.tabs.rules.model.rows] == ["file(read:/etc/shadow)", "shell(terraform apply:*)", "shell(find:*)"]
+    assert page.tabs.bar.shown.text() == "3 of 12 shown"
+    page.tabs.rules.view.setFocus()
     window.resize(1024, 700)
     qtbot.waitUntil(lambda: page.is_narrow and not page.pane.isVisible())
     key(window, Qt.Key.Key_Return)
@@ -92,23 +92,43 @@ def test_a_file_that_is_not_in_force_is_red_and_says_what_is(house: FakeHouse, o
     page = page_of(open_window("policy"))
     assert page.header.facts.state == ("Newest file NOT in force", "diamond", "danger") and "last good" in page.header.facts.line
     assert (
-        page.rules.problem.isVisible()
-        and broken in page.rules.problem.text()
-        and "last good rules stay in force" in page.rules.problem.text()
+        page.tabs.rules.problem.isVisible()
+        and broken in page.tabs.rules.problem.text()
+        and "last good rules stay in force" in page.tabs.rules.problem.text()
     )
     badge = page.badge()
     assert badge is not None and badge.kind == "danger"
     house.supervisor.policy.policy = p.PolicyView(problem="it is empty", is_default=False)
     page.read()
-    qtbot.waitUntil(lambda: not page.rules.model.rows)
-    assert page.header.facts.state[0] == "Everything is denied" and "every call is denied" in page.rules.problem.text()
-    qtbot.waitUntil(lambda: not page._reading)
+    qtbot.waitUntil(lambda: not page.tabs.rules.model.rows)
+    assert page.header.facts.state[0] == "Everything is denied" and "every call is denied" in page.tabs.rules.problem.text()
+    qtbot.waitUntil(lambda: not page.reader.reading)
     house.supervisor.policy.broken = house.supervisor.approvals.broken_policy = "The ledger cannot be read."
     page.read()
-    qtbot.waitUntil(lambda: "ledger cannot be read" in page.header.facts.line and "ledger cannot be read" in page.lint.problem.text())
+    qtbot.waitUntil(lambda: "ledger cannot be read" in page.header.facts.line and "ledger cannot be read" in page.tabs.lint.problem.text())
     assert page.header.facts.state[2] == "warn"
-    page.explain.call.setPlainText("ls")
-    qtbot.waitUntil(lambda: page.explain.verdict.text().startswith("Not known:"))
+    page.tabs.explain.call.setPlainText("ls")
+    qtbot.waitUntil(lambda: page.tabs.explain.verdict.text().startswith("Not known:"))
+
+
+@pytest.mark.parametrize("tab", ["rules", "lint", "matrix", "sequences"])
+def test_what_cannot_be_read_anew_says_that_it_is_old(tab: str, house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    window = open_window("policy")
+    page = page_of(window)
+    table = getattr(page.tabs, tab)
+    shown = page.tabs.sequences.patterns.model() if tab == "sequences" else table.model
+    window.goto("policy", tab)
+    qtbot.waitUntil(lambda: shown.rowCount() > 0 and not page.reader.reading)
+    before = table.problem.text()
+    assert "Old" not in before
+    house.supervisor.policy.broken = house.supervisor.approvals.broken_policy = "The ledger cannot be read."
+    page.read()
+    qtbot.waitUntil(lambda: table.problem.isVisible() and table.problem.text().startswith("Old, read at "))
+    assert "ledger cannot be read" in table.problem.text() and shown.rowCount() > 0, "what was read stays, and is called old"
+    qtbot.waitUntil(lambda: not page.reader.reading)
+    house.supervisor.policy.broken = house.supervisor.approvals.broken_policy = ""
+    page.read()
+    qtbot.waitUntil(lambda: table.problem.text() == before)
 
 
 def test_unknown_is_never_green() -> None:
@@ -129,8 +149,8 @@ def test_findings_tools_and_sequences_each_by_its_key(house: FakeHouse, open_win
     window = open_window("policy")
     page = page_of(window)
     key(window, Qt.Key.Key_L)
-    qtbot.waitUntil(lambda: page.bar.tabs.chosen() == "lint" and page.lint.view.current() is not None)
-    assert page.bar.tabs.pills["lint"].text() == "Lint 3"
+    qtbot.waitUntil(lambda: page.tabs.bar.tabs.chosen() == "lint" and page.tabs.lint.view.current() is not None)
+    assert page.tabs.bar.tabs.pills["lint"].text() == "Lint 3"
     told = [line.words for line in page.pane.lines.lines]
     assert told[0].startswith("Refused: find runs") and "shell(sudo:*)" in told and "file(write:/etc/**)" in told
 
@@ -140,72 +160,74 @@ def test_findings_tools_and_sequences_each_by_its_key(house: FakeHouse, open_win
 
     house.on_loop(scoped)
     key(window, Qt.Key.Key_M)
-    qtbot.waitUntil(lambda: len(page.matrix.model.rows) == 4)
-    assert page.matrix.problem.text() == "Bounds of a permission matrix: none is in force."
-    page.matrix.view.choose(tools.key_of(next(row for row in page.matrix.model.rows if row.names == ["delete_file"])))
+    qtbot.waitUntil(lambda: len(page.tabs.matrix.model.rows) == 4)
+    assert page.tabs.matrix.problem.text() == "Bounds of a permission matrix: none is in force."
+    page.tabs.matrix.view.choose(tools.key_of(next(row for row in page.tabs.matrix.model.rows if row.names == ["delete_file"])))
     qtbot.waitUntil(lambda: window.fleet.rows["cve-lookup"].view.scopes == ["READ_FS"])
-    page._show_pane()
+    page.show_pane()
     told = [line.words for line in page.pane.lines.lines]
     assert any(line.startswith("DELETE_FS: granted at birth") and "Denied to cve-lookup" in line for line in told)
     key(window, Qt.Key.Key_S)
-    qtbot.waitUntil(lambda: len(page.sequences.mark_model.rows) == 1)
-    assert "1 step in 1 lineage" in page.sequences.strip.words.text()
+    qtbot.waitUntil(lambda: len(page.tabs.sequences.mark_model.rows) == 1)
+    assert "1 step in 1 lineage" in page.tabs.sequences.strip.words.text()
     assert any("action read and paths" in line.words for line in page.pane.lines.lines)
     assert page.why_not("policy.agent")
-    page.sequences.marks.setFocus()
-    page.sequences.marks.setCurrentIndex(page.sequences.mark_model.index(0, 0))
+    page.tabs.sequences.marks.setFocus()
+    page.tabs.sequences.marks.setCurrentIndex(page.tabs.sequences.mark_model.index(0, 0))
     assert "never taken back" in page.pane.lines.lines[0].words
     key(window, Qt.Key.Key_J)
     qtbot.waitUntil(lambda: isinstance(window.page, FleetPage))
     assert isinstance(window.page, FleetPage) and window.page.view.current().id == "dependency-audit"
     house.supervisor.policy.sequences = v.SequencesView(problem="line 3 is no sequence")
     window.goto("policy", "sequences")
-    qtbot.waitUntil(lambda: page.sequences.problem.isVisible())
-    assert "NOT in force: line 3" in page.sequences.problem.text() and "every call is denied" in page.sequences.no_patterns.text()
+    qtbot.waitUntil(lambda: page.tabs.sequences.problem.isVisible())
+    assert "NOT in force: line 3" in page.tabs.sequences.problem.text() and "every call is denied" in page.tabs.sequences.no_patterns.text()
 
 
 def test_a_call_is_explained_while_it_is_typed(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
     window = open_window("policy")
     page = page_of(window)
     key(window, Qt.Key.Key_E)
-    assert QApplication.focusWidget() is page.explain.call
-    QTest.keyClicks(page.explain.call, "ls && rm -rf /srv")
-    qtbot.waitUntil(lambda: page.explain.shown is not None)
-    assert page.explain.verdict.text() == "Deny: shell(rm:*)"
-    assert [(row.verdict, row.rule) for row in page.explain.model.rows] == [("allow", "shell(ls:*)"), ("deny", "shell(rm:*)")]
-    page.explain.agent.setText("dependency-audit")
-    assert page.explain.shown is None, "the old answer is none any more"
-    qtbot.waitUntil(lambda: page.explain.shown is not None)
+    assert QApplication.focusWidget() is page.tabs.explain.call
+    QTest.keyClicks(page.tabs.explain.call, "ls && rm -rf /srv")
+    qtbot.waitUntil(lambda: page.tabs.explain.shown is not None)
+    assert page.tabs.explain.verdict.text() == "Deny: shell(rm:*)"
+    assert [(row.verdict, row.rule) for row in page.tabs.explain.model.rows] == [("allow", "shell(ls:*)"), ("deny", "shell(rm:*)")]
+    page.tabs.explain.agent.setText("dependency-audit")
+    assert page.tabs.explain.shown is None, "the old answer is none any more"
+    qtbot.waitUntil(lambda: page.tabs.explain.shown is not None)
     assert house.supervisor.policy.asked[-1].agent_id == "dependency-audit"
     many = len(house.supervisor.policy.asked)
-    page.explain.agent.setText("nobody-of-that-name")
-    assert "No agent of that name" in page.explain.verdict.text() and not page.explain.model.rows
+    page.tabs.explain.agent.setText("nobody-of-that-name")
+    assert "No agent of that name" in page.tabs.explain.verdict.text() and not page.tabs.explain.model.rows
     qtbot.wait(350)
     assert len(house.supervisor.policy.asked) == many
-    page.explain.agent.setText("")
-    body, _ = page.explain.asked()
+    page.tabs.explain.agent.setText("")
+    body, _ = page.tabs.explain.asked()
     assert body is not None
-    page.explain.call.setPlainText("rm x")
-    page.explain._came(body, fake.explained(body))
-    assert page.explain.shown is None and not page.explain.model.rows, "an answer for other words is none"
+    page.tabs.explain.call.setPlainText("rm x")
+    page.tabs.explain._came(body, fake.explained(body))
+    assert page.tabs.explain.shown is None and not page.tabs.explain.model.rows, "an answer for other words is none"
 
 
 def test_a_recorded_call_is_judged_exactly_and_shown_in_codes(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
     window = open_window("policy")
     page = page_of(window)
     window.goto("policy", explain_argument(AskedCall("shell", HOSTILE[2], "dependency-audit", "/w")))
-    qtbot.waitUntil(lambda: page.explain.shown is not None)
+    qtbot.waitUntil(lambda: page.tabs.explain.shown is not None)
     body = house.supervisor.policy.asked[-1]
     assert (body.argument, body.agent_id, body.cwd) == (HOSTILE[2], "dependency-audit", "/w")
     assert (
-        "\x1b" not in page.explain.call.toPlainText() and "\\x1b[31m" in page.explain.call.toPlainText() and page.explain.hidden.isVisible()
+        "\x1b" not in page.tabs.explain.call.toPlainText()
+        and "\\x1b[31m" in page.tabs.explain.call.toPlainText()
+        and page.tabs.explain.hidden.isVisible()
     )
-    page.explain.call.setPlainText("ls")
-    qtbot.waitUntil(lambda: page.explain.shown is not None)
-    assert house.supervisor.policy.asked[-1].argument == "ls" and not page.explain.hidden.isVisible()
+    page.tabs.explain.call.setPlainText("ls")
+    qtbot.waitUntil(lambda: page.tabs.explain.shown is not None)
+    assert house.supervisor.policy.asked[-1].argument == "ls" and not page.tabs.explain.hidden.isVisible()
     window.goto("policy", explain_argument(AskedCall("shell", "ls", "gone")))
-    qtbot.waitUntil(lambda: page.explain.shown is not None)
-    assert house.supervisor.policy.asked[-1].agent_id == "" and "not in the fleet any more" in page.explain.whose.text()
+    qtbot.waitUntil(lambda: page.tabs.explain.shown is not None)
+    assert house.supervisor.policy.asked[-1].agent_id == "" and "not in the fleet any more" in page.tabs.explain.whose.text()
 
 
 def test_calls_of_a_rule_that_decided_another_are_read_again(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
@@ -214,7 +236,7 @@ def test_calls_of_a_rule_that_decided_another_are_read_again(house: FakeHouse, o
     room.policy = fake.rules(1)
     calls, room.calls = [one.model_copy(update={"rule": room.policy.rules[0].rule}) for one in room.calls], []
     page = page_of(open_window("policy"))
-    qtbot.waitUntil(lambda: "No recorded call" in page.pane.no_calls.text() and not page._reading)
+    qtbot.waitUntil(lambda: "No recorded call" in page.pane.no_calls.text() and not page.reader.reading)
     room.calls = calls
     used = room.policy.rules[0].model_copy(update={"hits": room.policy.rules[0].hits + len(calls), "last_at": 1.0})
     room.policy = room.policy.model_copy(update={"rules": [used]})
@@ -233,7 +255,7 @@ def test_a_change_is_tried_first_and_saved_with_a_reason(house: FakeHouse, open_
     window = open_window("policy")
     page = page_of(window)
     key(window, Qt.Key.Key_B)
-    back = page.backtest
+    back = page.tabs.backtest
     back.modes.pills["allow"].click()
     back.field.setFocus()
     QTest.keyClicks(back.field, "shell(cargo publish:*)")
@@ -256,7 +278,7 @@ def test_what_was_tried_over_other_rules_is_not_saved(house: FakeHouse, open_win
     window = open_window("policy", wait=True)
     window.goto("policy", "backtest")
     page = page_of(window)
-    back = page.backtest
+    back = page.tabs.backtest
     back.modes.pills["file"].click()
     qtbot.waitUntil(lambda: '"shell(ls:*)"' in back.field.toPlainText())
     back.field.setPlainText(back.field.toPlainText().replace("ls", "cat"))
@@ -264,7 +286,7 @@ def test_what_was_tried_over_other_rules_is_not_saved(house: FakeHouse, open_win
     qtbot.waitUntil(lambda: back.tried is not None and not back.why_not())
     house.supervisor.policy.policy = fake.rules().model_copy(update={"sha256": "d" * 64})
     page.read()
-    qtbot.waitUntil(lambda: page.policy is not None and page.policy.sha256 == "d" * 64)
+    qtbot.waitUntil(lambda: page.reader.policy is not None and page.reader.policy.sha256 == "d" * 64)
     assert "Other rules are in force" in back.why_not()
     back.put_in_force()
     qtbot.wait(50)
@@ -275,7 +297,7 @@ def test_an_answer_over_rules_that_hold_no_more_is_not_taken_for_the_newer_one(h
     """It holds the older rules whole: put over the newer ones it would take back what somebody changed."""
     window = open_window("policy", wait=True)
     window.goto("policy", "backtest")
-    back = page_of(window).backtest
+    back = page_of(window).tabs.backtest
     back.field.setPlainText("shell(ls:*)")
     back.reason.setText("r")
     qtbot.waitUntil(lambda: back.tried is not None and not back.why_not())
@@ -313,20 +335,20 @@ def test_hostile_text_is_shown_never_obeyed(house: FakeHouse, open_window: Opene
     for tab in ("rules", "lint", "matrix", "sequences", "explain"):
         window.goto("policy", tab)
         if tab == "explain":
-            page.explain.call.setPlainText("ls")
+            page.tabs.explain.call.setPlainText("ls")
         qtbot.wait(60)
         qtbot.waitUntil(page.is_ready)
-        for listing in (page.rules, page.lint, page.matrix):
-            if listing is page.stack.currentWidget():
+        for listing in (page.tabs.rules, page.tabs.lint, page.tabs.matrix):
+            if listing is page.tabs.stack.currentWidget():
                 for row in range(len(listing.model.rows)):
                     listing.view.setCurrentIndex(listing.model.index(row, 0))
-                    page._show_pane()
+                    page.show_pane()
         window.grab()
         shown = [label for label in window.findChildren(QLabel) if label.isVisible()]
         assert all(label.textFormat() is Qt.TextFormat.PlainText for label in shown)
         assert all(is_plain(label.text()) for label in shown), [label.text() for label in shown if not is_plain(label.text())]
-    qtbot.waitUntil(lambda: page.explain.shown is not None)
-    assert page.explain.verdict.text().startswith("Unknown:")
+    qtbot.waitUntil(lambda: page.tabs.explain.shown is not None)
+    assert page.tabs.explain.verdict.text().startswith("Unknown:")
 
 
 def test_a_matrix_is_never_called_in_force_when_it_is_not() -> None:

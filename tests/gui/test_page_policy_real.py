@@ -49,7 +49,7 @@ def test_what_an_agent_did_is_seen_explained_and_ruled(places: Places, open_wind
         qtbot.waitUntil(lambda: isinstance(window.page, PolicyPage))
         page = window.page
         assert isinstance(page, PolicyPage)
-        explain = page.explain
+        explain = page.tabs.explain
         qtbot.waitUntil(lambda: explain.shown is not None)
         assert explain.verdict.text() == "Deny: shell(sudo:*)" and agent in explain.lines.lines[-1].words
         explain.tool.setText("http_request")
@@ -59,19 +59,19 @@ def test_what_an_agent_did_is_seen_explained_and_ruled(places: Places, open_wind
             "as its lineage has read a credential"
         )
         window.goto("policy", "rules")
-        qtbot.waitUntil(lambda: {row.rule: row.hits for row in page.rules.model.rows}.get("shell(sudo:*)") == 1)
+        qtbot.waitUntil(lambda: {row.rule: row.hits for row in page.tabs.rules.model.rows}.get("shell(sudo:*)") == 1)
         qtbot.waitUntil(page.is_ready)
         qtbot.waitUntil(lambda: page.header.facts.state[0] == "In force")
-        assert page.policy is not None and page.policy.is_default
+        assert page.reader.policy is not None and page.reader.policy.is_default
         window.goto("policy", "sequences")
-        qtbot.waitUntil(lambda: [row.agent_id for row in page.sequences.mark_model.rows] == [agent])
+        qtbot.waitUntil(lambda: [row.agent_id for row in page.tabs.sequences.mark_model.rows] == [agent])
         window.goto("policy", "backtest")
-        page.backtest.field.setPlainText("shell(ls:*)")
-        qtbot.waitUntil(lambda: page.backtest.tried is not None)
-        assert page.backtest.words.text() == "Would have decided 1 of 3 differently, 0 of them looser."
-        page.backtest.reason.setText("nobody lists")
+        page.tabs.backtest.field.setPlainText("shell(ls:*)")
+        qtbot.waitUntil(lambda: page.tabs.backtest.tried is not None)
+        assert page.tabs.backtest.words.text() == "Would have decided 1 of 3 differently, 0 of them looser."
+        page.tabs.backtest.reason.setText("nobody lists")
         page.do("policy.save")
-        qtbot.waitUntil(lambda: page.policy is not None and not page.policy.is_default)
+        qtbot.waitUntil(lambda: page.reader.policy is not None and not page.reader.policy.is_default)
         assert "shell(ls:*)" in json.loads(places.policy_file.read_text())["permissions"]["deny"]
         assert any(row.kind == "policy.changed" and "nobody lists" in row.what for row in it.api.audit(q="policy.changed").rows)
         window.goto("policy", "explain")
@@ -81,5 +81,5 @@ def test_what_an_agent_did_is_seen_explained_and_ruled(places: Places, open_wind
         places.policy_file.write_text("{")
         page.read()
         qtbot.waitUntil(lambda: page.header.facts.state[0] == "Newest file NOT in force")
-        assert "the last good rules stay in force" in page.rules.problem.text() and page.rules.model.rows
+        assert "the last good rules stay in force" in page.tabs.rules.problem.text() and page.tabs.rules.model.rows
         window.close()

@@ -218,7 +218,8 @@ class SequenceTables(QWidget):
         """A newer answer."""
         self.view = view
         kept = "what is shown stays in force" if view.patterns else "nobody knows them, so every call is denied"
-        self.problem.setText(f"The newest sequences.yaml is NOT in force: {view.problem} ({kept})" if view.problem else "")
+        words = f"The newest sequences.yaml is NOT in force: {view.problem} ({kept})" if view.problem else ""
+        self.problem.say(words, "danger", "diamond")
         self.problem.setVisible(bool(view.problem))
         shown = f", the newest {len(view.marks):,} shown" if view.marks_count > len(view.marks) else ""
         self.strip.words.setText(f"{plural(view.marks_count, 'step')} in {plural(view.lineages, 'lineage')}{shown}")
@@ -241,8 +242,13 @@ class SequenceTables(QWidget):
         self.no_marks.setText(NONE if self.view.marks else NO_MARKS)
         self.no_marks.setVisible(not marks)
 
+    def warn(self, words: str) -> None:
+        """Above the tables: what is shown is old, and since when."""
+        self.problem.say(words, "warn", "triangle")
+        self.problem.setVisible(bool(words))
+
     def fail(self, words: str) -> None:
-        """Not answered: what is shown is old."""
+        """Not answered, and why."""
         self.no_patterns.setText(f"Not known: {words}")
         self.no_patterns.setVisible(self.view is None)
 

@@ -1,0 +1,149 @@
+"""The tabs of the policy page: the bar, the list or form of each, what the filter keeps, and what is selected."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+
+from console.gui.pages.interface import Desk
+from console.gui.pages.policy import findings, rules, tools
+from console.gui.pages.policy.backtest import Backtest
+from console.gui.pages.policy.bar import TABS, Bar
+from console.gui.pages.policy.explain import Explainer
+from console.gui.pages.policy.listing import Listing
+from console.gui.pages.policy.reader import PolicyReader
+from console.gui.pages.policy.sequences import SequenceTables
+from console.gui.widgets.rows import RowPainter
+
+_LISTS = ("rules", "lint", "matrix", "sequences")
+"""Tabs with a filter and a pane."""
+
+
+class PolicyTabs(QWidget):
+    """``turned``: another tab is in front; ``chosen``: another row is selected; ``opened``: Enter on it."""
+
+    turned = Signal()
+    chosen = Signal()
+    opened = Signal()
+
+    def __init__(self, desk: Desk, reader: PolicyReader, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._reader = reader
+        self.bar = Bar(self)
+        self.rules = self._listing("Rules", rules, rules.paint_rule)
+        self.lint = self._listing("Lint findings", findings, findings.paint_finding)
+        self.matrix = self._listing("Tools", tools, tools.paint_tool)
+        self.sequences = SequenceTables(desk.fleet, self)
+        self.explain, self.backtest = Explainer(desk, self), Backtest(desk, self)
+        self.stack = QStackedWidget(self)
+        for part in (self.rules, self.lint, self.explain, self.matrix, self.sequences, self.backtest):
+            self.stack.addWidget(part)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.bar)
+        column.addWidget(self.stack, 1)
+        self.bar.search.textChanged.connect(self.filter)
+        self.bar.search.left.connect(self.focus)
+        self.bar.tabs.changed.connect(lambda _tab: self._turn())
+        for listing in (self.rules, self.lint, self.matrix):
+            listing.chosen.connect(lambda _row: self.chosen.emit())
+            listing.opened.connect(lambda _row: self.opened.emit())
+        self.sequences.chosen.connect(lambda _row: self.chosen.emit())
+        for view in (self.sequences.patterns, self.sequences.marks):
+            view.opened.connect(lambda _row: self.opened.emit())
+        reader.came.connect(self.show_answer)
+        reader.failed.connect(self._show_failure)
+
+    def _listing(self, name: str, kind: ModuleType, paint: RowPainter) -> Listing:
+        k = kind
+        return Listing(name, k.COLUMNS, k.cell_words, paint, k.key_of, k.SORTS, k.keeps, k.READING, k.NONE, k.EMPTY, self)
+
+    def name(self) -> str:
+        """The tab in front."""
+        return self.bar.tabs.chosen()
+
+    def choose(self, tab: str) -> None:
+        """Brings it to the front."""
+        self.bar.tabs.pills[tab].setChecked(True)
+        self._turn()
+
+    def has_filter(self) -> bool:
+        """Whether a list is in front."""
+        return self.name() in _LISTS
+
+    def current(self) -> object:
+        """The selected row of the list in front."""
+        if self.name() == "sequences":
+            return self.sequences.current()
+        front = self.stack.currentWidget()
+        return front.view.current() if isinstance(front, Listing) else None
+
+    def focus(self) -> None:
+        """Into the list or the field in front."""
+        fronts = (self.rules.view, self.lint.view, self.explain.call, self.matrix.view, self.sequences.patterns, self.backtest.field)
+        fronts[self.stack.currentIndex()].setFocus()
+
+    def filter(self) -> None:
+        """What the words in the bar keep."""
+        text, front, shown = self.bar.search.text(), self.stack.currentWidget(), ""
+        if isinstance(front, Listing | SequenceTables):
+            front.arrange(text)
+        if isinstance(front, Listing):
+            shown = front.shown_words()
+        self.bar.shown.setText(shown)
+        self.bar.shown.setVisible(bool(shown))
+
+    def _turn(self) -> None:
+        self.stack.setCurrentIndex(list(TABS).index(self.name()))
+        self.bar.search.setEnabled(self.has_filter())
+        self.filter()
+        self.turned.emit()
+
+    def show_answer(self, tab: str) -> None:
+        """A newer answer about one of the lists."""
+        {"rules": self._show_rules, "lint": self._show_lint, "matrix": self._show_tools, "sequences": self._show_sequences}[tab]()
+
+    def _show_rules(self) -> None:
+        view = self._reader.policy
+        if view is not None:
+            kept = "the last good rules stay in force" if view.rules else "every call is denied"
+            self.rules.warn(f"The newest file is NOT in force: {view.problem} So {kept}." if view.problem else "")
+            self.rules.say(view.rules)
+            self.bar.tabs.pills["rules"].setText(f"Rules {len(view.rules):,}")
+            self.backtest.take(view)
+
+    def _show_lint(self) -> None:
+        view = self._reader.lint
+        if view is not None:
+            self.lint.say(view.findings)
+            problem = "These findings are about the last good rules: the newest file is not in force." if view.problem else ""
+            shown = findings.counted(view) if view.count > len(view.findings) else ""
+            self.lint.warn(problem or shown, "danger" if problem else "warn", "diamond" if problem else "triangle")
+            self.bar.tabs.pills["lint"].setText(f"Lint {view.count:,}")
+
+    def _show_tools(self) -> None:
+        view = self._reader.tools
+        if view is not None:
+            self.matrix.warn(*tools.matrix_words(view))
+            self.matrix.say(view.tools)
+
+    def _show_sequences(self) -> None:
+        view = self._reader.sequences
+        if view is not None:
+            self.sequences.say(view)
+            if self.sequences.current() is None and view.patterns:
+                self.sequences.patterns.choose(view.patterns[0].name)
+
+    def _show_failure(self, tab: str, error: str) -> None:
+        """What is shown stays, and says that it is old."""
+        words = self._reader.old_words(tab)
+        if tab == "sequences":
+            self.sequences.fail(error)
+            self.sequences.warn(words)
+            return
+        listing = {"rules": self.rules, "lint": self.lint, "matrix": self.matrix}[tab]
+        listing.fail(f"Not known: {error}")
+        listing.warn(words, "warn", "triangle")
