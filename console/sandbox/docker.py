@@ -39,6 +39,8 @@ from console.sandbox.processes import open_process, start_ticks, wait_gone
 
 ENGINE_S = 30
 """Longest wait in seconds for one answer of the engine."""
+LOOK_S = 5
+"""The same where only its being there is asked for: nobody waits for an engine that hangs."""
 DEFAULT_SOCKET = "/var/run/docker.sock"
 _REMEDY = "Start the Docker engine, or name its socket in DOCKER_HOST."
 
@@ -52,10 +54,10 @@ def find_socket(engine_socket: str | None) -> str:
     return path
 
 
-def knock(path: str) -> None:
+def knock(path: str, timeout_s: float = ENGINE_S) -> None:
     """Raises OSError when nothing listens there: docker-py would leave its own attempt's socket open."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.settimeout(ENGINE_S)
+        sock.settimeout(timeout_s)
         sock.connect(path)
 
 
@@ -95,7 +97,7 @@ class Docker:
     def available(self) -> Availability:
         """Whether an engine answers on its socket."""
         try:
-            with self._engine("answer") as engine:
+            with self._engine("answer", LOOK_S) as engine:
                 version = str(engine.version().get("Version", ""))
                 lacks = engine_lacks(engine.info())
         except ConsoleError as error:
@@ -104,12 +106,12 @@ class Docker:
         return Availability(True, f"Docker {version[:40]} answers on {find_socket(self._engine_socket)}.{without}")
 
     @contextlib.contextmanager
-    def _engine(self, what: str) -> Iterator[APIClient]:
+    def _engine(self, what: str, timeout_s: int = ENGINE_S) -> Iterator[APIClient]:
         """A client for a few calls. Whatever goes wrong between us and the engine becomes a ConsoleError."""
         path = find_socket(self._engine_socket)
         try:
-            knock(path)
-            client = APIClient(base_url=f"unix://{path}", version="auto", timeout=ENGINE_S)
+            knock(path, timeout_s)
+            client = APIClient(base_url=f"unix://{path}", version="auto", timeout=timeout_s)
             with contextlib.closing(client):
                 yield client
         except (DockerException, RequestException, OSError) as error:

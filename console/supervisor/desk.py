@@ -17,12 +17,16 @@ from console.supervisor.follow import Follower
 from console.supervisor.ladder import LadderDesk
 from console.supervisor.launch import Launcher
 from console.supervisor.network import NetworkDesk
+from console.supervisor.part_looks import PartLooks
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import RearmAsk, unlatch
 from console.supervisor.stop import StopDesk
 from console.supervisor.views import agent_view, receipt_row
 
 MAX_OUTPUT = 64 * 1024
+
+RECORDS_S = 2.0
+"""How long whoever reads the audit waits for what is being written: a disk that hangs holds up no reader."""
 
 
 class Desk:
@@ -34,6 +38,8 @@ class Desk:
         self.review = ReviewDesk(parts, network)
         self.end = asyncio.Event()
         self._verdict: m.AuditVerdict | None = None
+        boxes = {kind.value if kind.value != "none" else "managed": box.available for kind, box in parts.sandboxes.items()}
+        self._engines = PartLooks(boxes | {"envoy": parts.egress.available})
 
     # --- reads
 
@@ -80,7 +86,7 @@ class Desk:
             guard_detail=str(guard.get("error", "")),
             stand_ins=parts.options.stand_ins,
             sources=self.follower.source_views(),
-            engines=await asyncio.to_thread(self._engines),
+            engines=await self._engines.words(),
             audit_records=records,
             audit_whole=verdict.whole if verdict else None,
             audit_checked_at=verdict.checked_at if verdict else None,
@@ -88,15 +94,6 @@ class Desk:
             notices=parts.notices[-10:] + [str(n) for n in guard.get("notices", [])],
             armed=self.follower.armed(),
         )
-
-    def _engines(self) -> dict[str, str]:
-        found = {}
-        for kind, sandbox in self.parts.sandboxes.items():
-            ready = sandbox.available()
-            found[kind.value if kind.value != "none" else "managed"] = "" if ready.ok else f"not available, because {ready.reason}"
-        envoy = self.parts.egress.available()
-        found["envoy"] = "" if envoy.ok else f"not available, because {envoy.reason}"
-        return found
 
     def can(self, agent: Agent) -> dict[str, str]:
         """Which actions are possible on an agent, and why the others are not."""
@@ -200,7 +197,8 @@ class Desk:
         return self._row(restored)
 
     def audit_page(self, before: int | None, limit: int, query: str) -> m.AuditPage:
-        """A page of records, newest first. Blocks."""
+        """A page of records, newest first, with those of whatever acted before it was asked for. Blocks."""
+        self.parts.scribe.settle(RECORDS_S)  # what only stops is recorded after it acted
         audit = self.parts.scribe.audit
         rows = [m.AuditRow(**{n: getattr(r, n) for n in m.AuditRow.model_fields}) for r in audit.page(before, limit, query)]
         total = audit.total()
