@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +17,9 @@ from console.domain.network import NetworkMode
 from console.ledger.budgets import Books
 from console.ledger.network_history import NetworkChange
 from console.ledger.store import Ledger
+from console.supervisor import desk as desk_module
 from console.supervisor import scribe as module
+from console.supervisor.desk import Desk
 from console.supervisor.scribe import Scribe
 
 
@@ -118,3 +122,22 @@ def test_a_lower_limit_that_the_disk_refused_is_kept_once_it_can_be(
     scribe.books(KeepBooks(1.0, "boot", limits=lower))
     assert scribe.settle() and shown and scribe.ledger.budget_limits() == {}
     assert scribe.settle() and scribe.ledger.budget_limits() == lower
+
+
+def test_whoever_reads_the_audit_finds_what_acted_before_and_a_disk_that_hangs_holds_up_nobody(
+    kept: tuple[Scribe, Stubborn, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scribe, _, _ = kept
+    desk = object.__new__(Desk)
+    desk.parts = SimpleNamespace(scribe=scribe)  # type: ignore[assignment]
+    slow, hangs = threading.Event(), threading.Event()
+    scribe.job(lambda: slow.wait(0.2))  # the disk is busy, and the record comes behind that
+    scribe.record(Record("guard", "kill.judged", "k-1", must=True))
+    assert [row.what for row in desk.audit_page(None, 10, "").rows] == ["k-1"]
+    monkeypatch.setattr(desk_module, "RECORDS_S", 0.05)
+    scribe.job(lambda: hangs.wait(60))
+    scribe.record(Record("guard", "kill.judged", "k-2", must=True))
+    try:
+        assert [row.what for row in desk.audit_page(None, 10, "").rows] == ["k-1"]
+    finally:
+        hangs.set()
