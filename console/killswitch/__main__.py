@@ -21,6 +21,7 @@ from console.killswitch.freezing import Freezing
 from console.killswitch.guard import Config, Guard
 from console.killswitch.launches import Launches
 from console.killswitch.peers import inside_an_agent
+from console.killswitch.tidying import is_over, take_away
 
 ALREADY_RUNNING = 75
 NICE = -10
@@ -140,8 +141,8 @@ def _run(config: Config, told: int | None, socket_mode: int) -> int:
         os.close(told)
     doors.serve()
     guard.clerk.drain(DRAIN_S)
-    if guard.tree is not None and desk.nothing_left():
-        guard.tree.dismantle()
+    if is_over(guard):
+        take_away(guard)
     return 0
 
 

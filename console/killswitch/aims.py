@@ -127,6 +127,8 @@ class Aim:
         """Looks once; True when the target is zero (now or before)."""
         if self.outcome is Outcome.DYING and self.is_zero():
             self.outcome = Outcome.BEST_EFFORT if self.is_best_effort else Outcome.PROVEN_ZERO
+            if self.held is not None:
+                self.held.seen_over = True
             self.ms = round(ms, 3)
             if self.came_back and self.held is not None:
                 self.held.close()  # nobody else holds it

@@ -222,6 +222,11 @@ class Tree:
         self.mounts = mounts
         self.agents = Leaf(root / "agents")
         self.relays = Leaf(root / "relays")
+        self.made: dict[Path, int] = {}
+        for folder in (root, *(root / name for name in ("agents", "control", "relays"))):
+            with contextlib.suppress(OSError):
+                self.made[folder] = folder.lstat().st_ino
+        """The instance's own folders and their inodes, in every hierarchy: what goes at an orderly end (tidying.py)."""
 
     @property
     def mount(self) -> Mount:
@@ -253,7 +258,8 @@ class Tree:
     def make_limit_root(self) -> None:
         """The instance's own folders in the v1 hierarchies, where there are some: they live as long as the tree does."""
         for controller in V1_LIMITS:
-            self._limit_folder(controller, "")
+            if (folder := self._limit_folder(controller, "")) is not None:
+                self.made[folder] = folder.lstat().st_ino
 
     def _limit_folder(self, controller: str, name: str) -> Path | None:
         mount, line = self.mounts.v1.get(controller), cgroup_line("self", controller)
@@ -280,18 +286,6 @@ class Tree:
     def enter_control(self) -> None:
         """Moves the calling process beside the agents, never among them. OSError when refused."""
         (self.root / "control" / "cgroup.procs").write_text("0")
-
-    def dismantle(self) -> None:
-        """Removes the empty tree at an orderly end; what is still in use stays."""
-        self.close()
-        with contextlib.suppress(OSError):
-            (self.root.parent / "cgroup.procs").write_text("0")
-        limits = [self._limit_folder(controller, "") for controller in V1_LIMITS]
-        relays = [f for f in (self.root / "relays").glob("*") if f.is_dir()]  # empty ones that a dead supervisor left
-        for folder in (*relays, *(self.root / name for name in ("agents", "control", "relays")), self.root, *limits):
-            if folder is not None:
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
 
     def close(self) -> None:
         self.agents.close()

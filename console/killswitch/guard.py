@@ -251,6 +251,8 @@ class Guard:
         if StepName.LATCH not in kill.steps:
             kill.note(StepName.LATCH, StepStatus.UNKNOWN, "The disk has not answered yet.")
         self._write_receipt(kill)
+        if any(aim.is_best_effort for aim in kill.aims):  # who was seen to be over is known to the next guard, which has followed nobody
+            self.record("registry", self.registry.save)
         self.afterwards.follow(kill)
 
     def _write_receipt(self, kill: Kill) -> None:

@@ -80,6 +80,8 @@ class Held:
     """Whether there was such a look: without one nothing is known of what ran before a kill."""
     doubt: str = ""
     """Why its being empty proves nothing: nobody followed it, or it cannot be seen from here (absence.py), or the registry was lost."""
+    seen_over: bool = False
+    """A kill saw, as far as it can be seen, that nobody of it was left: whoever comes after need not have followed it."""
     closure: Closure | None = None
     """Its descendants, followed since birth where nothing in the kernel holds them together."""
     unopened: str = ""
@@ -101,7 +103,7 @@ class Held:
         entry, is_box = self.entry, self.entry.kind == "container"
         folder, leaf = (entry.container_leaf, self.container) if is_box else (entry.leaf, self.leaf)
         is_open = leaf is not None or bool(self.unopened)  # what could not be opened counts as alive until it is
-        is_held = self.init is not None or bool(self.unopened)
+        is_held = self.init is not None or bool(self.unopened) or self.seen_over
         return why_unknown(recorded, folder=folder, is_open=is_open, pid=entry.pid, is_loose=bool(entry.why_best_effort), is_held=is_held)
 
     def follow(self) -> Closure | None:
@@ -182,8 +184,8 @@ class Registry:
         self.containers_ever = False
         self.uids: set[int] = set()
         """Accounts that agents were launched under, ended ones included."""
-        self._recorded: tuple[Place, dict[str, str]] = (Place(), {})
-        """Of the record that was read: where it was made, and doubts it held by agent."""
+        self._recorded: tuple[Place, dict[str, str], frozenset[str]] = (Place(), {}, frozenset())
+        """Of the record that was read: where it was made, doubts it held by agent, and who was seen to be over."""
         self.retired: list[Held] = []
         """Forgotten ones, whose files are closed once no kill is using them."""
 
@@ -197,7 +199,8 @@ class Registry:
             self.generation, self.containers_ever = int(body["generation"]), bool(body["containers_ever"])
             self.incomplete = str(body.get("incomplete", ""))
             self.uids = {int(uid) for uid in body.get("uids", ())}
-            self._recorded = place_from(body.get("place")), {str(i): str(why) for i, why in dict(body.get("doubts") or {}).items()}
+            doubts = {str(i): str(why) for i, why in dict(body.get("doubts") or {}).items()}
+            self._recorded = place_from(body.get("place")), doubts, frozenset(map(str, body.get("over") or ()))
             return tuple(_entry_from(raw) for raw in body["agents"])
         except (KeyError, TypeError, ValueError) as error:
             raise Damaged("registry.json has the wrong shape") from error
@@ -219,7 +222,9 @@ class Registry:
         for entry in entries:
             held = self.held[entry.agent_id] = Held(entry)
             held.open()
-            held.doubt = self._recorded[1].get(entry.agent_id) or held.unseen(self._recorded[0])
+            place, doubts, over = self._recorded
+            held.seen_over = entry.agent_id in over
+            held.doubt = doubts.get(entry.agent_id) or held.unseen(place)
         known = {entry.leaf for entry in entries}
         try:
             found = tree.leaves_on_disk() if tree is not None else []
@@ -259,6 +264,7 @@ class Registry:
             "uids": sorted(self.uids),
             "place": asdict(here()),
             "doubts": {agent_id: held.doubt for agent_id, held in list(self.held.items()) if held.doubt},
+            "over": [agent_id for agent_id, held in list(self.held.items()) if held.seen_over],
             "agents": [asdict(held.entry) for held in list(self.held.values())],
         }
         write_whole(self.path, seal(body))

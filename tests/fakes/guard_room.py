@@ -60,6 +60,7 @@ class FolderTree(Tree):
         self.agents = FolderLeaf(root / "agents")
         self.relays = FolderLeaf(root / "relays")
         self.refuses: OSError | None = None
+        self.made = {folder: folder.lstat().st_ino for folder in (root, *(root / name for name in ("agents", "control", "relays")))}
 
     def make_leaf(
         self, agent_id: str, pids_max: int | None, memory_max: int | None = None, cpus_milli: int | None = None

@@ -154,7 +154,12 @@ def test_whom_nobody_followed_is_in_doubt_until_it_is_cleared_whoever_comes_back
         registry.restore(registry.load(), None)
         assert registry.held["a"].doubt == UNFOLLOWED and not registry.held["a"].is_populated()
         registry.save()
-    registry.held["a"].doubt = ""
+    registry.held["a"].doubt, registry.held["a"].seen_over = "", True  # a kill followed it to its end
+    registry.save()
+    registry = Registry(tmp_path / "guard")
+    registry.restore(registry.load(), None)
+    assert registry.held["a"].doubt == "" and registry.held["a"].seen_over
+    registry.held["a"].seen_over = False
     registry.held["a"].entry = replace(entry, pid_namespace=5)  # its init has ended, and all of it
     registry.save()
     registry = Registry(tmp_path / "guard")
