@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from console.domain.permission import Verdict
 from console.policy.hosts import read_url
 from console.policy.verdicts import Part
+
+MANAGERS = {
+    "pip": "pip pipx uv uvx poetry pdm pipenv rye ensurepip easy_install pip-compile pip-sync",
+    "npm": "npm npx pnpm pnpx yarn yarnpkg corepack bun bunx npm-cli.js npx-cli.js yarn.js pnpm.cjs",
+    "conda": "conda mamba micromamba",
+    "": "apt apt-get aptitude dpkg dnf yum microdnf rpm zypper pacman apk brew port snap flatpak nix nix-env nix-shell guix gem cpan cpanm "
+    "luarocks",
+}
+"""Programs by the manager that a ``sources.json`` knows them as; the last ones it has no word for: it declares none of them."""
+_MANAGER_OF = {name: manager for manager, names in MANAGERS.items() for name in names.split()}
+_INTERPRETERS = frozenset({"python", "python2", "python3", "pypy", "pypy3", "ipython", "node", "nodejs"})
+_MODULE = re.compile(r"-[A-Za-z]*m(.*)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +36,14 @@ class Declared:
     blocked_domains: tuple[str, ...] = ()
     git_enabled: bool | None = None
     allowed_remotes: tuple[str, ...] = ()
+
+    def manager(self, names: frozenset[str], argv: Sequence[str]) -> Part | None:
+        """A denial of a program that is a package manager which is not declared, or of an interpreter that runs such a one, or None."""
+        for name in (*sorted(names), *(_modules(argv) if not names.isdisjoint(_INTERPRETERS) else ())):
+            known = _MANAGER_OF.get(name)
+            if known is not None and not self.managers.get(known, False):
+                return _deny(" ".join(argv), f"{known or name} is not enabled")
+        return None
 
     def package(self, manager: str, name: str) -> Part | None:
         """A denial of a package, or None."""
@@ -61,6 +82,15 @@ class Declared:
             for one in self.allowed_remotes
         )
         return None if any(re.fullmatch(pattern, url) for pattern in patterns) else _deny(url, "it is no allowed remote")
+
+
+def _modules(argv: Sequence[str]) -> Iterator[str]:
+    """``python3 -m pip``, ``-mpip``, ``-Im pip``; ``node .../npm-cli.js``."""
+    for at, word in enumerate(argv[1:], 1):
+        if found := _MODULE.match(word):
+            yield (found[1] or (argv[at + 1] if at + 1 < len(argv) else "")).partition(".")[0]
+        if word.endswith(("-cli.js", "/yarn.js", "/pnpm.cjs")):
+            yield word.rpartition("/")[2]
 
 
 def _covers(domain: str, host: str) -> bool:

@@ -165,6 +165,8 @@ class ShellJudge:
             return [Part(shown, Verdict.DENY, rule.text, "program", "the deny list has it")], program
         if why := self._never(program, argv, place):
             return [Part(shown, Verdict.DENY, "never", "program", why)], program
+        if self._policy.declared is not None and (refused := self._policy.declared.manager(program.names, argv)):
+            return [refused], program
         parts = [replace(self._allowed(argv, program, described, reading, place, shown), use="run", names=argv)]
         if rule := self._policy.commands.forbidding("ask", program, argv, words, place.cwd, self._files):
             parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "the ask list has it"))

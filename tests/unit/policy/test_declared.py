@@ -19,6 +19,24 @@ def test_packages() -> None:
     assert SOURCES.package("pip", "PyAutoGUI") and SOURCES.package("npm", "left-pad") and SOURCES.package("conda", "x")
 
 
+def test_a_manager_that_is_not_enabled_is_not_there_by_any_of_its_programs() -> None:
+    def refused(line: str, *names: str) -> bool:
+        argv = tuple(line.split())
+        return SOURCES.manager(frozenset(names or argv[:1]), argv) is not None
+
+    assert (
+        refused("npm ls")
+        and refused("npx x")
+        and refused("./tool i", "tool", "npm")
+        and refused("conda list")
+        and refused("apt-get update")
+    )
+    assert refused("python3 -m conda list") and refused("python3 -Imconda.cli list", "python3.11", "python")
+    assert refused("node /usr/lib/node_modules/npm/bin/npm-cli.js i x") and refused("python3 -m conda")
+    assert not refused("pip list") and not refused("python3 -m pip list") and not refused("python3 -m") and not refused("git commit -m npm")
+    assert Declared().manager(frozenset({"pip"}), ("pip",)), "nothing declared: nothing there"
+
+
 def test_registries() -> None:
     assert SOURCES.registry("https://packages.example.org/simple") is None and SOURCES.registry("https://evil.example/simple/")
 
