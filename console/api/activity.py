@@ -26,7 +26,7 @@ class ActivityRow(View):
     """The same for a call, its verdicts and its result."""
     verdict: str = ""
     ref: str = ""
-    """A child's id (spawn), a path (file)."""
+    """A child's id (spawn), a path (file), the folder that a call is made from (a tool_call that we were asked about)."""
     rollback_id: str = ""
     failed: bool = False
     tokens: int = 0

@@ -52,6 +52,7 @@ class ChangedCall(View):
     agent_id: str
     tool: str
     argument: str
+    cwd: str = ""
     before: str
     after: str
     rule: str

@@ -99,7 +99,7 @@ def _title(row: ActivityRow) -> str:
     parts = [row.kind.replace("_", " ")]
     parts += [plain(word, 60) for word in (row.who, row.tool, row.verdict) if word]
     if row.ref:
-        parts.append(plain(row.ref, 200))
+        parts.append(plain(f"in {row.ref}" if row.kind == "tool_call" else row.ref, 200))
     if row.kind == "spend":
         parts.append("unpriced" if row.cost_usd is None else f"${row.cost_usd:,.4f}")
     if row.audit:

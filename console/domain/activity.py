@@ -56,7 +56,7 @@ class Entry:
     verdict: str = ""
     """allow, deny, ask, or empty."""
     ref: str = ""
-    """A child's id (spawn), a path (file)."""
+    """A child's id (spawn), a path (file), the folder that a call is made from (a tool_call that we were asked about)."""
     rollback_id: str = ""
     failed: bool = False
     tokens: int = 0

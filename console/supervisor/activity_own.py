@@ -8,7 +8,7 @@ from typing import Any
 from console.audit.record import Record
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.activity import Entry, Kind
+from console.domain.activity import PATH_KEPT, Entry, Kind
 from console.domain.network import EgressRecord
 from console.domain.permission import Verdict
 
@@ -26,7 +26,11 @@ def of_step(step: e.Event | c.Command, name: str) -> Iterator[Said]:
     """What an event or a command says. ``name`` is a fresh one."""
     match step:
         case e.PermissionAsked(at, _boot, agent_id, request_id, request):
-            call = Entry(Kind.TOOL_CALL, f"ask:{request_id}", at, request.argument, tool=request.tool, pair=request_id)
+            fits = len(request.cwd) <= PATH_KEPT  # a folder of which a part is missing is another one
+            folder, lost = (request.cwd, 0) if fits else ("", len(request.cwd))
+            call = Entry(
+                Kind.TOOL_CALL, f"ask:{request_id}", at, request.argument, tool=request.tool, pair=request_id, ref=folder, left_out=lost
+            )
             yield agent_id, call
         case e.CallJudged() if step.decision.verdict is Verdict.ASK:
             said = f"{step.decision.rule}: {step.decision.reason}"

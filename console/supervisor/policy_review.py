@@ -165,6 +165,7 @@ class PolicyReview:
             agent_id=call.agent_id,
             tool=call.tool,
             argument=call.argument,
+            cwd=call.cwd,
             before=before.verdict.value,
             after=after.verdict.value,
             rule=after.rule,

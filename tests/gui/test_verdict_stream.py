@@ -30,7 +30,7 @@ AGENT = "a-1"
 def call(number: int, verdict: str, text: str = "", *, audit: int = 0, who: str = "agent:a-1", tool: str = "shell") -> list[Entry]:
     at, pair = time.time() + number * 0.001, f"p{number}"
     return [
-        Entry(Kind.TOOL_CALL, f"c{number}", at, text or f"ls {number}", tool=tool, pair=pair),
+        Entry(Kind.TOOL_CALL, f"c{number}", at, text or f"ls {number}", tool=tool, pair=pair, ref="/w/sub"),
         Entry(Kind.VERDICT, f"v{number}", at, f"shell(ls:*): rule {number}", who=who, pair=pair, verdict=verdict, audit=audit),
     ]
 
@@ -85,7 +85,7 @@ def test_a_verdict_leads_to_its_judgement_and_its_record(house: FakeHouse, open_
     qtbot.waitUntil(lambda: isinstance(window.page, PolicyPage))
     qtbot.waitUntil(lambda: bool(house.supervisor.policy.asked))
     body = house.supervisor.policy.asked[-1]
-    assert (body.tool, body.argument, body.agent_id) == ("shell", hostile, AGENT)
+    assert (body.tool, body.argument, body.agent_id, body.cwd) == ("shell", hostile, AGENT, "/w/sub")
     window.goto("fleet", AGENT)
     stream.audit.click()
     assert isinstance(window.page, AuditLogPage)

@@ -7,7 +7,7 @@ from typing import Any
 from console.audit.record import GENESIS, Record
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.activity import Kind
+from console.domain.activity import PATH_KEPT, Kind
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, SandboxKind
 from console.domain.network import EgressRecord
 from console.domain.permission import Decision, PermissionRequest, Verdict
@@ -30,6 +30,12 @@ def test_a_call_its_verdict_and_its_record_are_one_pair() -> None:
     assert call.pair == verdict.pair == file.pair == "r1"
     assert (verdict.kind, verdict.verdict, verdict.audit) == (Kind.VERDICT, "allow", 7)
     assert (file.kind, file.ref, file.tool, file.rollback_id) == (Kind.FILE, "x.txt", "write", "rb")
+
+
+def test_a_call_says_where_it_is_made_and_one_whose_folder_cannot_be_kept_whole_is_not_whole() -> None:
+    for cwd, ref, left_out in (("/w/sub", "/w/sub", 0), ("", "", 0), ("/" + "x" * PATH_KEPT, "", PATH_KEPT + 1)):
+        [(_, call)] = of_step(e.PermissionAsked(5.0, 1.0, A, "r1", PermissionRequest("shell", "ls", cwd)), "n")
+        assert (call.ref, call.left_out) == (ref, left_out)
 
 
 def test_a_call_that_waits_for_a_human_says_so() -> None:

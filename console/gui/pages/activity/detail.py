@@ -130,7 +130,7 @@ class DetailPane(QWidget):
         self._crumb.setText(
             f"{row.kind.replace('_', ' ')}  ·  {day_clock(row.at)[:6]} {clock(row.at)}" + (f"  ·  turn {row.turn}" if row.turn else "")
         )
-        self._what.setText(" ".join(w for w in (said.title, row.ref or said.main) if w))
+        self._what.setText(" ".join(w for w in (said.title, (row.ref if row.kind != "tool_call" else "") or said.main) if w))
         chips = [ChipSpec(*_CHIPS[verdict.verdict])] if verdict is not None and verdict.verdict in _CHIPS else []
         failed = row.failed or (item.result is not None and item.result.failed)
         chips += [ChipSpec("failed", "alert", "danger")] if failed else []

@@ -170,7 +170,7 @@ class VerdictStream(QWidget):
         if row.left_out:
             self._desk.notices.say("info", "Not all of this call is kept, so it cannot be judged again.")
         elif agent_id == self.agent_id:
-            self._desk.goto("policy", explain_argument(AskedCall(row.tool, row.text, agent_id)))
+            self._desk.goto("policy", explain_argument(AskedCall(row.tool, row.text, agent_id, row.ref)))
 
     def _open_audit(self) -> None:
         item = self.view.current()

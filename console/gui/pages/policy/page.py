@@ -136,9 +136,8 @@ class PolicyPage(Page):
                 self.desk.goto("fleet", mark.agent_id)
 
     def _explain_call(self, row: JudgedRow | ChangedCall) -> None:
-        cwd = row.cwd if isinstance(row, JudgedRow) else ""
         self.tabs.choose("explain")
-        self.tabs.explain.take(AskedCall(row.tool, row.argument, row.agent_id, cwd))
+        self.tabs.explain.take(AskedCall(row.tool, row.argument, row.agent_id, row.cwd))
         self.tabs.focus()
 
     # --- showing ---------------------------------------------------------------------------------------------------
