@@ -11,6 +11,7 @@ from pathlib import Path
 from console.api import messages as m
 from console.domain import event as e
 from console.domain.agent import AgentId, ControlLevel, SourceReport
+from console.domain.budget import Usage
 from console.domain.command import Record
 from console.sources.folder_watch import FolderWatch
 from console.sources.interface import Source
@@ -173,16 +174,17 @@ class Lookout:
         before = {i: agents[i] for i in core.state.seen}
         core.post(event)
         for agent_id in [i for i, agent in before.items() if agents[i] is not agent and i in core.state.seen]:
-            self._meter(agent_id, event.at, before[agent_id].usage.cost_usd)
+            self._meter(agent_id, event.at, before[agent_id].usage)
 
-    def _meter(self, agent_id: AgentId, at: float, before: float) -> None:
+    def _meter(self, agent_id: AgentId, at: float, before: Usage) -> None:
         agent, seen = self._parts.core.state.agents[agent_id], self._parts.core.state.seen[agent_id]
-        spent, meters = agent.usage.cost_usd - before, self._parts.core.meters
+        spent, meters = agent.usage.cost_usd - before.cost_usd, self._parts.core.meters
         if spent <= 0 or agent.source == OtlpSource.name:  # what telemetry alone says is in its row, and in no sum
             return
         if agent.control_level not in (ControlLevel.OBSERVED, ControlLevel.ADOPTED) or seen.inside is not None:
             meters.add(agent_id, at, spent)
-        elif before > 0:  # the first sum is the session's history, which burnt at other times
+            self._parts.scribe.spend(agent_id, agent.root_id, at, spent, agent.usage.tokens - before.tokens)
+        elif before.cost_usd > 0:  # the first sum is the session's history, which burnt at other times
             meters.add_seen(agent_id, at, spent)
 
     def views(self) -> list[m.SourceView]:

@@ -77,6 +77,11 @@ class Meters:
         self.by_agent.setdefault(agent_id, Meter()).add(at, cost_usd)
         self.everything.add(at, cost_usd)
 
+    def restore(self, at: float, today_usd: float) -> None:
+        """What the ledger kept of this day."""
+        self._turn(at)
+        self.today_usd = today_usd
+
     def spent_today(self, at: float) -> float:
         """USD since local midnight."""
         self._turn(at)

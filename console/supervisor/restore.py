@@ -71,7 +71,8 @@ async def restore(it: Starting) -> None:
     it.core.post(e.Restored(*now(), agents, frozenset(alive), _contexts(it), killed, why, proven, isolated, budget))
     it.core.post(e.ApprovalsRestored(*now(), *open_approvals(it.ledger)))
     it.core.post(restored_plans(it.ledger, killed))
-    it.core.meters.today_usd = it.ledger.spend_today(now()[0]).cost_usd
+    at = now()[0]
+    it.core.meters.restore(at, it.ledger.spend_today(at).cost_usd)
     recall_burn(it.parts.burn, it.core.state, it.ledger.samples_since(now()[0] - HOUR_S), *now())
     for agent_id in alive:
         if it.core.state.agents[agent_id].control_level is ControlLevel.ADOPTED:

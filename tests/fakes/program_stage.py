@@ -29,6 +29,7 @@ class Scribe:
         self.records: list[Record] = []
         self.events: list[tuple[str, str]] = []
         self.kept: dict[str, str] = {}
+        self.spent: list[tuple[str, float, int]] = []
         self.ledger = SimpleNamespace(kv_get=self.kept.get, kv_set=self.kept.__setitem__, allowlist=Allowlist)
         self.refuse: Exception | None = None
 
@@ -42,6 +43,9 @@ class Scribe:
 
     def event(self, _agent_id: str, _at: float, kind: str, text: str) -> None:
         self.events.append((kind, text))
+
+    def spend(self, agent_id: str, _root_id: str, _at: float, cost_usd: float, tokens: int) -> None:
+        self.spent.append((agent_id, cost_usd, tokens))
 
     def job(self, job: Callable[[], object]) -> None:
         job()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ def test_a_batch_is_told_noted_charged_answered_and_kept(tmp_path: Path) -> None
     one.heard(Batch(ID, [said("hi")], answers=1, tokens=7, usd=0.25, tool_calls=2, action="Bash ls", reply=[{"x": 1}], offset=5))
     agent = stage.core.state.agents[ID]
     assert (agent.usage.iterations, agent.usage.tokens, agent.usage.tool_calls, agent.usage.cost_usd) == (1, 7, 2, 0.25)
+    assert stage.core.meters.spent_today(time.time()) == 0.25 and stage.scribe.spent == [(ID, 0.25, 7)]
     assert agent.last_action == "Bash ls" and heard == [(ID, "hi")] and answered == [(ID, [{"x": 1}])]
     assert stage.scribe.events == [("message", "assistant: hi")] and stage.scribe.kept == {kept_key(ID): "5"}
     one.heard(Batch(AgentId("nobody"), [said("x")]))

@@ -31,6 +31,14 @@ def test_today_begins_again_at_midnight() -> None:
     assert meters.spent_today(86400.0 * 12) == 0
 
 
+def test_what_a_restart_finds_of_today_counts_on() -> None:
+    meters = Meters()
+    meters.restore(86400.0 * 10 + 43200, 2.5)
+    assert meters.spent_today(86400.0 * 10 + 43300) == 2.5
+    meters.add("a", 86400.0 * 10 + 43400, 1.0)
+    assert meters.spent_today(86400.0 * 10 + 43500) == 3.5 and meters.spent_today(86400.0 * 12) == 0
+
+
 def test_what_is_only_seen_burns_and_counts_for_the_day_once() -> None:
     meters = Meters()
     meters.beside = lambda: 2.0
