@@ -16,6 +16,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from console.domain.errors import ExitCode, TooMany
 from console.supervisor.callers import PID, UID
 from console.supervisor.peers import peer_of
 
@@ -86,6 +87,21 @@ class Door:
             self.path.unlink()
 
 
+def _whole(status: str, error: str, remedy: str, exit_code: int) -> bytes:
+    """An answer to a peer that has no protocol behind it."""
+    body = json.dumps({"error": error, "remedy": remedy, "exit_code": exit_code}).encode()
+    head = f"HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {len(body)}\r\ncontent-type: application/json\r\n\r\n"
+    return head.encode() + body
+
+
+_NOT_SERVED = _whole("403 Forbidden", "This socket does not serve you.", "", ExitCode.DENIED)
+
+
+def _too_many(most: int) -> bytes:
+    words = f"This socket serves {most} connections at once, and has as many."
+    return _whole("429 Too Many Requests", words, "Ask again when an answer has come.", TooMany.exit_code)
+
+
 class _CheckedProtocol(H11Protocol):
     def __init__(self, config: uvicorn.Config, state: ServerState, accepts: Callable[[socket.socket], bool], connections: int) -> None:
         super().__init__(config=config, server_state=state, app_state={})
@@ -115,9 +131,9 @@ class _CheckedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         sock = transport.get_extra_info("socket")
-        if len(self.connections) >= self._most or not self._accepts(sock):
-            transport.write(b"HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 71\r\ncontent-type: application/json\r\n\r\n")
-            transport.write(b'{"error":"This socket does not serve you.","remedy":"","exit_code":4}  ')
+        is_full = len(self.connections) >= self._most
+        if is_full or not self._accepts(sock):
+            transport.write(_too_many(self._most) if is_full else _NOT_SERVED)
             # The refused peer has no protocol behind it: nothing it sends is ever parsed.
             transport.set_protocol(asyncio.Protocol())
             transport.close()

@@ -127,7 +127,7 @@ async def a_hundred_are_refused(crowd: list[socket.socket]) -> bool:
     for _ in range(600):
         for sock in crowd:
             with contextlib.suppress(BlockingIOError):
-                refused += sock.recv(12) == b"HTTP/1.1 403"
+                refused += sock.recv(12) == b"HTTP/1.1 429"
         if refused >= 100:
             return True
         await asyncio.sleep(0.1)

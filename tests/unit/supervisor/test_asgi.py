@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
+import tempfile
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from console.supervisor.asgi import MAX_BODY, Message, Scope, bounded
+from console.supervisor.asgi import MAX_BODY, Door, Message, Scope, bounded
 
 
 async def answer_of(method: str, chunks: list[bytes], headers: dict[str, str] | None = None) -> tuple[int, bytes, bytes]:
@@ -55,3 +60,37 @@ async def test_too_large_is_413_and_the_app_never_sees_it(chunks: list[bytes], h
 
 async def test_a_browser_is_refused() -> None:
     assert (await answer_of("GET", [b""], {"origin": "http://evil.example"}))[0] == 403
+
+
+def asked(path: Path) -> tuple[socket.socket, bytes]:
+    """A connection, and its whole answer."""
+    made = socket.socket(socket.AF_UNIX)
+    made.settimeout(60)
+    made.connect(str(path))
+    with suppress(BrokenPipeError):  # whoever is refused was answered before it asked
+        made.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    got = b""
+    while b"\r\n\r\n" not in got or not got.endswith((b"}", b"served")):
+        got += made.recv(4096)
+    return made, got
+
+
+@pytest.mark.parametrize(("accepts", "statuses"), [(True, [b"200", b"429"]), (False, [b"403", b"403"])])
+async def test_who_finds_a_door_full_is_told_so_and_who_is_not_served_hears_no_more(accepts: bool, statuses: list[bytes]) -> None:
+    async def app(scope: Scope, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"6")]})
+        await send({"type": "http.response.body", "body": b"served"})
+
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as kept:
+        door = Door(Path(folder) / "d.sock", app, lambda _sock: accepts, connections=1)
+        await door.open()
+        for status in statuses:
+            made, answer = await asyncio.to_thread(asked, door.path)
+            kept.enter_context(made)  # the first keeps its connection
+            head, _, body = answer.partition(b"\r\n\r\n")
+            assert head.split(b" ")[1] == status and b"content-length: %d" % len(body) in head.lower()
+            if status == b"429":
+                assert json.loads(body)["error"].startswith("This socket serves 1 connections at once")
+            if status == b"403":
+                assert json.loads(body) == {"error": "This socket does not serve you.", "remedy": "", "exit_code": 4}
+        await door.close()
