@@ -187,7 +187,7 @@ def test_an_agent_has_no_way_to_approve(it: Instance) -> None:
         "import http.client, socket\n"
         "def knock(path, route):\n"
         "    with socket.socket(socket.AF_UNIX) as s:\n"
-        "        s.settimeout(5)\n"
+        "        s.settimeout(60)\n"
         "        try: s.connect(path)\n"
         "        except OSError as error: return type(error).__name__\n"
         "        s.sendall(f'POST {route} HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Length: 2\\r\\n\\r\\n{{}}'.encode())\n"

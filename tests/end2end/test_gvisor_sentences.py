@@ -26,7 +26,7 @@ LOOK = "import os, socket; print('kernel', os.uname().release, sorted(n for _, n
 REACH = (
     "import urllib.request, urllib.error\n"
     "def get():\n"
-    "  try: r = urllib.request.urlopen('http://paste.example.com/x', timeout=20); return r.status, b''\n"
+    "  try: r = urllib.request.urlopen('http://paste.example.com/x', timeout=60); return r.status, b''\n"
     "  except urllib.error.HTTPError as e: return e.code, e.read(500)\n"
     "  except OSError as e: return 0, str(e).encode()\n"
     "def direct(host):\n"
@@ -51,7 +51,7 @@ def it(engine: Path) -> Iterator[Instance]:
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o711)
     with Instance(folder, "--engine-socket", str(engine)) as instance:
-        until(lambda: instance.api.allowlist().envoy == "healthy", 60, "Envoy is healthy")
+        until(lambda: instance.api.allowlist().envoy == "healthy", words="Envoy is healthy")
         yield instance
     shutil.rmtree(folder)
 
@@ -73,12 +73,12 @@ def test_an_agent_on_its_own_kernel_has_the_portal_and_nothing_else_until_it_is_
     code += "print('mode', agent.private_data('x', 'SECRET')['network_mode'], get()[0], flush=True)\ntime.sleep(300)"
     proxied = it.python(code, sandbox="gvisor", network_mode="PROXIED")
     bare = it.python(LOOK + REACH + "print('answer', get()[0], flush=True)\ntime.sleep(300)", sandbox="gvisor", network_mode="NONE")
-    said = it.says(proxied, "mode", 90)
+    said = it.says(proxied, "mode")
     assert f"kernel {os.uname().release}" not in said and "['lo']" in said
     assert "answer ((403" not in said and "answer (403" in said and "Destination not in allowlist" in said
     assert " 113 113" in said  # EHOSTUNREACH: no way but the portal
     assert "mode NONE 0" in said  # the data is told of once the portal is closed
-    assert "answer 0" in it.says(bare, "answer", 60)
+    assert "answer 0" in it.says(bare, "answer")
     assert os.stat(os.devnull).st_uid == 0  # noqa: PTH116 - runsc gives what stands at a process's start to its user
     given = {h.name: h.state for h in it.api.agent(proxied).hardening}
     assert set(given.values()) == {"given"} and "kernel of its own" in given
@@ -100,21 +100,21 @@ def test_an_agent_on_its_own_kernel_outlives_a_supervisor_that_is_killed_keeps_i
         return  # test above: without runsc no such agent starts
     code = LOOK + REACH + "import itertools\nfor n in itertools.count():\n  print(f'look {n}:', get()[0], flush=True); time.sleep(0.2)"
     with Instance(state_dir, "--engine-socket", str(engine)) as it:
-        until(lambda: it.api.allowlist().envoy == "healthy", 60, "Envoy is healthy")
+        until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
         proxied = it.python(code, sandbox="gvisor", network_mode="PROXIED")
         bare = it.python(code, sandbox="gvisor", network_mode="NONE")
-        it.says(proxied, ": 403", 90)
-        it.says(bare, ": 0", 60)
+        it.says(proxied, ": 403")
+        it.says(bare, ": 0")
         inside = [it.agent(a).pid for a in (proxied, bare)]
         it.stop(signal.SIGKILL)
         lines = it.output(proxied).count("\n")
         it.start()
-        until(lambda: it.api.allowlist().envoy == "healthy", 60, "Envoy is healthy again")
+        until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy again")
         assert [it.agent(a).pid for a in (proxied, bare)] == inside
         for agent_id, mode in ((proxied, "PROXIED"), (bare, "NONE")):
             view = it.agent(agent_id)
             assert (view.state, view.network_mode, view.network_enforced) == ("running", mode, True)
-        until(lambda: ": 403" in "".join(it.output(proxied).splitlines(keepends=True)[lines:]), 60, "its portal refuses in words again")
+        until(lambda: ": 403" in "".join(it.output(proxied).splitlines(keepends=True)[lines:]), words="its portal refuses in words again")
         assert not {": 403", ": 200"} & {line.partition(":")[1] + line.partition(":")[2] for line in it.output(bare).splitlines()}
         receipt = it.api.activate("the test")
         assert receipt.verified_zero

@@ -114,7 +114,7 @@ def test_an_agent_cannot_work_in_another_agents_session(it: Instance) -> None:
 def test_a_rearm_never_releases_a_kill_that_nobody_looked_at(it: Instance) -> None:
     first = it.api.activate("the first")
     client = GuardClient(it.places.guard_sock)
-    second = client.press("all", "the second", "test", timeout_s=30)
+    second = client.press("all", "the second", "test", timeout_s=90)
     until(lambda: client.progress(second)["done"])
     with pytest.raises(Conflict):
         it.api.rearm("released the first", kill_id=first.kill_id)

@@ -163,7 +163,7 @@ def test_a_broken_source_says_so_and_why_and_the_others_go_on(state_dir: Path, h
         home.sessions.unlink()
         home.start()
         until(lambda: [a for a in seen(it) if a.cost_usd])
-        assert source(it, "claude_code").available and any("claude_code sees again" in words for words in it.api.status().notices)
+        until(lambda: source(it, "claude_code").available and any("claude_code sees again" in words for words in it.api.status().notices))
 
 
 def test_each_source_says_what_it_sees_and_stops_and_what_is_not_there_is_said(state_dir: Path, home: Home) -> None:

@@ -19,7 +19,7 @@ EXAMPLE = (Path(__file__).parents[1] / "data" / "python-data-agent.json").read_t
 GET = (
     "import os, json, urllib.request, urllib.error\n"
     "def get(url):\n"
-    "  try: return urllib.request.urlopen(url, timeout=20).status\n"
+    "  try: return urllib.request.urlopen(url, timeout=60).status\n"
     "  except urllib.error.HTTPError as e: return [e.code, 'not in allowlist' in e.read(500).decode()]\n"
     "  except OSError as e: return 0\n"
 )
@@ -31,7 +31,7 @@ def it() -> Iterator[Instance]:
     folder.chmod(0o711)
     (folder / "sources").mkdir()
     with Instance(folder) as instance:
-        until(lambda: instance.api.allowlist().envoy == "healthy", 60, "Envoy is healthy")
+        until(lambda: instance.api.allowlist().envoy == "healthy", words="Envoy is healthy")
         yield instance
     shutil.rmtree(folder)
 
@@ -56,7 +56,7 @@ def test_an_agent_of_a_type_gets_what_its_type_has_and_no_more(it: Instance) -> 
         "print('child', child, flush=True); time.sleep(300)\n"
     )
     agent = it.python(code, agent_type="python-data-agent")
-    said = it.says(agent, "child", 90)
+    said = it.says(agent, "child")
     assert "env http://packages.example.org/simple/ packages.example.org true" in said
     assert "listed [403, True]" not in said and "fine [403, True]" not in said  # there: refused by nobody but the world
     assert "other [403, True]" in said
@@ -107,7 +107,7 @@ def test_a_session_with_pip_has_a_virtual_environment_of_its_agents_own_behind_t
         agent_type="python-data-agent",
         context_id=context,
     )
-    assert "True kept" in it.says(again, "kept", 60)
+    assert "True kept" in it.says(again, "kept")
     assert not [path.name for path in it.places.output_dir.iterdir() if path.name.startswith("venv-")]
 
 
@@ -118,20 +118,20 @@ def test_a_type_whose_file_is_gone_leaves_its_agents_as_narrow_as_they_were_and_
     (state_dir / "sources").mkdir()
     with Instance(state_dir) as it:
         have(it)
-        until(lambda: it.api.allowlist().envoy == "healthy", 60, "Envoy is healthy")
+        until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
         for host in ("api.github.com", "other.example.com"):
             it.api.add_entry(AllowlistEntryBody(host=host, port=80, reason="tests", owner="tests"))
         code = GET + "import itertools\nfor n in itertools.count():\n"
         code += "  print(f'look {n}:', get('http://other.example.com/'), get('http://api.github.com/'), flush=True); time.sleep(0.2)"
         agent = it.python(code, agent_type="python-data-agent")
-        assert "look 0: [403, True] [403" not in it.says(agent, "look 0", 90)
+        assert "look 0: [403, True] [403" not in it.says(agent, "look 0")
         (state_dir / "sources" / "python-data-agent.json").unlink()
-        until(lambda: len(it.api.egress().egress) >= 2, 60, "two requests are in the ledger")
+        until(lambda: len(it.api.egress().egress) >= 2, words="two requests are in the ledger")
         it.stop(signal.SIGKILL)
         seen = it.output(agent).count("\n")
         it.start()
-        until(lambda: it.api.allowlist().envoy == "healthy", 60, "Envoy is healthy again")
-        until(lambda: "[403, True]" in "".join(it.output(agent).splitlines(keepends=True)[seen:]), 60, "its portal is there again")
+        until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy again")
+        until(lambda: "[403, True]" in "".join(it.output(agent).splitlines(keepends=True)[seen:]), words="its portal is there again")
         answers = [line.partition(": ")[2] for line in it.output(agent).splitlines()[seen:]]
         assert {a[: len("[403, True]")] for a in answers if not a.startswith("0 ")} == {"[403, True]"}
         assert not any(a.startswith("[403, True] [403") for a in answers)  # what its type has is still there
@@ -140,7 +140,7 @@ def test_a_type_whose_file_is_gone_leaves_its_agents_as_narrow_as_they_were_and_
             it.launch("true", parent_id=agent)
         it.api.kill(agent)
         rows = it.api.egress(limit=1000).egress
-        until(lambda: _sealed(it) >= len(rows), 60, "every request of the ledger is in the audit's digests")
+        until(lambda: _sealed(it) >= len(rows), words="every request of the ledger is in the audit's digests")
 
 
 def _sealed(it: Instance) -> int:

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,7 @@ from console.settings.options import Options, merged, save_options
 from console.sources.otlp_book import TelemetryBook
 from console.sources.otlp_http import Receiver
 from tests.end2end.test_codex_hook_sentences import start_codex
-from tests.fakes.instance import ROOT, Instance, until
+from tests.fakes.instance import ROOT, Instance, free_port, until
 from tests.fakes.model_server import Call, ModelServer, Reply, Scene
 from tests.fakes.real_programs import start_claude
 
@@ -49,11 +48,6 @@ def home() -> Iterator[Path]:
     (folder / ".claude").mkdir()
     yield folder
     shutil.rmtree(folder)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 def switch_on(state_dir: Path, port: int, token: str = "") -> None:
@@ -102,7 +96,7 @@ def test_the_real_claude_code_seen_by_process_transcript_hook_and_telemetry_is_o
     switch_on(state_dir, port, TOKEN)
     (home / ".claude" / "settings.json").write_text(json.dumps({"env": settings_of_the_docs(port, TOKEN)}))
     argv = [sys.executable, "-m", "console", "install-hook", "claude-code", "--yes", "--state-dir", str(state_dir)]
-    subprocess.run(argv, cwd=ROOT, env={**os.environ, "HOME": str(home)}, check=True, timeout=60, stdout=subprocess.DEVNULL)
+    subprocess.run(argv, cwd=ROOT, env={**os.environ, "HOME": str(home)}, check=True, timeout=150, stdout=subprocess.DEVNULL)
     session: subprocess.Popen[bytes] | None = None
     with ModelServer(*SCENES) as model, Instance(state_dir, "--discover-root", str(home)) as it:
         try:

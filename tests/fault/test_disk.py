@@ -47,13 +47,13 @@ try:
         said["launch"] = "started 50"
     except ConsoleError as error:
         said["launch"] = str(error)
-    until(lambda: it.api.status().notices, 60, said["launch"])
+    until(lambda: it.api.status().notices, 90, said["launch"])
     said["notices"] = it.api.status().notices
     kill_id = it.press_guard()
     until(lambda: not living(it.places))
     said["latched"] = until(lambda: it.api.fleet().killed)
     empty()
-    receipt = it.receipt_of(kill_id, 60)
+    receipt = it.receipt_of(kill_id)
     said["verified"] = receipt.verified_zero
     check_invariants(it.places, killed=True)
     it.api.rearm("there is room again")
@@ -91,7 +91,7 @@ def test_a_disk_that_takes_nothing_more_stops_no_kill_and_is_made_good_later(bro
     for pid, limits in zip(both, before, strict=True):
         resource.prlimit(pid, resource.RLIMIT_FSIZE, limits)
     until(lambda: latched(it.places), words="the latch is written once that works")
-    assert it.receipt_of(kill_id, 60).verified_zero
+    assert it.receipt_of(kill_id).verified_zero
     check_invariants(it.places, killed=True)
 
 

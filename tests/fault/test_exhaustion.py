@@ -59,7 +59,7 @@ def test_a_guard_that_gets_no_thread_kills_in_the_one_it_has(broken: Make) -> No
         with contextlib.suppress(ConsoleError):  # it answers when all is done, which may be later than the presser waits
             it.press_guard()
         until(lambda: not living(it.places), words="nobody is left")
-        assert it.receipt_of(seconds=60).verified_zero
+        assert it.receipt_of().verified_zero
         check_invariants(it.places, killed=True)
     finally:
         (group / "pids.max").write_text("max")

@@ -146,7 +146,8 @@ def test_a_guard_that_dies_in_a_freeze_or_a_thaw_thaws_nobody_who_was_frozen_and
 
 @contextmanager
 def holding_still(it: Broken, agent: str) -> Iterator[None]:
-    """Whatever is done meanwhile, the agent does nothing."""
+    """Whatever is done meanwhile, the agent does nothing. What it had printed is still being copied: that comes to an end first."""
+    until(lambda: it.output(agent) == (threading.Event().wait(0.5) or it.output(agent)), words="it prints nothing any more")
     before = it.output(agent)
     yield
     assert it.output(agent) == before
@@ -196,7 +197,7 @@ def test_what_a_supervisor_leaves_that_dies_while_it_tries_this_host_goes_at_the
     it.arm("")
     assert list(trials.glob("watchfloor-probe-*")), "in the instance's own folder"
     it.start()
-    until(lambda: not list(trials.iterdir()), 20, "swept, and its own is over")
+    until(lambda: not list(trials.iterdir()), words="swept, and its own is over")
     it.state_becomes(it.launch("sleep", "300"), "running")
     assert not list(trials.iterdir()) and not list(Path(tempfile.gettempdir()).glob("watchfloor-probe-*"))
 
@@ -249,8 +250,10 @@ def test_a_supervisor_that_dies_in_a_rotation_finishes_it_when_it_is_back(broken
 def test_a_disk_that_fails_refuses_actions_says_so_and_kills_all_the_same(broken: Make, point: str) -> None:
     it = broken()
     it.start()
-    asker = it.python("time.sleep(0.5)\n" + ASKER)
+    asker = it.python("while not os.path.exists('go'): time.sleep(0.05)\n" + ASKER)
+    go = it.places.workspaces_dir / it.agent(asker).session / "go"
     it.arm(f"{point}:raise")
+    go.touch()
     with pytest.raises(NotRecorded):
         it.launch("sh", "-c", "echo ran; sleep 300")
     until(lambda: "could not be recorded" in str(it.api.status().notices) or "could not be written" in str(it.api.status().notices))

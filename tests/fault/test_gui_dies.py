@@ -51,7 +51,7 @@ def test_a_window_that_dies_while_it_holds_leaves_all_frozen_and_an_amber_notice
     it = broken()
     it.start()
     agent = it.stubborn()
-    client = GuardClient(it.places.guard_sock, timeout_s=30)
+    client = GuardClient(it.places.guard_sock, timeout_s=90)
     window = open_window(it, windows)
     until(lambda: client.status()["frozen"].get(agent) == ["hold"], words="the hold froze it")
     window.end()

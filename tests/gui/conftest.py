@@ -36,6 +36,12 @@ def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
     return Patient(request)
 
 
+@pytest.fixture(autouse=True)
+def patient_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in guard that is only slow, on a busy machine, is not pressed past as one that hangs."""
+    monkeypatch.setattr("console.gui.link.guard.ANSWER_S", 60.0)
+
+
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     found = find_places(str(tmp_path / "s"), create=True)
