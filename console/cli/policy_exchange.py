@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import posixpath
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 
+from console.api import policy_data
 from console.cli import out
 from console.cli.options import Json
 from console.cli.plain import plain
 from console.domain.errors import NotFound, UsageProblem
-from console.policy.carried import Carried
+from console.policy.carried import Carried, Lost
 from console.policy.claude_code import from_claude_code, to_claude_code
 from console.policy.codex import from_codex, to_codex
-from console.policy.loading import MAX_BYTES, read_json, read_settings
+from console.policy.lint import swallowed_by
+from console.policy.loading import MAX_BYTES, Settings, read_json, read_settings
+from console.policy.rules import Family, Rule
 
 Program = Annotated[str, typer.Argument(metavar="claude-code|codex", help="Whose rules.")]
 File = Annotated[str, typer.Argument(metavar="FILE")]
@@ -51,18 +56,39 @@ def import_rules(
 
 def export_rules(program: Program, file: File, as_json: Json = False) -> int:
     """Our settings.json as another program's rules on stdout; what cannot be carried over is said on stderr."""
-    settings = read_settings(read_bytes(file))
+    settings, left_out = _in_force(read_settings(read_bytes(file)))
     if _known(program) == "codex":
         text, made = to_codex(settings)
     else:
         document, made = to_claude_code(settings)
         text = json.dumps(document, indent=2) + "\n"
+    made.lost[:0] = left_out
     if as_json:
         out.emit({"written": text, "lost": _lost(made)})
     else:
         out.write(text)
         _say(made)
     return 0
+
+
+def _in_force(settings: Settings) -> tuple[Settings, list[Lost]]:
+    """Without the allow rules whose calls are not allowed here, or ask a human all the same; another program would just allow them."""
+    catalogue = policy_data.catalogue()
+    kept: list[Rule] = []
+    left_out: list[Lost] = []
+    for rule in settings.allow:
+        why = ""
+        if rule.family is Family.SHELL and rule.words and not rule.unconfined:
+            swallows = swallowed_by(rule, settings, catalogue)[0]
+            if swallows:
+                why = f"it is not in force here (not marked unconfined): {swallows}"
+            elif catalogue.of(posixpath.basename(rule.words[0])) is None:
+                why = "its calls ask a human here, since what its arguments do is not described"
+        if why:
+            left_out.append(Lost(f"allow: {rule.text}", why))
+        else:
+            kept.append(rule)
+    return replace(settings, allow=tuple(kept)), left_out
 
 
 def _known(program: str) -> str:

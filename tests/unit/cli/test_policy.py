@@ -146,3 +146,15 @@ def test_other_programs_rules_come_and_go(watchfloor: Watchfloor, tmp_path: Path
     assert json.loads(watchfloor("policy", "export", "claude-code", str(ours)).out)["permissions"]["deny"] == ["Bash(curl:*)"]
     assert 'prefix_rule(pattern = ["curl"], decision = "forbidden")' in watchfloor("policy", "export", "codex", str(ours)).out
     assert watchfloor("policy", "import", "cursor", str(file)).code == 2
+
+
+@pytest.mark.parametrize("program", ["claude-code", "codex"])
+def test_what_is_not_in_force_here_is_not_allowed_there(program: str, watchfloor: Watchfloor, tmp_path: Path) -> None:
+    file = tmp_path / "ours.json"
+    permissions = {"allow": ["shell(bash:*)", "shell(python3:*)", "shell(frobnicate:*)", "shell(cat:*)"], "deny": ["shell(curl:*)"]}
+    file.write_text(json.dumps({"permissions": {**permissions, "unconfined": ["shell(python3:*)"]}}))
+    said = watchfloor("policy", "export", program, str(file))
+    assert said.code == 0 and "python3" in said.out and "cat" in said.out
+    assert "bash" not in said.out and "frobnicate" not in said.out
+    assert "allow: shell(bash:*): it is not in force here (not marked unconfined): bash runs whatever it is given" in said.err
+    assert "allow: shell(frobnicate:*): its calls ask a human here" in said.err
