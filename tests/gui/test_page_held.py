@@ -87,8 +87,8 @@ def test_by_keyboard_private_data_is_registered_and_the_session_is_tightened(mak
     window.goto("network", "sandboxes")
     page = window.page
     assert isinstance(page, NetworkPage)
-    page.sandboxes.view.choose("inbox-reader")
-    QTest.keyClick(page.sandboxes.view, Qt.Key.Key_D)
+    page.tabs.sandboxes.view.choose("inbox-reader")
+    QTest.keyClick(page.tabs.sandboxes.view, Qt.Key.Key_D)
     qtbot.waitUntil(lambda: any(d.isVisible() for d in window.findChildren(RegisterDialog)))
     dialog = next(d for d in window.findChildren(RegisterDialog) if d.isVisible())
     qtbot.waitUntil(lambda: dialog.preview is not None)

@@ -128,8 +128,8 @@ def test_the_log_is_bounded_and_joins_a_page_with_what_came_live() -> None:
 def test_lists_of_any_length(number: int, rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     rooms.entries, rooms.egress = fixture.entries(time.time(), number), fixture.egress(time.time(), number)
     page = page_of(open_window("network"))
-    assert len(page.model.rows) == number and len(page.log.model.rows) == number
-    assert page.empty.isVisible() == (number == 0) and page.log.empty.isVisible() == (number == 0)
+    assert len(page.tabs.model.rows) == number and len(page.tabs.log.model.rows) == number
+    assert page.tabs.empty.isVisible() == (number == 0) and page.tabs.log.empty.isVisible() == (number == 0)
     qtbot.waitUntil(lambda: page.header.facts.envoy[0] == "Healthy" and page.header.modes["FULL"] == 1)
     assert page.badge() is not None
 
@@ -140,29 +140,29 @@ def test_ten_thousand_requests_leave_the_window_responsive(rooms: FakeRooms, ope
     began = time.thread_time()
     for number, view in enumerate(reversed(views)):
         page.handle(Delta(seq=number, kind="egress", data=view.model_dump()))
-    page.log.flush()
+    page.tabs.log.flush()
     assert time.thread_time() - began < 4
-    assert len(page.log.model.rows) == KEPT and page.log.model.rows[0].view == views[0]
+    assert len(page.tabs.log.model.rows) == KEPT and page.tabs.log.model.rows[0].view == views[0]
 
 
 def test_the_log_waits_while_it_is_scrolled(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     rooms.egress = fixture.egress(time.time(), 200)
     page = page_of(open_window("network"))
-    page.log.view.verticalScrollBar().setValue(300)
-    top = page.log.model.rows[0]
+    page.tabs.log.view.verticalScrollBar().setValue(300)
+    top = page.tabs.log.model.rows[0]
     for _ in range(3):
         page.handle(Delta(seq=1, kind="egress", data=fixture.egress(time.time(), 1)[0].model_dump()))
-    page.log.flush()
-    assert page.log.model.rows[0] is top and page.log.newer.isVisible() and page.log.newer.text() == "3 new"
-    key(page.view, Qt.Key.Key_L)
-    qtbot.waitUntil(lambda: len(page.log.model.rows) == 203)
-    assert not page.log.newer.isVisible() and page.log.view.verticalScrollBar().value() == 0
+    page.tabs.log.flush()
+    assert page.tabs.log.model.rows[0] is top and page.tabs.log.newer.isVisible() and page.tabs.log.newer.text() == "3 new"
+    key(page.tabs.view, Qt.Key.Key_L)
+    qtbot.waitUntil(lambda: len(page.tabs.log.model.rows) == 203)
+    assert not page.tabs.log.newer.isVisible() and page.tabs.log.view.verticalScrollBar().value() == 0
 
 
 def test_adding_needs_envoys_word_on_exactly_this_text(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     window = open_window("network")
     page = page_of(window)
-    key(page.view, Qt.Key.Key_N)
+    key(page.tabs.view, Qt.Key.Key_N)
     drawer = page.drawer
     assert drawer.isVisible() and not drawer.save.isEnabled()
     QTest.keyClicks(drawer.form.host, "new.example")
@@ -178,13 +178,13 @@ def test_adding_needs_envoys_word_on_exactly_this_text(rooms: FakeRooms, open_wi
     key(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
     qtbot.waitUntil(lambda: "applied to 14 sandboxes" in drawer.outcome.text())
     assert asked(rooms, "add")[-1]["base_version"] == 118
-    qtbot.waitUntil(lambda: any(r.view.host == "new.example" for r in page.model.rows))
+    qtbot.waitUntil(lambda: any(r.view.host == "new.example" for r in page.tabs.model.rows))
     assert not drawer.is_dirty and not drawer.save.isEnabled()
 
 
 def test_an_answer_about_an_older_text_opens_nothing(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     page = page_of(open_window("network"))
-    key(page.view, Qt.Key.Key_Return)
+    key(page.tabs.view, Qt.Key.Key_Return)
     drawer = page.drawer
     drawer.form.reason.setText("another")
     drawer._late.stop()
@@ -198,7 +198,7 @@ def test_an_answer_about_an_older_text_opens_nothing(rooms: FakeRooms, open_wind
 def test_a_refused_change_keeps_the_list_and_shows_envoys_words(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     page = page_of(open_window("network"))
     before = list(rooms.entries)
-    key(page.view, Qt.Key.Key_Return)
+    key(page.tabs.view, Qt.Key.Key_Return)
     drawer = page.drawer
     rooms.envoy_says, rooms.envoy_words = False, "Duplicate filter chain"
     drawer.form.reason.setText("more")
@@ -217,7 +217,7 @@ def test_envoy_that_cannot_be_asked_allows_no_save(rooms: FakeRooms, open_window
     rooms.envoy_says, rooms.envoy = None, "unavailable"
     page = page_of(open_window("network"))
     assert page.header.facts.envoy[1] == "triangle"
-    key(page.view, Qt.Key.Key_Return)
+    key(page.tabs.view, Qt.Key.Key_Return)
     page.drawer.form.reason.setText("more")
     qtbot.waitUntil(lambda: page.drawer.judged is Judged.REFUSED)
     assert not page.drawer.save.isEnabled()
@@ -225,7 +225,7 @@ def test_envoy_that_cannot_be_asked_allows_no_save(rooms: FakeRooms, open_window
 
 def test_a_list_that_moved_on_is_a_conflict_not_a_lost_change(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     page = page_of(open_window("network"))
-    key(page.view, Qt.Key.Key_Return)
+    key(page.tabs.view, Qt.Key.Key_Return)
     drawer = page.drawer
     drawer.form.reason.setText("mine")
     qtbot.waitUntil(lambda: drawer.save.isEnabled())
@@ -234,7 +234,7 @@ def test_a_list_that_moved_on_is_a_conflict_not_a_lost_change(rooms: FakeRooms, 
     drawer.save.click()
     qtbot.waitUntil(lambda: "version 130" in drawer.outcome.text())
     assert rooms.entries[0].reason == "theirs"
-    qtbot.waitUntil(lambda: page.list is not None and page.list.version == 130)
+    qtbot.waitUntil(lambda: page.reader.list is not None and page.reader.list.version == 130)
     qtbot.waitUntil(lambda: drawer.save.isEnabled())
     assert drawer.form.reason.text() == "mine"
     drawer.save.click()
@@ -245,8 +245,8 @@ def test_a_list_that_moved_on_is_a_conflict_not_a_lost_change(rooms: FakeRooms, 
 def test_removing_asks_for_a_reason(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     window = open_window("network")
     page = page_of(window)
-    page.view.choose("e3")
-    key(page.view, Qt.Key.Key_Delete)
+    page.tabs.view.choose("e3")
+    key(page.tabs.view, Qt.Key.Key_Delete)
     dialog = window.findChild(RemoveDialog)
     assert dialog is not None and not dialog.main.isEnabled()
     dialog.reason.setText("not needed")
@@ -256,19 +256,19 @@ def test_removing_asks_for_a_reason(rooms: FakeRooms, open_window: Opener, qtbot
     qtbot.waitUntil(lambda: "version 119" in problem.text())
     assert len(rooms.entries) == 38 and not dialog.main.isEnabled()
     dialog.reject()
-    qtbot.waitUntil(lambda: page.list is not None and page.list.version == 119)
+    qtbot.waitUntil(lambda: page.reader.list is not None and page.reader.list.version == 119)
     page.do("network.remove")
     qtbot.waitUntil(lambda: len(window.findChildren(RemoveDialog)) > 0)
     dialog = window.findChildren(RemoveDialog)[-1]
     dialog.reason.setText("not needed")
     dialog.main.click()
-    qtbot.waitUntil(lambda: len(page.model.rows) == 37)
+    qtbot.waitUntil(lambda: len(page.tabs.model.rows) == 37)
     assert asked(rooms, "remove")[-1]["reason"] == "not needed"
 
 
 def test_a_blocked_request_becomes_the_narrowest_draft(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     page = page_of(open_window("network"))
-    log = page.log
+    log = page.tabs.log
     log.view.setFocus()
     log.view.choose(log.model.rows[6].serial)
     key(log.view, Qt.Key.Key_A)
@@ -284,9 +284,9 @@ def test_a_blocked_request_becomes_the_narrowest_draft(rooms: FakeRooms, open_wi
 
 def test_escape_discards_and_a_draft_is_not_lost_by_another_entry(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     page = page_of(open_window("network"))
-    key(page.view, Qt.Key.Key_Return)
+    key(page.tabs.view, Qt.Key.Key_Return)
     page.drawer.form.reason.setText("mine")
-    page.view.choose("e2")
+    page.tabs.view.choose("e2")
     page.do("network.edit")
     assert page.drawer.draft.entry_id == "e1" and page.drawer.form.reason.text() == "mine"
     for field in (page.drawer.form.paths, page.drawer.form.reason):
@@ -299,33 +299,33 @@ def test_escape_discards_and_a_draft_is_not_lost_by_another_entry(rooms: FakeRoo
 
 def test_the_test_field_asks_about_the_live_list_and_the_draft(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     page = page_of(open_window("network"))
-    key(page.view, Qt.Key.Key_T)
-    assert page.bar.url.hasFocus() or QApplication.focusWidget() is page.bar.url
-    QTest.keyClicks(page.bar.url, "https://new.example/x")
-    qtbot.waitUntil(lambda: "Live list: blocked" in page.line.live.text())
-    key(page.bar.url, Qt.Key.Key_Down)
+    key(page.tabs.view, Qt.Key.Key_T)
+    assert page.tabs.bar.url.hasFocus() or QApplication.focusWidget() is page.tabs.bar.url
+    QTest.keyClicks(page.tabs.bar.url, "https://new.example/x")
+    qtbot.waitUntil(lambda: "Live list: blocked" in page.tabs.line.live.text())
+    key(page.tabs.bar.url, Qt.Key.Key_Down)
     page.do("network.new")
     form = page.drawer.form
     form.host.setText("new.example")
     form.owner.setText("o")
     form.reason.setText("r")
-    qtbot.waitUntil(lambda: "With the draft: allowed by the draft" in page.line.drafted.text())
-    page.bar.url.setText("ftp://x")
-    qtbot.waitUntil(lambda: "not an http" in page.line.live.text())
-    key(page.bar.url, Qt.Key.Key_Escape)
-    assert not page.line.isVisible()
+    qtbot.waitUntil(lambda: "With the draft: allowed by the draft" in page.tabs.line.drafted.text())
+    page.tabs.bar.url.setText("ftp://x")
+    qtbot.waitUntil(lambda: "not an http" in page.tabs.line.live.text())
+    key(page.tabs.bar.url, Qt.Key.Key_Escape)
+    assert not page.tabs.line.isVisible()
 
 
 def test_filter_and_configuration(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     page = page_of(open_window("network"))
-    key(page.view, Qt.Key.Key_Slash)
-    QTest.keyClicks(page.bar.search, "stripe")
-    assert page.model.rows and all("stripe" in row.view.host for row in page.model.rows)
-    key(page.bar.search, Qt.Key.Key_Escape)
-    assert len(page.model.rows) == 38
-    key(page.view, Qt.Key.Key_V)
-    qtbot.waitUntil(lambda: "egress_13" in page.config.toPlainText())
-    assert page.config.isVisible() and page.config.isReadOnly()
+    key(page.tabs.view, Qt.Key.Key_Slash)
+    QTest.keyClicks(page.tabs.bar.search, "stripe")
+    assert page.tabs.model.rows and all("stripe" in row.view.host for row in page.tabs.model.rows)
+    key(page.tabs.bar.search, Qt.Key.Key_Escape)
+    assert len(page.tabs.model.rows) == 38
+    key(page.tabs.view, Qt.Key.Key_V)
+    qtbot.waitUntil(lambda: "egress_13" in page.tabs.config.toPlainText())
+    assert page.tabs.config.isVisible() and page.tabs.config.isReadOnly()
 
 
 def test_hostile_text_is_shown_literally(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
@@ -335,9 +335,9 @@ def test_hostile_text_is_shown_literally(rooms: FakeRooms, open_window: Opener, 
         e.model_copy(update={"agent_name": n, "rule": n, "path": n}) for e, n in zip(fixture.egress(now, 40), HOSTILE_NAMES, strict=False)
     ]
     page = page_of(open_window("network"))
-    for model in (page.model, page.log.model):
+    for model in (page.tabs.model, page.tabs.log.model):
         assert all(is_plain(model.words(r, c)) for r in range(len(model.rows)) for c in range(len(model.columns)))
-    page.view.choose("e2")
+    page.tabs.view.choose("e2")
     page.do("network.edit")
     assert page.drawer.form.reason.text() == HOSTILE_NAMES[1]
     page.grab()
@@ -356,9 +356,9 @@ def test_silence_is_not_green(make_house: House, open_window: Opener, qtbot: QtB
     page = page_of(open_window("network"))
     qtbot.waitUntil(lambda: page.header.facts.envoy == ("Healthy", "dot", "ok"))
     house.stop()
-    page._read_list()
+    page.reader.read_list()
     qtbot.waitUntil(lambda: page.header.facts.envoy[0] == "Not known")
-    assert len(page.model.rows) == 38, "what was read stays to be read"
+    assert len(page.tabs.model.rows) == 38, "what was read stays to be read"
 
 
 @pytest.mark.parametrize("size", [(1440, 900), (1024, 700)])
@@ -366,5 +366,5 @@ def test_the_drawer_leaves_room_for_the_list(size: tuple[int, int], rooms: FakeR
     page = page_of(open_window("network", size))
     page.do("network.edit")
     qtbot.waitUntil(lambda: page.drawer.width() == 356)
-    assert page.view.width() > 500
+    assert page.tabs.view.width() > 500
     assert page.drawer.geometry().right() < page.width()

@@ -42,12 +42,12 @@ def asked(rooms: FakeRooms, verb: str) -> list[dict[str, object]]:
 
 def test_marks_stand_before_the_reason_and_can_be_filtered(rooms: FakeRooms, open_window: Open, qtbot: QtBot) -> None:
     page = page_of(open_window("network"))
-    column = [c.key for c in page.model.columns].index("reason")
-    words = {row.id: page.model.words(number, column) for number, row in enumerate(page.model.rows)}
+    column = [c.key for c in page.tabs.model.columns].index("reason")
+    words = {row.id: page.tabs.model.words(number, column) for number, row in enumerate(page.tabs.model.rows)}
     assert words["e4"].startswith("not used for 31 days; DANGER: anybody may have an account") and "DANGER" not in words["e8"]
-    page.bar.tabs.pills["marked"].click()
-    assert [row.id for row in page.model.rows] == ["e4", "e8", "e11"] and page.bar.tabs.pills["marked"].text() == "Marked 3"
-    page.view.choose("e4")
+    page.tabs.bar.tabs.pills["marked"].click()
+    assert [row.id for row in page.tabs.model.rows] == ["e4", "e8", "e11"] and page.tabs.bar.tabs.pills["marked"].text() == "Marked 3"
+    page.tabs.view.choose("e4")
     page.do("network.edit")
     assert page.drawer.marks.isVisible() and "attacker" in page.drawer.marks.text() and page.drawer.marks._role == "danger"
     page.drawer.close_draft()
@@ -60,7 +60,7 @@ def test_a_draft_is_backtested_in_place_of_its_entry_before_it_can_be_saved(room
         days=30, judged=2310, changed=46, left_out=7, newly_allowed=[SERDE, TOKENS], newly_blocked=[LOST], words="44 more, 2 fewer."
     )
     page = page_of(open_window("network"))
-    page.view.choose("e10")
+    page.tabs.view.choose("e10")
     page.do("network.edit")
     drawer = page.drawer
     assert not drawer.test.isVisible()
@@ -85,7 +85,7 @@ def test_the_history_shows_what_changed_and_leads_back_with_a_reason(rooms: Fake
     window = open_window("network")
     page = page_of(window)
     page.do("network.history")
-    history = page.history
+    history = page.tabs.history
     qtbot.waitUntil(lambda: len(history.model.rows) == 9)
     assert history.why_not() == "This is the live version." and page.why_not("network.back") == "This is the live version."
     history.view.choose("117")
@@ -110,7 +110,7 @@ def test_the_history_shows_what_changed_and_leads_back_with_a_reason(rooms: Fake
     dialog = window.findChildren(RevertDialog)[-1]
     dialog.reason.setText("v118 was a mistake")
     dialog.main.click()
-    qtbot.waitUntil(lambda: page.list is not None and page.list.version == 131)
+    qtbot.waitUntil(lambda: page.reader.list is not None and page.reader.list.version == 131)
     assert asked(rooms, "revert")[-1] == {"version": 117, "reason": "v118 was a mistake", "base_version": 130}
     qtbot.waitUntil(lambda: history.model.rows[0].version == 131)
 
@@ -118,7 +118,7 @@ def test_the_history_shows_what_changed_and_leads_back_with_a_reason(rooms: Fake
 def test_removing_says_what_it_would_have_blocked(rooms: FakeRooms, open_window: Open, qtbot: QtBot) -> None:
     rooms.backtest = BacktestView(days=30, judged=10, changed=2, newly_blocked=[LOST], words="2 requests would have been blocked.")
     window = open_window("network")
-    page_of(window).view.choose("e10")
+    page_of(window).tabs.view.choose("e10")
     page_of(window).do("network.remove")
     dialog = window.findChild(RemoveDialog)
     assert dialog is not None
@@ -139,8 +139,8 @@ def test_hostile_history_marks_and_paths_stay_words(rooms: FakeRooms, open_windo
     page.drawer.form.reason.setText("more")
     qtbot.waitUntil(lambda: bool(page.drawer.test.groups._facts))
     page.do("network.history")
-    qtbot.waitUntil(lambda: len(page.history.model.rows) == 9)
+    qtbot.waitUntil(lambda: len(page.tabs.history.model.rows) == 9)
     window.grab()
-    model = page.history.model
+    model = page.tabs.history.model
     assert all(is_plain(model.words(r, c)) for r in range(9) for c in range(len(model.columns)))
     assert all(is_plain(w.accessibleName()) and len(w.accessibleName()) < 5000 for w in page.findChildren(QWidget))

@@ -51,9 +51,9 @@ def texts(widget: QWidget) -> str:
 def test_one_row_for_each_living_agent(number: int, make_house: House, open_window: Opener, qtbot: QtBot) -> None:
     make_house(str(number))
     page = sandboxes(open_window("network"))
-    box = page.sandboxes
+    box = page.tabs.sandboxes
     assert len(box.model.rows) == number and box.empty.isVisible() == (number == 0)
-    qtbot.waitUntil(lambda: page.bar.tabs.pills["sandboxes"].text() == f"Sandboxes {number}")
+    qtbot.waitUntil(lambda: page.tabs.bar.tabs.pills["sandboxes"].text() == f"Sandboxes {number}")
     if number:
         assert box.view.current() is box.model.rows[0] and {r.view.sandbox for r in box.model.rows} <= {"docker", "none"}
 
@@ -64,30 +64,30 @@ def test_ten_thousand_rows_are_filtered_sorted_and_painted_within_a_frame_or_two
     make_house("10000")
     window = open_window("network")
     page = sandboxes(window)
-    qtbot.waitUntil(lambda: len(page.sandboxes.model.rows) == 10_000)
+    qtbot.waitUntil(lambda: len(page.tabs.sandboxes.model.rows) == 10_000)
     began = time.thread_time()
     for text in ("docker none", ""):
-        page.bar.search.setText(text)
+        page.tabs.bar.search.setText(text)
     for key in ("why", "agent", "since"):
-        page.sandboxes.view.sort_asked.emit(key)
+        page.tabs.sandboxes.view.sort_asked.emit(key)
     for _ in range(10):
-        page.sandboxes.view.viewport().repaint()
+        page.tabs.sandboxes.view.viewport().repaint()
     assert time.thread_time() - began < 4
-    assert len(page.sandboxes.model.rows) == 10_000
-    assert page.sandboxes.model.rows[0].view.network_since >= page.sandboxes.model.rows[-1].view.network_since
+    assert len(page.tabs.sandboxes.model.rows) == 10_000
+    assert page.tabs.sandboxes.model.rows[0].view.network_since >= page.tabs.sandboxes.model.rows[-1].view.network_since
 
 
 def test_what_is_not_enforceable_says_because_of_what(make_house: House, open_window: Opener, qtbot: QtBot) -> None:
     make_house("mockup")
     page = sandboxes(open_window("network"))
-    QTest.keyClick(page.sandboxes.view, Qt.Key.Key_Slash)
-    page.bar.search.setText("not enforced")
-    [row] = page.sandboxes.model.rows
-    assert row.id == "infra-janitor" and page.bar.shown.text() == "1 of 213 shown"
-    why = [c.key for c in page.sandboxes.model.columns].index("why")
-    assert page.sandboxes.model.words(0, why).startswith("PROXIED is not enforceable here, because it shares the host's network")
-    QTest.keyClick(page.bar.search, Qt.Key.Key_Escape)
-    assert len(page.sandboxes.model.rows) == 213 and page.sandboxes.view.hasFocus()
+    QTest.keyClick(page.tabs.sandboxes.view, Qt.Key.Key_Slash)
+    page.tabs.bar.search.setText("not enforced")
+    [row] = page.tabs.sandboxes.model.rows
+    assert row.id == "infra-janitor" and page.tabs.bar.shown.text() == "1 of 213 shown"
+    why = [c.key for c in page.tabs.sandboxes.model.columns].index("why")
+    assert page.tabs.sandboxes.model.words(0, why).startswith("PROXIED is not enforceable here, because it shares the host's network")
+    QTest.keyClick(page.tabs.bar.search, Qt.Key.Key_Escape)
+    assert len(page.tabs.sandboxes.model.rows) == 213 and page.tabs.sandboxes.view.hasFocus()
 
 
 def test_by_keyboard_a_session_is_switched_once_a_reason_is_there(make_house: House, open_window: Opener, qtbot: QtBot) -> None:
@@ -97,10 +97,10 @@ def test_by_keyboard_a_session_is_switched_once_a_reason_is_there(make_house: Ho
     page = window.page
     assert isinstance(page, NetworkPage)
     assert page.why_not("network.stricter") == "The sandboxes are not shown (S)."
-    QTest.keyClick(page.view, Qt.Key.Key_S)
-    page.sandboxes.view.choose("inbox-reader")
+    QTest.keyClick(page.tabs.view, Qt.Key.Key_S)
+    page.tabs.sandboxes.view.choose("inbox-reader")
     assert page.keys()[1] == ("Enter", "switch stricter…")
-    QTest.keyClick(page.sandboxes.view, Qt.Key.Key_R)
+    QTest.keyClick(page.tabs.sandboxes.view, Qt.Key.Key_R)
     dialog = dialog_of(window, qtbot)
     qtbot.waitUntil(lambda: dialog.sentence.text() == "1 agent will be switched.")
     assert not dialog.main.isEnabled() and [b.dry_run for b in boxes.asked] == [True]
@@ -114,7 +114,7 @@ def test_by_keyboard_a_session_is_switched_once_a_reason_is_there(make_house: Ho
     qtbot.waitUntil(lambda: window.fleet.rows["inbox-reader"].view.network_mode == "NONE")
     assert page.why_not("network.stricter") == "It has no network: there is nothing stricter."
     page.do("network.sandboxes")
-    assert page.bar.tabs.chosen() == "list"
+    assert page.tabs.bar.tabs.chosen() == "list"
 
 
 def dialog_is_open(window: Window) -> bool:
@@ -127,10 +127,10 @@ def test_refusals_and_what_nothing_would_hold_are_told_before_and_after(make_hou
     boxes.open_ends = {"infra-janitor": "it shares the host's network"}
     window = open_window("network")
     page = sandboxes(window)
-    page.sandboxes.view.choose("infra-janitor")
-    row = page.sandboxes.view.current()
-    act = [c.key for c in page.sandboxes.model.columns].index("act")
-    page.sandboxes.view.pressed_at.emit(row, QPointF(page.sandboxes.view.columnViewportPosition(act) + 5, 20))
+    page.tabs.sandboxes.view.choose("infra-janitor")
+    row = page.tabs.sandboxes.view.current()
+    act = [c.key for c in page.tabs.sandboxes.model.columns].index("act")
+    page.tabs.sandboxes.view.pressed_at.emit(row, QPointF(page.tabs.sandboxes.view.columnViewportPosition(act) + 5, 20))
     dialog = dialog_of(window, qtbot)
     qtbot.waitUntil(lambda: bool(dialog.doubts._facts))
     assert dialog.doubts._facts[0].left == "infra-janitor: it shares the host's network" and dialog.doubts._facts[0].left_role == "warn"
@@ -158,7 +158,7 @@ def test_hostile_names_stay_visible_words(make_house: House, open_window: Opener
     make_house("hostile")
     window = open_window("network")
     page = sandboxes(window)
-    model = page.sandboxes.model
+    model = page.tabs.sandboxes.model
     assert len(model.rows) == len(HOSTILE_NAMES)
     for number in range(len(model.rows)):
         for column in range(len(model.columns)):
@@ -166,7 +166,7 @@ def test_hostile_names_stay_visible_words(make_house: House, open_window: Opener
     tip = model.data(model.index(0, 0), Qt.ItemDataRole.ToolTipRole)
     assert "&lt;b&gt;APPROVED&lt;/b&gt;" in tip
     assert page.why_not("network.stricter") == "It is only observed: nothing here can restrict it."
-    page.sandboxes.view.viewport().repaint()
+    page.tabs.sandboxes.view.viewport().repaint()
 
 
 def test_the_pane_tells_how_the_session_came_to_its_mode(

@@ -1,0 +1,177 @@
+"""Below the head of the network page: the bar, the list of each tab, and the egress log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from console.api.messages import AllowlistEntryBody, AllowlistView
+from console.gui.pages.interface import Desk
+from console.gui.pages.network.bar import Bar
+from console.gui.pages.network.config import ConfigView
+from console.gui.pages.network.egress import EgressLog
+from console.gui.pages.network.entries import COLUMNS, EntryRow, cell_words, matches, paint_entry
+from console.gui.pages.network.history import HistoryView
+from console.gui.pages.network.register import RegisterDialog
+from console.gui.pages.network.sandboxes import SandboxList
+from console.gui.pages.network.stricter import StricterDialog
+from console.gui.pages.network.tester import TestLine
+from console.gui.widgets.reading import empty_note
+from console.gui.widgets.rows import RowModel, RowView
+
+_EMPTY = "The allowlist is empty: an agent in PROXIED mode reaches nothing. N adds the first entry."
+_FILTERED = ("list", "marked", "sandboxes")
+
+
+class NetworkTabs(QWidget):
+    """``turned``: another tab is in front. ``draft`` answers what the drawer holds, for the URL to be tested against it too."""
+
+    turned = Signal()
+
+    def __init__(self, desk: Desk, draft: Callable[[], tuple[str, AllowlistEntryBody] | None], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._desk = desk
+        self._list: AllowlistView | None = None
+        self._editing = ""
+        """The entry that the drawer holds."""
+        self.bar = Bar(self)
+        self.line = TestLine(desk, draft, self.bar.url, self)
+        self.model = RowModel(COLUMNS, cell_words, self)
+        self.view = RowView(self.model, paint_entry, lambda row: str(row.id), self)
+        self.view.setAccessibleName("Allowlist")
+        self.empty = empty_note(self.view, _EMPTY)
+        self.config = ConfigView(desk, self)
+        self.history = HistoryView(desk, self)
+        self.sandboxes = SandboxList(desk.fleet, self)
+        self.log = EgressLog(self)
+        self._build()
+        self.bar.search.textChanged.connect(lambda _text: self.show_list())
+        self.bar.search.left.connect(self.focus)
+        self.bar.url.left.connect(self.focus)
+        self.bar.tabs.changed.connect(lambda _key: self._turn())
+
+    def _build(self) -> None:
+        self.stack = QStackedWidget(self)
+        for part in (self.view, self.config, self.history, self.sandboxes):
+            self.stack.addWidget(part)
+        split = QSplitter(Qt.Orientation.Vertical, self)
+        split.setChildrenCollapsible(False)
+        split.setHandleWidth(3)
+        split.setStyleSheet("QSplitter::handle { background: transparent; }")
+        split.addWidget(self.stack)
+        split.addWidget(self.log)
+        self.stack.setMinimumHeight(120)
+        self.log.setMinimumHeight(140)
+        split.setSizes([360, 290])
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.bar)
+        column.addWidget(self.line)
+        column.addWidget(split, 1)
+
+    def name(self) -> str:
+        """The tab in front."""
+        return self.bar.tabs.chosen()
+
+    def choose(self, tab: str) -> None:
+        """Brings it to the front, and the keys into it."""
+        self.bar.tabs.pills[tab].setChecked(True)
+        self._turn()
+        self.focus()
+
+    def focus(self) -> None:
+        """Into the list in front."""
+        lists = (self.view, self.config, self.history.view, self.sandboxes.view)
+        lists[self.stack.currentIndex()].setFocus()
+
+    def why_not(self, action_id: str) -> str:
+        """Of what acts on the selected row of a tab that is not in front, or not on this one."""
+        if action_id == "network.back":
+            return self.history.why_not() if self.name() == "history" else "The history is not shown (H)."
+        if action_id not in ("network.stricter", "network.data"):
+            return ""
+        if self.name() != "sandboxes":
+            return "The sandboxes are not shown (S)."
+        killed = self._desk.switch.is_killed
+        return self.sandboxes.why_not_data(killed) if action_id == "network.data" else self.sandboxes.why_not(killed)
+
+    def do(self, action_id: str) -> None:
+        """What is looked at, and what is done to the selected row of another tab than the allowlist."""
+        if action_id == "network.filter":
+            self.bar.search.setFocus()
+        elif action_id == "network.test":
+            self.bar.url.setFocus()
+        elif action_id == "network.follow":
+            self.log.follow()
+        elif action_id == "network.back":
+            self.history.ask_back()
+        elif action_id == "network.stricter":
+            StricterDialog(self._desk, self.sandboxes.view.current().view, self.window()).open()
+        elif action_id == "network.data":
+            RegisterDialog(self._desk, self.sandboxes.view.current().view, self.window()).open()
+        elif action_id in ("network.config", "network.history", "network.sandboxes"):
+            tab = action_id.removeprefix("network.")
+            self.choose("list" if self.name() == tab else tab)
+
+    def take(self, view: AllowlistView, is_newer: bool) -> None:
+        """The allowlist as the supervisor said it last."""
+        self._list = view
+        self.show_list()
+        if is_newer:
+            self.config.forget()
+            if self.bar.url.text().strip():
+                self.line.again()
+            if self.name() in ("config", "history"):
+                self._turn()
+
+    def mark_edited(self, entry_id: str) -> None:
+        """The drawer holds that entry now, or none, or its text changed."""
+        self._editing = entry_id
+        for row in self.model.rows:
+            row.editing = row.id == entry_id
+        self.view.refresh()
+        if self.bar.url.text().strip():
+            self.line.again()
+
+    def show_list(self) -> None:
+        """What the words in the bar keep."""
+        entries = self._list.entries if self._list else []
+        text, marked = self.bar.search.text(), self.name() == "marked"
+        rows = [EntryRow(e, e.entry_id == self._editing) for e in entries if matches(e, text) and (e.marks or not marked)]
+        if [r.view for r in rows] != [r.view for r in self.model.rows]:
+            self.view.show_rows(rows)
+        if self.view.current() is None and rows:
+            self.view.choose(rows[0].id)
+        nothing = "No entry holds these words." if text or not marked else "Nothing about these entries needs a look."
+        self.empty.setText(nothing if entries else _EMPTY)
+        self.empty.setVisible(self._list is not None and not rows)
+        self.bar.tabs.pills["list"].setText(f"Allowlist {len(entries):,}")
+        self.bar.tabs.pills["marked"].setText(f"Marked {sum(1 for e in entries if e.marks):,}")
+        self.bar.tabs.pills["history"].setText(f"History v{self._list.version}" if self._list else "History")
+        self.bar.shown.setText(f"{len(rows):,} of {len(entries):,} shown" if text else "")
+        self.bar.shown.setVisible(bool(text))
+        self.show_sandboxes()
+
+    def show_sandboxes(self) -> None:
+        """Only what is looked at is arranged; the number is always told."""
+        if self.name() == "sandboxes":
+            text = self.bar.search.text()
+            self.sandboxes.arrange(text)
+            found, total = len(self.sandboxes.model.rows), self.sandboxes.total
+            self.bar.shown.setText(f"{found:,} of {total:,} shown" if text else "")
+            self.bar.shown.setVisible(bool(text))
+        self.bar.tabs.pills["sandboxes"].setText(f"Sandboxes {self._desk.fleet.live():,}")
+
+    def _turn(self) -> None:
+        tab = self.name()
+        self.stack.setCurrentIndex({"config": 1, "history": 2, "sandboxes": 3}.get(tab, 0))
+        self.bar.search.setEnabled(tab in _FILTERED)
+        self.show_list()
+        if tab == "config":
+            self.config.read()
+        elif tab == "history":
+            self.history.read()
+        self.turned.emit()
