@@ -23,7 +23,8 @@ def test_with_an_engine_that_hangs_the_status_is_answered_and_a_press_runs_to_it
                 assert engines["managed"] == ""
             assert len([asked for asked in stub.asked if asked.endswith("/version")]) < 6  # one look at a time
             kill_id = it.api.activate("it hangs").kill_id
-            receipt = until(lambda: (seen := it.api.receipt(kill_id)).complete and seen)
+            until(lambda: it.api.receipt(kill_id).complete)
+            receipt = it.api.receipt(kill_id)
             assert receipt.verified_zero
             steps = {step.name: step.status for step in receipt.steps}
             assert (steps[StepName.ROTATE], steps[StepName.EVIDENCE]) == (StepStatus.OK, StepStatus.OK)
