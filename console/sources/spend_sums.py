@@ -157,12 +157,18 @@ class SpendSums:
         rows = self._asked(query, (since, until))
         return [Sum(key, cost, int(tokens), *rest) for key, cost, tokens, *rest in rows]
 
-    def by_slice(self, since: float, until: float, slice_s: float) -> list[tuple[float, str, str, float, int, int, int]]:
-        """(start of the slice, day, model, USD, tokens, unpriced answers, tokens of rows with such), ``until`` left out, oldest first."""
+    def by_slice(
+        self, since: float, until: float, slice_s: float, *, ours: bool | None = None
+    ) -> list[tuple[float, str, str, float, int, int, int]]:
+        """(start of the slice, day, model, USD, tokens, unpriced answers, tokens of rows with such), ``until`` left out, oldest first.
+
+        ``ours``: of agents started here alone, or of others.
+        """
+        whose = "" if ours is None else f"and ours = {int(ours)}"
         query = f"""
           select cast(at / ? as integer) * ?, day, model, total(cost) / {NANO}.0, total(tokens), sum(unpriced),
             total(case when unpriced > 0 then tokens else 0 end)
-          from spent where at >= ? and at < ? group by 1, 2, 3 order by 1, 3"""
+          from spent where at >= ? and at < ? {whose} group by 1, 2, 3 order by 1, 3"""
         rows = self._asked(query, (slice_s, slice_s, since, until))
         return [(start, day, model, cost, int(tokens), odd, int(odd_tokens)) for start, day, model, cost, tokens, odd, odd_tokens in rows]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 from console.api import budgets as b
@@ -102,16 +103,35 @@ def _transcripts(
     try:
         store = SpendStore(file)
         try:
-            for at, day, model, cost, tokens, unpriced, unpriced_tokens in store.by_slice(since, until, SLICE_S):
+            for at, one in _rows(store, since, until, ours=False):
                 if at >= midnight:
-                    slices[int((at - midnight) // SLICE_S)] += cost
-                one = b.ModelDay(day=day, model=model, cost_usd=cost, tokens=tokens, unpriced=unpriced, unpriced_tokens=unpriced_tokens)
-                _add(_model(models, day, model or "(not named)"), one)
+                    slices[int((at - midnight) // SLICE_S)] += one.cost_usd
+                _add(_model(models, one.day, one.model), one)
+            for _, one in _rows(store, since, until, ours=True):
+                _name(models, one)
             return "", ", ".join(store.prices())[:200]
         finally:
             store.close()
     except ConsoleError as error:
         return f"transcripts could not be read: {error}", ""
+
+
+def _rows(store: SpendStore, since: float, until: float, *, ours: bool) -> Iterator[tuple[float, b.ModelDay]]:
+    """(start of its slice, what one model cost in it), of agents started here or of others."""
+    for at, day, model, cost, tokens, odd, odd_tokens in store.by_slice(since, until, SLICE_S, ours=ours):
+        one = b.ModelDay(day=day, model=model or "(not named)", cost_usd=cost, tokens=tokens, unpriced=odd, unpriced_tokens=odd_tokens)
+        yield at, one
+
+
+def _name(models: dict[tuple[str, str], b.ModelDay], one: b.ModelDay) -> None:
+    """What an agent of ours was charged names no model; its transcripts do: that part is theirs, and counts once."""
+    reported = models.get((one.day, REPORTED))
+    if reported is not None:
+        reported.cost_usd = max(0.0, reported.cost_usd - one.cost_usd)
+        reported.tokens = max(0, reported.tokens - one.tokens)
+        if reported.cost_usd < 1e-9 and not reported.tokens:
+            del models[one.day, REPORTED]
+    _add(_model(models, one.day, one.model), one)
 
 
 def _midnight(at: float) -> float:

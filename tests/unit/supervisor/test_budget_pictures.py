@@ -37,6 +37,23 @@ def test_today_in_slices_and_seven_days_by_model(tmp_path: Path) -> None:
     ledger.close()
 
 
+def test_what_a_started_program_was_charged_and_its_transcripts_say_counts_once_by_its_model(tmp_path: Path) -> None:
+    def answer(number: int, *, ours: bool) -> Answer:
+        return Answer("claude_code", f"m{number}", NOON - 60, "claude-x", "", f"s{number}", "", "/p", Tokens(10), ours=ours)
+
+    store, ledger = SpendStore(tmp_path / "cost.db"), Ledger(tmp_path / "ledger.db")
+    with store.writing():
+        store.add([(answer(1, ours=True), 2 * 10**9), (answer(2, ours=False), 10**9)], "t")
+    store.close()
+    ledger.add_spends([SpendSample("started", "started", NOON - 59, 2.0, 10), SpendSample("other", "other", NOON - 58, 0.5, 5)])
+    seen = _read(parts(tmp_path, ledger), NOON)
+    assert [(m.model, m.cost_usd, m.tokens) for m in seen.models] == [("claude-x", 3.0, 20), (REPORTED, 0.5, 5)]
+    assert sum(seen.burn.usd_per_h) * SLICE_S / 3600 == 3.5
+    ledger.add_spends([SpendSample("late", "late", NOON - 30, 0.25, 1)])
+    assert sum(m.cost_usd for m in _read(parts(tmp_path, ledger), NOON).models) == 3.75
+    ledger.close()
+
+
 def test_what_is_not_known_of_a_window_is_said_with_why(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
     windows = _read(parts(tmp_path, ledger), NOON).windows
