@@ -36,6 +36,10 @@ class ExecuteBegun(View):
     """``timeout_s memory_max pids_max output_max``; bytes and seconds."""
     network: str
     """What it reaches, in words."""
+    rollback: list[str] = []
+    """Records by which files that it names can be put back, written before it runs."""
+    not_kept: list[str] = []
+    """Of what it may write there is none, and why: hostile."""
 
 
 class ExecuteOutput(View):

@@ -78,16 +78,20 @@ class Agent:
         """Has Watchfloor run a judged call in a sandbox: tool shell, argv (a JSON list) or python; more: cwd, timeout_s, says, call_id.
 
         ``tell("stdout" | "stderr", bytes)`` hears what it writes at once. The answer says how it ended: ``code``, ``signal``, ``limit``,
-        ``ms``; ``stdout`` and ``stderr`` are bytes. Refused with the rule when it is not allowed; to leave is to end it.
+        ``ms``, and which files can be put back (``rollback``, ``not_kept``); ``stdout`` and ``stderr`` are bytes. Refused with the rule
+        when it is not allowed; to leave is to end it.
         """
         kept: dict[str, bytes] = {"stdout": b"", "stderr": b""}
+        told: dict[str, Any] = {}
         for line in self._lines("/v1/execute", {"tool": tool, "argument": argument, **more}):
             if line["event"] == "output":
                 data = base64.b64decode(line["b64"])
                 kept[line["stream"]] += data
                 tell(line["stream"], data)
-            elif line["event"] == "ended":
-                return {**line, **kept}
+                continue
+            told |= line
+            if line["event"] == "ended":
+                return {**told, **kept}
         raise Refused(0, "the connection ended before the call did: what became of it is not known")
 
     def _lines(self, route: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -72,5 +72,5 @@ def _undo(approval: Approval, may_touch: bool) -> BlastLine:
     if approval.request.tool in _REVERSIBLE:
         return BlastLine(kind="undo", words="a rollback record is written first")
     if may_touch or not approval.parts:
-        return BlastLine(kind="undo", words="none is kept for this call", level="warn")
+        return BlastLine(kind="undo", words="none, but of files it names when Watchfloor itself executes it", level="warn")
     return BlastLine(kind="undo", words="nothing on disk to put back")

@@ -47,10 +47,10 @@ class CallJudging:
             raise Denied(f"Not executed: {decision.rule}: {decision.reason}.", "watchfloor policy explain shows each part and its rule.")
         return decision, judged
 
-    async def again(self, agent: Agent, request: PermissionRequest, judged: Judged) -> None:
+    async def again(self, agent: Agent, request: PermissionRequest, judged: Judged) -> Judgement:
         """The disk and the rules may have changed while a human thought: what is executed must still be what was decided.
 
-        Raises Denied, Conflict.
+        How it is judged now. Raises Denied, Conflict.
         """
         found = await asyncio.to_thread(self._judge, agent, request)
         if found.verdict is Verdict.DENY:
@@ -58,3 +58,4 @@ class CallJudging:
         stricter = found.verdict is Verdict.ASK and judged.decision.verdict is Verdict.ALLOW
         if stricter or not judged.steps or found.steps != judged.steps:
             raise Conflict("Not executed: what the call names is not what was judged.", "Ask again: it is judged as it is now.")
+        return found

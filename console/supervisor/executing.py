@@ -23,6 +23,7 @@ from console.domain import command as c
 from console.domain.agent import Agent, AgentId, SandboxKind
 from console.domain.errors import Conflict, ConsoleError, Killed, TooMany, Unavailable
 from console.domain.permission import Decision, PermissionRequest
+from console.policy.verdicts import Part
 from console.sandbox import execution
 from console.sandbox.execution import CallSpec, Ended, Execution
 from console.sandbox.interface import Ticket
@@ -30,6 +31,7 @@ from console.sandbox.plans import TOOLS, Plan, plan_of
 from console.supervisor.approving import Approving
 from console.supervisor.call_judging import CallJudging, Judge, Left
 from console.supervisor.call_output import CallOutput
+from console.supervisor.call_rollback import Kept, keep, note_after
 from console.supervisor.call_sandbox import spec_of
 from console.supervisor.parts import Parts
 
@@ -54,6 +56,10 @@ class Running:
     plan: Plan
     begun: ExecuteBegun
     timeout_s: float
+    parts: tuple[Part, ...] = ()
+    """What it names, as it was judged just before."""
+    kept: Kept = field(default_factory=Kept)
+    """Of that, what was kept for a rollback."""
     lines: asyncio.Queue[View | None] = field(default_factory=asyncio.Queue)
     """What the asker is told; None: no more."""
     left: bool = False
@@ -115,13 +121,13 @@ class ExecuteDesk:
         request = PermissionRequest(TOOLS[body.tool], body.argument, body.cwd, says=body.says, call_id=body.call_id)
         decision, judged = await self._judging.decided(agent_id, request, left)
         agent = state.agents[agent_id]
-        await self._judging.again(agent, request, judged)
+        found = await self._judging.again(agent, request, judged)
         call_id = secrets.token_hex(8)
         plan = plan_of(body.tool, body.argument, judged.steps, self._parts.places.workspaces_dir / agent.context_id)
         timeout = min(body.timeout_s or self._options.timeout_s, self._options.timeout_max_s)
         spec = spec_of(self._parts, agent, call_id)
         begun = _begun(call_id, decision, plan, spec, timeout, self._options.output_max_kib * 1024)
-        return Running(call_id, agent_id, plan, begun, timeout), spec, request
+        return Running(call_id, agent_id, plan, begun, timeout, found.parts), spec, request
 
     def _refuse_too_many(self, agent_id: AgentId) -> None:
         mine = sum(call.agent_id == agent_id for call in self.running.values()) + self._asking[agent_id]
@@ -151,7 +157,8 @@ class ExecuteDesk:
     async def _started(self, call: Running, spec: CallSpec, request: PermissionRequest) -> Execution:
         """Record, the guard's group, the sandbox behind its gate, the guard's word, go. Raises ConsoleError with nothing left."""
         parts = self._parts
-        # 1. The record first: no audit, no action (promise 5).
+        # 1. What it names is kept, and the record, first: no audit, no action (promise 5).
+        await self._keep(call)
         await self._in_thread(parts.scribe.record_first, _record(call, request))
         running: Execution | None = None
         try:
@@ -177,6 +184,12 @@ class ExecuteDesk:
                 raise Unavailable(f"The call could not be started: {error.strerror}.", "watchfloor doctor says why.") from error
             raise
         return running
+
+    async def _keep(self, call: Running) -> None:
+        agent, workspace = self._parts.core.state.agents[call.agent_id], self._parts.places.workspaces_dir
+        is_code, root = call.plan.code is not None, workspace / agent.context_id
+        call.kept = await self._in_thread(keep, self._parts.rollback, agent, call.parts, root, is_code=is_code)
+        call.begun = call.begun.model_copy(update=call.kept.as_data())
 
     def _refuse_if_stopped(self, call: Running) -> None:
         if why := self._stopped(call.agent_id) or ("whoever asked hung up" if call.left else ""):
@@ -218,6 +231,8 @@ class ExecuteDesk:
             line = _ended(ended, limit, int((time.monotonic() - began) * 1000), output, proven)
             await self._let_go(call, running)
             self._parts.scribe.record(_record_of_end(call, line))
+            for record_id, state in await self._in_thread(note_after, self._parts.rollback, call.kept):
+                self._parts.core.hub.publish("rollback", {"record_id": record_id, "state": state})
             if not proven:
                 self._parts.notice(f"an executed call of {call.agent_id} has not ended yet; a kill of the agent reaches it", "red")
             self.running.pop(call.call_id, None)
@@ -315,7 +330,7 @@ def _data(call: Running) -> dict[str, object]:
 
 def _record(call: Running, request: PermissionRequest) -> c.Record:
     what = f"{request.tool} {request.argument}"[:400]
-    data = {**_data(call), "tool": request.tool, "timeout_s": call.timeout_s, "warnings": list(call.plan.warnings)}
+    data = {**_data(call), "tool": request.tool, "timeout_s": call.timeout_s, "warnings": list(call.plan.warnings), **call.kept.as_data()}
     return c.Record(f"agent:{call.agent_id}", "execute", what, verdict="allow", agent_id=call.agent_id, data=data)
 
 

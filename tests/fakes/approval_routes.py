@@ -181,7 +181,7 @@ class FakeApprovals:
             a.BlastLine(kind="hosts", words="reach oi.setarc", level="danger"),
             a.BlastLine(kind="programs", words="git fetch origin main, cargo publish --token … and 1 more", level="warn"),
             a.BlastLine(kind="data", words="Internal data may leave: network PROXIED"),
-            a.BlastLine(kind="undo", words="none is kept for this call", level="warn"),
+            a.BlastLine(kind="undo", words="none, but of files it names when Watchfloor itself executes it", level="warn"),
         ]
         similar = [one for one in self.ended if one.group == found.group and one.id != found.id][:10]
         before = [a.JustBefore(at=found.asked_at - 18, kind="action", text="cargo package --no-verify")]

@@ -69,7 +69,7 @@ def test_undo_is_promised_only_where_a_record_is_written() -> None:
 def test_what_nobody_looked_into_is_never_said_to_touch_nothing_on_disk(parts: tuple[AskedPart, ...], files: str) -> None:
     lines = told(*parts)
     assert lines["files"][0].startswith(files) and lines["files"][1] == "warn"
-    assert lines["undo"] == ("none is kept for this call", "warn")
+    assert lines["undo"] == ("none, but of files it names when Watchfloor itself executes it", "warn")
     harmless = told(AskedPart("echo hi", "allow", "shell(echo:*)", "program"), AskedPart("evil.example", "ask", "no rule", "network"))
     assert harmless["files"] == ("none that the judgement knows of", "plain") and harmless["undo"][1] == "plain"
 

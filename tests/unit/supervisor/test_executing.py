@@ -15,13 +15,15 @@ import pytest
 
 from console.api.execute_messages import ExecuteBody
 from console.domain.agent import AgentId, SandboxKind
-from console.domain.errors import ConsoleError, Killed, TooMany, Unavailable
+from console.domain.errors import ConsoleError, Killed, NotRecorded, TooMany, Unavailable
 from console.domain.permission import Decision, Verdict
+from console.policy.verdicts import Part
 from console.sandbox import execution
 from console.sandbox.execution import Ended
 from console.supervisor import executing
 
 A = AgentId("a-1")
+WRITES = Part("write /w/s/x", Verdict.ALLOW, "rule", "file", "why", "write", "write", ("/w/s/x",))
 BODY = ExecuteBody(tool="argv", argument='["true"]')
 
 
@@ -35,19 +37,20 @@ class Room:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.built, self.began, self.done = threading.Event(), threading.Event(), list[str]()
         self.refuses: dict[str, ConsoleError] = {}
-        agent = SimpleNamespace(sandbox=SandboxKind.NONE, context_id="s", state=SimpleNamespace(is_live=True), causes=())
+        self.rollback: Any = SimpleNamespace(snapshot=self._snapshot)
+        agent = SimpleNamespace(agent_id=A, sandbox=SandboxKind.NONE, context_id="s", state=SimpleNamespace(is_live=True), causes=())
         self.state: Any = SimpleNamespace(agents={A: agent}, killed=False, killing=set(), halting=set())
         options = SimpleNamespace(timeout_s=5.0, timeout_max_s=5.0, output_max_kib=1, at_once=2)
         self.parts: Any = SimpleNamespace(
-            core=SimpleNamespace(state=self.state), options=SimpleNamespace(execute=options), guard=self,
+            core=SimpleNamespace(state=self.state), options=SimpleNamespace(execute=options), guard=self, rollback=self.rollback,
             scribe=SimpleNamespace(record_first=self._record, record=self._record), places=SimpleNamespace(workspaces_dir=Path("/w")),
         )  # fmt: skip
         self.desk = executing.ExecuteDesk(self.parts, SimpleNamespace(wanted={}), None)  # type: ignore[arg-type]
         decided = (Decision(Verdict.ALLOW, "rule", "why"), SimpleNamespace(steps=()))
-        judging: Any = SimpleNamespace(decided=self._gives(decided), again=self._gives(None))
+        judging: Any = SimpleNamespace(decided=self._gives(decided), again=self._gives(SimpleNamespace(parts=(WRITES,))))
         self.desk._judging = judging
         spec = SimpleNamespace(pids_max=8, memory_max_bytes=1 << 20)
-        monkeypatch.setattr(executing, "plan_of", lambda *a: SimpleNamespace(programs=[], warnings=()))
+        monkeypatch.setattr(executing, "plan_of", lambda *a: SimpleNamespace(programs=[], warnings=(), code=None))
         monkeypatch.setattr(executing, "spec_of", lambda *a: spec)
         monkeypatch.setattr(execution, "why_not", lambda: "")
         monkeypatch.setattr(execution, "start", self._start)
@@ -60,6 +63,12 @@ class Room:
 
     def _record(self, record: Any) -> None:
         self.done.append(record.kind)
+        self.data = record.data
+
+    def _snapshot(self, *_: Any) -> Any:
+        if "snapshot" in self.refuses:
+            raise self.refuses["snapshot"]
+        return SimpleNamespace(record_id="r-1")
 
     def _start(self, *_: Any) -> Any:
         self.began.set()
@@ -116,6 +125,20 @@ async def test_a_call_that_the_guard_gives_no_group_is_on_record_as_broken(room:
     with pytest.raises(Killed):
         await room.begins()
     assert room.done == ["execute", "call", "call_over", "execute.broke"] and not room.desk.running
+
+
+async def test_what_it_names_is_kept_first_or_nothing_is_recorded_and_nothing_runs(room: Room) -> None:
+    room.refuses["snapshot"] = NotRecorded("No space left.", "")
+    with pytest.raises(NotRecorded):
+        await room.begins()
+    assert room.done == [] and not room.desk.running
+    del room.refuses["snapshot"]
+    room.refuses["call"] = Killed("The agent was killed: nothing of it starts.", "")
+    records: list[Any] = []
+    room.parts.scribe.record_first = records.append
+    with pytest.raises(Killed):
+        await room.begins()
+    assert records[0].kind == "execute" and records[0].data["rollback"] == ["r-1"] and records[0].data["not_kept"]
 
 
 async def test_calls_that_start_slowly_keep_no_thread_of_the_others_busy(room: Room) -> None:

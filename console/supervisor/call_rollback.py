@@ -1,0 +1,90 @@
+"""What an executed call is known to write or delete, kept before it runs: files that its operands and redirects name, as they were judged.
+
+What a program writes without naming it nobody knows beforehand; that, and what could not be kept, is said to the agent and on record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from console.domain.agent import Agent
+from console.domain.errors import ConsoleError, NotRecorded
+from console.domain.rollback import RollbackKind, RollbackRecord
+from console.policy.verdicts import Part
+
+MOST = 50
+"""Records of one call; each costs a copy and a sync of the disk."""
+UNKNOWN = "what a program writes without naming it is not known before it runs"
+CODE = "what the code writes is not known before it runs"
+_KINDS = {"write": RollbackKind.FILE_WRITE, "delete": RollbackKind.FILE_DELETE}
+_WORDS = 160
+
+
+class Store(Protocol):
+    """Of rollback/store.py what is used here."""
+
+    def snapshot(self, agent_id: str, context_id: str, kind: RollbackKind, rel_path: str) -> RollbackRecord: ...
+
+    def note_after(self, record_id: str) -> RollbackRecord: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What can be put back, and what cannot, in words."""
+
+    records: tuple[str, ...] = ()
+    not_kept: tuple[str, ...] = ()
+
+    def as_data(self) -> dict[str, object]:
+        """For the record of the call."""
+        return {"rollback": list(self.records), "not_kept": list(self.not_kept)}
+
+
+def keep(store: Store, agent: Agent, parts: Iterable[Part], workspace: Path, *, is_code: bool) -> Kept:
+    """Copies what is named, durably. NotRecorded when the disk refuses: then the call must not run. Blocks."""
+    records, said = list[str](), list[str]()
+    root = str(workspace.resolve())
+    for path, kind in _named(parts).items():
+        if len(records) >= MOST:
+            said.append(f"{path[:_WORDS]}: more than {MOST} files are named")
+            continue
+        if path.endswith("/") or not path.startswith(f"{root}/"):
+            why = "a whole folder: only single files are kept" if path.endswith("/") else "it is outside the workspace"
+            said.append(f"{path[:_WORDS]}: {why}")
+            continue
+        try:
+            records.append(store.snapshot(agent.agent_id, agent.context_id, kind, path.removeprefix(f"{root}/")).record_id)
+        except NotRecorded:
+            raise
+        except ConsoleError as error:
+            said.append(f"{path[:_WORDS]}: {error.what[:_WORDS]}")
+        except OSError as error:
+            raise NotRecorded(
+                f"No rollback record could be written: {error.strerror}.", "Make room on the disk, then ask again."
+            ) from error
+    return Kept(tuple(records), (*said, CODE if is_code else UNKNOWN))
+
+
+def _named(parts: Iterable[Part]) -> dict[str, RollbackKind]:
+    """Each file once, by its real path; whoever deletes it deletes it. To make a folder, or an empty file, takes nothing away."""
+    found: dict[str, RollbackKind] = {}
+    for part in parts:
+        if part.step in ("file", "redirect") and part.action in _KINDS and part.use != "make" and part.names:
+            kind = _KINDS[part.action]
+            found[part.names[-1]] = kind if kind is RollbackKind.FILE_DELETE else found.get(part.names[-1], kind)
+    return found
+
+
+def note_after(store: Store, kept: Kept) -> list[tuple[str, str]]:
+    """The call has ended: what it left is read, so that a restore can tell it from a later change. (record, state in words)."""
+    found = []
+    for record_id in kept.records:
+        try:
+            seen = store.note_after(record_id).after_known
+        except ConsoleError:
+            seen = False
+        found.append((record_id, "seen" if seen else "unknown"))
+    return found
