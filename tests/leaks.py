@@ -21,7 +21,7 @@ from urllib.parse import quote
 SESSION_VARIABLE = "WATCHFLOOR_TEST_SESSION"
 SHALLOW_VARIABLE = "WATCHFLOOR_TESTS_SHALLOW"
 """Set for a run of unit and gui tests beside the others (packaging/test): it makes no instance, so it does not count as one."""
-GRACE_S = 30.0
+GRACE_S = 60.0
 """How long what is on its way out may take."""
 _LOCK = Path("/tmp/.watchfloor-test-sessions.lock")  # noqa: S108 - the same for every session of the machine
 _LABEL = "io.watchfloor.instance"

@@ -29,6 +29,7 @@ print(ask("write_file", "../../etc/passwd"), flush=True)
 @pytest.fixture
 def terminal(state_dir: Path) -> Iterator[Terminal]:
     with open_terminal(state_dir) as made:
+        made.serve_forked()
         yield made
 
 

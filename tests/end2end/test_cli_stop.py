@@ -16,12 +16,21 @@ SLEEP = ("sleep", "1000")
 
 
 @pytest.fixture
-def terminal(state_dir: Path) -> Iterator[Terminal]:
+def nobody(state_dir: Path) -> Iterator[Terminal]:
+    """A terminal where nothing runs yet."""
     with open_terminal(state_dir) as made:
         yield made
 
 
-def test_run_prints_the_id_and_fleet_shows_the_agent_running(terminal: Terminal) -> None:
+@pytest.fixture
+def terminal(nobody: Terminal) -> Terminal:
+    """One where a supervisor runs."""
+    nobody.serve_forked()
+    return nobody
+
+
+def test_run_prints_the_id_and_fleet_shows_the_agent_running(nobody: Terminal) -> None:
+    terminal = nobody
     agent = terminal.run(*SLEEP, options=("--name", "worker", "--limit", "cost=2.50"))
     row = terminal.agent(agent)
     assert (row["state"], row["depth"], row["control_level"], row["name"]) == ("running", 1, "managed", "worker")
@@ -144,7 +153,6 @@ def test_ctrl_c_leaves_the_agent_running_and_says_so(terminal: Terminal) -> None
 
 
 def test_without_a_supervisor_the_guard_freezes_everything_and_it_is_said_once_the_kernel_says_so(terminal: Terminal) -> None:
-    terminal.serve()
     agents = [terminal.run("sh", "-c", "sleep 1000 & sleep 1000") for _ in range(2)]
     held = terminal.processes()
     for pid in terminal.supervisors:  # it is named by its own answer

@@ -24,7 +24,7 @@ storage, cp, source, target = sys.argv[1:]
 assert (storage, cp, source) == ("storage", "cp", "-"), sys.argv
 bucket, _, name = target.removeprefix("gs://").partition("/")
 url = os.environ["GCS"] + f"/upload/storage/v1/b/{{bucket}}/o?uploadType=media&name=" + urllib.parse.quote(name, safe="")
-urllib.request.urlopen(urllib.request.Request(url, data=sys.stdin.buffer.read(), method="POST"), timeout=20)
+urllib.request.urlopen(urllib.request.Request(url, data=sys.stdin.buffer.read(), method="POST"), timeout=60)
 """
 
 

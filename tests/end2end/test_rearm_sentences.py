@@ -25,6 +25,7 @@ OTHER = "another good passphrase"
 @pytest.fixture
 def terminal(state_dir: Path) -> Iterator[Terminal]:
     with open_terminal(state_dir) as made:
+        made.serve_forked()
         yield made
 
 

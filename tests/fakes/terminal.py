@@ -22,7 +22,7 @@ from console.cli import demo_witness
 from console.domain.errors import ConsoleError, TimedOut
 from console.settings.places import Places, find_places
 from tests.fakes.instance import processes_with
-from tests.fakes.nursery import SHARED
+from tests.fakes.nursery import SHARED, Nursling
 from tests.fakes.verbs import Said
 
 ROOT = Path(console.__file__).resolve().parent.parent
@@ -48,6 +48,7 @@ class Terminal:
         self.supervisors: set[int] = set()
         self.guards: set[int] = set()
         self._served: list[subprocess.Popen[bytes]] = []
+        self._forked: list[Nursling] = []
 
     def __call__(
         self,
@@ -132,6 +133,14 @@ class Terminal:
         assert child.stdout.readline() == b"ready\n", child.communicate()
         self.look()
 
+    def serve_forked(self) -> None:
+        """The same without the wait for its imports, for sentences that do not begin with nobody there (needs the ``forked`` fixture)."""
+        argv = ("serve", "--state-dir", str(self.places.state_dir))
+        born = SHARED[0].run("console.supervisor", *argv, **self.environment)
+        self._forked.append(born)
+        assert until(lambda: "ready\n" in born.said() or born.has_ended()) and "ready\n" in born.said(), born.said()
+        self.look()
+
     def look(self) -> None:
         """Remembers who runs this instance now; a supervisor that the test has stopped does not answer, a busy one does at last."""
         deadline = time.monotonic() + PATIENCE_S
@@ -183,6 +192,8 @@ class Terminal:
         left += demo_witness.remove_cgroups(instance, 60.0)
         for child in self._served:
             child.communicate(timeout=90)
+        for born in self._forked:
+            born.wait()
         shutil.rmtree(self.environment["XDG_CONFIG_HOME"], ignore_errors=True)
         return [words for words in left if words]
 

@@ -129,7 +129,7 @@ def guard() -> dict[str, Any]:
     """The guard's own words; nothing while none answers."""
     places = find_places(str(STATE), create=False)
     assert places is not None
-    client = GuardClient(places.guard_sock, timeout_s=30)
+    client = GuardClient(places.guard_sock, timeout_s=90)
     try:
         return client.status()
     except ConsoleError:
