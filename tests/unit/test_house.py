@@ -7,9 +7,12 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.unit.class_sizes import LARGER, LINES, METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRRORED = ("domain", "policy", "enforcement", "killswitch", "audit")
@@ -60,6 +63,34 @@ def test_modules_stay_short_enough_to_read() -> None:
     long = {name: n for name, n in lengths.items() if n > (600 if name in LONGER else 400)}
     assert not long, f"more than 400 lines: {long}"
     assert all(lengths[name] > 400 for name in LONGER), "a module of LONGER is short again"
+
+
+def test_classes_stay_small_enough_to_hold_in_mind() -> None:
+    sizes = {f"{p.relative_to(ROOT / 'console').as_posix()[:-3]}:{name}": size for p, name, size in _classes()}
+    limits = {name: (lines, methods) for name, (lines, methods, _why) in LARGER.items()}
+    large = {
+        name: f"{lines} lines, {methods} methods"
+        for name, (lines, methods) in sizes.items()
+        if lines > limits.get(name, (LINES, METHODS))[0] or methods > limits.get(name, (LINES, METHODS))[1]
+    }
+    assert not large, f"more than {LINES} lines or {METHODS} methods, or more than tests/unit/class_sizes.py allows it: {large}"
+    small = [name for name in limits if name not in sizes or (sizes[name][0] <= LINES and sizes[name][1] <= METHODS)]
+    assert not small, f"small again, or gone: take them out of tests/unit/class_sizes.py: {small}"
+    loose = [
+        name
+        for name, (lines, methods) in limits.items()
+        if lines > max(LINES, sizes[name][0] + 30) or methods > max(METHODS, sizes[name][1] + 3)
+    ]
+    assert not loose, f"smaller than tests/unit/class_sizes.py says by far: its numbers only become smaller: {loose}"
+
+
+def _classes() -> Iterator[tuple[Path, str, tuple[int, int]]]:
+    """Module, name, (lines, methods) of every class of the product; overloads of one method are one."""
+    for file in (ROOT / "console").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef):
+                methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+                yield file, node.name, ((node.end_lineno or node.lineno) - node.lineno + 1, len(methods))
 
 
 def test_every_module_says_what_it_is_for() -> None:
