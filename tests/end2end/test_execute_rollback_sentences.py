@@ -64,10 +64,11 @@ def test_files_that_a_call_names_can_be_put_back_and_what_cannot_is_said(it: Ins
     first, folder, reading = [json.loads(line[5:]) for line in it.output(agent).splitlines() if line.startswith("DONE ")]
     workspace = it.places.workspaces_dir / it.agent(agent).session
     assert (workspace / "plan.txt").read_text() == "other\n" and not (workspace / "gone.txt").exists()
-    rows = until(lambda: len(found := kept(it, first)) == 3 and found)
+    until(lambda: len(kept(it, first)) == 3)
+    rows = kept(it, first)
     assert sorted(r.path for r in rows) == ["fresh.txt", "gone.txt", "plan.txt"]
-    for row in rows:
-        it.api.restore(row.record_id, RestoreBody(reason="as it was", expect_now_sha256=it.api.rollback_detail(row.record_id).now_sha256))
+    for one in rows:
+        it.api.restore(one.record_id, RestoreBody(reason="as it was", expect_now_sha256=it.api.rollback_detail(one.record_id).now_sha256))
     assert (workspace / "plan.txt").read_text() == "as it was\n" and (workspace / "gone.txt").read_text() == "once\n"
     assert not (workspace / "fresh.txt").exists()
     assert folder["rollback"] == [] and any("many/: a whole folder" in why for why in folder["not_kept"])
