@@ -100,11 +100,19 @@ class SessionSpend:
         if asked is None or now - asked > KEPT_S / 12:  # a copy for each of a thousand sessions would be a million
             self._wanted = self._wanted | {key: now}
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="spend", daemon=True)
-            self._thread.start()
+            self._start()
         elif asked is None:
             self.look_soon()
         return self._sums.get(key, {})
+
+    def begin(self) -> None:
+        """Reads what others than our own agents spent today, though none of them runs now."""
+        if self._outside and self._thread is None:
+            self._start()
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="spend", daemon=True)
+        self._thread.start()
 
     def changed(self, paths: Iterable[str]) -> None:
         """These transcripts changed: they are read at once. From any thread; never blocks for long."""

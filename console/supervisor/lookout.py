@@ -71,6 +71,7 @@ class Lookout:
                 one.watch.start()
         if self._parts.spend is not None:
             self._parts.spend.news = lambda sources: self._wake(loop, sources)
+            self._parts.spend.begin()
         tasks = [loop.create_task(self._take_all()), *(loop.create_task(self._look(one)) for one in self._all)]
         try:
             await asyncio.gather(*tasks)

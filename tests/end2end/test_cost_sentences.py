@@ -7,10 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.fakes.instance import Instance, until
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"
@@ -67,3 +70,14 @@ def test_a_person_reads_it_without_a_supervisor_and_the_second_time_nothing_is_r
     shutil.rmtree(home / ".claude" / "projects")  # swept by the program after some weeks
     assert watchfloor(home).stdout == first.stdout
     assert watchfloor(home, "--since", "tomorrow").returncode == 2
+
+
+def test_what_sessions_spent_today_is_in_the_days_sum_though_none_of_them_runs_any_more(home: Path, state_dir: Path) -> None:
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    message = {"id": "m1", "model": "claude-sonnet-4-5", "usage": {"output_tokens": 100_000}}
+    line = json.dumps({"type": "assistant", "message": message, "timestamp": now, "sessionId": "over"})
+    next((home / ".claude" / "projects").iterdir()).joinpath("over.jsonl").write_text(line + "\n")
+    with Instance(state_dir, "--discover-root", str(home)) as it:
+        until(lambda: it.api.fleet().spend_today_usd == 1.5, words="today's, and nothing of the days before")
+        assert it.api.fleet().agents == []
+        until(lambda: it.api.budgets().totals.spend_today_usd == 1.5, words="the Budgets page says the same")

@@ -14,7 +14,7 @@ import pytest
 from console.domain.spend import Answer
 from console.sources import session_spend
 from console.sources.rates import RateBook
-from console.sources.session_spend import SessionSpend
+from console.sources.session_spend import NOT_READ, SessionSpend
 from console.sources.spend_reader import Found
 from console.sources.spend_store import SpendStore
 
@@ -73,6 +73,16 @@ def test_today_is_by_the_answers_own_times(spend: SessionSpend, home: Path) -> N
     spend.of(ME, "claude_code", "s1")
     until(lambda: not spend.problem)
     assert spend.today_usd == 1.5
+
+
+def test_what_was_spent_today_is_read_though_nobody_of_them_runs(tmp_path: Path, home: Path, spend: SessionSpend) -> None:
+    say(home, "over", "m1", time.time())
+    spend.begin()
+    until(lambda: spend.today_usd > 0)
+    nobody = SessionSpend(tmp_path / "none.db", home, outside=False)
+    nobody.begin()
+    assert not (tmp_path / "none.db").exists() and nobody.problem == NOT_READ
+    nobody.end()
 
 
 def test_a_long_history_delays_no_live_session(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
