@@ -147,7 +147,7 @@ def test_a_press_on_the_guard_alone_leaves_a_case_too(it: Instance) -> None:
     agent = it.python(f"print('up', flush=True); time.sleep(300) # {mark}")
     it.says(agent, "up")
     witnessed(it, agent)
-    guard = GuardClient(it.places.guard_sock)
+    guard = GuardClient(it.places.guard_sock, timeout_s=60)
     kill_id = guard.press("all", "pressed beside the supervisor", "test", timeout_s=90)
     guard.close()
     until(lambda: (r := next((r for r in it.api.kill_switch().receipts if r.kill_id == kill_id), None)) and r.complete)

@@ -113,7 +113,7 @@ def test_an_agent_cannot_work_in_another_agents_session(it: Instance) -> None:
 
 def test_a_rearm_never_releases_a_kill_that_nobody_looked_at(it: Instance) -> None:
     first = it.api.activate("the first")
-    client = GuardClient(it.places.guard_sock)
+    client = GuardClient(it.places.guard_sock, timeout_s=60)
     second = client.press("all", "the second", "test", timeout_s=90)
     until(lambda: client.progress(second)["done"])
     with pytest.raises(Conflict):

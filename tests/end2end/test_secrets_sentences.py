@@ -64,7 +64,7 @@ def told(it: Instance, vault: Vault) -> None:
 def press(it: Instance) -> str:
     guard = GuardClient(it.places.guard_sock, timeout_s=90)
     try:
-        return guard.press("all", "secrets", "test")
+        return guard.press("all", "secrets", "test", timeout_s=90)
     finally:
         guard.close()
 

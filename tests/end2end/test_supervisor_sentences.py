@@ -127,7 +127,7 @@ def test_a_panic_kills_with_the_supervisor_stopped(it: Instance) -> None:
     until(lambda: processes_with(mark))
     assert it.process is not None
     it.process.send_signal(signal.SIGSTOP)
-    client = GuardClient(it.places.guard_sock)
+    client = GuardClient(it.places.guard_sock, timeout_s=60)
     kill_id = client.press("all", "the supervisor hangs", "test", timeout_s=90)
     until(lambda: client.progress(kill_id)["done"])
     client.close()
@@ -275,7 +275,7 @@ def test_a_silent_supervisor_freezes_its_agents_and_its_return_thaws_them(state_
         it.says(agent, "5\n")
         assert it.process is not None
         it.process.send_signal(signal.SIGSTOP)
-        client = GuardClient(it.places.guard_sock)
+        client = GuardClient(it.places.guard_sock, timeout_s=60)
         until(lambda: "heartbeat" in client.status()["frozen"].get(agent, []))
         it.process.send_signal(signal.SIGCONT)
         until(lambda: not client.status()["frozen"])
@@ -354,7 +354,7 @@ def raw(it: Instance, method: str, path: str, body: bytes) -> tuple[int, dict[st
 
 
 def test_a_rearm_covers_every_press_however_many_there_were(it: Instance) -> None:
-    client = GuardClient(it.places.guard_sock)
+    client = GuardClient(it.places.guard_sock, timeout_s=60)
     kills = {client.press("all", f"press {number}", "test", timeout_s=90) for number in range(40)}  # a storm's presses join
     until(lambda: (k := client.status()["kill"]) and k["done"])
     client.close()

@@ -143,7 +143,7 @@ def test_it_goes_on_polling_sees_the_release_lifts_nothing_and_gives_way_to_a_su
         assert release(it.places, Namespace(reason="over", review=False, order=order, key=[], yes=True, json=True)) == 0
         line = next(line for line in map(json.loads, watcher.stdout) if line["event"] == "released")
         assert line["orders"] == [order] and "stays killed" in line["note"]
-        client = GuardClient(it.places.guard_sock)
+        client = GuardClient(it.places.guard_sock, timeout_s=60)
         assert client.status()["latched"] is True
         client.close()
         it.start()

@@ -142,7 +142,7 @@ class Broken(Instance):
 
     def press_guard(self) -> str:
         """A press of everything on the guard's socket; its id once it is answered."""
-        client = GuardClient(self.places.guard_sock)
+        client = GuardClient(self.places.guard_sock, timeout_s=60)
         try:
             return client.press("all", "pressed by the test", "test", timeout_s=PATIENCE_S)
         finally:

@@ -120,7 +120,7 @@ class Instance:
     def __exit__(self, *_: object) -> None:
         if self.places.log_file.exists():
             print("supervisor.log:", self.places.log_file.read_text()[-6000:])  # pytest shows it when the test fails
-        guard = GuardClient(self.places.guard_supervisor_sock)
+        guard = GuardClient(self.places.guard_supervisor_sock, timeout_s=60)
         try:
             with contextlib.suppress(ConsoleError):
                 guard.press("all", "end of the test", "test", timeout_s=90)

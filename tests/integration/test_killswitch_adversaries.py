@@ -203,13 +203,13 @@ def test_an_ancestor_of_the_caller_is_never_signalled(state_dir: Path, with_guar
 def test_an_agents_child_that_slipped_out_asks_in_vain(world: GuardWorld) -> None:
     code = (
         "import sys\nsys.path.insert(0, sys.argv[1])\nfrom pathlib import Path\nfrom console.killswitch.client import GuardClient\n"
-        "try: GuardClient(Path(sys.argv[2])).thaw('all')\nexcept Exception as e: print(type(e).__name__, flush=True)\n"
+        "try: GuardClient(Path(sys.argv[2]), timeout_s=60).thaw('all')\nexcept Exception as e: print(type(e).__name__, flush=True)\n"
     )
     agent = world.agent(
         "asks", sys.executable, "-c", code, str(Path(__file__).parents[2]), str(world.run / "guard.sock"), stdout=subprocess.PIPE
     )
     assert agent.stdout is not None and agent.stdout.readline() == b"Denied\n"
-    with pytest.raises(Denied), contextlib.closing(GuardClient(world.run / "guard.sock")) as client:
+    with pytest.raises(Denied), contextlib.closing(GuardClient(world.run / "guard.sock", timeout_s=60)) as client:
         client.freeze(["asks"])
         world.supervisor.thaw(["asks"])
         world.supervisor.freeze(["asks"])  # the supervisor's own: an operator of guard.sock does not lift it

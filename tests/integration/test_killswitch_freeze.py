@@ -253,7 +253,7 @@ def test_frozen_agents_die_at_once(shared: GuardWorld) -> None:
     agent = shared.agent("one")
     shared.operator.freeze("all")
     until(lambda: is_frozen(shared, "one"), "frozen")
-    client = GuardClient(shared.run / "guard.sock")
-    receipt = shared.receipt(client.press("all", "x", "y"))
+    client = GuardClient(shared.run / "guard.sock", timeout_s=60)
+    receipt = shared.receipt(client.press("all", "x", "y", timeout_s=90))
     client.close()
     assert receipt["verified_zero"] and agent.wait(60) == -signal.SIGKILL

@@ -78,7 +78,7 @@ def test_hostile_trees_end_proven_and_bystanders_live(shared: GuardWorld) -> Non
 
 def test_receipt_on_disk_names_what_was_killed(shared: GuardWorld) -> None:
     shared.agent("one", confirm=True, env=NOBODY)
-    kill_id = shared.operator.press("all", "why", "who", "12:abc")
+    kill_id = shared.operator.press("all", "why", "who", "12:abc", timeout_s=90)
     saved = receipt_from_json(shared.receipt(kill_id))
     target = saved.targets[0]
     assert (saved.reason, saved.by, saved.order, saved.scope, saved.instance_id) == ("why", "who", "12:abc", "all", shared.instance)
@@ -89,7 +89,7 @@ def test_receipt_on_disk_names_what_was_killed(shared: GuardWorld) -> None:
 
 def test_a_list_kills_only_those_and_leaves_no_latch(world: GuardWorld) -> None:
     first, second = world.agent("first"), world.agent("second")
-    receipt = press_and_wait(world.state, world.run, world.instance, ["first"], "one only", "tester")
+    receipt = press_and_wait(world.state, world.run, world.instance, ["first"], "one only", "tester", timeout_s=90)
     assert receipt.verified_zero and [t.agent_id for t in receipt.targets] == ["first"]
     assert first.wait(60) == -signal.SIGKILL and second.poll() is None
     status = world.operator.status()
@@ -141,7 +141,7 @@ def test_press_races_with_launches_and_nothing_starts_after_it(world: GuardWorld
     stop = threading.Event()
 
     def launch(n: int) -> None:
-        client = GuardClient(world.run / "guard-supervisor.sock")
+        client = GuardClient(world.run / "guard-supervisor.sock", timeout_s=60)
         for i in range(1000):
             if stop.is_set():
                 break
@@ -165,7 +165,7 @@ def test_press_races_with_launches_and_nothing_starts_after_it(world: GuardWorld
     for thread in threads:
         thread.start()
     until(lambda: len(started) >= 8, "some have started")
-    kill_id = world.operator.press("all", "race", "tester")
+    kill_id = world.operator.press("all", "race", "tester", timeout_s=90)
     answered = time.monotonic()
     receipt = world.receipt(kill_id)
     stop.set()
@@ -192,7 +192,7 @@ def test_kills_while_its_starter_is_stopped(state_dir: Path) -> None:
         world.start()
         agent = world.agent("held")
         end(parent.pid, signal.SIGSTOP)
-        receipt = press_and_wait(world.state, world.run, world.instance, "all", "hung", "tester")
+        receipt = press_and_wait(world.state, world.run, world.instance, "all", "hung", "tester", timeout_s=90)
         assert receipt.verified_zero and agent.wait(60) == -signal.SIGKILL
         end(parent.pid, signal.SIGKILL)
         assert world.operator.status()["latched"]  # and it outlives its starter
@@ -205,7 +205,7 @@ def test_a_dead_guard_is_done_without(world: GuardWorld) -> None:
         agents = [world.agent(f"left-{n}") for n in range(3)]
         world.python("tree", HOSTILE_TREE, "12", pids_max=100)
         world.kill_guard()
-        receipt = press_and_wait(world.state, world.run, world.instance, "all", "guard is dead", "tester")
+        receipt = press_and_wait(world.state, world.run, world.instance, "all", "guard is dead", "tester", timeout_s=90)
         assert receipt.verified_zero and len(receipt.targets) == 4 and all(a.wait(60) == -signal.SIGKILL for a in agents)
         assert world.oracle("tree") == []
         assert all(
@@ -219,7 +219,7 @@ def test_a_dead_guard_is_done_without(world: GuardWorld) -> None:
 def test_a_stopped_guard_is_done_without_and_obeys_the_latch_on_disk(world: GuardWorld) -> None:
     agent = world.agent("held")
     end(world.pid, signal.SIGSTOP)
-    receipt = press_and_wait(world.state, world.run, world.instance, "all", "guard hangs", "tester")
+    receipt = press_and_wait(world.state, world.run, world.instance, "all", "guard hangs", "tester", timeout_s=90)
     assert receipt.verified_zero and agent.wait(60) == -signal.SIGKILL
     end(world.pid, signal.SIGCONT)
     until(lambda: world.operator.status()["latched"], "the guard obeys the disk")
@@ -303,7 +303,7 @@ def test_a_stray_that_left_its_leaf_is_hunted_by_its_marks(shared: GuardWorld) -
     shared.agent("escapee", env=env)
     stray = shared.popen("/bin/sleep", "600", env=env, user=65534)  # it got out of its cgroup somehow
     other = shared.popen("/bin/sleep", "600", env=foreign)
-    receipt = press_and_wait(shared.state, shared.run, shared.instance, "all", "stray", "tester")
+    receipt = press_and_wait(shared.state, shared.run, shared.instance, "all", "stray", "tester", timeout_s=90)
     assert stray.wait(60) == -signal.SIGKILL and other.poll() is None
     (target,) = (t for t in receipt.targets if t.agent_id == "escapee")
     assert receipt.verified_zero and str(stray.pid) in json.dumps(target.evidence["strays"])

@@ -125,7 +125,7 @@ def test_a_new_guard_takes_over_live_agents(world: GuardWorld) -> None:
     world.start()
     assert agent.poll() is None and world.operator.status()["agents"] == 1
     assert world.supervisor.call("procs", agent_id="one")["pids"] == [agent.pid]
-    receipt = press_and_wait(world.state, world.run, world.instance, "all", "x", "y")
+    receipt = press_and_wait(world.state, world.run, world.instance, "all", "x", "y", timeout_s=90)
     assert receipt.verified_zero and agent.wait(60) == -signal.SIGKILL
 
 
@@ -299,7 +299,7 @@ def test_a_flood_of_connections_leaves_room_for_a_press(shared: GuardWorld) -> N
     for flood in floods:
         assert flood.stdout is not None and flood.stdout.readline() == b"ready\n"
     time.sleep(0.3)
-    client = GuardClient(shared.run / "guard.sock")
+    client = GuardClient(shared.run / "guard.sock", timeout_s=60)
     assert client.press("all", "flooded", "tester", timeout_s=90)
     client.close()
     assert agent.wait(60) == -signal.SIGKILL

@@ -23,7 +23,7 @@ from console.killswitch.spawn import start_guard
 state, instance, mode = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 run = state / "run"
 pid = start_guard(state, run, instance)
-sup, out = GuardClient(run / "guard-supervisor.sock"), {}
+sup, out = GuardClient(run / "guard-supervisor.sock", timeout_s=60), {}
 TREE = (
     "import os,time\nfor i in range(20):\n    if os.fork()==0:\n        os.setsid()\n"
     "        if os.fork(): os._exit(0)\n        time.sleep(600)\ntime.sleep(600)"
@@ -44,7 +44,7 @@ def boxed(name):
     return outer, init, answer["pid_namespace"], ticket
 outer, init, ns, ticket = boxed("boxed")
 out["leaf"], out["why"], out["ns"] = ticket["leaf"], sup.status()["caps"]["why"], bool(ns)
-op = GuardClient(run / "guard.sock")
+op = GuardClient(run / "guard.sock", timeout_s=60)
 op.freeze(["boxed"])
 until(lambda: all(processes.state(p) == "T" for p in processes.members(ns)))
 out["frozen"] = True

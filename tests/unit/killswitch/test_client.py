@@ -71,7 +71,7 @@ def test_refusals_keep_their_kind(ask: Any, kind: str | None, expected: type[Con
 
 def test_fields_arrive(ask: Any) -> None:
     client = ask(lambda m: encode({"ok": True, "kill_id": f"{m['op']} {m['scope']} {m['reason']} {m['by']}"}))
-    assert client.press(["a"], "r", "me") == "press ['a'] r me"
+    assert client.press(["a"], "r", "me", timeout_s=90) == "press ['a'] r me"
 
 
 def test_a_connection_that_ends_is_made_anew(ask: Any) -> None:
