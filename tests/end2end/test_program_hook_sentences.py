@@ -29,7 +29,7 @@ DOOR = os.environ["WATCHFLOOR_AGENT_SOCKET"]
 def begun(sock=DOOR, session="s-1", command="ls", padding=0, **more):
     call = {"session_id": session, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": command}} | more
     call["padding"] = "x" * padding
-    argv = ["/usr/bin/python3", "-I", "-S", HOOK, "claude-code", sock, "60"]
+    argv = ["/usr/bin/python3", "-I", "-S", HOOK, "claude-code", sock, "300"]
     made = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         made.stdin.write(json.dumps(call).encode()); made.stdin.close()
