@@ -47,16 +47,17 @@ class FirstLook:
         heard: Callable[[], HooksView],
         armed: Callable[[], ArmedView],
         sockets: Callable[[], int],
+        passphrase: Callable[[], str] = lambda: "unknown",
     ) -> None:
         self._places, self._options, self._rules = places, options, rules
-        self._heard, self._armed, self._sockets = heard, armed, sockets
+        self._heard, self._armed, self._sockets, self._passphrase = heard, armed, sockets, passphrase
 
     async def view(self) -> FirstRunView:
         """On the loop; files are read beside it."""
         heard = {hook.program: hook for hook in self._heard().programs}
         hooks = await asyncio.to_thread(lambda: [hook_look(program, Path.home(), heard.get(program)) for program in PLACES])
         looks = [self._agent_sockets(), *hooks, self._remote_file()]
-        return FirstRunView(looks=looks, defaults=defaults(self._options, self._rules()))
+        return FirstRunView(looks=looks, defaults=[*defaults(self._options, self._rules()), rearm_takes(self._passphrase())])
 
     def _agent_sockets(self) -> SourceView:
         folder, number = self._places.agents_dir, self._sockets()
@@ -150,6 +151,16 @@ def defaults(options: Options, rules: Kept) -> list[DefaultView]:
     ]
 
 
+def rearm_takes(passphrase: str) -> DefaultView:
+    """What it takes to release a kill: before the first one is when a person can still choose it in peace."""
+    words = {
+        "set": "takes your passphrase",
+        "not_set": "no passphrase set: typed id",
+        "broken": "passphrase cannot be checked",
+    }
+    return DefaultView(name="Rearm after a kill", words=words.get(passphrase, "not known yet"), amber=passphrase != "set")
+
+
 def _unknown_call(options: Options, rules: Kept) -> DefaultView:
     if rules.settings is None:
         return DefaultView(name="Unknown tool call", words=f"denied, as every call: {rules.problem}", amber=True)
@@ -173,7 +184,13 @@ def first_run_routes(parts: Parts, policy: PolicyDesk, doors: AgentDoors, follow
     """GET /api/first-run and GET /api/hooks/{program}/preview, for operators: reads."""
     places = parts.places
     look = FirstLook(
-        places, parts.options, rules=lambda: policy.kept, heard=lambda: doors.hooks.view(), armed=follower.armed, sockets=doors.count
+        places,
+        parts.options,
+        rules=lambda: policy.kept,
+        heard=lambda: doors.hooks.view(),
+        armed=follower.armed,
+        sockets=doors.count,
+        passphrase=lambda: str((follower.guard_status.get("rearm") or {}).get("passphrase", "unknown")),
     )
 
     async def first_run(_request: Request) -> Response:

@@ -68,6 +68,7 @@ def first_run(now: float) -> fr.FirstRunView:
         fr.DefaultView(name="Unknown tool call", words="asks you"),
         fr.DefaultView(name="Cost", words="$5.00 an agent, $20.00 a day"),
         fr.DefaultView(name="Depth and children", words="3 levels, 6 each"),
+        fr.DefaultView(name="Rearm after a kill", words="no passphrase set: typed id", amber=True),
         fr.DefaultView(name="Approvals", words="denied by themselves in 10 min"),
     ]
     return fr.FirstRunView(looks=looks, defaults=defaults)

@@ -99,6 +99,22 @@ def test_what_holds_is_what_the_settings_say(places: Places) -> None:
     assert told["Unknown tool call"].words == "denied, as every call: it is no JSON"
 
 
+@pytest.mark.parametrize(
+    ("state", "words", "amber"),
+    [
+        ("set", "takes your passphrase", False),
+        ("not_set", "no passphrase set", True),
+        ("broken", "cannot be checked", True),
+        ("unknown", "not known yet", True),
+    ],
+)
+async def test_before_the_first_kill_it_is_said_what_a_rearm_takes(places: Places, home: Path, state: str, words: str, amber: bool) -> None:
+    armed = ArmedView(state="armed", paths=[])
+    look = FirstLook(places, Options(), rules=Kept, heard=HooksView, armed=lambda: armed, sockets=lambda: 0, passphrase=lambda: state)
+    told = {d.name: d for d in (await look.view()).defaults}["Rearm after a kill"]
+    assert words in told.words and told.amber is amber
+
+
 @pytest.mark.parametrize("state", ["proven", "in_doubt", "not_configured", "unavailable"])
 async def test_the_kill_file_is_as_the_armed_light_says(places: Places, tmp_path: Path, home: Path, state: str) -> None:
     places = replace(places, run_dir=tmp_path / "run")
