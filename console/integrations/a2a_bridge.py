@@ -48,6 +48,7 @@ OVER = frozenset(("ended", "failed", "halted", "killed", "lost"))
 """States of an agent of which nothing runs; whatever else is told, something may."""
 _TASK = re.compile(r"[A-Za-z0-9_.:-]{1,120}\Z")
 _OURS = ("contained", "managed")
+UNKNOWN = "Watchfloor knows nothing of its agent any more: whether it runs is not known."
 DEAF = "An agent works on this task. What it waits for is decided by an operator of Watchfloor, never by a message."
 
 
@@ -133,6 +134,8 @@ class Bridge(AgentExecutor):
         proofs: list[str] = []
         for _ in range(ROUNDS):
             left = self._left(agent_id)
+            if left is None:
+                return "", UNKNOWN
             if not left:  # what ended by itself leaves no receipt, so no proof either
                 return ", ".join(proofs), "" if proofs else "it has ended by itself; there is nothing to cancel"
             above = {agent.id for agent in left}
@@ -147,8 +150,12 @@ class Bridge(AgentExecutor):
                 proofs.append(f"receipt {receipt.kill_id}")
         return "", "something of it still lives"
 
-    def _left(self, agent_id: str) -> list[AgentView]:
-        return [agent for agent in _tree(self._api.fleet().agents, agent_id) if agent.state not in OVER]
+    def _left(self, agent_id: str) -> list[AgentView] | None:
+        """Who of its tree may live; None when nobody knows the agent."""
+        agents = self._api.fleet().agents
+        if all(agent.id != agent_id for agent in agents):
+            return None
+        return [agent for agent in _tree(agents, agent_id) if agent.state not in OVER]
 
     async def _found(self, task_id: str) -> Run | None:
         """The agent of a task that an earlier server started: a root of ours with that very name, which no agent can give itself."""
@@ -209,9 +216,11 @@ class Bridge(AgentExecutor):
             left = self._left(run.agent_id) if mine.state in OVER else []
             rows = [row for row in self._api.approvals().waiting if row.root_id == run.agent_id]
         except NotFound:
-            return True, TaskState.TASK_STATE_FAILED, "Watchfloor knows nothing of its agent any more.", None
+            return False, working, UNKNOWN, None
         except ConsoleError as error:
             return False, working, f"How it is, is not known: {error.what}", None
+        if left is None:
+            return False, working, UNKNOWN, None
         if mine.state in OVER and not left:
             done = mine.state == "ended" and mine.exit_code == 0
             words = "" if done else f"Its agent is {mine.state}. {mine.state_reason}".strip()

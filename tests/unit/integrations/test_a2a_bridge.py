@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from console.api.messages import AgentView, LaunchBody
-from console.domain.errors import Conflict, ConsoleError, Unreachable
+from console.domain.errors import Conflict, ConsoleError, NotFound, Unreachable
 from console.domain.kill import Outcome, Receipt, Target
-from console.integrations.a2a_bridge import Bridge, Run, _proves, _question
+from console.integrations.a2a_bridge import UNKNOWN, Bridge, Run, _proves, _question
 
 
 def receipt(*outcomes: Outcome, zero: bool = True) -> Receipt:
@@ -38,7 +38,10 @@ class Api:
         return SimpleNamespace(agents=self.agents)
 
     def agent(self, agent_id: str) -> Any:
-        return SimpleNamespace(agent=next(a for a in self.fleet().agents if a.id == agent_id))
+        found = next((a for a in self.fleet().agents if a.id == agent_id), None)
+        if found is None:
+            raise NotFound("There is no such agent.", "")
+        return SimpleNamespace(agent=found)
 
     def approvals(self) -> Any:
         return SimpleNamespace(waiting=[])
@@ -74,6 +77,12 @@ def test_who_cannot_be_killed_and_is_there_each_time_is_not_proven() -> None:
     assert bridge(over)._kill("a", "t") == ("", "it has ended by itself; there is nothing to cancel") and not over.killed
     still = Api(agent("a", state="alive_after_kill"), stubborn="a")
     assert bridge(still)._kill("a", "t")[0] == ""
+
+
+async def test_of_whom_nothing_is_known_any_more_it_is_not_said_that_he_has_ended() -> None:
+    lost = bridge(Api(agent("z", name="a2a other")))
+    assert lost._kill("a", "t") == ("", UNKNOWN)
+    assert lost._look(Run("a"))[0::2] == (False, UNKNOWN)
 
 
 async def test_with_nobody_to_ask_nothing_is_stopped_and_nothing_has_ended() -> None:
