@@ -38,6 +38,8 @@ class Reading:
     """False: an inner command gets arguments that nobody has seen yet (``xargs``, ``find -exec``)."""
     base: str = ""
     """Relative files start there, below the folder it runs in (``git -C``)."""
+    drops: bool = False
+    """It takes variables away from what it runs (``env -i``)."""
     deep: bool = False
     """An option makes it walk through folders that it would only look at."""
     words: tuple[str, ...] = ()
@@ -175,6 +177,8 @@ class _Reader:
             self._made.uses.append(Use("list", self._made.base, f"option {name}"))
         elif self._described.special == "tar" and name in ("-f", "--file") and ":" in value:
             self._made.uses.append(Use("run", value, "tar runs a remote shell for an archive with a colon in its name"))
+        elif name in ("--format", "--pretty") and ("%G" in value or "%(signature" in value):
+            self._made.ask("it has signatures checked, by whatever program the repository names", value)
         elif name == "--max-redirect" and value != "0":
             self._made.ask("it follows redirects to hosts that nobody has seen", value)
         elif self._described.special in ("sed", "awk") and name in ("-e", "--expression", "--source"):
@@ -228,6 +232,9 @@ class _Reader:
         skip = self._described.skip
         if self._operands[:1] == ["-"] and "-" in self._described.options:  # env - CMD
             del self._operands[0]
+            self._made.drops = True
+        if "-" in self._described.options and self._seen & {"-i", "--ignore-environment", "-u", "--unset"}:
+            self._made.drops = True
         if len(self._operands) > skip:
             self._made.inners.append(tuple(self._operands[skip:]))
             self._made.exact = self._described.special != "xargs"

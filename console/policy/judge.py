@@ -17,7 +17,7 @@ from console.policy.paths import ACTIONS, Files, Once
 from console.policy.scopes import Scope, missing, needed_by
 from console.policy.shell import Policy, ShellJudge
 from console.policy.tools import Tool, tool_of
-from console.policy.verdicts import NO_RULE, Judgement, Part, denied, joined, worst
+from console.policy.verdicts import NO_RULE, Judgement, Part, denied, joined, no_looser_than, worst
 
 ARGUMENT_BYTES = 1024 * 1024
 _REQUEST = re.compile(r"(?:([A-Z]{3,10}) +)?(\S+)\Z")
@@ -116,6 +116,8 @@ def _by_settings(tool: Tool, argument: str, policy: Policy, files: Files, cwd: s
             return shell.argv(("python3", "-c", "code"), cwd)
         case "file":
             part = policy.files.judge(tool.action, argument, cwd, files)
+            if argument.startswith(("~", "$")):
+                part = no_looser_than(part, Verdict.ASK, NO_RULE, "a tool may put a folder in the place of its beginning")
             return worst((replace(part, action=ACTIONS[tool.action]),))
         case "network":
             return _request(argument, policy)

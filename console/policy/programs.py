@@ -13,7 +13,7 @@ from console.domain.errors import UsageProblem
 
 KINDS = frozenset(
     # a file it reads (a folder: all below it), looks at, reads through links too, writes, makes, removes; reads if it is there;
-    # reads and removes
+    # reads what a pattern of git's may mean; reads and removes
     [
         "text",
         "read",
@@ -23,6 +23,7 @@ KINDS = frozenset(
         "make",
         "delete",
         "maybe",
+        "pathspec",
         "move",
         "host",
         "url",
@@ -34,7 +35,7 @@ KINDS = frozenset(
         "format",
     ]
 )
-_OPTION_KINDS = ("flags", "optional", *sorted(KINDS - {"inner", "move", "maybe", "format"}))
+_OPTION_KINDS = ("flags", "optional", *sorted(KINDS - {"inner", "move", "maybe", "pathspec", "format"}))
 _FIELDS = {
     *_OPTION_KINDS, "_comment", "operands", "given", "commands", "stop", "single", "apart", "digits", "shallow", "skip", "special",
     "environment", "swallows", "here", "writes_here", "runner", "like", "names",

@@ -113,10 +113,19 @@ class ShellJudge:
         return worst(parts, tuple(steps))
 
     def _step(self, argv: tuple[str, ...], program: Program, place: Place, joined: str, redirects: tuple[Redirect, ...]) -> Step:
-        described = self._policy.catalogue.of(program.name)
         facts = program.facts
         file = (*facts.inode, facts.changed_ns) if facts is not None and facts.inode is not None else None
-        return Step(argv, program.path, place.cwd, joined, redirects, described.environment if described else (), file)
+        return Step(argv, program.path, place.cwd, joined, redirects, self._environment(argv, program, place), file)
+
+    def _environment(self, argv: tuple[str, ...], program: Program, place: Place) -> tuple[tuple[str, str], ...]:
+        """Variables without which it, or what it runs in its turn, would run others."""
+        described = self._policy.catalogue.of(program.name)
+        if described is None or described.operands[:1] != ("inner",) or place.depth > _DEPTH:
+            return described.environment if described else ()
+        inners = [inner for inner in read_argv(argv, described).inners if inner and inner[0]]
+        place = replace(place, depth=place.depth + 1)
+        found = [self._environment(inner, find_program(inner[0], place.cwd, self._files), place) for inner in inners]
+        return tuple(dict.fromkeys(pair for pairs in found for pair in pairs))
 
     def _folder(self, simple: Simple, following: str, place: Place, parts: list[Part]) -> Place:
         """``cd DIR && ...``: no program runs; what follows is judged, and executed, from there."""
@@ -177,6 +186,9 @@ class ShellJudge:
             parts += self._inside(argv, program, place)
         for inner in reading.inners:
             parts += self._inner(inner, reading, place)
+        if reading.drops and self._environment(argv, program, place):
+            why = f"{program.name} takes the variables away that keep what it runs from running others"
+            parts.append(Part(shown, Verdict.ASK, NO_RULE, "program", why))
         return parts, program
 
     def _used(self, reading: Reading, described: Description, place: Place) -> list[Part]:

@@ -17,10 +17,12 @@ _REQUIREMENT = re.compile(
 )
 _ARCHIVE = re.compile(r"\.(zip|whl|tar|tgz|tbz|txz|tlz|gz|bz2|xz|lz|lzma)(\[.*\])?\Z", re.IGNORECASE)
 """pip installs a file of such a name in the folder it runs in, rather than a package (pip._internal.utils.filetypes)."""
+_PATTERN = re.compile(r"[*?\[\\]")
+"""git takes such a word for a pattern (gitglossary(7), pathspec): files by any name below."""
 _SCP = re.compile(r"(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9._-]+):(?!//)(\S+)\Z")
 
 _ACTIONS = {
-    **dict.fromkeys(("read", "list", "maybe", "follow"), "read"),
+    **dict.fromkeys(("read", "list", "maybe", "pathspec", "follow"), "read"),
     **dict.fromkeys(("write", "make", "into"), "write"),
     **dict.fromkeys(("delete", "move"), "delete"),
     **dict.fromkeys(("url", "host", "remote", "package"), "connect"),
@@ -48,12 +50,10 @@ class UseRules:
             case "read" | "write" | "delete" | "list" | "make":
                 softer = {"read": "list", "write": "make"}.get(use.kind, use.kind) if shallow else use.kind
                 return self._rules.judge(softer, use.value, cwd, self._files)
-            case "maybe" | "follow":
-                return self._maybe(use, cwd) if use.kind == "maybe" else self._follow(use, cwd)
-            case "move":
-                return self._worst([self._rules.judge(kind, use.value, cwd, self._files) for kind in ("read", "delete")])
-            case "into":
-                return self._into(use, cwd)
+            case "maybe" | "pathspec":
+                return self._pattern(use, cwd) or (self._maybe if use.kind == "maybe" else self._named)(use, cwd)
+            case "follow" | "move" | "into":
+                return {"follow": self._follow, "move": self._move, "into": self._into}[use.kind](use, cwd)
             case "url":
                 return self._url(use.value)
             case "host":
@@ -66,6 +66,21 @@ class UseRules:
                 return Part(use.value, Verdict.DENY, "programs in options", "options", use.why)
             case _:
                 return Part(use.value, Verdict.ASK, "not described", "options", use.why)
+
+    def _move(self, use: Use, cwd: str) -> Part:
+        return self._worst([self._rules.judge(kind, use.value, cwd, self._files) for kind in ("read", "delete")])
+
+    def _named(self, use: Use, cwd: str) -> Part:
+        return self._rules.judge("read", use.value, cwd, self._files)
+
+    def _pattern(self, use: Use, cwd: str) -> Part | None:
+        """A word that git takes for a pattern of files, or for a search; None: it is none, or may mean all that lies here."""
+        if use.value[:1] == ":" and use.value[1:2] in ("(", "!", "^", "/"):
+            part = self._rules.judge("read", ".", cwd, self._files)
+            return no_looser_than(part, Verdict.ASK, "not described", "git reads it as a pattern, or a search, of its own")
+        if _PATTERN.search(use.value) and (part := self._rules.judge("read", ".", cwd, self._files)).verdict is not Verdict.ALLOW:
+            return part
+        return None
 
     def _maybe(self, use: Use, cwd: str) -> Part:
         """A word that is a file only if there is one (``git diff WORD``, ``git show HEAD:FILE``)."""

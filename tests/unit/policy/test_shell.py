@@ -123,3 +123,10 @@ def test_a_link_to_a_described_program_under_a_name_that_is_not_described() -> N
     made = context(rules(allow=["shell(fetch:*)", "network(outbound:*)"], deny=["network(outbound:evil.example)"]), disk)
     assert told(made, "shell", "fetch https://evil.example/x").verdict is Verdict.DENY
     assert told(made, "shell", "fetch https://good.example/x").verdict is Verdict.ASK
+
+
+def test_what_a_wrapper_runs_has_its_variables() -> None:
+    for text in ("git log", "timeout 5 git log", "nice env git log"):
+        found = told(context(RULES), "shell", text)
+        assert dict(found.steps[0].environment)["GIT_CONFIG_GLOBAL"] == "/dev/null", text
+    assert told(context(RULES), "shell", "timeout 5 cat a.txt").steps[0].environment == ()
