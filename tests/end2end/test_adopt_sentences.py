@@ -157,7 +157,7 @@ def terminal(state_dir: Path, home: Path) -> Iterator[Terminal]:
 def test_the_terminal_takes_what_was_listed_and_nothing_else_and_a_panic_takes_the_adopted_with_it(
     terminal: Terminal, session: Session, home: Path
 ) -> None:
-    terminal.serve()
+    terminal.serve_forked()
     with contextlib.closing(Session(home, "other")) as other:
 
         def rows() -> dict[int, str]:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from console.domain.errors import Conflict
 from console.domain.kill import Receipt
+from console.supervisor.signing import keys
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.strict_gcs import StrictGcs
 
@@ -61,8 +63,7 @@ def hosts(gcs: StrictGcs) -> Iterator[tuple[Instance, Instance]]:
     with ExitStack() as stack:
         one, two = host(stack, gcs, "one"), host(stack, gcs, "two")
         assert one.api.status().soft_stop  # no good read yet: nothing starts
-        done = oneshot(one, "keys", "init")
-        assert done.returncode == 0, done.stderr
+        keys(one.places, Namespace(action="init", fleet=None, quorum=1, json=True))
         shutil.copy(one.places.keys_dir / "fleet-keys.json", two.places.keys_dir)
         for it in (one, two):
             until(lambda it=it: not it.api.status().soft_stop, words="the soft stop lifts by itself")  # type: ignore[misc]
