@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
+from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.budget import UNCAPPED, Usage, shortfall
 from console.enforcement import charging, limiting
 from console.enforcement.budget_state import Node
@@ -99,7 +99,7 @@ def ticked(state: EngineState, event: e.ClockTicked) -> Iterator[c.Command]:
     charging.turn_day(state, event)
     passed = max(0.0, event.boot_s - budget.ticked) if budget.ticked else 0.0
     budget.ticked = event.boot_s
-    ours = [i for i in sorted(state.live) if state.agents[i].control_level is not ControlLevel.OBSERVED]
+    ours = sorted(state.held)
     yield from overdue(state, event)
     open_nodes = {node for i in ours for node in charging.wide_nodes(state, state.agents[i])}
     for node in open_nodes:

@@ -28,6 +28,7 @@ from console.enforcement import (
     sightings,
     tighten,
 )
+from console.enforcement.sameness import Round
 from console.enforcement.state import NOT_CONFIRMED, EngineState
 
 Commands = Iterator[c.Command]
@@ -38,6 +39,7 @@ class Engine:
 
     def __init__(self, state: EngineState | None = None) -> None:
         self.state = state or EngineState()
+        self._round = Round()
         self._handlers: dict[type[e.Event], Callable[[Any], Commands]] = {
             e.Restored: self._restored,
             e.LaunchAsked: lambda event: launching.asked(self.state, event),
@@ -76,7 +78,7 @@ class Engine:
             e.Rearmed: self._rearmed,
             e.SoftStopChanged: self._soft_stop,
             e.Adopted: lambda event: adoption.adopted(self.state, event),
-            e.Sighted: lambda event: sightings.sighted(self.state, event),
+            e.Sighted: lambda event: sightings.sighted(self.state, event, self._round),
             **dry_run.handlers(self.state),
             d.ReleaseUsed: lambda event: permissions.released(self.state, event),
         }
@@ -162,8 +164,10 @@ class Engine:
         yield c.NoteEvent(event.agent_id, "usage", f"report refused: {event.why}")
 
     def _frozen(self, event: e.FrozenSetChanged) -> Commands:
-        for agent_id in sorted(self.state.live):
-            agent = self.state.agents[agent_id]
+        agents, live = self.state.agents, self.state.live
+        before = [i for i in live if (a := agents[i]).causes or a.state is AgentState.FROZEN or a.state_reason.startswith(NOT_CONFIRMED)]
+        for agent_id in sorted({*before, *(event.causes.keys() & live)}):
+            agent = agents[agent_id]
             causes = event.causes.get(agent_id, ())
             doubt = event.unconfirmed.get(agent_id, "") if causes else ""
             state, reason = agent.state, agent.state_reason

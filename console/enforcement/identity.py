@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from console.domain.agent import AgentId, ControlLevel, ProcessIdentity, Sighting, SourceReport
+from console.domain.agent import AgentId, ProcessIdentity, Sighting, SourceReport
 from console.enforcement.state import EngineState
 
 TELEMETRY = "otlp"
@@ -40,6 +40,11 @@ class Row:
         return (self.first, *self.also)
 
     @property
+    def is_alone(self) -> bool:
+        """Whether it hangs below nobody."""
+        return self.first.parent_key is None and self.container is None and self.inside is None
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """Their names, the one that knows most first, each once."""
         return tuple(dict.fromkeys(one.source for one in self.members))
@@ -52,15 +57,18 @@ class Own:
         self._ids: set[AgentId] = set()
         self._by_process: dict[ProcessIdentity, AgentId] = {}
         self._by_container: dict[str, AgentId] = {}
-        for agent_id in state.live:
+        for agent_id in state.held:
             agent = state.agents[agent_id]
-            if agent.control_level is ControlLevel.OBSERVED:
-                continue
             self._ids.add(agent_id)
             if agent.process is not None:
                 self._by_process[agent.process] = agent_id
             if agent.container_id:
                 self._by_container[agent.container_id] = agent_id
+
+    def same_as(self, other: Own) -> bool:
+        """Whether both tell everybody apart alike."""
+        mine, others = ((own._ids, own._by_process, own._by_container) for own in (self, other))
+        return mine == others
 
     def of(self, one: Sighting) -> AgentId | None:
         """Whose it is, or None."""
@@ -71,12 +79,16 @@ class Own:
         return self._by_container.get(one.container_id) if one.container_id else None
 
 
-def joined(state: EngineState, reports: Iterable[SourceReport]) -> list[Row]:
-    """Rows, whoever may be a parent before its children."""
-    own = Own(state)
-    found = [one for report in reports if report.available for one in report.sightings]
-    found.sort(key=lambda one: RANK.index(one.source) if one.source in RANK else len(RANK))
-    return sorted(_Joining(own, found, state.linked_sessions).rows, key=lambda row: row.container is not None)
+def in_order(reports: Iterable[SourceReport]) -> list[Sighting]:
+    """All that was seen, by those who know most of an agent first."""
+    able = sorted((one for one in reports if one.available), key=lambda one: RANK.index(one.source) if one.source in RANK else len(RANK))
+    return [one for report in able for one in report.sightings]
+
+
+def joined(state: EngineState, reports: Iterable[SourceReport]) -> tuple[list[Row], list[Row | None]]:
+    """Rows, whoever may be a parent before its children; and the row of each that was seen, ``in_order``."""
+    joining = _Joining(Own(state), in_order(reports), state.linked_sessions)
+    return sorted(joining.rows, key=lambda row: row.container is not None), joining.places
 
 
 class _Joining:
@@ -84,6 +96,7 @@ class _Joining:
 
     def __init__(self, own: Own, found: list[Sighting], linked: Container[str]) -> None:
         self.rows: list[Row] = []
+        self.places: list[Row | None] = []
         self._linked = linked
         self._own: dict[AgentId, Row] = {}
         self._by_process: dict[ProcessIdentity, Row] = {}
@@ -95,15 +108,17 @@ class _Joining:
         told = [one for one in found if one.source == TELEMETRY]
         for one in found[: len(found) - len(told)]:  # they come last
             owner = own.of(one)
-            if one.agent_id and owner is None:
-                continue  # left of an agent of ours that has ended: what became of it is the guard's to say
-            if one.parent_key is not None:
-                self.rows.append(Row(one, inside=owner))
-            elif owner is not None:
-                self._ours(one, owner)
-            else:
-                self._theirs(one)
+            self.places.append(self._row(one, owner))
         self._told(told)
+
+    def _row(self, one: Sighting, owner: AgentId | None) -> Row | None:
+        """Where it is shown; None: nowhere."""
+        if one.agent_id and owner is None:
+            return None  # left of an agent of ours that has ended: what became of it is the guard's to say
+        if one.parent_key is not None:
+            self.rows.append(Row(one, inside=owner))
+            return self.rows[-1]
+        return self._ours(one, owner) if owner is not None else self._theirs(one)
 
     def _told(self, told: list[Sighting]) -> None:
         """A session that others see, or saw, is theirs: what is said of it makes no row of its own."""
@@ -118,15 +133,16 @@ class _Joining:
             elif one.session not in self._linked and one.status != YOUNG:
                 self.rows.append(Row(one))
 
-    def _ours(self, one: Sighting, owner: AgentId) -> None:
+    def _ours(self, one: Sighting, owner: AgentId) -> Row:
         row = self._own.get(owner)
         if row is not None:
             row.also.append(one)
-            return
+            return row
         self._own[owner] = row = Row(one, own=owner)
         self.rows.append(row)
+        return row
 
-    def _theirs(self, one: Sighting) -> None:
+    def _theirs(self, one: Sighting) -> Row:
         row = next((row for row in self._same(one) if all(one.source != had.source for had in row.members)), None)
         if row is None:
             row = Row(one)
@@ -141,6 +157,7 @@ class _Joining:
             self._by_container.setdefault(box, row)
         if one.session:
             self._by_session.setdefault(one.session, row)
+        return row
 
     def _box(self, one: Sighting) -> str:
         if one.source == "docker" or self._crowd[one.container_id] < 2:

@@ -6,7 +6,7 @@ A session of an agent of ours enriches that agent's own row, and its sub-agents 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from console.domain import command as c
@@ -14,8 +14,9 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind, Sighting
 from console.domain.budget import Usage, shortfall
 from console.domain.conversation import started_as
-from console.enforcement import budgets, charging
+from console.enforcement import budgets, charging, sameness
 from console.enforcement.identity import TELEMETRY, Row, joined
+from console.enforcement.sameness import Round
 from console.enforcement.state import EngineState, Seen
 
 FINISHED = "finished"
@@ -36,34 +37,63 @@ def _name(sighting: Sighting) -> str:
     return f"{sighting.source}\0{sighting.key}"
 
 
-def sighted(state: EngineState, event: e.Sighted) -> Iterator[c.Command]:
+def sighted(state: EngineState, event: e.Sighted, had: Round) -> Iterator[c.Command]:
     """New rows appear, known ones are refreshed, those no source sees any more have ended; a source that cannot look ends nobody."""
+    if sameness.kept(state, event.reports, had) and (again := sameness.to_look_at(state, had)) is not None:
+        inside = _inside(row for row, _ in had.rows)
+        for row, agent_id in again:
+            yield from _looked_at(state, event, row, agent_id, inside, had.names)
+        yield from _gone(state, event, set())
+        yield from _quiet(state, had.taken)
+        return
+    had.own = None  # until all of it is done there is no round before
+    yield from _anew(state, event, had)
+
+
+def _anew(state: EngineState, event: e.Sighted, had: Round) -> Iterator[c.Command]:
+    """Every row is made of what was seen."""
     sees: dict[str, set[AgentId]] = {report.source: set() for report in event.reports if report.available}
     names: dict[str, AgentId] = {}
     taken: set[AgentId] = set()
-    rows = joined(state, event.reports)
-    inside: dict[AgentId, list[Sighting]] = {}
+    made: list[tuple[Row, AgentId]] = []
+    rows, places = joined(state, event.reports)
+    inside = _inside(rows)
     for row in rows:
-        if row.inside is not None:
-            inside.setdefault(row.inside, []).append(row.first)
         _link(state, row)
     for row in rows:
         agent_id = row.own or _row_id(state, row, taken)
         taken.add(agent_id)
+        made.append((row, agent_id))
         for one in row.members:
             names[_name(one)] = agent_id
             if row.own is None and one.status != FINISHED and (one is row.first or one.source != TELEMETRY):
                 sees[one.source].add(agent_id)
-        if row.own is not None:
-            yield from _ours(state, event, row, row.own, inside.get(row.own, []))
-        else:
-            yield from _theirs_or_same(state, event, row, agent_id, names)
+        yield from _looked_at(state, event, row, agent_id, inside, names)
     before = set().union(*state.sighted.values()) if state.sighted else set()
     state.sighted.update(sees)
     now = set().union(*state.sighted.values()) if state.sighted else set()
     state.rows = {name: i for name, i in state.rows.items() if i in now} | names
     yield from _gone(state, event, before - now)
     yield from _quiet(state, taken)
+    sameness.remember(had, state, event.reports, places, made, names)
+
+
+def _inside(rows: Iterable[Row]) -> dict[AgentId, list[Sighting]]:
+    """Parts of agents of ours that have rows of their own."""
+    found: dict[AgentId, list[Sighting]] = {}
+    for row in rows:
+        if row.inside is not None:
+            found.setdefault(row.inside, []).append(row.first)
+    return found
+
+
+def _looked_at(
+    state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, inside: dict[AgentId, list[Sighting]], names: dict[str, AgentId]
+) -> Iterator[c.Command]:
+    if row.own is not None:
+        yield from _ours(state, event, row, row.own, inside.get(row.own, []))
+    else:
+        yield from _theirs_or_same(state, event, row, agent_id, names)
 
 
 def _link(state: EngineState, row: Row) -> None:
@@ -168,11 +198,10 @@ def _ours(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, ins
 def _theirs_or_same(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, names: dict[str, AgentId]) -> Iterator[c.Command]:
     """Of a fleet most say the same as before: what nothing can follow from is passed over."""
     had, agent = state.same.pop(agent_id, None), state.agents.get(agent_id)
-    is_alone = row.first.parent_key is None and row.container is None and row.inside is None
-    if had is None or agent is not had[1] or row.members != had[0] or not is_alone:
+    if had is None or agent is not had[1] or row.members != had[0] or not row.is_alone:
         yield from _theirs(state, event, row, agent_id, _parent(state, row, agent_id, names))
         agent = state.agents.get(agent_id)
-    if agent is not None and agent.state in (AgentState.RUNNING, AgentState.WAITING) and is_alone:
+    if agent is not None and agent.state in (AgentState.RUNNING, AgentState.WAITING) and row.is_alone:
         state.same[agent_id] = (row.members, agent)
 
 
@@ -245,26 +274,25 @@ def _linked(state: EngineState, agent: Agent, parent: Agent) -> Agent:
 def _gone(state: EngineState, event: e.Sighted, gone: set[AgentId]) -> Iterator[c.Command]:
     for agent_id in sorted(gone):
         yield from _end(state, event, agent_id, "no longer seen")
-    for agent_id, seen in list(state.seen.items()):
-        if seen.inside is not None and seen.inside not in state.live:
-            yield from _end(state, event, agent_id, f"it ran inside {seen.inside}, which has ended")
-        if agent_id not in state.live:
-            del state.seen[agent_id]
-            state.same.pop(agent_id, None)
+    for agent_id, seen in [(i, seen) for i, seen in state.seen.items() if seen.inside is not None and seen.inside not in state.live]:
+        yield from _end(state, event, agent_id, f"it ran inside {seen.inside}, which has ended")
+    for agent_id in state.seen.keys() - state.live:
+        del state.seen[agent_id]
+        state.same.pop(agent_id, None)
 
 
 def _quiet(state: EngineState, seen_now: set[AgentId]) -> Iterator[c.Command]:
     """Agents of ours that live on when their session has ended: nobody sees one any more, what it used stays."""
-    for agent_id, seen in list(state.seen.items()):
-        agent = state.agents[agent_id]
-        if agent_id not in seen_now and seen.sources and agent.control_level is not ControlLevel.OBSERVED:
+    for agent_id in sorted((state.seen.keys() & state.held) - seen_now):
+        seen = state.seen[agent_id]
+        if seen.sources:
             state.seen[agent_id] = replace(seen, sources=(), session="", status="")
-            yield c.ShowAgent(agent)
+            yield c.ShowAgent(state.agents[agent_id])
 
 
 def _end(state: EngineState, event: e.Sighted, agent_id: AgentId, why: str) -> Iterator[c.Command]:
-    agent = state.agents[agent_id]
-    if agent.state.is_live and agent.control_level is ControlLevel.OBSERVED:
+    agent = state.agents.get(agent_id)  # None: it had finished when it was seen first
+    if agent is not None and agent.state.is_live and agent.control_level is ControlLevel.OBSERVED:
         yield c.ShowAgent(state.put(replace(agent, state=AgentState.ENDED, state_reason=why, ended_at=event.at)))
 
 

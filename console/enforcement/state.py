@@ -60,6 +60,8 @@ class EngineState:
     agents: dict[AgentId, Agent] = field(default_factory=dict)
     children: dict[AgentId, set[AgentId]] = field(default_factory=dict)
     live: set[AgentId] = field(default_factory=set)
+    held: set[AgentId] = field(default_factory=set)
+    """Those among them that are held, and not only seen."""
     born_boot: dict[AgentId, float] = field(default_factory=dict)
     tree_usage: dict[AgentId, Usage] = field(default_factory=dict)
     """By agent id, of it and all it spawned; ended members stay counted."""
@@ -151,4 +153,8 @@ class EngineState:
             self.live.add(agent.agent_id)
         else:
             self.live.discard(agent.agent_id)
+        if agent.state.is_live and agent.control_level is not ControlLevel.OBSERVED:
+            self.held.add(agent.agent_id)
+        else:
+            self.held.discard(agent.agent_id)
         return agent

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, RowMapping, Table, insert, select
@@ -107,8 +108,7 @@ def put_agents(connection: Connection, agents: Iterable[Agent]) -> None:
 
 def _row(agent: Agent) -> dict[str, Any]:
     row: dict[str, Any] = {f.name: getattr(agent, f.name) for f in fields(Agent)}
-    for name in ("limits", "tree_limits", "usage"):
-        row[name] = json.dumps(asdict(row[name]))
+    row["usage"], row["limits"], row["tree_limits"] = _flat(agent.usage), _of_limits(agent.limits), _of_limits(agent.tree_limits)
     for name in ("control_level", "sandbox", "state", "sensitivity", "network_mode"):
         row[name] = str(row[name])
     row["argv"] = json.dumps(agent.argv)
@@ -120,6 +120,17 @@ def _row(agent: Agent) -> dict[str, Any]:
     row["network_enforced"] = int(agent.network_enforced)
     row["cut_off"] = int(agent.cut_off)
     return row
+
+
+@lru_cache(maxsize=1024)
+def _of_limits(value: Limits) -> str:
+    """Many share the same."""
+    return _flat(value)
+
+
+def _flat(value: Limits | Usage) -> str:
+    """Numbers by name; ``asdict`` would copy deeply."""
+    return json.dumps({name: getattr(value, name) for name in value.__dataclass_fields__})
 
 
 def _agent(row: RowMapping) -> Agent:

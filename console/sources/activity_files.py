@@ -127,13 +127,25 @@ class AgentFiles:
         self._told, self._told_until = told if is_sought and not has_news else (), tick + TOLD_S
         return has_news
 
+    @property
+    def is_told(self) -> bool:
+        """Whether nothing was new in it, and a watch tells when that changes."""
+        return bool(self._told)
+
+    def places(self) -> list[str]:
+        """Of what a watch would tell that something in it may be new."""
+        return [*self._open, self._below()] if self._open else []
+
+    def _below(self) -> str:
+        """Where its sub-agents write, or would."""
+        return self._subs or next(iter(self._open)).removesuffix(".jsonl")
+
     def _marks(self) -> tuple[int, ...]:
         """What the watches say of everything that belongs to it; empty: some of it is not watched, or not known yet."""
         if not self._open:
             return ()
         told = [self.fresh.of(path) for path in self._open]
-        main = next(iter(self._open))
-        told.append(self.fresh.within(self._subs) if self._subs else self.fresh.of(main.removesuffix(".jsonl")))
+        told.append(self.fresh.within(self._subs) if self._subs else self.fresh.of(self._below()))
         return tuple(told) if all(told) else ()
 
     def read(self) -> Iterator[Batch]:

@@ -16,7 +16,7 @@ from console.sources.claude_notes import Notes
 from console.sources.claude_records import Records, Session
 from console.sources.claude_subagents import Tree, sightings
 from console.sources.homes import CLAUDE_FOLDERS, OwnHome, is_below
-from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, UNVERIFIED, Confinement, Pids, plain
+from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, SAYS_OF_A_ROW, UNVERIFIED, Confinement, Pids, plain
 from console.sources.processes import ProcessTable
 from console.sources.programs import Programs
 from console.sources.session_spend import NOT_READ, SessionSpend, Spent
@@ -160,7 +160,8 @@ class ClaudeCodeSource:
     def _sighting(self, seen: Session) -> Sighting:
         record = seen.record
         detail = _OURS if seen.agent_id else _SEEN_ONLY
-        waiting, status = plain(record.get("waitingFor"), 80), plain(record.get("status"), 20) or "running"
+        waiting, status = plain(record.get("waitingFor"), 80), plain(record.get("status"), 20)
+        status = "running" if status in ("", *SAYS_OF_A_ROW) else status  # that it has ended is the kernel's to say
         # In a home of ours the number is of another PID namespace: there its own agent tells two of the same number apart.
         mark = f"{seen.agent_id}-{seen.number}" if seen.agent_id else f"{seen.owner}-{seen.number}"
         return Sighting(

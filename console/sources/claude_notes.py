@@ -23,6 +23,7 @@ ENTRIES_MAX = 4000
 """Names looked at in one session's folder."""
 _DEPTH = 4
 _PROJECTS_MAX = 5000
+_SEARCH_MAX = 200_000
 AGAIN_S = 5.0
 """Between two searches for something that was not found."""
 ELSEWHERE_S = 30.0
@@ -69,6 +70,8 @@ class Notes:
         self._projects: dict[Path, bool] = {}
         """Which are folders, as this look found them: a thousand sessions share a few."""
         self._places: dict[tuple[str, str], tuple[float, Path | None]] = {}
+        self._index: dict[str, tuple[float, dict[str, Path]]] = {}
+        """By the folder of projects: when it was searched, and each folder of a session in it."""
         self._callers: dict[tuple[str, str], tuple[float, str]] = {}
         self._paths: dict[tuple[Path, str, str], tuple[Path, Path, str]] = {}
         """Project and folder of a session, made once: a Path costs more than the look at it."""
@@ -139,20 +142,16 @@ class Notes:
         at, place = self._places.get(key, (-1e9, None))
         if place is not None and _is_folder(place):
             return place
-        if time.monotonic() - at < ELSEWHERE_S:
+        tick = time.monotonic()
+        if tick - at < ELSEWHERE_S:
             return None
-        place = None
-        try:
-            with os.scandir(projects) as entries:
-                for entry in islice(entries, _PROJECTS_MAX):
-                    if entry.is_dir(follow_symlinks=False) and _is_folder(f"{entry.path}/{session}"):
-                        place = Path(entry.path, session)
-                        break
-        except OSError:
-            pass
+        searched, index = self._index.get(str(projects), (-1e9, {}))
+        if tick - searched > (AGAIN_S if key not in self._places else ELSEWHERE_S):
+            searched, index = self._index[str(projects)] = (tick, _sessions(projects))
+        place = index.get(session)
         if len(self._places) > _PROJECTS_MAX:
             self._places.clear()
-        self._places[key] = (time.monotonic(), place)
+        self._places[key] = (searched, place)
         return place
 
     def _read(self, file: Path) -> SubAgent | None:
@@ -189,6 +188,29 @@ def _is_folder(path: Path | str) -> bool:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except (OSError, ValueError):
         return False
+
+
+def _sessions(projects: Path) -> dict[str, Path]:
+    """Every folder in a project, by its name: one search serves a thousand sessions. Bounded; no link followed."""
+    found: dict[str, Path] = {}
+    count = 0
+    try:
+        with os.scandir(projects) as entries:
+            folders = [entry.path for entry in islice(entries, _PROJECTS_MAX) if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return found
+    for folder in folders:
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    count += 1
+                    if count > _SEARCH_MAX:
+                        return found
+                    if not entry.name.endswith(".jsonl") and entry.is_dir(follow_symlinks=False):
+                        found.setdefault(entry.name, Path(entry.path))
+        except OSError:
+            continue
+    return found
 
 
 def _folders(top: Path) -> list[tuple[Path, list[str]]]:

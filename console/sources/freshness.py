@@ -60,6 +60,14 @@ class Freshness:
         since = self._since.get(folder, 0)
         return max(since, self._inside.get(folder, 0)) if since else 0
 
+    def since(self, number: int) -> tuple[int, set[str]]:
+        """The number now, and every place that changed after ``number``: what was told of, and the folders it is in."""
+        with self._lock:
+            changed = {path for path, at in self._paths.items() if at > number}
+            changed.update(folder for folder, at in self._inside.items() if at > number)
+            changed.update(folder for folder, at in self._since.items() if at > number)
+            return self._number, changed
+
     def watches(self, folder: str) -> bool:
         """Whether somebody watches it."""
         return folder in self._since

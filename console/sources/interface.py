@@ -20,6 +20,9 @@ FINISHED = "finished"
 YOUNG = "young"
 """Status of one that was told of just now: it joins a row, and makes none, until those who know more of it have had time to look."""
 
+SAYS_OF_A_ROW = (UNVERIFIED, FINISHED, YOUNG)
+"""Statuses that only we may give."""
+
 MAX_SIGHTINGS = 1000
 """Per look and source; what lies beyond is counted in the report's reason, never dropped in silence."""
 

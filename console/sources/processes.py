@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import FileIO
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from console.domain.agent import ProcessIdentity
 
@@ -36,12 +36,13 @@ class ProcessFacts:
 
         The executable is what the kernel mapped; argv alone never suffices, since any process can write its own.
         """
-        path = PurePosixPath(self.exe.removesuffix(" (deleted)"))
-        if path.name == program or path.name.startswith(f"{program}-") or f"/{program}/versions/" in str(path):
+        path = self.exe.removesuffix(" (deleted)")
+        name = path.rpartition("/")[2]
+        if name == program or name.startswith(f"{program}-") or f"/{program}/versions/" in path:
             return True
-        if not _INTERPRETERS.match(path.name):
+        if not _INTERPRETERS.match(name):
             return False
-        first = PurePosixPath(self.argv[0]).name if self.argv else ""
+        first = self.argv[0].rpartition("/")[2] if self.argv else ""
         told = self.argv[1:4]
         return first == program or any(a.endswith(s) for a in told for s in (*scripts, f"/bin/{program}"))
 

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import PurePosixPath
 
+from console.domain.agent import ProcessIdentity
 from console.sources.interface import Pids
 from console.sources.process_ends import Ends
-from console.sources.processes import ProcessFacts, ProcessTable
+from console.sources.processes import ProcessFacts, ProcessTable, ticks_of_boot
 
 FRESH_S, FRESH_MOST_S, SHARE = 0.4, 0.8, 25
 """How long one walk serves: SHARE times as long as it took, within these bounds, so that many processes do not mean much work."""
@@ -20,6 +20,8 @@ FACTS_S = 5.0
 """How long what was found of a process is believed while its number, start and executable stay: it may change its user."""
 HELD_S, HELD_EXE_S = 12.0, 2.0
 """The same for one that the kernel tells us the end of; between two looks at which program that runs. Spread: no walk looks at all."""
+YOUNG_S, YOUNG_AGAIN_S = 10.0, 0.5
+"""An interpreter that runs something else may give itself another name in its first seconds: so often it is looked at then."""
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _INTERPRETERS = re.compile(r"^(node|nodejs|bun|python[0-9.]*)\Z")
 
@@ -71,16 +73,18 @@ class Running:
     @property
     def is_script(self) -> bool:
         """Whether an interpreter runs it."""
-        return bool(_INTERPRETERS.match(PurePosixPath(self.facts.exe).name))
+        return bool(_INTERPRETERS.match(self.facts.exe.rpartition("/")[2]))
 
 
 @dataclass(slots=True)
 class _Known:
     """What was found of a process, and until when it is believed."""
 
-    running: Running
+    process: ProcessIdentity
+    running: Running | None
+    """None: an interpreter that runs something else."""
     exe: str
-    standing: tuple[bytes, str, str] | None
+    standing: tuple[bytes, str, str]
     is_held: bool
     exe_until: float
     until: float
@@ -142,7 +146,7 @@ class Programs:
         for pid in self._kept.keys() - kept.keys():
             self._ends.let_go(pid)
         self._kept = kept
-        found = tuple([one.running for one in kept.values()])
+        found = tuple([one.running for one in kept.values() if one.running is not None])
         return self._seen if found == self._seen else found
 
     def _look_at(self, pid: int, had: _Known | None, now: float) -> _Known | None:
@@ -151,29 +155,30 @@ class Programs:
         if not exe or not _may_be(exe):
             return None
         # While it is held its number means no other.
-        is_held = had is not None and had.is_held and self._ends.holds(had.running.facts.identity)
-        start = had.running.facts.identity.start_ticks if had is not None and is_held else self.table.start_ticks(pid)
+        is_held = had is not None and had.is_held and self._ends.holds(had.process)
+        start = had.process.start_ticks if had is not None and is_held else self.table.start_ticks(pid)
         if start is None or not (self._pids == "all" or self._pids(pid)):
             return None
         spread = 0.5 + pid % 64 / 64
-        is_same = had is not None and (had.running.facts.identity.start_ticks, had.exe) == (start, exe)
+        is_same = had is not None and (had.process.start_ticks, had.exe) == (start, exe)
         if had is not None and is_same and (now < had.until or self._stands(pid, had)):
             had.is_held, had.exe_until = is_held, now + HELD_EXE_S * spread
             had.until = had.until if now < had.until else now + HELD_S * spread
             return had
         standing = self.table.standing(pid)
         judged = self._judge(pid)
-        if judged is None:
-            return None
         # What is the same stays the same object: whoever made something of it sees that at once.
         judged = had.running if had is not None and is_same and had.running == judged else judged
-        is_held = is_held or self._ends.hold(judged.facts.identity)
+        process = judged.facts.identity if judged is not None else ProcessIdentity(pid, start)
+        is_held = is_held or self._ends.hold(process)
         until = now + (HELD_S * spread if is_held else FACTS_S)
-        return _Known(judged, exe, standing, is_held, now + HELD_EXE_S * spread, until)
+        if judged is None and ticks_of_boot() - start < YOUNG_S * 100:
+            until = now + YOUNG_AGAIN_S
+        return _Known(process, judged, exe, standing, is_held, min(until, now + HELD_EXE_S * spread), until)
 
     def _stands(self, pid: int, had: _Known) -> bool:
         """Whether one that is held is as it was when it was judged. What a script's arguments say may change, so that is judged anew."""
-        if not had.is_held or had.running.is_script:
+        if not had.is_held or had.running is None or had.running.is_script:
             return False
         return self.table.standing(pid) == had.standing and self._whose(pid, had.standing[1]) == had.running.agent_id
 
@@ -203,11 +208,11 @@ def _may_be(exe: str) -> bool:
 
 
 def _runs(facts: ProcessFacts, program: Program) -> bool:
-    name = PurePosixPath(facts.exe.removesuffix(" (deleted)")).name
+    name = facts.exe.removesuffix(" (deleted)").rpartition("/")[2]
     if _INTERPRETERS.match(name):
         # What its arguments say is a claim: it makes a row, never a target.
         said = facts.argv[:4]
-        return PurePosixPath(said[0] if said else "").name == program.name or any(
+        return (said[0] if said else "").rpartition("/")[2] == program.name or any(
             argument.endswith((*program.scripts, f"/bin/{program.name}")) for argument in said[1:]
         )
     return program.native and facts.runs(program.name)

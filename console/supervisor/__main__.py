@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import logging.handlers
 import os
@@ -22,6 +23,8 @@ from console.settings.places import Places, find_places
 from console.supervisor.printing import complain
 
 INTERRUPTED = 130
+GARBAGE = 10_000
+"""Objects more than before, after which it is looked for cycles among the youngest."""
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -126,7 +129,7 @@ def serve(given: argparse.Namespace) -> int:
                 loop.add_signal_handler(number, supervisor.desk.end.set)
             loop.add_signal_handler(signal.SIGUSR1, supervisor.press_by_signal)
             idle = loop.create_task(linger(supervisor)) if given.embedded else None
-            await supervisor.run(lambda: print("ready", flush=True))
+            await supervisor.run(_ready)
             if idle is not None:
                 idle.cancel()
 
@@ -136,6 +139,14 @@ def serve(given: argparse.Namespace) -> int:
     finally:
         lock.close()
     return 0
+
+
+def _ready() -> None:
+    """What was loaded stays for good and is never looked through again for garbage; what a fleet makes is seldom any."""
+    print("ready", flush=True)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE, 20, 20)
 
 
 def main() -> int:

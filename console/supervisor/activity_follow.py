@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from console.domain.agent import AgentId, Sighting, SourceReport
@@ -22,6 +22,8 @@ from console.supervisor.core import Core
 log = logging.getLogger(__name__)
 PASS_S = 0.25
 """Longest time of one look at files; the next goes on. With the rest, at most a quarter of one core, and only while there is a backlog."""
+ALL_S = 2.0
+"""Between two rounds in which everybody is asked, whatever watches say."""
 LINGER_S = 20.0
 """How long the files of one who ended, or was looked at, are still followed."""
 Followed = tuple[str, Whereabouts]
@@ -56,6 +58,13 @@ class Following:
         self._lock = threading.Lock()
         self._wanted: dict[Followed, float] = {}
         """Until when, in monotonic seconds; for ever while it is seen."""
+        self._number, self._all_at = 0, -1e9
+        """Up to where the watches were heard, and when everybody was asked last."""
+        self._untold: set[Followed] = set()
+        """Those of whom no watch tells."""
+        self._by_place: dict[str, set[Followed]] = {}
+        self._said: dict[str, tuple[object, int, list[tuple[str, str, str, str, str]]]] = {}
+        """By source: rows, agents and whose files, as the last round had them."""
         self._files: dict[Followed, AgentFiles] = {}
         self._rates = RateBook()
 
@@ -66,13 +75,24 @@ class Following:
         tick = time.monotonic()
         with self._lock:
             for report in reports:
-                if report.source in _SOURCES and report.available:
+                if report.source in _SOURCES and report.available and self._is_new(report):
                     seen = dict.fromkeys(self._whereabouts(report), _ALWAYS)
                     for one, until in self._wanted.items():
                         if one[1].source == report.source and until == _ALWAYS and one not in seen:
                             self._wanted[one] = tick + LINGER_S
+                    self._all_at = self._all_at if seen.keys() <= self._wanted.keys() else -1e9
                     self._wanted |= seen
-            self._wanted = {one: until for one, until in self._wanted.items() if until > tick and not self._is_heard(one[0])}
+            for one in [one for one, until in self._wanted.items() if until <= tick or self._is_heard(one[0])]:
+                del self._wanted[one]
+
+    def _is_new(self, report: SourceReport) -> bool:
+        """Whether it names others, or they have other rows, than last time; most say that somebody spent something."""
+        state, had = self._core.state, self._said.get(report.source)
+        whose = [(one.key, one.session, one.cwd, one.part, one.agent_id) for one in report.sightings]
+        if had is not None and had[0] is state.rows and had[1] == len(state.agents) and had[2] == whose:
+            return False
+        self._said[report.source] = (state.rows, len(state.agents), whose)
+        return True
 
     def look_at(self, agent_id: str) -> None:
         """One that is looked at is followed for a while, though it ended. Blocks."""
@@ -82,6 +102,7 @@ class Following:
         with self._lock:
             for where in known:
                 self._wanted[agent_id, where] = max(until, self._wanted.get((agent_id, where), 0.0))
+                self._all_at = -1e9
 
     def _whereabouts(self, report: SourceReport) -> Iterator[Followed]:
         for sighting in report.sightings:
@@ -134,17 +155,38 @@ class Following:
 
     def _read_all(self, wanted: dict[Followed, float], tick: float, changed: Changed, met: list[Followed]) -> None:
         # Those who go on come before those whose long history is read for the first time.
-        for one in sorted(wanted, key=self._turn_of):
+        for one in sorted(self._due(wanted, tick), key=self._turn_of):
             if time.monotonic() - tick > PASS_S and changed:
                 break
             is_more = self._has_news(one, wanted)
             if is_more:
                 met.append(one)
+            else:
+                self._rest(one)
             while is_more:
                 newest, added = self._read_one(one)
                 if added:
                     changed[one[0]] = (newest, added + changed.get(one[0], (0, 0))[1])
                 is_more = self._turn_of(one)[0] and time.monotonic() - tick < PASS_S
+
+    def _due(self, wanted: dict[Followed, float], tick: float) -> Iterable[Followed]:
+        """Who may have something new: all now and then, else those of whom a watch told, and those of whom none does."""
+        self._number, changed = self._fresh.since(self._number)
+        if tick - self._all_at < ALL_S:
+            for place in changed & self._by_place.keys():
+                self._untold |= self._by_place[place]
+            self._untold &= wanted.keys()
+            return list(self._untold)
+        self._all_at, self._by_place, self._untold = tick, {}, set(wanted)
+        return wanted
+
+    def _rest(self, one: Followed) -> None:
+        """Nothing is new of it."""
+        files = self._files.get(one)
+        if files is not None and files.is_told:
+            self._untold.discard(one)
+            for place in files.places():
+                self._by_place.setdefault(place, set()).add(one)
 
     def _turn_of(self, one: Followed) -> tuple[bool, float]:
         files = self._files.get(one)

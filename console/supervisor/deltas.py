@@ -9,6 +9,11 @@ from console.domain.agent import AgentId
 from console.supervisor.parts import Parts
 from console.supervisor.views import agent_fields
 
+SHIFT = 5
+"""So many seconds until everybody's turn has come."""
+WHOLE = 3
+"""So many turns until all of an agent is compared."""
+
 
 class AgentDeltas:
     """Lives on the loop's thread. ``tell`` sends what is dirty; ``forget`` makes the next word of an agent a whole one."""
@@ -22,6 +27,21 @@ class AgentDeltas:
         """A console is about to read the fleet: what it reads of an agent in motion may be newer than what was told last."""
         for agent_id in self._parts.core.dirty:
             self._told.pop(agent_id, None)
+
+    def pass_time(self, beat: int, at: float) -> None:
+        """Once a second: who is to be told of because something of it moves by time alone. Everybody each 5 s.
+
+        Of one that is only seen, and has nobody above or below, that is what it burnt lately; the rest of it is compared each 15 s.
+        """
+        core = self._parts.core
+        state = core.state
+        for agent_id in sorted(state.live)[beat % SHIFT :: SHIFT]:
+            if agent_id in state.held or state.agents[agent_id].parent_id is not None or state.children.get(agent_id):
+                core.dirty.add(agent_id)
+                continue
+            told, meter = self._told.get(agent_id), core.meters.by_agent.get(agent_id)
+            if told is None or beat // SHIFT % WHOLE == hash(agent_id) % WHOLE or (meter is not None and told["burn"] != meter.burn(at)):
+                core.dirty.add(agent_id)
 
     def tell(self, at: float) -> None:
         """Publishes every dirty agent, in messages of at most CHUNK; the totals with the first."""

@@ -59,6 +59,11 @@ class EgressSeal:
                 else:
                     self._blocked["", "others", ""] += 1
 
+    @property
+    def waits(self) -> bool:
+        """Whether anything was collected of which no entry says so yet."""
+        return self._count > 0
+
     def due(self, *, last: bool = False, why: str = "") -> Record | None:
         """The entry for what was collected, every five seconds at most, or now with ``last``; None: nothing to say yet."""
         now = self._clock()

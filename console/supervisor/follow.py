@@ -6,14 +6,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from console.api import messages as m
 from console.domain import event as e
-from console.domain.agent import AgentId, ControlLevel, SandboxKind
+from console.domain.agent import AgentId, SandboxKind
 from console.domain.errors import ConsoleError, NotFound, NotRecorded
 from console.domain.guard import LOST
 from console.killswitch.durable import Damaged, read_sealed
@@ -102,10 +101,12 @@ class Follower:
 
     async def _flush(self) -> None:
         """Collected changes become one delta, so that 1,000 events a second stay ten messages."""
-        core, shown = self._parts.core, 0.0
+        core, shown, loop = self._parts.core, 0.0, asyncio.get_running_loop()
         while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(core.hurry.wait(), FLUSH_S)
+            timer = loop.call_later(FLUSH_S, core.hurry.set)
+            await core.hurry.wait()
+            timer.cancel()
+            if core.unsaved:
                 await asyncio.sleep(0.01)  # so that those who report at the same moment share the write
             core.hurry.clear()
             self._save()
@@ -132,8 +133,7 @@ class Follower:
             if beat % 5 == 0:
                 core.post(e.TranscriptsSummed(*now(), core.meters.beside()))
             beat += 1
-            # Gauges that move by time alone (wall time, burn): everybody's every 5 s, a fifth of them each second.
-            core.dirty.update(sorted(core.state.live)[beat % 5 :: 5])
+            self.deltas.pass_time(beat, time.time())
 
     async def _guard(self) -> None:
         """Heartbeat and status; a press made elsewhere is learnt here within a quarter of a second."""
@@ -230,9 +230,7 @@ class Follower:
     async def _count(self) -> None:
         """Processes per agent, for the tree and for "what a press will do now"."""
         state = self._parts.core.state
-        for agent_id in sorted(state.live)[:500]:
-            if state.agents[agent_id].control_level is ControlLevel.OBSERVED:
-                continue
+        for agent_id in sorted(state.held)[:500]:
             try:
                 answer = await asyncio.to_thread(self._parts.guard.call, "procs", agent_id=agent_id)
             except NotFound:

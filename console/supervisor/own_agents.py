@@ -47,7 +47,7 @@ class OwnAgents:
         processes: dict[int, tuple[ProcessIdentity, str]] = {}
         containers: dict[str, str] = {}
         shared: dict[str, list[tuple[str, bool]]] = {}
-        ours = sorted([i for i in state.live if state.agents[i].control_level is not ControlLevel.OBSERVED])
+        ours = sorted(state.held)
         self._adopted = tuple(i for i in ours if state.agents[i].control_level is ControlLevel.ADOPTED)
         for agent_id in ours:
             agent = state.agents[agent_id]

@@ -151,7 +151,8 @@ class Scribe:
 
     def flush(self) -> None:
         """Queues the collected writes; called a few times a second and at the end."""
-        self._jobs.put(self._write)
+        if self._dirty or self._books or self._events or self._egress or self._spend or self._network or self._seal.waits:
+            self._jobs.put(self._write)
         if self._owed:
             self._jobs.put(self._pay)
 

@@ -130,7 +130,7 @@ def folded(old: AgentSeen | None, new: AgentSeen) -> AgentSeen:
 
 def roots_of(state: EngineState) -> list[Root]:
     """Every live agent that we can stop, by the process we hold it by."""
-    agents = [state.agents[i] for i in sorted(state.live | state.killing) if i in state.agents]
+    agents = [state.agents[i] for i in sorted(state.held | state.killing) if i in state.agents]
     return [
         Root(a.agent_id, a.process.pid, a.process.start_ticks)
         for a in agents

@@ -354,6 +354,7 @@ async def supervise(number: int, seconds: float) -> Costs:
             limits=Limits(cost_usd=1e6, wall_s=1e6), state=AgentState.RUNNING,
         )  # fmt: skip
         state.live.add(agent_id)
+        state.held.add(agent_id)
     deltas = AgentDeltas(cast(Any, SimpleNamespace(core=core)))
     sent = [0]
 

@@ -164,7 +164,7 @@ def test_parts_of_a_program_take_no_childs_place() -> None:
 
 def test_a_source_that_cannot_look_joins_nothing() -> None:
     reports = (SourceReport("codex", False, "no", (say("codex"),)),)
-    assert joined(Playbook().state, reports) == []
+    assert joined(Playbook().state, reports) == ([], [])
 
 
 def test_an_agent_that_says_itself_what_all_its_parts_used_is_charged_once() -> None:
@@ -199,8 +199,8 @@ def test_telemetry_joins_by_session_alone_never_a_part_of_one_and_never_lends_a_
     top = Sighting("claude_code", "k", "n", ProcessIdentity(7, 1), "s", "", 0.0)
     told = Sighting("otlp", "s", "n", ProcessIdentity(7, 1), "s", "", 0.0, container_id="c", agent_id="nobody")
     other = Sighting("otlp", "t", "n", None, "t", "", 0.0)
-    rows = joined(state, (SourceReport("claude_code", True, "", (part, top)), SourceReport("otlp", True, "", (told, other))))
+    rows, _ = joined(state, (SourceReport("claude_code", True, "", (part, top)), SourceReport("otlp", True, "", (told, other))))
     assert sorted(row.sources for row in rows) == [("claude_code",), ("claude_code", "otlp"), ("otlp",)]
     assert next(row for row in rows if len(row.sources) == 2).first is top
     state.linked_sessions["t"] = None
-    assert [row.sources for row in joined(state, (SourceReport("otlp", True, "", (other,)),))] == []
+    assert [row.sources for row in joined(state, (SourceReport("otlp", True, "", (other,)),))[0]] == []

@@ -275,3 +275,11 @@ def test_what_did_not_change_is_not_made_anew_and_a_reused_number_is_believed_at
     assert back == other
     (folder / "stat").unlink()
     assert source.look().sightings == ()
+
+
+def test_no_session_says_of_itself_that_it_has_ended(host: Host) -> None:
+    live(host)
+    for word in ("finished", "unverified", "young"):
+        host.record(status=word)
+        (seen,) = host.source().look().sightings
+        assert seen.status == "running" and seen.process is not None

@@ -6,13 +6,16 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from console.api.fleet_changes import CHUNK, changes_of
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel, SandboxKind
 from console.domain.budget import Usage
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState
+from console.supervisor import deltas
 from console.supervisor.core import Core
-from console.supervisor.deltas import AgentDeltas
+from console.supervisor.deltas import SHIFT, AgentDeltas
 from console.supervisor.parts import Parts
 
 A = AgentId("a-1")
@@ -87,3 +90,26 @@ def test_messages_stay_short() -> None:
     told.deltas.tell(1000.0)
     assert [len(data["upsert"]) for data in told.published] == [CHUNK, CHUNK, 1]
     assert all("spend_today_usd" in data for data in told.published)
+
+
+def test_by_time_alone_everybody_ours_is_told_and_of_one_that_is_only_seen_what_it_burnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = AgentId("o-1")
+    told = Told(agent(), agent(seen, control_level=ControlLevel.OBSERVED), agent(AgentId("o-2"), control_level=ControlLevel.OBSERVED))
+    told.core.state.held.add(A)
+    told.tell()
+    monkeypatch.setattr(deltas, "WHOLE", 10**9)  # whose turn it is to be compared as a whole is left to chance
+
+    def due(at: float, beats: range = range(SHIFT)) -> set[AgentId]:
+        for beat in beats:
+            told.deltas.pass_time(beat, at)
+        found, told.core.dirty = told.core.dirty, set()
+        return found
+
+    assert due(1000.0) == {A}
+    told.core.meters.add_seen(seen, 1000.0, 0.5)
+    assert due(1000.0) == {A, seen}
+    told.core.dirty.add(seen)
+    told.tell()
+    assert due(1000.0) == {A} and due(1013.0) == {A, seen}, "it burnt that in the slice before the present one now"
+    monkeypatch.setattr(deltas, "WHOLE", 1)
+    assert due(1000.0) == {A, seen, AgentId("o-2")}

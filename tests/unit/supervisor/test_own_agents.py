@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import AgentId, ProcessIdentity, SandboxKind
+from console.domain.agent import AgentState, ProcessIdentity, SandboxKind
 from console.sources.processes import ProcessTable
 from console.supervisor.own_agents import OwnAgents, workspaces_with_transcripts
 from tests.fakes.playbook import Playbook
@@ -66,7 +66,7 @@ def test_homes_are_the_workspaces_of_those_who_live(book: Playbook, tmp_path: Pa
     (home,) = own(book, tmp_path).homes()
     assert (home.path.name, home.agents, home.hidden) == ("ctx-1", ("a-1", "a-2"), True)
     for agent_id in ("a-1", "a-2"):
-        book.state.live.discard(AgentId(agent_id))
+        book.state.put(replace(book.agent(agent_id), state=AgentState.ENDED))
     assert own(book, tmp_path).homes() == []
 
 

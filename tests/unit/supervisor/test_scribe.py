@@ -141,3 +141,20 @@ def test_whoever_reads_the_audit_finds_what_acted_before_and_a_disk_that_hangs_h
         assert [row.what for row in desk.audit_page(None, 10, "").rows] == ["k-1"]
     finally:
         hangs.set()
+
+
+def test_nothing_to_write_wakes_nobody(kept: tuple[Scribe, Stubborn, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    scribe, _, _ = kept
+    assert scribe.settle()
+    writes: list[str] = []
+    real = scribe._write
+
+    def counted() -> None:
+        writes.append("write")
+        real()
+
+    monkeypatch.setattr(scribe, "_write", counted)
+    scribe.flush()
+    assert scribe.settle() and writes == []
+    scribe.event("a-1", 1.0, "kind", "text")
+    assert scribe.settle() and writes == ["write"]
