@@ -18,8 +18,10 @@ SOURCE = "codex"
 HELD_BY_SANDBOX = ("-c", "approval_policy=never", "-c", "sandbox_mode=danger-full-access")
 """It asks nobody before a tool call and makes no sandbox of its own: what holds it is ours."""
 QUIET = ("-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false", "-c", "feedback.enabled=false")
-JUDGED = ("--dangerously-bypass-hook-trust", "-c", "features.hooks=true")
-"""Our hook runs though nobody has trusted it by hand, whatever the program's own configuration, which lies in the workspace, says."""
+TRUSTED = ("--dangerously-bypass-hook-trust",)
+"""Our hook runs though nobody has trusted it by hand. ``app-server`` has no such option: there it is trusted by its hash."""
+JUDGED = ("-c", "features.hooks=true")
+"""Hooks run, whatever the program's own configuration, which lies in the workspace, says."""
 WORDS = ("app-server",)
 WORDS_ONCE = ("exec", "--json", "--skip-git-repo-check")
 _MOST_WAITING = 100

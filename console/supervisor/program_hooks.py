@@ -11,6 +11,7 @@ from pathlib import Path
 from console.domain.conversation import HOOKED, Program, Started
 from console.settings.durable import replace_file
 from console.sources import claude_stream, codex_stream
+from console.supervisor.codex_trust import trusted_hash
 from console.supervisor.hook_files import EVENT, HookCommand, group_of
 from console.supervisor.install_hook import GRACE_S, HOOK_FILE, SOURCE
 
@@ -61,7 +62,8 @@ def told(program: Program, command: HookCommand) -> str:
         return json.dumps({"disableAllHooks": False, "hooks": {EVENT: [group]}})
     (hook,) = group["hooks"]
     fields = f"type={json.dumps(hook['type'])},command={_toml(hook['command'])},timeout={hook['timeout']}"
-    return f'hooks={{{EVENT}=[{{matcher="*",hooks=[{{{fields}}}]}}],state={{{_toml(OWN_KEY)}={{enabled=true}}}}}}'
+    trust = f"enabled=true,trusted_hash={json.dumps(trusted_hash(group, hook))}"
+    return f'hooks={{{EVENT}=[{{matcher="*",hooks=[{{{fields}}}]}}],state={{{_toml(OWN_KEY)}={{{trust}}}}}}}'
 
 
 def _toml(text: str) -> str:

@@ -143,7 +143,8 @@ class Programs:
         base = os.environ.get("OPENAI_BASE_URL", "") if named is not None and "OPENAI_BASE_URL" in named.names else ""
         options = (*judged, *codex_stream.HELD_BY_SANDBOX, *codex_stream.QUIET, *(codex_stream.provider(base) if base else ()))
         options += ("-c", f"model={model}") if model else ()
-        return (*codex_stream.WORDS_ONCE, *options, "-") if once else (*codex_stream.WORDS, *options)
+        trusted = codex_stream.TRUSTED if judged else ()
+        return (*codex_stream.WORDS_ONCE, *trusted, *options, "-") if once else (*codex_stream.WORDS, *options)
 
     def _check_memory(self, together: int) -> None:
         """Raises Conflict, with the figures, when memory is short."""

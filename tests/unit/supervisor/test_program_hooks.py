@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 from console.domain.conversation import HOOKED, Program, Started
+from console.supervisor.codex_trust import trusted_hash
 from console.supervisor.hook_files import HookCommand
 from console.supervisor.program_hooks import OWN_KEY, furnish, is_judged, judged_words, remove, told
 
@@ -35,7 +36,8 @@ def test_codexs_setting_says_the_same_in_one_word_of_its_own() -> None:
     table = tomllib.loads(line)["hooks"]
     (group,) = table["PreToolUse"]
     assert group["matcher"] == "*" and group["hooks"] == [{"type": "command", "command": command.line(), "timeout": 630}]
-    assert table["state"] == {OWN_KEY: {"enabled": True}} and "\n" not in line
+    trust = trusted_hash(group, group["hooks"][0])  # its app-server has no option that trusts a hook
+    assert table["state"] == {OWN_KEY: {"enabled": True, "trusted_hash": trust}} and "\n" not in line
 
 
 def test_only_one_that_was_started_so_is_told_of_it(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from console.api.program_messages import ProgramItem, ProgramsBody
 from console.domain.agent import AgentId, LaunchRequest
 from console.domain.conversation import started_as
 from console.domain.errors import Conflict, ConsoleError, Denied, Unavailable, UsageProblem
+from console.sources.codex_stream import TRUSTED
 from console.supervisor import programs
 from console.supervisor.danger_desk import DangerDesk
 from console.supervisor.programs import Programs, memory_free_mib
@@ -125,3 +126,12 @@ async def test_refusals_of_the_host_and_of_the_session_come_beforehand(tmp_path:
         "none",
         "bubblewrap",
     }
+
+
+@pytest.mark.parametrize("hooks", [True, False])
+async def test_codex_gets_the_option_that_trusts_our_hook_only_where_it_has_one(tmp_path: Path, *, hooks: bool) -> None:
+    one, _ = desk(Stage(tmp_path, **{"programs.hooks": hooks}))
+    talks, once = (await one.plan(item("codex"))).request.argv, (await one.plan(item("codex", once=True))).request.argv
+    assert "app-server" in talks and not set(TRUSTED) & set(talks)
+    assert "exec" in once and bool(set(TRUSTED) & set(once)) == hooks
+    assert all(("features.hooks=true" in argv) == hooks for argv in (talks, once))
