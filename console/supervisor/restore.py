@@ -33,6 +33,7 @@ from console.supervisor.stop import StopDesk
 from console.supervisor.tainting import kept_lineages
 from console.supervisor.talk_channel import sweep_channels
 from console.supervisor.tool_offers import sweep_offers
+from console.supervisor.unaccounted import is_held_by_us, look_for
 
 log = logging.getLogger(__name__)
 AGENTS_BACK = 5000
@@ -83,6 +84,8 @@ async def restore(it: Starting) -> None:
     if it.parts.contexts is not None:
         await asyncio.to_thread(it.parts.contexts.rejoin)
     await _stop_strangers(it, alive)
+    if not killed:  # else the receipt of the kill says of each what is known
+        await look_for(it.parts, [a.agent_id for a in agents if is_held_by_us(a) and a.agent_id not in alive])
     latched = await asyncio.to_thread(latched_kills, it.parts, status)
     for kill_id in unwritten:
         it.stop.finish(kill_id, latched)

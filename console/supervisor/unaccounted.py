@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
-from console.domain.errors import ConsoleError
+from console.domain.errors import ConsoleError, NotFound
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Target
 from console.enforcement.state import EngineState
 from console.supervisor.parts import Parts
@@ -77,6 +78,24 @@ async def missed(parts: Parts, agent_id: AgentId) -> None:
         f"{agent_id}: {UNREACHED}; its record is older than the agent. No panic is proven until a rearm has looked at everything", "red"
     )
     await _tell(parts, [agent_id])
+
+
+async def look_for(parts: Parts, ids: Iterable[AgentId]) -> None:
+    """Of agents that were gone when a supervisor started: whoever the guard does not know either may live, for all that anybody knows."""
+    unknown = []
+    for agent_id in ids:
+        try:
+            await asyncio.to_thread(parts.guard.call, "procs", agent_id=agent_id)
+        except NotFound:
+            unknown.append(str(agent_id))
+        except ConsoleError:  # it is silent, or says already that agents are missing from its record
+            continue
+    if unknown:
+        words = (
+            f"whether {len(unknown)} agents ended while no supervisor ran is not known ({unknown[0]}): the guard's record has none of them"
+        )
+        parts.notice(f"{words}. No panic is proven until a rearm has looked at everything", "red")
+        await _tell(parts, unknown)
 
 
 async def _tell(parts: Parts, ids: list[str]) -> None:

@@ -9,17 +9,19 @@ from typing import Any
 import pytest
 
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind
-from console.domain.errors import ConsoleError, TimedOut
+from console.domain.errors import ConsoleError, NotFound, TimedOut
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.enforcement.state import EngineState
 from console.supervisor.rearm import _lacks_only_the_registry
-from console.supervisor.unaccounted import UNREACHED, beside, counted, kept, missed, targets_beyond
+from console.supervisor.unaccounted import UNREACHED, beside, counted, kept, look_for, missed, targets_beyond
 
 ZERO = Step(StepName.ZERO, StepStatus.OK, 3.0, "1 agents proven zero")
 
 
 def agent(name: str, **more: Any) -> Agent:
-    made = Agent(AgentId(name), name, None, AgentId(name), 1, ContextId(f"s-{name}"), ControlLevel.MANAGED, SandboxKind.NONE, started_at=1.0)
+    made = Agent(
+        AgentId(name), name, None, AgentId(name), 1, ContextId(f"s-{name}"), ControlLevel.MANAGED, SandboxKind.NONE, started_at=1.0
+    )
     return replace(made, process=ProcessIdentity(7, 1), state=AgentState.RUNNING, **more)
 
 
@@ -90,3 +92,24 @@ async def test_whom_a_look_misses_is_shown_as_out_of_reach() -> None:
         await missed(world, AgentId(name))
     assert world.told == [("missed", ["b"])] and world.state.best_effort == {"b": UNREACHED} and world.core.dirty == {"b"}
     assert [n[:7] for n in world.notices] == ["red: b:"]
+
+
+async def test_who_was_gone_at_the_start_and_whom_the_guard_does_not_know_either_may_live() -> None:
+    said: dict[str, Any] = {"known": {"alive": False}, "lost": NotFound("Not registered.", ""), "silent": TimedOut("silent", "")}
+    told: list[Any] = []
+
+    def call(op: str, agent_id: str = "", scope: list[str] | None = None) -> Any:
+        if op == "missed":
+            told.append(scope)
+            return {}
+        answer = said[agent_id]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    notices: list[str] = []
+    parts: Any = SimpleNamespace(guard=SimpleNamespace(call=call), notice=lambda words, level: notices.append(words))
+    await look_for(parts, [AgentId("known"), AgentId("silent")])
+    assert told == notices == []
+    await look_for(parts, [AgentId(name) for name in said])
+    assert told == [["lost"]] and "1 agents" in notices[0] and "lost" in notices[0]
