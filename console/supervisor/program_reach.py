@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
 
 from console.api.program_messages import ReachView
 from console.domain.agent import LaunchRequest, SandboxKind
+from console.domain.conversation import Program, started_as
 from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
 from console.sandbox.programs import Found
+from console.supervisor.codex_trust import KNOWN
 from console.supervisor.parts import Parts
 
 NAMED = 20
@@ -27,7 +30,7 @@ class Outlook:
 
 def outlook(parts: Parts, request: LaunchRequest, found: Found, told: str, model: str) -> Outlook:
     """Of one program, as the engine would start it now. Blocks for a moment."""
-    seen = outlook_of(parts, request, _program(found, told, model, judged=parts.options.programs.hooks))
+    seen = outlook_of(parts, request, _program(found, told, model, _doubt(request, told), judged=parts.options.programs.hooks))
     return replace(seen, reach=[*seen.reach, _secrets(parts, request)])
 
 
@@ -50,12 +53,24 @@ def outlook_of(parts: Parts, request: LaunchRequest, program: ReachView) -> Outl
     return Outlook(mode, enforced, level, reach)
 
 
-def _program(found: Found, told: str, model: str, *, judged: bool) -> ReachView:
+def _doubt(request: LaunchRequest, told: str) -> str:
+    """Whether this Codex may skip our hook: its app-server trusts it by a hash alone, which is known of one version."""
+    started = started_as(request.argv)
+    if started is None or started.program is not Program.CODEX or not started.talks or re.search(rf"\b{re.escape(KNOWN)}", told):
+        return ""
+    return (
+        f"this version may skip the hook in silence when it is talked to (known to run it: {KNOWN}x): its detail says enforced "
+        "once a first call was judged, and --once does not depend on it"
+    )
+
+
+def _program(found: Found, told: str, model: str, doubt: str, *, judged: bool) -> ReachView:
     chosen = f"model {model}" if model else "the model that it chooses itself"
     note = f"; {found.note}" if found.note else ""
     asks = "each tool call is judged by the rules, and waits for you where they ask" if judged else "it asks nobody before a tool call"
-    words = f"{found.path} ({told}), {chosen}; {asks}; what holds it besides is below{note}"
-    return ReachView(what="program", words=words, amber=bool(found.note) or not judged)
+    doubt = f"; {doubt}" if doubt and judged else ""
+    words = f"{found.path} ({told}), {chosen}; {asks}{doubt}; what holds it besides is below{note}"
+    return ReachView(what="program", words=words, amber=bool(found.note or doubt) or not judged)
 
 
 def _files(parts: Parts, request: LaunchRequest) -> ReachView:

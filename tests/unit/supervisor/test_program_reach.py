@@ -9,7 +9,7 @@ import pytest
 
 from console.domain.agent import ContextId, LaunchRequest, SandboxKind
 from console.domain.budget import Limits
-from console.domain.conversation import Program
+from console.domain.conversation import Program, command_line
 from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.programs import Found
 from console.supervisor.program_reach import Outlook, outlook
@@ -46,3 +46,22 @@ def test_a_sandbox_a_cap_and_a_session_with_data_narrow_it(tmp_path: Path, monke
 def test_behind_the_allowlist_its_hosts_are_named_and_an_empty_one_is_said(tmp_path: Path) -> None:
     given, lines = seen(Stage(tmp_path), sandbox=SandboxKind.DOCKER, network_mode=NetworkMode.PROXIED)
     assert given.enforced and lines["hosts"] == ("PROXIED: 0 allowlist entries", True) and "its image" in lines["files"][0]
+
+
+@pytest.mark.parametrize(
+    ("told", "talks", "hooks", "doubt"),
+    [
+        ("codex-cli 0.169.3", True, True, False),
+        ("codex-cli 0.170.0", True, True, True),
+        ("codex-cli 10.169.0", True, True, True),
+        ("not known", True, True, True),
+        ("codex-cli 0.170.0", False, True, False),
+        ("codex-cli 0.170.0", True, False, False),
+    ],
+)
+def test_a_codex_that_may_skip_our_hook_says_so_before_it_starts(tmp_path: Path, told: str, talks: bool, hooks: bool, doubt: bool) -> None:
+    stage = Stage(tmp_path, **{"programs.hooks": hooks})
+    argv = command_line(Program.CODEX, "do it", str(stage.program), ("app-server",), talks=talks)
+    given = outlook(stage.parts, LaunchRequest(argv, agent_type="codex"), Found(Program.CODEX, stage.program, ""), told, "gpt")
+    line = next(line for line in given.reach if line.what == "program")
+    assert ("may skip the hook in silence" in line.words) == doubt and line.amber == (doubt or not hooks)
