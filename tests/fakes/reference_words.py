@@ -111,12 +111,12 @@ class Policy:
         uses = [(valued.get(letter, "ask" if letter == "?" else "text"), value) for letter, value in options]
         for index, operand in enumerate(operands):
             kind = kinds[0] if (index < len(operands) - 1 if "+" in kinds[0] else index == 0) else kinds[-1]
-            into = kinds[-1] == "write" and kind != "write" and self.world.tree.get(self.world.walk(operands[-1])[-1]) == "d"
-            uses += [(each, operand) for each in kind.rstrip("+").split("&")] + [("write", f"{operands[-1]}/{basename(operand)}")] * into
+            into = kinds[-1] == "write" and self.world.tree.get(self.world.walk(operands[-1])[-1]) == "d"
+            uses += [(each, operand) for each in kind.rstrip("+").split("&") if each != "write" or not into]
+            uses += [("write", f"{operands[-1]}/{basename(operand)}")] * (into and kind != "write")
         if name == "ls" and not operands or name == "grep" and ("r", "") in options and len(operands) < len(kinds):
             uses += [(kinds[-1].rstrip("+"), ".")] if name == "grep" or self.use("list", ".") == DENY else []
-        worst = max([own, *(self.use(kind, value) for kind, value in uses)])
-        return ALLOW if marked and worst == ASK else worst
+        return ALLOW if (worst := max([own, *(self.use(kind, value) for kind, value in uses)])) == ASK and marked else worst
 
     def shell(self, text: str) -> str:
         if len(text.encode()) > 8192 or {unicodedata.category(c) for c in re.sub(r"[\n\t ]", "", text)} & {"Cc", "Cf", "Zl", "Zp", "Zs"}:
