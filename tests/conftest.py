@@ -18,6 +18,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from tests.leaks import SESSION_VARIABLE, Session, ask_engine  # noqa: E402 - needs the line above
+from tests.sharing import taken  # noqa: E402
 
 FULL_COUNTS_S = 3600
 """Time-out of a test with its full counts: 200 supervisors that are killed and started take minutes on a busy machine."""
@@ -67,7 +68,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     share = session.config.getoption("--share")
     if share is None or session.config.getoption("collectonly") or session.testsfailed:
         return None
-    items = _taken(session.items, Path(share))
+    items = taken(session.items, Path(share), ROOT)
     item = next(items, None)
     while item is not None:
         following = next(items, None)
@@ -78,20 +79,6 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
             raise session.Interrupted(session.shouldstop)
         item = following
     return True
-
-
-def _taken(items: list[pytest.Item], share: Path) -> Iterator[pytest.Item]:
-    """Tests of the files that are ours: whoever makes a file's folder first has it."""
-    share.mkdir(exist_ok=True)
-    files: dict[Path, list[pytest.Item]] = {}
-    for item in items:
-        files.setdefault(item.path, []).append(item)
-    for path, group in files.items():
-        try:
-            (share / path.relative_to(ROOT).as_posix().replace("/", "-")).mkdir()
-        except FileExistsError:
-            continue
-        yield from group
 
 
 _SESSION = pytest.StashKey[Session]()
