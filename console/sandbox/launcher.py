@@ -7,6 +7,7 @@ one byte ``G`` on the gate starts the agent, end-of-file there ends the sandbox 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import select
@@ -383,8 +384,8 @@ def wait_empty(leaf: str) -> bool:
                 if (left := deadline - time.monotonic()) <= 0:
                     return False
                 poll.poll(int(left * 1000) + 1)
-    except OSError:  # no leaf (any more)
-        return True
+    except OSError as error:  # no leaf (any more): it was empty; what cannot be read is not
+        return error.errno in (errno.ENOENT, errno.ENODEV)
     return True
 
 

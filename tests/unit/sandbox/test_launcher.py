@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import replace
@@ -52,3 +53,14 @@ def test_output_is_private_and_never_a_link_or_a_fifo(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises((ConsoleError, OSError)):
         launcher.open_output(tmp_path / "fifo")
+
+
+@pytest.mark.parametrize(("number", "is_empty"), [(errno.ENOENT, True), (errno.ENODEV, True), (errno.EMFILE, False), (errno.EACCES, False)])
+def test_a_leaf_that_was_removed_was_empty_and_one_that_cannot_be_read_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, is_empty: bool
+) -> None:
+    def broken(*_: object, **__: object) -> object:
+        raise OSError(number, "it cannot be opened")
+
+    monkeypatch.setattr(Path, "open", broken)
+    assert launcher.wait_empty(str(tmp_path)) is is_empty
