@@ -85,9 +85,9 @@ class TopBar(QWidget):
         row.addWidget(self.brand)
         self._gap = row
         row.addSpacing(68)
-        row.addWidget(self.search, 3)
+        row.addWidget(self.search, 20)
         row.addSpacing(21)
-        row.addWidget(self.light, 2)
+        row.addWidget(self.light)  # as wide as its words: how fresh they are stands at their end
         row.addStretch(1)
         row.addSpacing(12)
         row.addWidget(plate)

@@ -12,7 +12,7 @@ from PySide6.QtGui import QColor
 
 from console.gui.models.fleet import Row, view_mode
 from console.gui.models.modes import network_chip
-from console.gui.pages.fleet.words import STATES, state_words
+from console.gui.pages.fleet.words import OVER, STATES, state_words
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.facts import ChipSpec
@@ -41,7 +41,6 @@ COLUMNS = (
     Column("action", "Last action", share=3),
 )
 INDENT = 18
-_QUIET = ("killed", "ended", "halted")
 MAX_INDENT = 6
 """Deeper rows are drawn at this level, so that a hostile depth cannot push the name away."""
 
@@ -97,7 +96,7 @@ def row_sign(row: Row, mood: Mood = Mood()) -> Hashable:
 
 def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
     """The whole row."""
-    quiet = row.view.state in _QUIET
+    quiet = row.view.state in OVER
     alive = row.view.state == "alive_after_kill" or (mood.killed and row.is_live)
     words = STATES["alive_after_kill"] if alive else state_words(row.view)
     chip, depth, lasted = network_chip(row.view), row.view.depth, runtime(row)

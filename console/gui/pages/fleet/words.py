@@ -24,6 +24,8 @@ STATES: dict[str, tuple[str, str, str]] = {
 """state -> (word, shape, colour); a state this console does not know is amber."""
 DRY = ("starting", "running", "waiting", "needs_ok", "frozen")
 """States of which it matters that what is allowed is not executed."""
+OVER = ("killed", "ended", "halted")
+"""States of what reaches and spends nothing any more."""
 UNKNOWN = ("Unknown", "triangle", "warn")
 UNVERIFIED = ("Unverified", "triangle", "warn")
 """Its source could not prove that it runs."""
@@ -74,6 +76,6 @@ def _note(view: AgentView, name: str, used: float, cap: float) -> str:
         return "not known"
     if left <= 0:
         return "at the cap"
-    if name == "cost_usd" and view.burn_usd_per_h > 0:
+    if name == "cost_usd" and view.burn_usd_per_h > 0 and view.state not in OVER:
         return f"cap in about {long_span(left / view.burn_usd_per_h * 3600)} at {usd(view.burn_usd_per_h)}/h"
     return f"{amount(name, left)} left"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QFont, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QBrush, QColor, QFont, QPainter, QPaintEvent, QPen, QTextLayout
 from PySide6.QtWidgets import QWidget
 
 from console.api.messages import PathView
@@ -159,12 +159,24 @@ def path_words(path: PathView) -> str:
 
 
 def _paint_wrapped(painter: QPainter, box: QRectF, words: str, face: QFont, colour: str) -> None:
-    painter.save()
-    painter.setClipRect(box)
-    painter.setFont(face)
+    """As many whole lines as there is room for; the last one says when it is not all."""
+    height = fonts.metrics(face).lineSpacing()
+    room = max(1, int(box.height() // height))
     painter.setPen(QColor(colour))
-    painter.drawText(box, int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop), words)
-    painter.restore()
+    text = QTextLayout(words, face)
+    text.beginLayout()
+    for number in range(room):
+        line = text.createLine()
+        if not line.isValid():
+            break
+        if number == room - 1:
+            rest = words[line.textStart() :]
+            draw_text(painter, QRectF(box.x(), box.y() + number * height, box.width(), height), rest, face, colour)
+            break
+        line.setLineWidth(box.width())
+        line.setPosition(QPointF(0, number * height))
+        line.draw(painter, box.topLeft())
+    text.endLayout()
 
 
 class PressTable(QWidget):

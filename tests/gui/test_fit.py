@@ -1,0 +1,73 @@
+"""What stands side by side has room: words are not cut where there is space, and nothing is painted over its neighbour."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QPainter, QPixmap
+from pytestqt.qtbot import QtBot
+
+from console.api.messages import AgentView
+from console.gui.pages.fleet.page import FleetPage
+from console.gui.pages.fleet.words import gauges
+from console.gui.pages.kill_switch.cards import _paint_wrapped
+from console.gui.theme import fonts
+from console.gui.window.main import Window
+from console.gui.window.nav import _BADGE_FONT
+from tests.fakes.operator_server import FakeHouse
+
+
+@pytest.mark.parametrize("width", [1024, 1440])
+def test_how_fresh_the_light_is_is_read_to_its_end(
+    width: int, make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    make_house("1")
+    window = open_window("fleet", (width, 700))
+    light = window.top.light
+    light.show_light("armed", "Armed · stop verified 1 min 04 s ago", "Updated 0.1 s ago · panic path 356.2 ms")
+    qtbot.waitUntil(lambda: light.width() >= light.sizeHint().width())
+
+
+def test_badges_of_the_kill_switch_stand_clear_of_its_name(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    assert qtbot
+    make_house("1")
+    item = open_window("fleet").nav.items["kill-switch"]
+    name_ends = 38 + fonts.metrics(fonts.ui(13, fonts.MEDIUM)).horizontalAdvance(item.spec.title)
+    for words in ("doubt", "latched"):
+        badge_begins = item.width() - fonts.metrics(fonts.ui(*_BADGE_FONT)).horizontalAdvance(words) - 16 - 22
+        assert badge_begins >= name_ends + 4, words
+
+
+def test_a_line_there_is_no_room_for_is_not_painted_in_half(qtbot: QtBot) -> None:
+    assert qtbot
+    fonts.load_fonts()
+    picture = QPixmap(200, 100)
+    picture.fill(QColor("#000000"))
+    painter = QPainter(picture)
+    _paint_wrapped(painter, QRectF(0, 0, 200, 34), "the engine is away " * 12, fonts.ui(12), "#ffffff")
+    painter.end()
+    image, two = picture.toImage(), 2 * fonts.metrics(fonts.ui(12)).lineSpacing()
+    lit = {y for y in range(100) if any(image.pixelColor(x, y).lightness() > 40 for x in range(200))}
+    assert lit and max(lit) <= two and len([y for y in lit if y > two // 2]) > 4, "two whole lines, and nothing of a third"
+
+
+def test_who_is_dead_reaches_and_burns_nothing(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    view = AgentView(
+        id="a", name="a", state="killed", control_level="managed", network_mode="FULL", session="s", limits={"cost_usd": 2.0},
+        usage={"cost_usd": 1.0}, burn_usd_per_h=3.0, started_at=time.time(),
+    )  # fmt: skip
+    assert [note for *_, note in gauges(view)] == ["$1.00 left"]
+    assert "cap in about" in gauges(view.model_copy(update={"state": "running"}))[0][-1]
+    house = make_house("0")
+    house.supervisor.agents["a"] = view
+    page = open_window("fleet").page
+    assert isinstance(page, FleetPage)
+    qtbot.waitUntil(lambda: page.pane.agent_id == "a")
+    assert page.pane._chips.accessibleName() == "Killed, Depth 1 of 3"
