@@ -20,7 +20,7 @@ from console.domain.approval import ApprovalScope
 from console.domain.lineage import Mark, Match, Seen
 from console.domain.network import NetworkMode, Sensitivity
 from console.domain.permission import Decision, PermissionRequest, Verdict
-from console.enforcement.lineages import nodes_of, words_of
+from console.enforcement.lineages import Lineages, nodes_of, words_of
 from tests.fakes.playbook import Playbook
 
 ALLOW, ASK = Decision(Verdict.ALLOW, "r", "w"), Decision(Verdict.ASK, "r", "w")
@@ -66,6 +66,22 @@ def test_a_step_is_answered_only_once_it_is_on_disk_and_counts_at_once() -> None
     book >> e.MarksKept(book.at, book.boot, AgentId("a"), "r1", READ, ALLOW, first.marks)
     assert answer(book).verdict is Verdict.ALLOW
     assert answer(judged(book, "a", step(0), request_id="r4")).verdict is Verdict.ALLOW, "and now it is"
+
+
+@pytest.mark.parametrize("tainted_first", [True, False])
+def test_who_is_joined_later_brings_what_it_did_however_large_the_other_is(*, tainted_first: bool) -> None:
+    known, key = Lineages(), ("p", "step 0", "")
+    mark = Mark("p", "step 0", "", "a", "1", "a", 1.0, "the call")
+    large = ("tree:b", "session:2", "session:3")
+    if not tainted_first:
+        known.join(large)
+    small = known.join(("tree:a", "session:1"))
+    small.marks[key] = mark
+    small.kept.add(key)
+    known.join(large)
+    one = known.join(("tree:b", "session:1"))
+    assert one.marks == {key: mark} and one.kept == {key}
+    assert all(known.of_node[node] is one for node in ("tree:a", "session:1", *large))
 
 
 def test_a_disk_that_refuses_denies_and_the_step_counts_all_the_same() -> None:
