@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, RowMapping, Table, insert, select
+from sqlalchemy import Connection, Executable, RowMapping, Table, insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind
@@ -99,23 +99,31 @@ class AgentTables(Database):
                 connection.execute(insert(table), rows)
 
 
-def put_agents(connection: Connection, agents: Iterable[Agent]) -> None:
-    """Within a transaction of the caller's."""
+def _put() -> Executable:
     statement = upsert(AGENTS)
     changes = {c.name: statement.excluded[c.name] for c in AGENTS.columns if not c.primary_key}
-    connection.execute(statement.on_conflict_do_update(index_elements=["agent_id"], set_=changes), [_row(agent) for agent in agents])
+    return statement.on_conflict_do_update(index_elements=["agent_id"], set_=changes)
+
+
+_PUT, _NAMES = _put(), tuple(f.name for f in fields(Agent))
+"""Made once: to make them takes as long as to run them."""
+
+
+def put_agents(connection: Connection, agents: Iterable[Agent]) -> None:
+    """Within a transaction of the caller's."""
+    connection.execute(_PUT, [_row(agent) for agent in agents])
 
 
 def _row(agent: Agent) -> dict[str, Any]:
-    row: dict[str, Any] = {f.name: getattr(agent, f.name) for f in fields(Agent)}
-    row["usage"], row["limits"], row["tree_limits"] = _flat(agent.usage), _of_limits(agent.limits), _of_limits(agent.tree_limits)
+    row: dict[str, Any] = {name: getattr(agent, name) for name in _NAMES}
+    row["usage"], row["limits"], row["tree_limits"] = flat(agent.usage), _of_limits(agent.limits), _of_limits(agent.tree_limits)
     for name in ("control_level", "sandbox", "state", "sensitivity", "network_mode"):
         row[name] = str(row[name])
     row["argv"] = json.dumps(agent.argv)
     row["causes"] = json.dumps(agent.causes)
     row["halt"] = "" if agent.halt is None else json.dumps(asdict(agent.halt))
     row["scopes"] = None if agent.scopes is None else json.dumps(agent.scopes)
-    row["process"] = None if agent.process is None else json.dumps(asdict(agent.process))
+    row["process"] = None if agent.process is None else flat(agent.process)
     row["live"] = int(agent.state.is_live)
     row["network_enforced"] = int(agent.network_enforced)
     row["cut_off"] = int(agent.cut_off)
@@ -125,11 +133,11 @@ def _row(agent: Agent) -> dict[str, Any]:
 @lru_cache(maxsize=1024)
 def _of_limits(value: Limits) -> str:
     """Many share the same."""
-    return _flat(value)
+    return flat(value)
 
 
-def _flat(value: Limits | Usage) -> str:
-    """Numbers by name; ``asdict`` would copy deeply."""
+def flat(value: Limits | Usage | ProcessIdentity) -> str:
+    """Its values by name, JSON; ``asdict`` would copy deeply."""
     return json.dumps({name: getattr(value, name) for name in value.__dataclass_fields__})
 
 

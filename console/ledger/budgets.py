@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, Executable, delete, func, insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from console.domain.agent import Agent
 from console.domain.budget import Limits, Usage
-from console.ledger.agents import limits_of, put_agents, usage_of
+from console.ledger.agents import flat, limits_of, put_agents, usage_of
 from console.ledger.database import Database
 from console.ledger.tables import BUDGET_CHANGES, BUDGET_LIMITS, BUDGET_USAGE, BUDGET_WARNED, KV, RESERVATIONS
 
@@ -152,15 +152,22 @@ class BudgetTables(Database):
             return [KeptReservation(x.reservation_id, x.agent_id, usage_of(x.estimate), x.expires_boot, x.boot_id, x.tool) for x in rows]
 
 
+def _usage_put() -> Executable:
+    statement = upsert(BUDGET_USAGE)
+    new = {name: statement.excluded[name] for name in ("usage", "boot_s", "boot_id", "at")}
+    return statement.on_conflict_do_update(index_elements=["scope", "key"], set_=new)
+
+
+_PUT_USAGE = _usage_put()
+
+
 def _put_usage(connection: Connection, usage: dict[Node, KeptUsage], at: float) -> None:
     rows = [
-        {"scope": scope, "key": key, "usage": json.dumps(asdict(kept.usage)), "boot_s": kept.boot_s, "boot_id": kept.boot_id, "at": at}
+        {"scope": scope, "key": key, "usage": flat(kept.usage), "boot_s": kept.boot_s, "boot_id": kept.boot_id, "at": at}
         for (scope, key), kept in usage.items()
     ]
     if rows:
-        statement = upsert(BUDGET_USAGE)
-        new = {name: statement.excluded[name] for name in ("usage", "boot_s", "boot_id", "at")}
-        connection.execute(statement.on_conflict_do_update(index_elements=["scope", "key"], set_=new), rows)
+        connection.execute(_PUT_USAGE, rows)
 
 
 def _put_held(connection: Connection, held: dict[str, KeptReservation | None]) -> None:

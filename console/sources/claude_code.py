@@ -86,6 +86,7 @@ class ClaudeCodeSource:
         return self._report([folder for folder, own in places if own is None], shown_all, stale, troubles)
 
     def _gather(self, folder: Path, own: OwnHome | None, found: dict[str, Found], stale: list[str], troubles: list[str]) -> None:
+        home = folder.parent
         try:
             for seen in self._records.of(folder, own):
                 if isinstance(seen, str):
@@ -93,7 +94,7 @@ class ClaudeCodeSource:
                     continue
                 shown = self._as_sighting(seen)
                 if seen.process is not None or shown.key not in found:  # a verified one outranks another of its key
-                    found[shown.key] = (shown, seen, folder.parent)
+                    found[shown.key] = (shown, seen, home)
         except FileNotFoundError:
             pass  # this person does not use Claude Code
         except OSError as error:
@@ -106,12 +107,13 @@ class ClaudeCodeSource:
         self._trees = {key: self._trees.get(key) or Tree() for key in found}
         self._told = {key: told for key, told in self._told.items() if key in found}
         self._notes.begin()
+        below = {home: home / "projects" for home in {home for _, _, home in found.values()}}
         for key, (seen, session, home) in found.items():
             if self._spend is None or (seen.process is None and not seen.agent_id):
                 shown.append(seen)
                 continue
             spent = self._spend.of(session.owner, self.name, seen.session)
-            notes = self._notes.of(home / "projects", seen.cwd, seen.session)
+            notes = self._notes.of(below[home], seen.cwd, seen.session)
             folders += notes.folders
             had = self._told.get(key)
             if had is not None and had[0] is seen and had[1] == spent and not notes.found:

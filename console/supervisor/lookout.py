@@ -26,7 +26,7 @@ SHARE = 12
 """A source rests this many times as long as its look took: a bounded part of one core."""
 REST_S = (0.1, 0.8)
 """Shortest and longest rest before a look that a change asked for."""
-REST_SHARE = 30
+REST_SHARE = 60
 """The same as SHARE for such a look: a fleet of which somebody always writes is looked at about once a second, as one that is quiet."""
 LONGEST_S = 5.0
 SILENT_S = 10.0
