@@ -67,9 +67,9 @@ def judge(call: Call, context: Context) -> Judgement:
         return denied("bounds", "bounds", why, call.tool[:100])
     tool, argument = _tool(call, context.tools)
     cwd = context.cwd or policy.settings.workspace
-    context = replace(context, files=Once(context.files))
-    own = _by_settings(tool, argument, policy, context.files, cwd)
-    extra = _matrix(call, tool, argument, context, cwd)
+    files = Once(context.files)
+    own = _by_settings(tool, argument, policy, files, cwd)
+    extra = _matrix(call, tool, argument, context, cwd, files)
     found = own if extra is None else _with_matrix(own, extra, tool)
     return joined(found, *_limits(call, tool, found, context))
 
@@ -149,7 +149,7 @@ def _request(argument: str, policy: Policy) -> Judgement:
     return worst(parts)
 
 
-def _matrix(call: Call, tool: Tool, argument: str, context: Context, cwd: str) -> Part | None:
+def _matrix(call: Call, tool: Tool, argument: str, context: Context, cwd: str, files: Files) -> Part | None:
     if context.matrix is None:
         return None
     if tool.name == "file":
@@ -167,7 +167,7 @@ def _matrix(call: Call, tool: Tool, argument: str, context: Context, cwd: str) -
     if tool.family == "network":
         shape, said = _REQUEST.match(argument.strip()), params_of("", call.detail).get("method")
         params["url"], params["method"] = (shape[2], _method(shape[1], said)) if shape else ("", "not certain")
-    found = [judge_row(context.matrix, name, action, params, cwd, context.files) for name in _rows(call.tool, tool, context)]
+    found = [judge_row(context.matrix, name, action, params, cwd, files) for name in _rows(call.tool, tool, context)]
     return next((part for part in found if part.verdict is Verdict.DENY), found[0])
 
 

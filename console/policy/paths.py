@@ -88,6 +88,8 @@ class NoFiles:
 def absolute(path: str, cwd: str) -> str:
     """``path`` from ``cwd``, with ``.`` and doubled slashes taken out and ``..`` left in: only the disk knows where that leads."""
     whole = path if path.startswith("/") else f"{cwd}/{path}"
+    if whole.startswith("/") and "//" not in whole and "/./" not in whole and not whole.endswith(("/", "/.")):
+        return whole
     return "/" + "/".join(piece for piece in whole.split("/") if piece not in ("", "."))
 
 

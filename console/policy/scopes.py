@@ -60,6 +60,8 @@ def at_birth(parent: frozenset[Scope] | None, wanted: frozenset[Scope] | None) -
 
 def missing(needed: Collection[Scope], granted: frozenset[Scope], text: str) -> Part | None:
     """A denial for what was not granted, or None."""
+    if granted.issuperset(needed):
+        return None
     if lacking := [scope for scope in Scope if scope in needed and scope not in granted]:
         return Part(text, Verdict.DENY, "scopes", "scope", f"it needs {', '.join(lacking)}, which this agent was not granted")
     return None

@@ -176,7 +176,8 @@ class ShellJudge:
             return [Part(shown, Verdict.DENY, "never", "program", why)], program
         if self._policy.declared is not None and (refused := self._policy.declared.manager(program.names, argv)):
             return [refused], program
-        parts = [replace(self._allowed(argv, program, described, reading, place, shown), use="run", names=argv)]
+        own = self._allowed(argv, program, described, reading, place, shown)
+        parts = [Part(own.text, own.verdict, own.rule, own.step, own.reason, "", "run", argv)]
         if rule := self._policy.commands.forbidding("ask", program, argv, words, place.cwd, self._files):
             parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "the ask list has it"))
         if danger := danger_of(self._policy.dangers, program.names, argv, words):

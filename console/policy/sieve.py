@@ -5,12 +5,15 @@ Only ever a shortcut: what the words cannot rule out is decided by the pattern i
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 
 from console.policy.rules import Rule
 
 _BRACES = re.compile(r"([^{}\\\[]*)\{([^{}\\\[]*,[^{}\\\[]*)\}([^{}\\\[]*)\Z", re.DOTALL)
+_LONG = 500
+"""Characters of a path from which on nothing of it is remembered: agents write them."""
 _MAGIC = re.compile(r"(?<!\\)(?:\\\\)*[*?\[\]{}]")
 _RUN = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -38,10 +41,9 @@ class Sieve:
     def _near(self, path: str) -> list[int]:
         found = list(self._always)
         if self._below:
-            end = len(path)
-            while end > 0:
-                found += self._below.get(path[:end], ())
-                end = path.rfind("/", 0, end)
+            for folder in _at_or_above(path) if len(path) > _LONG else _kept_above(path):
+                if (places := self._below.get(folder)) is not None:
+                    found += places
         for piece in {*path.split("/"), *path[:-1].split("/")} if path.endswith("\n") else path.split("/"):  # re's $ is before it too
             found += self._named.get(piece, ())
         for text, places in self._holding.items():
@@ -58,6 +60,20 @@ class Sieve:
             places = self._named.setdefault(whole, []) if whole else self._holding.setdefault(text, []) if text else self._always
             if at not in places:
                 places.append(at)
+
+
+def _at_or_above(path: str) -> list[str]:
+    found, end = [], len(path)
+    while end > 0:
+        found.append(path[:end])
+        end = path.rfind("/", 0, end)
+    return found
+
+
+@functools.lru_cache(maxsize=128)
+def _kept_above(path: str) -> tuple[str, ...]:
+    """One path is held against several lists in one judgement."""
+    return tuple(_at_or_above(path))
 
 
 def _expanded(pattern: str) -> list[str]:

@@ -104,7 +104,8 @@ def worst(parts: Iterable[Part], steps: tuple[Step, ...] = ()) -> Judgement:
     every = tuple(parts)
     if not every:
         return Judgement(Verdict.DENY, "default", "nothing was judged")
-    decisive = max(every, key=lambda part: _RANK[part.verdict])  # the first of equals
+    decisive = next((part for part in every if part.verdict is Verdict.DENY), None)
+    decisive = decisive or next((part for part in every if part.verdict is Verdict.ASK), every[0])  # the first of equals
     if decisive.verdict is Verdict.ALLOW:  # a rule that somebody wrote says more than one that is built in
         decisive = next((part for part in every if part.rule.endswith(")")), decisive)
     kept = () if decisive.verdict is Verdict.DENY else steps

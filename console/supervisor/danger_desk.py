@@ -36,6 +36,7 @@ class OwnList:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._file = parts.places.policy_file.with_name(OWN_FILE)
+        self._name = str(self._file)
         self._good_file = self._file.with_name(".dangers-last-good.json")
         self._lock = threading.Lock()
         self._stamp: tuple[int, ...] | None = None
@@ -57,7 +58,7 @@ class OwnList:
 
     def _look(self) -> None:
         try:
-            seen = self._file.stat()
+            seen = os.stat(self._name)  # noqa: PTH116 - in every judgement
             stamp = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
             if stamp == self._stamp:
                 return
@@ -67,7 +68,7 @@ class OwnList:
             with suppress(OSError):
                 replace_file(self._good_file, data)
         except FileNotFoundError:
-            if self._file.is_symlink():
+            if os.path.islink(self._name):  # noqa: PTH114 - as above
                 self.problem = "It is a link to nothing."
                 return
             self._stamp, self.problem = None, ""

@@ -62,7 +62,7 @@ class _File:
                 self.problem = self._kept.trouble
         except FileNotFoundError:
             self._stamp = None
-            if self.path.is_symlink():
+            if os.path.islink(self._name):  # noqa: PTH114 - in every judgement
                 self.problem = "it is a link to nothing."
             elif self.good is None:
                 self.problem = self._lost
