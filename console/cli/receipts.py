@@ -8,7 +8,7 @@ from rich.text import Text
 from console.cli import out
 from console.cli.plain import moment
 from console.domain.errors import ExitCode
-from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Target, exit_code
+from console.domain.kill import Outcome, Receipt, StepStatus, Target, exit_code
 
 _STEP_STYLES = {StepStatus.OK: "green", StepStatus.FAILED: "bold red", StepStatus.SKIPPED: "yellow", StepStatus.UNKNOWN: "yellow"}
 _OUTCOME_STYLES = {
@@ -26,7 +26,7 @@ def headline(receipt: Receipt) -> str:
     """``214 of 214 proven zero in 0.61 s``, or what is not proven. Best effort never counts as proven."""
     counts = {outcome: sum(1 for t in receipt.targets if t.outcome is outcome) for outcome in Outcome}
     proven, total = counts[Outcome.PROVEN_ZERO], len(receipt.targets)
-    parts = [f"{proven} of {total} proven zero in {_zero_ms(receipt) / 1000:.2f} s"]
+    parts = [f"{proven} of {total} proven zero in {(receipt.ms_total if receipt.proven_ms is None else receipt.proven_ms) / 1000:.2f} s"]
     if total == 0:
         parts = ["nothing was running: 0 of 0"]
     if counts[Outcome.BEST_EFFORT]:
@@ -71,13 +71,6 @@ def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
 
 
 _json = as_json
-
-
-def _zero_ms(receipt: Receipt) -> float:
-    for step in receipt.steps:
-        if step.name is StepName.ZERO and step.ms is not None:
-            return step.ms
-    return receipt.ms_total
 
 
 def _ms(value: float | None) -> str:

@@ -105,6 +105,13 @@ class Receipt:
     """What was found out after the receipt was given: who was dead later, what came back and was killed again."""
     schema_version: int = SCHEMA_VERSION
 
+    @property
+    def proven_ms(self) -> float | None:
+        """Milliseconds from the press to the last proof: the decision about zero, or a target's that was proven dead after it."""
+        zero = next((step.ms for step in self.steps if step.name is StepName.ZERO), None)
+        late = (t.ms for t in self.targets if t.outcome is Outcome.PROVEN_ZERO and t.ms is not None)
+        return None if zero is None else max([zero, *late])
+
     def as_json(self) -> dict[str, Any]:
         """Plain data; its keys are stable (docs/json.md)."""
         return asdict(self)

@@ -141,9 +141,8 @@ def counts(receipt: Receipt) -> tuple[int, int, int]:
 
 
 def zero_ms(receipt: Receipt) -> float | None:
-    """Milliseconds from the press to the decision about zero."""
-    step = step_of(receipt, StepName.ZERO)
-    return step.ms if step and step.ms is not None else None
+    """Milliseconds from the press to the last proof of zero."""
+    return receipt.proven_ms
 
 
 def is_proven(receipt: Receipt) -> bool:

@@ -113,3 +113,13 @@ def test_the_worst_target_of_an_agent_speaks_for_it(order: tuple[Outcome, ...]) 
     for n in range(1, len(order) + 1):
         worst = next(o for o in ranked if o in order[:n])
         assert worst_outcomes(tuple(target(o) for o in order[:n])) == {"a": worst}
+
+
+def test_what_was_proven_after_the_decision_about_zero_counts_as_late_as_it_was() -> None:
+    zero = Step(StepName.ZERO, StepStatus.OK, 190.0)
+    receipt = Receipt("k", "i", "all", "r", "me", 1.0, steps=(zero,), targets=(target(Outcome.PROVEN_ZERO),))
+    assert receipt.proven_ms == 190.0
+    late = replace(target(Outcome.PROVEN_ZERO), ms=84_900.0)
+    assert replace(receipt, targets=(*receipt.targets, late)).proven_ms == 84_900.0
+    assert replace(receipt, targets=(replace(late, outcome=Outcome.BEST_EFFORT),)).proven_ms == 190.0
+    assert replace(receipt, steps=()).proven_ms is None
