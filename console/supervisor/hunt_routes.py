@@ -18,6 +18,7 @@ from console.domain.errors import NotFound, Unavailable, UsageProblem
 from console.rollback.persistence.differ import bounded
 from console.rollback.persistence.findings import Report, shown
 from console.supervisor.answers import answer
+from console.supervisor.hunt_kept import Kept
 from console.supervisor.parts import Parts
 
 FINDINGS_MAX = 1000
@@ -29,6 +30,7 @@ DOUBT_MAX = 400
 
 def hunt_routes(parts: Parts) -> list[Route]:
     """The route, for the operator's door alone."""
+    kept = Kept(parts.places.state_dir / "cases")
 
     async def persistence(request: Request) -> Response:
         if parts.hunt is None:
@@ -40,6 +42,7 @@ def hunt_routes(parts: Parts) -> list[Route]:
             if not any(a.context_id == session for a in parts.core.state.agents.values()):
                 raise NotFound(f"There is no session {session}.", "watchfloor fleet shows the sessions.")
             await parts.hunt.look([session])
+        await kept.into(parts.hunt.reports)
         found = [r for r in parts.hunt.reports.values() if session in (None, r.context_id)]
         return answer(view_of(found))
 

@@ -181,6 +181,8 @@ def test_the_baseline_is_signed_recorded_and_hidden_and_a_changed_or_missing_one
     path.unlink()
     it.stop()
     it.start()
+    kept = {r.context_id: r for r in it.api.persistence().reports}  # what the kill before found is known after a restart too
+    assert "not as it was signed" in kept["c-one"].doubts[0] and {f.change for f in kept["c-one"].findings} == {"unverified"}
     again = it.launch("sleep", "300", context_id="c-one")
     receipt = it.api.kill(again)
     assert not path.exists()
