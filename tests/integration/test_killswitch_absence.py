@@ -25,7 +25,8 @@ def test_who_cannot_be_seen_from_here_is_not_proven_dead(state_dir: Path) -> Non
     try:
         process = world.agent("one")
         world.kill_guard()
-        command = ["/usr/bin/unshare", "-m", "-p", "-f", "--mount-proc", sys.executable, "-c", BLIND, state_dir, world.run, world.instance]
+        blind = [sys.executable, "-c", BLIND, str(state_dir), str(world.run), world.instance]
+        command = ["/usr/bin/unshare", "-m", "-p", "-f", "--mount-proc", *blind]
         env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
         done = subprocess.run(command, capture_output=True, timeout=WAIT_S, check=False, env=env)
         lines = [line for line in done.stdout.decode().splitlines() if line.startswith("RESULT ")]
