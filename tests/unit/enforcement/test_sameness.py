@@ -102,6 +102,16 @@ def test_who_is_another_agent_now_is_not_taken_for_the_one_before(monkeypatch: p
     both.see(one, session(2))
 
 
+def test_a_process_that_is_found_to_be_ours_is_shown_in_our_own_row_from_then_on() -> None:
+    both = Both()
+    both.see(session(1), session(2))
+    for engine in both.engines:
+        seen = engine.state.agents[AgentId(observed_id(session(1)))]
+        engine.state.put(replace(seen, agent_id=AgentId("a-1"), root_id=AgentId("a-1"), control_level=ControlLevel.MANAGED))
+    both.see(session(1), session(2))
+    assert both.engines[0].state.seen[AgentId("a-1")].session == "s1"
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_whatever_sources_say_both_say_and_know_the_same(seed: int) -> None:
     dice, both = random.Random(seed), Both()

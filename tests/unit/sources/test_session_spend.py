@@ -217,6 +217,7 @@ def test_where_every_change_is_told_everything_is_looked_at_seldom_and_at_once_w
 ) -> None:
     monkeypatch.setattr(session_spend, "PERIOD_S", 0.02)
     monkeypatch.setattr(session_spend, "QUICK_S", 0.01)
+    monkeypatch.setattr(session_spend, "TOLD_S", 3600.0)
     looks: list[float] = []
     real = spend.look
 
