@@ -8,12 +8,15 @@ from collections.abc import Callable
 import pytest
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter, QPixmap
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from console.api.messages import AgentView
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.fleet.words import gauges
 from console.gui.pages.kill_switch.cards import _paint_wrapped
+from console.gui.pages.network.page import NetworkPage
+from console.gui.pages.policy.page import PolicyPage
 from console.gui.theme import fonts
 from console.gui.window.main import Window
 from console.gui.window.nav import _BADGE_FONT
@@ -54,6 +57,22 @@ def test_a_line_there_is_no_room_for_is_not_painted_in_half(qtbot: QtBot) -> Non
     image, two = picture.toImage(), 2 * fonts.metrics(fonts.ui(12)).lineSpacing()
     lit = {y for y in range(100) if any(image.pixelColor(x, y).lightness() > 40 for x in range(200))}
     assert lit and max(lit) <= two and len([y for y in lit if y > two // 2]) > 4, "two whole lines, and nothing of a third"
+
+
+@pytest.mark.parametrize(("page", "aside"), [("policy", "pane"), ("network", "drawer")])
+def test_tab_goes_from_the_bar_to_the_list_to_what_stands_beside_it(
+    page: str, aside: str, make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    assert qtbot
+    make_house("1")
+    shown = open_window(page).page
+    assert isinstance(shown, PolicyPage | NetworkPage)
+    chain: list[QWidget] = [shown]
+    while (further := chain[-1].nextInFocusChain()) is not None and further is not shown:
+        chain.append(further)
+    first = shown.tabs.rules.view if isinstance(shown, PolicyPage) else shown.tabs.view
+    beside = [at for at, widget in enumerate(chain) if getattr(shown, aside).isAncestorOf(widget) and widget.focusPolicy().value]
+    assert chain.index(shown.tabs.bar.search) < chain.index(first) < min(beside)
 
 
 def test_who_is_dead_reaches_and_burns_nothing(

@@ -28,10 +28,11 @@ class NetworkPage(Page):
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self.reader = NetworkReader(desk, self)
-        self.header, self.drawer = NetworkHeader(self), Drawer(desk, self)
+        self.header = NetworkHeader(self)
+        self.tabs = NetworkTabs(desk, lambda: self.editor.draft(), self)
+        self.drawer = Drawer(desk, self)  # in the order in which Tab goes through them
         self.drawer.hide()
         self.editor = Editor(desk, self.reader, self.drawer)
-        self.tabs = NetworkTabs(desk, self.editor.draft, self)
         self.editor.view, self.editor.log = self.tabs.view, self.tabs.log.view
         column = QVBoxLayout()
         column.setSpacing(0)

@@ -33,8 +33,9 @@ class PolicyPage(Page):
         self._pane_wanted = False
         """Turned by Enter: hidden when wide, shown over the table when narrow."""
         self.reader, self.calls = PolicyReader(desk, self), RuleCalls(desk, self)
-        self.header, self.pane = PolicyHeader(self), Pane(self)
+        self.header = PolicyHeader(self)
         self.tabs = PolicyTabs(desk, self.reader, self)
+        self.pane = Pane(self)  # in the order in which Tab goes through them
         left = QVBoxLayout()
         left.setSpacing(0)
         left.addWidget(self.header)
