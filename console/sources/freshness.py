@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-PATHS_MAX = 50_000
+PATHS_MAX = 20_000
 """Changed paths kept one by one; beyond, everything counts as changed once."""
 
 
