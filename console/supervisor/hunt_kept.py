@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from console.rollback.persistence.findings import Change, Finding, Report
+from console.settings.places import Places
 
 log = logging.getLogger(__name__)
 CASES = 20
@@ -23,15 +24,14 @@ DISK_S = 5.0
 class Kept:
     """Read once, when somebody first asks."""
 
-    def __init__(self, cases: Path) -> None:
-        """``cases``: the folder of all case folders."""
-        self._cases = cases
+    def __init__(self, places: Places) -> None:
+        self._places = places
         self._task: asyncio.Task[dict[str, Report]] | None = None
 
     async def into(self, reports: dict[str, Report]) -> None:
         """Adds the newest report of each session of which there is none. What cannot be read, or not in time, stays unknown."""
         if self._task is None:
-            self._task = asyncio.create_task(asyncio.to_thread(kept_reports, self._cases))
+            self._task = asyncio.create_task(asyncio.to_thread(kept_reports, self._places.state_dir / "cases"))
         await asyncio.wait([self._task], timeout=DISK_S)
         if self._task.done():
             for context_id, report in self._task.result().items():

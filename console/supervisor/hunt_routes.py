@@ -30,7 +30,7 @@ DOUBT_MAX = 400
 
 def hunt_routes(parts: Parts) -> list[Route]:
     """The route, for the operator's door alone."""
-    kept = Kept(parts.places.state_dir / "cases")
+    kept = Kept(parts.places)
 
     async def persistence(request: Request) -> Response:
         if parts.hunt is None:

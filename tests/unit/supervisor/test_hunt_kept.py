@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from console.rollback.persistence.findings import Change, Finding, Report
+from console.settings.places import Places
 from console.supervisor.hunt_kept import Kept, kept_reports
 
 
@@ -26,23 +28,28 @@ def kept(cases: Path, kill_id: str, *reports: Report, name: str = "persistence.j
     return folder / name
 
 
+def places(state_dir: Path) -> Places:
+    return SimpleNamespace(state_dir=state_dir)  # type: ignore[return-value]
+
+
 async def test_the_newest_report_of_each_session_comes_back_whole_and_never_over_a_newer_look(tmp_path: Path) -> None:
-    kept(tmp_path, "20260101-1", report("c1", 5.0), report("c2", 5.0))
-    kept(tmp_path, "20260102-1", report("c1", 9.0))
-    kept(tmp_path, "20260102-1", report("c1", 7.0), name="persistence.2.json")
-    assert kept_reports(tmp_path) == {"c1": report("c1", 9.0), "c2": report("c2", 5.0)}
+    cases = tmp_path / "cases"
+    kept(cases, "20260101-1", report("c1", 5.0), report("c2", 5.0))
+    kept(cases, "20260102-1", report("c1", 9.0))
+    kept(cases, "20260102-1", report("c1", 7.0), name="persistence.2.json")
+    assert kept_reports(cases) == {"c1": report("c1", 9.0), "c2": report("c2", 5.0)}
     reports = {"c2": report("c2", 20.0)}
-    one = Kept(tmp_path)
+    one = Kept(places(tmp_path))
     await one.into(reports)
     assert reports == {"c1": report("c1", 9.0), "c2": report("c2", 20.0)}
-    kept(tmp_path, "20260103-1", report("c9", 1.0))
+    kept(cases, "20260103-1", report("c9", 1.0))
     await one.into(reports)
     assert "c9" not in reports, "read once"
 
 
 async def test_nobody_was_killed_yet(tmp_path: Path) -> None:
     reports: dict[str, Report] = {}
-    await Kept(tmp_path / "cases").into(reports)
+    await Kept(places(tmp_path)).into(reports)
     assert reports == {}
 
 
