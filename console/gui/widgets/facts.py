@@ -213,8 +213,7 @@ class CostChart(QWidget):
         for part in (0.0, 0.5, 1.0):
             y = box.bottom() - part * box.height()
             painter.fillRect(QRectF(box.x(), y, box.width(), 1), QColor(colours.line2 if part == 0 else colours.line))
-            digits = 2 if top > 0.05 else 3
-            words = f"${top * part:.{digits}f}" if part == 1.0 else f"{top * part:.{digits}f}" if part else "0"
+            words = f"{'$' if part == 1.0 else ''}{top * part:g}"  # 1, 2 or 5 and half of them: few digits
             draw_text(painter, QRectF(0, y - 8, 29, 16), words, fonts.ui(10), colours.text3, right=True)
         draw_text(
             painter,
