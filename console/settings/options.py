@@ -311,6 +311,8 @@ def load_options(path: Path) -> Options:
         return Options()
     except (OSError, UnicodeDecodeError) as error:
         raise ConsoleError(f"{path} cannot be read: {error}.", "Mend or remove it.") from error
+    if name := _twice(text):
+        raise ConsoleError(f"{path}: {name} is there twice.", "Keep one of them; nothing was started.")
     try:
         return Options.model_validate_json(text)
     except ValidationError as error:
@@ -318,6 +320,26 @@ def load_options(path: Path) -> Options:
         where = ".".join(str(part) for part in first["loc"]) or "the file"
         words = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
         raise ConsoleError(f"{path}: {where}: {words}.", "Mend that setting; nothing was started.") from error
+
+
+def _twice(text: str) -> str:
+    """A name that one object has twice, for nobody knows which was meant; empty: none, or it is no JSON at all."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found:
+                raise KeyError(name[:80])
+            found[name] = value
+        return found
+
+    try:
+        json.loads(text, object_pairs_hook=once)
+    except KeyError as error:
+        return repr(error.args[0])
+    except (ValueError, RecursionError):
+        pass
+    return ""
 
 
 def merged(options: Options, changes: dict[str, Any]) -> Options:

@@ -47,6 +47,8 @@ def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
         ('{"environment": {"bot": {"names": ["lower"]}}}', "environment.bot.names"),
         ('{"environment": {"": {}}}', "environment: .*has a name"),
         ('{"environment": {"A b": {}}}', "environment"),
+        ('{"agents": {"uid": 65534}, "agents": {}}', "'agents' is there twice"),
+        ('{"spawn": {"max_depth": 1, "max_depth": 9}}', "'max_depth' is there twice"),
     ],
 )
 def test_a_broken_file_is_an_error_that_names_the_field(tmp_path: Path, text: str, field: str) -> None:
