@@ -75,6 +75,8 @@ def give_trust(home: Path) -> None:
 @contextmanager
 def trusted(state_dir: Path, home: Path, *scenes: Scene, trust: bool = True) -> Iterator[ModelServer]:
     """A home with our hook, which its user has trusted, and a model."""
+    for event in (below, away):
+        event.clear()  # the sentence before has set them at its end
     (home / ".codex").mkdir()
     assert verb(state_dir, home, "--yes").returncode == 0
     if trust:
@@ -183,7 +185,7 @@ def test_no_supervisor_and_nobody_who_decides_block_codex(state_dir: Path, tmp_p
         assert start_codex(tmp_path, model.url, "NOBODY please").wait(PATIENCE_S) == 0  # none was ever started
         assert all("no supervisor answers" in one for one in outputs(model, "NOBODY")) and len(outputs(model, "NOBODY")) == 2
         with Instance(state_dir, "--discover-root", str(tmp_path)) as it, session(tmp_path, model, "LATE please") as codex:
-            until(lambda: outputs(model, "LATE"), words="its time is over")
+            until(lambda: outputs(model, "LATE"), words="its time is over")  # and it asks no more until ``away``
             assert "nobody" in outputs(model, "LATE")[0] and it.api.approvals().waiting == []
             it.stop()
             away.set()
