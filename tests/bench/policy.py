@@ -72,7 +72,7 @@ ROWS = {
 }
 SOURCES = {
     "agent_type": "coder",
-    "package_managers": {"pip": {"enabled": True, "registries": [{"name": "pypi", "url": "https://pypi.org/simple"}]}},
+    "package_managers": {"pip": {"enabled": True, "registries": [{"name": "ours", "url": "https://packages.example.org/simple"}]}},
     "web_access": {"enabled": True, "allowed_domains": [f"host{at}.example" for at in range(50)]},
     "git": {"enabled": True, "allowed_remotes": ["https://code.example/*"]},
 }
