@@ -123,7 +123,9 @@ def test_a_seen_agent_is_shown_confirmed_moved_whole_frozen_and_killed_with_proo
         assert receipt.verified_zero and [(t.control_level, t.outcome) for t in receipt.targets] == [("adopted", "proven_zero")]
         assert it.state_becomes(agent, "killed") and not any(processes.is_alive(pid) for pid in (session.pid, *session.below))
         kinds = [r.kind for r in it.api.audit(limit=100).rows if r.kind.startswith("adopt")]
-        assert kinds[:2] == ["adopt.done", "adopt"] and kinds.count("adopt.refused") == kinds.count("adopt") - 1
+        # An adoption is on record before it begins; what was refused is written when there is time, and may follow it.
+        assert kinds.count("adopt.done") == 1 and kinds.index("adopt.done") < kinds.index("adopt")
+        assert kinds.count("adopt.refused") == kinds.count("adopt") - 1
 
 
 def test_it_stays_adopted_when_supervisor_and_guard_are_started_again_and_its_end_is_seen(

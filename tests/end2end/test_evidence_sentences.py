@@ -135,7 +135,9 @@ def test_a_huge_workspace_is_cut_at_the_bound_and_the_kill_is_not_delayed(state_
         assert step.status == "ok"
         assert re.search(r"cut at 0\.1 s: [a-z, ]*workspaces", step.detail), step.detail  # on a busy machine others are cut too
         cut = [c["part"] for c in part(it, receipt.kill_id, "manifest")["cut"]]
-        assert "workspaces" in cut and len(changed(it, receipt.kill_id)) < 7_500
+        assert "workspaces" in cut
+        if (case_of(it, receipt.kill_id) / "workspaces.json").exists():  # on a busy machine it may not even be begun
+            assert len(changed(it, receipt.kill_id)) < 7_500
         if "snapshot" not in cut:
             assert part(it, receipt.kill_id, "snapshot")["agents"][agent]["processes"]
         zero = next(s for s in receipt.steps if s.name is StepName.ZERO)

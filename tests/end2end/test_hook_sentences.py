@@ -94,7 +94,10 @@ def hook_of(session: int) -> int:
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                is_hook = "watchfloor-hook.py" in (folder / "cmdline").read_text() and (folder / "comm").read_text().startswith("python")
+                # As bytes: any process of this machine is looked at, whatever its words are.
+                is_hook = b"watchfloor-hook.py" in (folder / "cmdline").read_bytes() and (folder / "comm").read_bytes().startswith(
+                    b"python"
+                )
                 if is_hook and is_below(int(folder.name), session):
                     return int(folder.name)
             except OSError:

@@ -223,7 +223,7 @@ def envoy_of(it: Broken) -> int:
     assert it.supervisor is not None
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
-            if folder.name.isdigit() and (folder / "comm").read_text() == "envoy\n":
+            if folder.name.isdigit() and (folder / "comm").read_bytes() == b"envoy\n":
                 fields = (folder / "stat").read_text().rpartition(")")[2].split()
                 if fields[0] != "Z" and int(fields[1]) == it.supervisor.pid:
                     return int(folder.name)
