@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from console.api.ladder import LadderAgent, LadderBody, LadderPreview, ScopeBody
 from console.api.messages import ActView
@@ -15,6 +14,7 @@ from console.cli import out, panic, receipts
 from console.cli.link import build, connect
 from console.cli.options import Json, StateDir, existing_places, operator, verb_app
 from console.cli.plain import plain
+from console.cli.tables import new_table
 from console.domain.errors import ConsoleError, ExitCode, Unreachable, UsageProblem
 from console.domain.kill import exit_code
 from console.domain.ladder import Reach, Rung, Scope
@@ -141,7 +141,7 @@ def _look_at_freeze(guard: GuardClient, asked: dict[str, str]) -> tuple[dict[str
 
 def _told(done: str, answer: ActView, as_json: bool) -> int:
     if as_json:
-        out.emit(answer.model_dump(exclude={"schema_version"}))
+        out.emit_view(answer)
     else:
         if answer.agents:
             out.say(f"{done}: {_named(answer.agents)}")
@@ -162,13 +162,13 @@ def _named(ids: list[str]) -> str:
 def _show_preview(seen: LadderPreview, as_json: bool) -> int:
     """Exit 0 when it could be done now, 1 when it would be refused."""
     if as_json:
-        out.emit(seen.model_dump(exclude={"schema_version"}))
+        out.emit_view(seen)
         return int(ExitCode.FAILURE if seen.why_not else ExitCode.DONE)
     out.say(plain(seen.words, 500))
     if seen.why_not:
         out.note(f"it would be refused: {plain(seen.why_not, 500)}")
     out.say(f"{seen.processes} processes, {seen.containers} containers, {seen.egress} that can reach the network now")
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = new_table()
     for name in ("CONTROL LEVEL", "CERTAIN", "BEST EFFORT", "LEFT ALONE"):
         table.add_column(name)
     for level, row in seen.counts.items():

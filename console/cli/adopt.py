@@ -6,13 +6,13 @@ import re
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from console.api.adopt_messages import AdoptBody, AdoptedView, Candidate, CandidatesView
 from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, StateDir, verb_app
 from console.cli.plain import plain
+from console.cli.tables import new_table
 from console.domain.errors import Conflict, ExitCode, UsageProblem
 
 ADOPT_S = 60.0
@@ -61,11 +61,9 @@ def _show(seen: CandidatesView, as_json: bool) -> int:
     """Exit 0 when it may be adopted now, 1 when not."""
     code = int(ExitCode.FAILURE if seen.why_not else ExitCode.DONE)
     if as_json:
-        out.emit(seen.model_dump(exclude={"schema_version"}))
+        out.emit_view(seen)
         return code
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("PID:START", "WHAT", "UID", "MAY BE ADOPTED", "PROGRAM", "COMMAND"):
-        table.add_column(name, overflow="fold")
+    table = new_table("PID:START", "WHAT", "UID", "MAY BE ADOPTED", "PROGRAM", "COMMAND")
     for one in seen.candidates:
         may = out.words(f"no: {one.why_not}", "yellow", 300) if one.why_not else out.words("yes")
         uid = "" if one.uid is None else str(one.uid)
@@ -92,7 +90,7 @@ def _told(done: AdoptedView, as_json: bool) -> int:
     """Exit 8 when what was adopted can only be stopped as a best effort."""
     code = int(ExitCode.BEST_EFFORT if done.best_effort else ExitCode.DONE)
     if as_json:
-        out.emit(done.model_dump(exclude={"schema_version"}))
+        out.emit_view(done)
         return code
     out.say(f"adopted: {plain(done.agent, 70)}, {done.moved} processes")
     for pid, why in done.left.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from console.api.messages import AllowlistChangedView, AllowlistEntryBody, UrlTestBody
 from console.cli import out
@@ -13,6 +12,7 @@ from console.cli.allowlist_review import add_review, marks_of
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir, new_app
 from console.cli.plain import moment, plain
+from console.cli.tables import new_table
 from console.domain.errors import ExitCode
 
 app = new_app("Destinations that agents in PROXIED mode may reach; empty means none.", no_args_is_help=True)
@@ -25,15 +25,13 @@ def list_entries(state_dir: StateDir = None, as_json: Json = False) -> int:
     with connect(state_dir) as client:
         seen = client.allowlist()
     if as_json:
-        out.emit(seen.model_dump(exclude={"schema_version"}))
+        out.emit_view(seen)
         return 0
     out.say(f"version {seen.version}, Envoy {seen.envoy}{f' ({plain(seen.envoy_detail, 300)})' if seen.envoy_detail else ''}")
     if not seen.entries:
         out.say("No entries: nothing can be reached in PROXIED mode.")
         return 0
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("ENTRY", "HOST", "METHODS", "PATHS", "PRIVATE", "MAY RECEIVE", "OWNER", "LAST USED", "7 D", "REASON"):
-        table.add_column(name, overflow="fold")
+    table = new_table("ENTRY", "HOST", "METHODS", "PATHS", "PRIVATE", "MAY RECEIVE", "OWNER", "LAST USED", "7 D", "REASON")
     for e in seen.entries:
         used = "never" if e.last_used is None else moment(e.last_used)
         table.add_row(
@@ -113,7 +111,7 @@ def test(
     with connect(state_dir) as client:
         verdict = client.test_url(body)
     if as_json:
-        out.emit(verdict.model_dump(exclude={"schema_version"}))
+        out.emit_view(verdict)
     else:
         out.say(f"{'allowed' if verdict.allowed else 'blocked'}: {plain(verdict.reason, 500)}")
     return int(ExitCode.DONE if verdict.allowed else ExitCode.DENIED)
@@ -124,7 +122,7 @@ add_review(app)
 
 def _changed(answer: AllowlistChangedView, as_json: bool) -> int:
     if as_json:
-        out.emit(answer.model_dump(exclude={"schema_version"}))
+        out.emit_view(answer)
     else:
         out.say(f"{plain(answer.entry_id)}: {plain(answer.words, 500)}")
     return 0

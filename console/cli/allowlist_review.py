@@ -55,7 +55,7 @@ def backtest(
     with connect(state_dir) as client:
         found = client.backtest(body)
     if as_json:
-        out.emit(found.model_dump(exclude={"schema_version"}))
+        out.emit_view(found)
     else:
         _show(found)
     return 0
@@ -86,7 +86,7 @@ def history(
     with connect(state_dir) as client:
         seen = client.allowlist_history(limit)
     if as_json:
-        out.emit(seen.model_dump(exclude={"schema_version"}))
+        out.emit_view(seen)
         return 0
     if not seen.versions:
         out.say("The list was never changed: it is empty.")
@@ -116,7 +116,7 @@ def revert(
     with connect(state_dir) as client:
         answer = client.revert_allowlist(build(RevertBody, version=version, reason=reason))
     if as_json:
-        out.emit(answer.model_dump(exclude={"schema_version"}))
+        out.emit_view(answer)
     else:
         out.say(f"version {answer.version}: {plain(answer.words, 500)}")
     return 0
@@ -131,7 +131,7 @@ def export(
     with connect(state_dir) as client:
         seen = client.allowlist_file()
     if as_json:
-        out.emit(seen.model_dump(exclude={"schema_version"}))
+        out.emit_view(seen)
     elif file:
         try:
             with Path(file).open("x", encoding="utf-8") as target:
@@ -164,7 +164,7 @@ def take_file(
     with connect(state_dir) as client:
         done = client.import_allowlist(build(ImportBody, text=text, reason=reason, replace=replace, dry_run=dry_run, days=days))
     if as_json:
-        out.emit(done.model_dump(exclude={"schema_version"}))
+        out.emit_view(done)
         return 0
     _changes(done.changes)
     if done.backtest is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from console.api.approval_messages import ApprovalDetailView, ApprovalRow, DecideBody, Decided, DecideView, EndGrantBody
 from console.api.client import ApiClient
@@ -13,6 +12,7 @@ from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir, new_app
 from console.cli.plain import moment, plain, plain_block
+from console.cli.tables import new_table
 from console.domain.errors import Conflict, NotFound
 
 app = new_app("What waits for a human: see it whole, approve it once or for its session, or deny it with a reason.", no_args_is_help=True)
@@ -30,15 +30,13 @@ def list_approvals(
     with connect(state_dir) as client:
         view = client.approvals()
     if as_json:
-        out.emit(view.model_dump(exclude={"schema_version"}))
+        out.emit_view(view)
         return 0
     rows = view.decided if decided else view.waiting
     if not rows:
         out.say("Nothing was decided yet." if decided else "Nothing waits for a human.")
         return 0
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("ID", "STATE" if decided else "LEFT", "AGENT", "TOOL", "REQUEST", "WHY IT ASKED"):
-        table.add_column(name, overflow="fold")
+    table = new_table("ID", "STATE" if decided else "LEFT", "AGENT", "TOOL", "REQUEST", "WHY IT ASKED")
     for row in rows:
         table.add_row(
             out.words(row.id, limit=40),
@@ -60,7 +58,7 @@ def show(
     with connect(state_dir) as client:
         detail = client.approval(approval)
     if as_json:
-        out.emit(detail.model_dump(exclude={"schema_version"}))
+        out.emit_view(detail)
     else:
         _print(detail)
     return 0
@@ -97,14 +95,12 @@ def grants(state_dir: StateDir = None, as_json: Json = False) -> int:
     with connect(state_dir) as client:
         view = client.grants()
     if as_json:
-        out.emit(view.model_dump(exclude={"schema_version"}))
+        out.emit_view(view)
         return 0
     if not view.grants:
         out.say("No session was given anything.")
         return 0
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("SESSION", "TOOL", "REQUEST", "BY", "WHEN"):
-        table.add_column(name, overflow="fold")
+    table = new_table("SESSION", "TOOL", "REQUEST", "BY", "WHEN")
     for row in view.grants:
         table.add_row(
             out.words(row.session, limit=63),
@@ -128,7 +124,7 @@ def end(
     with connect(state_dir) as client:
         view = client.end_grants(build(EndGrantBody, session=session, reason=reason))
     if as_json:
-        out.emit(view.model_dump(exclude={"schema_version"}))
+        out.emit_view(view)
     else:
         out.say(f"taken back from session {plain(session)}")
     return 0
@@ -149,7 +145,7 @@ def _body(client: ApiClient, which: list[str], digest: str, **fields: str) -> De
 def _told(answer: DecideView, done: str, as_json: bool) -> int:
     """0: all of them; 1: at least one was not decided."""
     if as_json:
-        out.emit(answer.model_dump(exclude={"schema_version"}))
+        out.emit_view(answer)
     for row in answer.results:
         if not row.done:
             out.note(f"NOT decided: {plain(row.id, 60)}: {plain(row.words, 500)}")

@@ -12,6 +12,7 @@ from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir, new_app
 from console.cli.plain import moment, plain
+from console.cli.tables import new_table
 from console.domain.budget import LIMIT_LABELS, LIMIT_WORDS, parse_limits
 from console.domain.errors import UsageProblem
 
@@ -104,7 +105,7 @@ def history(
     with connect(state_dir) as client:
         seen = client.budget_history(scope or "", key, limit)
     if as_json:
-        out.emit(seen.model_dump(exclude={"schema_version"}))
+        out.emit_view(seen)
         return 0
     for change in seen.changes:
         out.say(_changed(change))
@@ -125,7 +126,7 @@ def _change(body: b.BudgetBody, state_dir: str | None, as_json: bool) -> int:
     with connect(state_dir) as client:
         done = client.change_budget(body)
     if as_json:
-        out.emit(done.model_dump(exclude={"schema_version"}))
+        out.emit_view(done)
     else:
         out.say(plain(done.words, 600))
     return 0
@@ -133,12 +134,10 @@ def _change(body: b.BudgetBody, state_dir: str | None, as_json: bool) -> int:
 
 def _page(seen: b.BudgetsView, as_json: bool) -> int:
     if as_json:
-        out.emit(seen.model_dump(exclude={"schema_version"}))
+        out.emit_view(seen)
         return 0
     _totals(seen.totals)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("WHAT", "NAME", "ENDS IN", "FIRST LIMIT", "USED", "SPENT", "OF", "BURN/H", "NOTE"):
-        table.add_column(name, overflow="fold")
+    table = new_table("WHAT", "NAME", "ENDS IN", "FIRST LIMIT", "USED", "SPENT", "OF", "BURN/H", "NOTE")
     for row in seen.days[:1]:
         _add(table, row, "")
     for row in [*seen.projects, *seen.sessions]:
@@ -196,13 +195,11 @@ def _ends(seconds: float | None, why: str) -> str:
 
 def _node(seen: b.BudgetNodeView, as_json: bool) -> int:
     if as_json:
-        out.emit(seen.model_dump(exclude={"schema_version"}))
+        out.emit_view(seen)
         return 0
     row = seen.row
     out.say(f"{row.scope} {plain(row.key, 120)}: {plain(row.note or row.state, 200)}")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("LIMIT", "USED", "SET ASIDE", "OF", "SHARE", "ENDS IN"):
-        table.add_column(name, overflow="fold")
+    table = new_table("LIMIT", "USED", "SET ASIDE", "OF", "SHARE", "ENDS IN")
     for g in seen.gauges:
         share, cap = "" if g.share is None else f"{g.share:.0%}", "none" if g.cap is None else f"{g.cap:g}"
         ends = "" if g.cap is None else _ends(g.ends_in_s, g.why)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from console.api.context_messages import ContextActBody, ContextsView, ContextView
 from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir, new_app
 from console.cli.plain import moment
+from console.cli.tables import new_table
 
 app = new_app("Sessions' workspaces: what they hold, how long they stay, what is held as evidence.", no_args_is_help=True)
 Context = Annotated[str, typer.Argument(metavar="SESSION", help="Its id, as contexts list shows it.")]
@@ -51,7 +51,7 @@ def _act(verb: str, context: str, reason: str, state_dir: str | None, as_json: b
 
 def _show(seen: ContextsView, as_json: bool) -> int:
     if as_json:
-        out.emit(seen.model_dump(exclude={"schema_version"}))
+        out.emit_view(seen)
         return 0
     more = "" if seen.complete else ", at least"
     out.say(f"{seen.used / _MIB:,.1f} MiB used of {seen.capacity / _MIB:,.0f} MiB (grows to {seen.maximum / _MIB:,.0f} MiB){more}")
@@ -60,9 +60,7 @@ def _show(seen: ContextsView, as_json: bool) -> int:
     if not seen.contexts:
         out.say("No session has a workspace.")
         return 0
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("SESSION", "AGENT", "AGENTS", "MIB", "LAST USED", "STAYS", "WHY"):
-        table.add_column(name, overflow="fold")
+    table = new_table("SESSION", "AGENT", "AGENTS", "MIB", "LAST USED", "STAYS", "WHY")
     for c in seen.contexts:
         table.add_row(
             out.words(c.context_id, limit=64),

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from console.api.messages import FleetView
 from console.cli import out
 from console.cli.demo_checks import Promise, Verdict
 from console.cli.fleet import in_tree_order, network_words
+from console.cli.tables import new_table
 
 _STATES = {
     "running": "green",
@@ -52,7 +52,7 @@ def commands(first: Path, other: Path | None) -> list[str]:
 
 def fleet_table(fleet: FleetView) -> RenderableType:
     """The trees, and a line of totals."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = new_table()
     for name in ("AGENT", "CONTROL", "NETWORK"):
         table.add_column(name, no_wrap=True)
     table.add_column("COST", justify="right", no_wrap=True)
@@ -91,7 +91,7 @@ def watch(look: Callable[[], FleetView], seconds: float) -> None:
 
 def promises(found: list[Promise]) -> None:
     """One line each."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = new_table()
     table.add_column("", no_wrap=True)
     table.add_column("PROMISE", overflow="fold")
     table.add_column("SEEN", overflow="fold")

@@ -28,7 +28,7 @@ def dry_run(
     with connect(state_dir, WAIT_S) as client:
         view = client.dry_run(build(DryRunBody, agent=agent, on=not leave, reason=reason))
     if as_json:
-        out.emit(view.model_dump(exclude={"schema_version"}))
+        out.emit_view(view)
         return 0
     out.say(f"{plain(view.agent)}: {'in dry-run' if view.on else 'live'}, {len(view.agents)} living agents")
     for words in view.notes:
@@ -62,7 +62,7 @@ def plan(
         verdict = "approve" if approve else "discard"
         done = client.decide_plan(build(PlanBody, plan=found.id, sha256=digest, verdict=verdict, reason=reason))
     if as_json:
-        out.emit(done.model_dump(exclude={"schema_version"}))
+        out.emit_view(done)
     elif done.state == "approved":
         out.say(f"approved: plan {plain(done.plan)}; {done.calls} calls may be made, each once")
     else:
@@ -72,7 +72,7 @@ def plan(
 
 def _shown(view: PlansView, past: bool, as_json: bool) -> int:
     if as_json:
-        out.emit(view.model_dump(exclude={"schema_version"}))
+        out.emit_view(view)
         return 0
     if not view.head and not view.plans:
         raise NotFound(f"{plain(view.agent)} is not in dry-run and has no plan.", "watchfloor dry-run AGENT --reason WORDS puts it there.")

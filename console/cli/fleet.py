@@ -13,6 +13,7 @@ from console.cli import out
 from console.cli.agent import show
 from console.cli.link import connect
 from console.cli.options import Json, StateDir, verb_app
+from console.cli.tables import new_table
 
 _STATE_STYLES = {
     "running": "green",
@@ -88,7 +89,7 @@ def _as_json(agent: AgentView) -> dict[str, object]:
 
 
 def _table(seen: FleetView) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = new_table()
     table.add_column("AGENT", no_wrap=True)
     for name in ("DEPTH", "CONTROL", "NETWORK"):
         table.add_column(name, no_wrap=True)

@@ -158,7 +158,7 @@ def _again(agent_id: str, state_dir: str | None, dangerous_ok: str, *, as_json: 
 
 def _tell(launched: LaunchedView, *, as_json: bool, wait: bool) -> None:
     if as_json:
-        out.emit(launched.model_dump(exclude={"schema_version"}))
+        out.emit_view(launched)
         return
     for words in launched.notes:
         out.note(f"note: {plain(words, 500)}")

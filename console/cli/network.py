@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import typer
-from rich.table import Table
 
 from console.api.messages import AgentView
 from console.api.sandbox_messages import MeantBody, ModeChangeView, ModeHistoryView, RegisterDataBody, StricterBody, StricterView
@@ -14,6 +13,7 @@ from console.cli.fleet import network_words
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir, new_app
 from console.cli.plain import moment, plain
+from console.cli.tables import new_table
 from console.domain.errors import ExitCode, NotFound, UsageProblem
 
 app = new_app(
@@ -38,9 +38,7 @@ def sandboxes(state_dir: StateDir = None, as_json: Json = False) -> int:
     if not live:
         out.say("No agent lives.")
         return 0
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("AGENT", "SESSION", "SANDBOX", "MODE", "SINCE", "WHY", "NAME"):
-        table.add_column(name, overflow="fold")
+    table = new_table("AGENT", "SESSION", "SANDBOX", "MODE", "SINCE", "WHY", "NAME")
     for agent in live:
         table.add_row(
             out.words(agent.id, limit=70),
@@ -112,7 +110,7 @@ def history(agent: Agent = "", session: Session = "", state_dir: StateDir = None
         context = scope.target if scope.reach == "session" else _session_of(client.fleet().agents, scope.target)
         seen = client.mode_history(context, scope.target if scope.reach == "agent" else "")
     if as_json:
-        out.emit(seen.model_dump(exclude={"schema_version"}))
+        out.emit_view(seen)
         return 0
     _show_history(seen)
     return 0
@@ -136,7 +134,7 @@ def _told(view: StricterView, as_json: bool) -> int:
     """Exit 0 when everybody who is meant was verified; of a dry run, when it would not be refused."""
     failed = bool(view.why_not) if view.dry_run else view.not_enforceable > 0
     if as_json:
-        out.emit(view.model_dump(exclude={"schema_version"}))
+        out.emit_view(view)
         return int(ExitCode.FAILURE if failed else ExitCode.DONE)
     out.say(plain(view.words, 500))
     if view.why_not:
@@ -160,9 +158,7 @@ def _show_history(seen: ModeHistoryView) -> None:
     if not seen.changes:
         out.say("Nothing ever changed its mode.")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("WHEN", "MODE", "SENSITIVITY", "CAUSE", "BY", "AGENT", "WORDS"):
-        table.add_column(name, overflow="fold")
+    table = new_table("WHEN", "MODE", "SENSITIVITY", "CAUSE", "BY", "AGENT", "WORDS")
     for change in seen.changes:
         row = (moment(change.at, "seconds"), change.mode, change.sensitivity, _cause(change), change.by, change.agent_id, change.words)
         table.add_row(*(out.words(cell, limit=300) for cell in row))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from rich.console import Console, RenderableType
 from rich.text import Text
@@ -16,9 +16,20 @@ from console.domain.errors import ConsoleError, UsageProblem
 SCHEMA_VERSION = 1
 
 
+class View(Protocol):
+    """An answer of the API, which carries a ``schema_version`` of its own."""
+
+    def model_dump(self, *, exclude: set[str]) -> dict[str, Any]: ...
+
+
 def emit(data: dict[str, Any]) -> None:
     """One JSON document with ``schema_version``; ASCII only, so hostile text cannot act on a terminal."""
     write(json.dumps({"schema_version": SCHEMA_VERSION, **data}, indent=2, default=str) + "\n")
+
+
+def emit_view(view: View) -> None:
+    """An answer of the API as the document that `emit` makes of it."""
+    emit(view.model_dump(exclude={"schema_version"}))
 
 
 def emit_line(data: dict[str, Any]) -> None:

@@ -84,7 +84,7 @@ def _agreed(client: ApiClient) -> str:
 
 def _tell(view: PassphraseView, *, as_json: bool) -> int:
     if as_json:
-        out.emit(view.model_dump(exclude={"schema_version"}))
+        out.emit_view(view)
         return 0
     style = {"set": "green"}.get(view.passphrase, "yellow")
     words = _WORDS[view.passphrase] + (f": {plain(view.why, 300)}." if view.why else "")

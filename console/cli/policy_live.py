@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from console.api.policy_messages import DAYS, PolicySaveBody, PolicyTryBody, PolicyTryView
 from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import moment, plain
+from console.cli.tables import new_table
 from console.domain.errors import NotFound, UsageProblem
 
 FILE_MAX = 200_000
@@ -30,13 +30,11 @@ def rules(state_dir: StateDir = None, as_json: Json = False) -> int:
     with connect(state_dir) as client:
         view = client.policy()
     if as_json:
-        out.emit(view.model_dump(exclude={"schema_version"}))
+        out.emit_view(view)
         return 1 if view.problem else 0
     if view.problem:
         out.note(f"the newest file is NOT in force: {plain(view.problem, 500)}")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("LIST", "RULE", f"HITS {DAYS} D", "LAST", ""):
-        table.add_column(name, overflow="fold")
+    table = new_table("LIST", "RULE", f"HITS {DAYS} D", "LAST", "")
     for row in view.rules:
         finding = row.finding if row.in_force else f"NOT in force: {row.finding}"
         last = moment(row.last_at) if row.last_at is not None else "never"
@@ -70,7 +68,7 @@ def draft(
     with connect(state_dir) as client:
         view = client.draft_rule(approval)
     if as_json:
-        out.emit(view.model_dump(exclude={"schema_version"}))
+        out.emit_view(view)
     for rule in [] if as_json else view.rules:
         out.say(plain(rule, 1100))
     if not view.rules and not as_json:

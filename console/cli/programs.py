@@ -84,7 +84,7 @@ def _shown(seen: pm.ProgramPreviews, as_json: bool) -> int:
     """Exit 0 when nothing would be refused, else the first refusal's code."""
     code = next((item.exit_code for item in seen.items if item.why_not), int(ExitCode.DONE))
     if as_json:
-        out.emit(seen.model_dump(exclude={"schema_version"}))
+        out.emit_view(seen)
         return code
     for number, item in enumerate(seen.items, 1):
         out.say(f"{number}. {item.agent}" + (f": would be refused: {plain(item.why_not, 2000)}" if item.why_not else ", at worst:"))
@@ -99,7 +99,7 @@ def _told(started: pm.ProgramsStarted, as_json: bool) -> int:
     """Exit 0 when all run, else the code of the first that does not."""
     code = next((item.exit_code for item in started.items if item.error), int(ExitCode.DONE))
     if as_json:
-        out.emit(started.model_dump(exclude={"schema_version"}))
+        out.emit_view(started)
         return code
     for number, item in enumerate(started.items, 1):
         for line in item.reach:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from console.cli import out
 from console.cli.link import connect
@@ -13,6 +12,7 @@ from console.cli.options import Json, StateDir, new_app
 from console.cli.plain import moment
 from console.cli.receipt_verify import verify
 from console.cli.receipts import show_receipt
+from console.cli.tables import new_table
 
 app = new_app("Receipts of kills: what was stopped, and the proof.", no_args_is_help=True)
 
@@ -28,9 +28,7 @@ def list_receipts(state_dir: StateDir = None, as_json: Json = False) -> int:
     if not seen.receipts:
         out.say("No receipts: nothing was ever killed here.")
         return 0
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("KILL", "WHEN", "SCOPE", "PROVEN", "BEST EFFORT", "SECONDS", "STATE", "BY", "REASON"):
-        table.add_column(name, overflow="fold")
+    table = new_table("KILL", "WHEN", "SCOPE", "PROVEN", "BEST EFFORT", "SECONDS", "STATE", "BY", "REASON")
     for row in seen.receipts:
         bad = f"step {', '.join(row.bad_steps)}" if row.bad_steps else ("complete" if row.complete else "not complete")
         table.add_row(

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from console.cli import out
 from console.cli.plain import moment
+from console.cli.tables import new_table
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, StepStatus, Target, exit_code
 
@@ -78,7 +79,7 @@ def _ms(value: float | None) -> str:
 
 
 def _steps(receipt: Receipt) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = new_table()
     table.add_column("STEP")
     table.add_column("STATUS")
     table.add_column("AFTER", justify="right")
@@ -94,7 +95,7 @@ def in_order(targets: tuple[Target, ...]) -> list[Target]:
 
 
 def _targets(receipt: Receipt) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = new_table()
     for name in ("TARGET", "CONTROL", "OUTCOME"):
         table.add_column(name)
     table.add_column("AFTER", justify="right")

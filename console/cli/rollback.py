@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from console.api.messages import DiffLine, RestoreBody, RollbackDetailView
@@ -13,6 +12,7 @@ from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir, new_app
 from console.cli.plain import moment, plain
+from console.cli.tables import new_table
 from console.domain.errors import Conflict
 
 app = new_app("Files that agents changed or deleted, and putting them back.", no_args_is_help=True)
@@ -30,9 +30,7 @@ def list_records(state_dir: StateDir = None, as_json: Json = False) -> int:
     if not seen.records:
         out.say("No rollback records: no agent asked to write or delete a file.")
         return 0
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("RECORD", "WHEN", "KIND", "STATE", "SIZE BEFORE", "AGENT", "PATH"):
-        table.add_column(name, overflow="fold")
+    table = new_table("RECORD", "WHEN", "KIND", "STATE", "SIZE BEFORE", "AGENT", "PATH")
     for row in seen.records:
         table.add_row(
             out.words(row.record_id, limit=70),
@@ -53,7 +51,7 @@ def show(record: Record, state_dir: StateDir = None, as_json: Json = False) -> i
     with connect(state_dir) as client:
         detail = client.rollback_detail(record)
     if as_json:
-        out.emit(detail.model_dump(exclude={"schema_version"}))
+        out.emit_view(detail)
         return 0
     _print_detail(detail)
     return 0

@@ -8,13 +8,13 @@ import time
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from console.api.rotation_messages import RotationBody, RotationValueBody, RotationView
 from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir, new_app, verb_app
 from console.cli.plain import plain
+from console.cli.tables import new_table
 from console.domain.errors import ExitCode, UsageProblem
 
 ROTATION_S = 120.0
@@ -66,7 +66,7 @@ def api_key(state_dir: StateDir = None, as_json: Json = False) -> int:
     with connect(state_dir) as client:
         made = client.new_api_key()
     if as_json:
-        out.emit(made.model_dump(exclude={"schema_version"}))
+        out.emit_view(made)
     else:
         out.say(made.api_key)
     return int(ExitCode.DONE)
@@ -81,7 +81,7 @@ def revoke(
     with connect(state_dir) as client:
         done = client.revoke_token(agent)
     if as_json:
-        out.emit(done.model_dump(exclude={"schema_version"}))
+        out.emit_view(done)
     else:
         out.say(f"revoked: {plain(done.agent, 70)}; {done.connections_cut} connections cut")
     return int(ExitCode.DONE)
@@ -92,7 +92,7 @@ APPS = {"rotation": rotation_app, "revoke": verb_app(revoke)}
 
 def _told(view: RotationView, as_json: bool) -> int:
     if as_json:
-        out.emit(view.model_dump(exclude={"schema_version"}))
+        out.emit_view(view)
     else:
         _print(view)
     proven = view.last_ok is not False and not view.unfinished and not view.plan_error
@@ -106,9 +106,7 @@ def _print(view: RotationView) -> None:
     out.say(f"plan {plain(view.plan_file, 300)}")
     if view.plan_error:
         out.note(plain(view.plan_error, 600))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("ITEM", "KIND", "REPLACED BY", "VERIFIER", "LAST", "AGAIN"):
-        table.add_column(name, overflow="fold")
+    table = new_table("ITEM", "KIND", "REPLACED BY", "VERIFIER", "LAST", "AGAIN")
     for item in view.items:
         last = "-" if item.ok is None else ("proven" if item.ok else "NOT PROVEN")
         table.add_row(*(out.words(text, limit=300) for text in (item.name, item.kind, item.how, item.verifier, last, item.again or "-")))

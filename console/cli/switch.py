@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from console.api.client import ApiClient
 from console.api.hook_messages import HooksView
 from console.api.messages import KillSwitchView, StatusView
@@ -15,6 +13,7 @@ from console.cli.hook import hook_words, installed_in
 from console.cli.options import Json, StateDir, existing_places, verb_app
 from console.cli.plain import plain
 from console.cli.sources import discovery_lines
+from console.cli.tables import new_table
 from console.domain.errors import ConsoleError, ExitCode
 from console.killswitch.client import GuardClient
 from console.killswitch.latch import Latch
@@ -162,9 +161,7 @@ def _print_switch(switch: KillSwitchView) -> None:
         out.say(f"soft stop: {plain(switch.soft_stop, 300)}")
     for order in switch.remote_latched:
         out.say(f"remote order latched: {plain(order)}")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("WAY TO STOP", "STATE", "PROVEN", "TOOK", "WORST", "DETAIL"):
-        table.add_column(name, overflow="fold")
+    table = new_table("WAY TO STOP", "STATE", "PROVEN", "TOOK", "WORST", "DETAIL")
     for path in switch.paths:
         worst = "-" if path.worst_s is None else f"{path.worst_s:g} s"
         state = out.words(path.state.replace("_", " "), _PATH_STYLES[path.state])

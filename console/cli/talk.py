@@ -56,7 +56,7 @@ def end(
     with connect(state_dir) as client:
         view = client.end(agent, reason, within)
     if as_json:
-        out.emit(view.model_dump(exclude={"schema_version"}))
+        out.emit_view(view)
     else:
         out.say(_ending(view))
     return int({"ended": ExitCode.DONE, "runs": ExitCode.PENDING, "killed": ExitCode.DENIED}[view.done])
@@ -70,7 +70,7 @@ def _ending(view: EndedView) -> str:
 
 def _told(view: SaidView, as_json: bool) -> int:
     if as_json:
-        out.emit(view.model_dump(exclude={"schema_version"}))
+        out.emit_view(view)
     else:
         out.say(f"{plain(view.id)}: {view.done}")
     return 0

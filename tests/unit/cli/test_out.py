@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import console
+from console.api.approval_messages import GrantsView
 from console.cli import out
 from console.domain.errors import ConsoleError
 
@@ -28,6 +29,11 @@ def test_json_is_ascii_and_has_its_version(capsys: pytest.CaptureFixture[str]) -
     text = capsys.readouterr().out
     assert text.isascii() and "\x1b" not in text
     assert json.loads(text) == {"schema_version": 1, "name": "\x1b\u202eä", "odd": "/x"}
+
+
+def test_a_view_is_written_with_one_version_at_its_head(capsys: pytest.CaptureFixture[str]) -> None:
+    out.emit_view(GrantsView(grants=[]))
+    assert list(json.loads(capsys.readouterr().out).items()) == [("schema_version", 1), ("grants", [])]
 
 
 def test_an_error_is_harmless_and_bounded(capsys: pytest.CaptureFixture[str]) -> None:
