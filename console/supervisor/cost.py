@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.errors import UsageProblem
+from console.settings.options import load_options
 from console.settings.places import Places
 from console.sources.rates import RateBook
 from console.sources.spend_reader import Found, SpendReader
@@ -33,16 +34,15 @@ def cost(places: Places | None, given: argparse.Namespace) -> int:
     """Reads what is new, sums what is kept. Raises UsageProblem on a bad day, ConsoleError when nothing can be kept."""
     assert places is not None
     span = (_day(given.since, "--since"), _day(given.until, "--until", whole=True) or 9e18)
+    if span[0] >= span[1]:
+        raise UsageProblem(f"--since {given.since} is after --until {given.until}.", "Name the earlier day with --since.")
     if given.home and not Path(given.home).is_dir():
         raise UsageProblem(f"There is no folder {given.home[:200]!r}.", "Name a home folder that holds .claude or .codex.")
     # A home of its own has a store of its own: its sums hold nothing of this host's.
     name = f"cost-{_slug(given.home)}.db" if given.home else "cost.db"
     store = SpendStore(places.state_dir / name)
     try:
-        rates = RateBook()
-        own = partial(workspaces_with_transcripts, places.workspaces_dir)
-        # Agents that were started here write in their workspaces: theirs is the same host's spending.
-        reader = SpendReader(store, rates, Path(given.home).resolve()) if given.home else SpendReader(store, rates, own=own)
+        reader = _reader(places, store, given.home)
         found = reader.read()
         store.fold(time.time())
         if store.unpriced(*span):
@@ -52,6 +52,17 @@ def cost(places: Places | None, given: argparse.Namespace) -> int:
         store.close()
     show(given, data, lines(data))
     return 0
+
+
+def _reader(places: Places, store: SpendStore, home: str) -> SpendReader:
+    """As the supervisor of the instance looks (its caps of a day are measured by the same store): an instance beside the default one
+    knows of no home but the one that was named for it."""
+    if home:
+        return SpendReader(store, RateBook(), Path(home).resolve())
+    named = load_options(places.settings_file).discover_root
+    # Agents that were started here write in their workspaces: theirs is the same host's spending.
+    own = partial(workspaces_with_transcripts, places.workspaces_dir)
+    return SpendReader(store, RateBook(), Path(named) if named else None, own, places.is_default or bool(named))
 
 
 def report(store: SpendStore, span: Span, found: Found, folders: list[str]) -> dict[str, Any]:
@@ -95,7 +106,7 @@ def lines(data: dict[str, Any]) -> list[str]:
     if not data["answers"]:
         return [
             "Nothing was spent, as far as transcripts tell.",
-            f"Looked in {', '.join(_word(folder) for folder in data['looked_in'][:4])}.",
+            _where(data["looked_in"]),
             *_notes(data),
         ]
     said = [f"${data['total_cost_usd']:,.4f}  {data['tokens']:,} tokens  {data['answers']:,} answers"]
@@ -110,6 +121,13 @@ def lines(data: dict[str, Any]) -> list[str]:
         if len(data[f"by_{title.removeprefix('by ')}"]) > len(rows):
             said.append(f"  and {len(data['by_' + title.removeprefix('by ')]) - len(rows):,} more (--json shows all)")
     return [*said, *_notes(data)]
+
+
+def _where(folders: list[str]) -> str:
+    if not folders:
+        return "Looked at agents of this instance alone: --home DIR looks in somebody's home."
+    more = f" and {len(folders) - 4:,} more folders (--json names all)" if len(folders) > 4 else ""
+    return f"Looked in {', '.join(_word(folder) for folder in folders[:4])}{more}."
 
 
 def _notes(data: dict[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import UsageProblem
+from console.settings.options import Options, merged, save_options
 from console.settings.places import find_places
 from console.supervisor.cost import cost, cost_arguments
 
@@ -69,8 +70,28 @@ def test_nothing_spent_says_where_it_looked(tmp_path: Path, capsys: pytest.Captu
     assert "Nothing was spent" in said and f"{home}/.claude/projects" in said
 
 
+def test_an_instance_beside_the_default_one_counts_nobody_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = made(tmp_path, line("a", "claude-sonnet-4-5"))
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / ".claude"))
+    assert run(tmp_path) == 0
+    said = capsys.readouterr().out
+    assert "Nothing was spent" in said and "agents of this instance alone" in said and "--home DIR" in said
+    save_options(tmp_path / "state" / "settings.json", merged(Options(), {"discover_root": str(home)}))
+    assert run(tmp_path) == 0 and "$0.0015" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
-    "words", [("--since", "yesterday"), ("--until", "2026-13-01"), ("--until", "9999-12-31"), ("--home", "/no/such/folder")]
+    "words",
+    [
+        ("--since", "yesterday"),
+        ("--until", "2026-13-01"),
+        ("--until", "9999-12-31"),
+        ("--home", "/no/such/folder"),
+        ("--since=2026-11-22", "--until=2026-11-21"),
+    ],
 )
 def test_bad_words_are_refused(tmp_path: Path, words: tuple[str, str]) -> None:
     with pytest.raises(UsageProblem):
