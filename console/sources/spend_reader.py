@@ -332,18 +332,21 @@ def _mark(fd: int, offset: int) -> str:
 
 def _blocks(fd: int, offset: int, until: int, found: Found) -> Iterator[tuple[bytes, int]]:
     """Whole lines from ``offset`` up to ``until``, and the offset behind them."""
-    rest, skipping = b"", False
-    while data := os.pread(fd, min(BLOCK, max(0, until - offset - len(rest))), offset + len(rest)):
+    parts: list[bytes] = []  # of the line that is not whole yet: looked through once, joined once, whatever its length
+    held, skipping = 0, False
+    while data := os.pread(fd, min(BLOCK, max(0, until - offset - held)), offset + held):
         found.bytes += len(data)
-        rest += data
-        end = rest.rfind(b"\n") + 1
+        end = data.rfind(b"\n") + 1
         if end == 0:
-            if len(rest) > LINE_MAX:
-                offset, rest, skipping = offset + len(rest), b"", True
+            parts.append(data)
+            held += len(data)
+            if skipping or held > LINE_MAX:
+                offset, parts, held, skipping = offset + held, [], 0, True
                 yield b"", offset
             continue
-        whole, rest = rest[:end], rest[end:]
-        offset += end
+        whole = b"".join((*parts, data[:end]))
+        offset += held + end
+        parts, held = [data[end:]], len(data) - end
         if skipping:
             whole, skipping = whole[whole.find(b"\n") + 1 :], False
             found.reading.odd += 1

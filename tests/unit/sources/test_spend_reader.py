@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,6 +140,19 @@ def test_a_line_without_end_is_passed_over_and_said(world: World, monkeypatch: p
     world.file.write_bytes(line("a") + b'{"usage":"' + b"x" * 100_000 + b'"}\n' + line("b"))
     found = world.read()
     assert world.count() == 2 and found.reading.odd >= 1
+
+
+def test_a_line_without_end_is_held_once_and_looked_through_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spend_reader, "BLOCK", 1 << 16)
+    monkeypatch.setattr(spend_reader, "LINE_MAX", 1 << 20)
+    world.file.write_bytes(b"x" * (8 << 20) + b"\n" + line("b"))
+    tracemalloc.start()
+    try:
+        world.read()
+        assert tracemalloc.get_traced_memory()[1] < 1.6 * (1 << 20)  # copied while it grows: twice as much, and everybody waits
+    finally:
+        tracemalloc.stop()
+    assert world.count() == 1
 
 
 def test_a_folder_that_cannot_be_read_is_said_and_the_others_are_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
