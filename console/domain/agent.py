@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NewType
+from typing import Any, NewType
 
-from console.domain.budget import Halt, Limits, Usage
+from console.domain.budget import UNCAPPED, Halt, Limits, Usage
 from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
 from console.domain.network import NetworkMode, Sensitivity
@@ -127,9 +127,12 @@ class LaunchRequest:
             raise UsageProblem(f"Parent id {self.parent_id[:80]!r} is not an agent id.", "watchfloor fleet lists the ids.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Agent:
-    """One agent as the engine knows it. Immutable facts first, then what changes (through ``dataclasses.replace``)."""
+    """One agent as the engine knows it. Immutable facts first, then what changes (through ``dataclasses.replace`` or ``changed``).
+
+    Without slots, so that ``changed`` is one copy: what lives and spends is made anew a hundred times a second.
+    """
 
     agent_id: AgentId
     name: str
@@ -144,8 +147,8 @@ class Agent:
     started_at: float
     """Seconds since the epoch, for people; wall time is metered on CLOCK_BOOTTIME."""
     argv: tuple[str, ...] = ()
-    limits: Limits = field(default_factory=Limits)
-    tree_limits: Limits = field(default_factory=Limits)
+    limits: Limits = UNCAPPED
+    tree_limits: Limits = UNCAPPED
     state: AgentState = AgentState.STARTING
     state_reason: str = ""
     usage: Usage = field(default_factory=Usage)
@@ -181,6 +184,14 @@ class Agent:
     """Kinds of effects it was granted at birth, sorted; None: started before that was kept, nothing is taken from it."""
     dry_run: str = ""
     """Who put it into dry-run and why, or below whom it is (hostile: a reason was typed); empty: by its own row it is not."""
+
+    def changed(self, **fields: Any) -> Agent:
+        """As ``dataclasses.replace``, ten times as fast. Raises TypeError for a name that is no field."""
+        if not self.__dict__.keys() >= fields.keys():
+            raise TypeError(f"an agent has no {', '.join(sorted(fields.keys() - self.__dict__.keys()))}")
+        new = object.__new__(Agent)
+        new.__dict__.update(self.__dict__, **fields)
+        return new
 
     @property
     def charged_project(self) -> str:

@@ -216,7 +216,7 @@ def largest(one: Usage, other: Usage) -> Usage:
 
 def share_used(usage: Usage, limits: Limits) -> float:
     """Largest share of any cap used, 0.0 upward; 0.0 when nothing is capped."""
-    if limits == UNCAPPED:
+    if limits is UNCAPPED or limits == UNCAPPED:
         return 0.0
     shares = [getattr(usage, n) / cap for n in LIMIT_NAMES if (cap := getattr(limits, n)) is not None and cap > 0]
     zero = [1.0 for n in LIMIT_NAMES if getattr(limits, n) == 0]

@@ -14,6 +14,7 @@ from console.enforcement.budget_state import Node
 from console.enforcement.reserving import overdue
 from console.enforcement.state import EngineState
 
+_NOTHING = Usage()
 KEEP_S = 30.0
 """Wall time of sessions and days is written so often when nothing else changes; a restart adds what passed since."""
 
@@ -24,19 +25,27 @@ def reported(state: EngineState, event: e.UsageReported) -> Iterator[c.Command]:
     if agent is None or not agent.state.is_live:
         return
     spent = Usage(iterations=event.iterations, tokens=event.tokens, tool_calls=event.tool_calls, cost_usd=event.cost_usd)
-    agent = charging.charge(state, worked(state, agent, event, event.errors), spent, event)
+    agent = charging.charge(state, _worked(state, agent, event, event.action, event.errors), spent, event)
     if event.action:
-        agent = state.put(replace(agent, last_action=event.action, last_action_at=event.at))
         yield c.NoteEvent(agent.agent_id, "action", event.action)
-    yield from charging.said(state, event, agent, spent)
-    yield from limiting.look(state, agent, event)
+    yield from _charged(state, event, agent, spent)
 
 
-def worked(state: EngineState, agent: Agent, event: e.Event, errors: int | None = 0) -> Agent:
-    """A sign of work: the step's clock begins anew; errors follow one another until a step goes well."""
+def _worked(state: EngineState, agent: Agent, event: e.Event, action: str, errors: int | None = 0) -> Agent:
+    """A sign of work: the step's clock begins anew; errors follow one another until a step goes well. It is to be put by the caller."""
     state.budget.worked[agent.agent_id] = event.boot_s
     row = 0 if errors == 0 else agent.usage.consecutive_errors + (errors or 0)
-    return state.put(replace(agent, usage=replace(agent.usage, step_s=0.0, consecutive_errors=row)))
+    said = {"last_action": action, "last_action_at": event.at} if action else {}
+    if (agent.usage.step_s, agent.usage.consecutive_errors) != (0.0, row):
+        said["usage"] = replace(agent.usage, step_s=0.0, consecutive_errors=row)
+    return agent.changed(**said) if said else agent
+
+
+def _charged(state: EngineState, event: e.Event, agent: Agent, spent: Usage) -> Iterator[c.Command]:
+    """What follows once it was charged: it is kept and shown, and caps that are reached halt."""
+    nodes = charging.nodes_of(state, agent)
+    yield from charging.said(state, event, agent, spent, nodes)
+    yield from limiting.look(state, agent, event, nodes)
 
 
 def asked(state: EngineState, event: e.PermissionAsked) -> None:
@@ -45,28 +54,31 @@ def asked(state: EngineState, event: e.PermissionAsked) -> None:
         state.budget.worked[agent.agent_id] = event.boot_s
 
 
-def metered(state: EngineState, agent_id: AgentId, total: Usage, event: e.Event, *, history: bool = False) -> Iterator[c.Command]:
+def metered(
+    state: EngineState, agent_id: AgentId, total: Usage, event: e.Event, *, action: str = "", history: bool = False
+) -> Iterator[c.Command]:
     """What an agent's own transcripts say it has used so far: by how much that is above what was counted is charged to all who pay.
 
     The larger of what it reports and what its transcripts say holds, so nothing counts twice, and no transcript that shrinks lowers
-    anything. It may come after the agent's end: then it tells by how much the cap was passed. ``history``: it was spent before it was
-    seen, so it is not today's.
+    anything. It may come after the agent's end: then it tells by how much the cap was passed. ``action``: what they say it did last.
+    ``history``: it was spent before it was seen, so it is not today's.
     """
     agent = state.agents.get(agent_id)
     if agent is None:
         return
     grown = shortfall(total, agent.usage)
-    if grown == Usage():
+    if grown == _NOTHING:
         return
     state.budget.metered.add(agent_id)
     if agent.state.is_live:
-        agent = worked(state, agent, event)
+        agent = _worked(state, agent, event, action)
+    elif action:
+        agent = agent.changed(last_action=action, last_action_at=event.at)
     agent = charging.charge(state, agent, grown, event, metered=True, history=history)
     if agent.halt is not None and agent.halt.used_at_end is not None and not agent.state.is_live:
         late = agent.halt.used_at_end + float(getattr(grown, agent.halt.limit))
         agent = state.put(replace(agent, halt=replace(agent.halt, used_at_end=late)))
-    yield from charging.said(state, event, agent, grown)
-    yield from limiting.look(state, agent, event)
+    yield from _charged(state, event, agent, grown)
 
 
 def summed(state: EngineState, event: e.TranscriptsSummed) -> Iterator[c.Command]:
@@ -89,8 +101,8 @@ def processor(state: EngineState, event: e.ProcessorUsed) -> Iterator[c.Command]
     if agent is None or not agent.state.is_live or event.cpu_s <= agent.usage.cpu_s:
         return
     agent = charging.charge(state, agent, Usage(cpu_s=event.cpu_s - agent.usage.cpu_s), event)
-    agent = state.put(replace(agent, usage=replace(agent.usage, cpu_s=event.cpu_s)))
-    yield from limiting.look(state, agent, event)
+    agent = state.put(agent.changed(usage=replace(agent.usage, cpu_s=event.cpu_s)))
+    yield from limiting.look(state, agent, event, charging.nodes_of(state, agent))
 
 
 def ticked(state: EngineState, event: e.ClockTicked) -> Iterator[c.Command]:
@@ -131,7 +143,7 @@ def _aged(state: EngineState, agent_id: AgentId, event: e.ClockTicked, born: flo
         # What cannot run cannot work: its step stands still. Its wall time does not.
         budget.worked[agent_id] = budget.worked.get(agent_id, event.boot_s - passed) + passed
     step = max(0.0, event.boot_s - budget.worked.setdefault(agent_id, event.boot_s))
-    agent = state.put(replace(agent, usage=replace(agent.usage, wall_s=wall, step_s=step)))
+    agent = state.put(agent.changed(usage=replace(agent.usage, wall_s=wall, step_s=step)))
     for above in charging.ancestry(state, agent):
         tree = state.tree_usage.get(above, Usage())
         if wall > tree.wall_s:

@@ -13,6 +13,7 @@ from console.domain.budget_day import turned
 from console.enforcement.budget_state import Node
 from console.enforcement.state import EngineState
 
+_NOTHING = Usage()
 DEEPEST = 100
 """Links followed upward: parents of what is only seen are what files say, and may lead in a circle."""
 
@@ -103,7 +104,7 @@ def charge(state: EngineState, agent: Agent, spent: Usage, event: e.Event, *, me
     """Adds to everybody who pays. ``metered``: transcripts said so; ``history``: of an earlier time, so it is none of today's."""
     turn_day(state, event)
     budget = state.budget
-    agent = state.put(replace(agent, usage=agent.usage.plus(spent)))
+    agent = state.put(agent.changed(usage=agent.usage.plus(spent)))
     for above in ancestry(state, agent):
         state.tree_usage[above] = state.tree_usage.get(above, Usage()).plus(spent)
     for node in wide_nodes(state, agent):
@@ -118,18 +119,16 @@ def charge(state: EngineState, agent: Agent, spent: Usage, event: e.Event, *, me
     return agent
 
 
-def kept(state: EngineState, event: e.Event, agents: Iterable[Agent], **more: object) -> c.KeepBooks:
-    """The books of these agents as they are now."""
-    listed = tuple(agents)
-    nodes = {node for agent in listed for node in nodes_of(state, agent) if node[0] != "agent"}
-    # A tree of one is its agent: that row says it.
-    usage = {n: usage_at(state, n) for n in nodes if n[0] != "tree" or state.children.get(AgentId(n[1]))}
-    return c.KeepBooks(event.boot_s, state.budget.boot_id, listed, usage, day=state.budget.day, **more)  # type: ignore[arg-type]
+def kept(state: EngineState, event: e.Event, agent: Agent, nodes: Iterable[Node], **more: object) -> c.KeepBooks:
+    """The books of an agent as they are now. ``nodes``: as ``nodes_of`` says."""
+    # Its own row says what it used, and a tree of one is its agent.
+    usage = {n: usage_at(state, n) for n in nodes if n[0] != "agent" and (n[0] != "tree" or state.children.get(AgentId(n[1])))}
+    return c.KeepBooks(event.boot_s, state.budget.boot_id, (agent,), usage, day=state.budget.day, **more)  # type: ignore[arg-type]
 
 
-def said(state: EngineState, event: e.Event, agent: Agent, spent: Usage, **more: object) -> Iterator[c.Command]:
+def said(state: EngineState, event: e.Event, agent: Agent, spent: Usage, nodes: list[Node], **more: object) -> Iterator[c.Command]:
     """What follows from a charge: kept in one transaction, metered, shown."""
-    yield kept(state, event, (agent,), **more)
-    if spent != Usage():
-        yield c.Charged(event.boot_s, tuple(nodes_of(state, agent)), spent)
+    yield kept(state, event, agent, nodes, **more)
+    if spent != _NOTHING:
+        yield c.Charged(event.boot_s, tuple(nodes), spent)
     yield c.ShowAgent(agent)

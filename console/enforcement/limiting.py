@@ -20,13 +20,13 @@ TOLD = 50
 """Agents of a session or a project that are told of a warning themselves."""
 
 
-def look(state: EngineState, agent: Agent, event: e.Event) -> Iterator[c.Command]:
-    """Every cap that this agent's use counts toward."""
+def look(state: EngineState, agent: Agent, event: e.Event, nodes: list[Node]) -> Iterator[c.Command]:
+    """Every cap that this agent's use counts toward. ``nodes``: as ``charging.nodes_of`` says."""
     if agent.state is AgentState.STARTING:
         return
-    for node in charging.nodes_of(state, agent):
+    for node in nodes:
         limits = charging.limits_at(state, node)
-        if limits == UNCAPPED:
+        if limits is UNCAPPED or limits == UNCAPPED:
             continue
         yield from _look_at(state, node, limits, agent, event)
 
@@ -205,7 +205,7 @@ def changed(state: EngineState, event: e.LimitsChanged) -> Iterator[c.Command]:
             return
         fields = {"limits": event.limits} if event.scope == "agent" else {"tree_limits": event.limits}
         agent = state.put(replace(agent, **fields))  # type: ignore[arg-type]
-        yield charging.kept(state, event, (agent,))
+        yield charging.kept(state, event, agent, charging.nodes_of(state, agent))
         yield c.ShowAgent(agent)
         yield c.NoteEvent(agent.agent_id, "budget", f"{event.scope} limits set by {event.by}: {event.reason}")
         yield c.TellAgent(agent.agent_id, "budget", f"Your {event.scope} limits were changed by an operator.")
@@ -227,7 +227,7 @@ def changed(state: EngineState, event: e.LimitsChanged) -> Iterator[c.Command]:
             yield _mark(state, node, name, now, event)
     for agent_id in inside:
         if (below := state.agents.get(agent_id)) is not None and below.state.is_live:
-            yield from look(state, below, event)
+            yield from look(state, below, event, charging.nodes_of(state, below))
     yield from look_wide(state, node, event) if event.scope not in ("agent", "tree") else ()
 
 

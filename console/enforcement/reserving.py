@@ -102,5 +102,6 @@ def _close(state: EngineState, held: Reservation, used: Usage, event: e.Event, e
         row = agent.usage.consecutive_errors + errors if errors else 0
         agent = state.put(replace(agent, usage=replace(agent.usage, step_s=0.0, consecutive_errors=row)))
     agent = charging.charge(state, agent, used, event)
-    yield from charging.said(state, event, agent, used, held={held.reservation_id: None})
-    yield from limiting.look(state, agent, event)
+    nodes = charging.nodes_of(state, agent)
+    yield from charging.said(state, event, agent, used, nodes, held={held.reservation_id: None})
+    yield from limiting.look(state, agent, event, nodes)

@@ -224,10 +224,12 @@ def _theirs(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, p
         what = f"{first.source} saw {agent_id}"
         yield c.Record("supervisor", "agent.sighted", what, agent_id=agent_id, data={"session": first.session[:200]})
     else:
-        now = replace(had, state=status, process=_process(row), name=first.name, network_note=first.detail)
+        now, process = had, _process(row)
+        if (had.state, had.process, had.name, had.network_note) != (status, process, first.name, first.detail):
+            now = had.changed(state=status, process=process, name=first.name, network_note=first.detail)
         if parent is not None and had.parent_id is None:
             now = _linked(state, now, parent)
-        if now != had or state.seen[agent_id] != seen_before:
+        if now is not had or state.seen[agent_id] != seen_before:
             yield c.ShowAgent(state.put(now))
     yield from _used(state, event, row, agent_id)
 
@@ -333,11 +335,7 @@ def _reported(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId,
 
 def _metered(state: EngineState, event: e.Sighted, agent_id: AgentId, total: Usage, action: str) -> Iterator[c.Command]:
     """Raises its usage to at least ``total``, charged to all who pay for it."""
-    before = state.agents[agent_id].usage
     # What a session had spent before anybody looked was spent at other times: it is none of today's.
     is_ours = state.agents[agent_id].control_level is not ControlLevel.OBSERVED or state.seen.get(agent_id, Seen()).inside is not None
     first = agent_id not in state.budget.metered and not is_ours
-    yield from budgets.metered(state, agent_id, total, event, history=first)
-    agent = state.agents[agent_id]
-    if action and agent.usage != before:
-        yield c.ShowAgent(state.put(replace(agent, last_action=action, last_action_at=event.at)))
+    yield from budgets.metered(state, agent_id, total, event, action=action, history=first)

@@ -76,16 +76,14 @@ class Books:
     def __bool__(self) -> bool:
         return bool(self.agents or self.usage or self.held or self.warned or self.day or self.limits)
 
-    def over(self, older: Books) -> Books:
-        """Both; where both name the same, this one's word holds."""
-        return Books(
-            older.agents | self.agents,
-            older.usage | self.usage,
-            older.held | self.held,
-            older.warned | self.warned,
-            self.day or older.day,
-            older.limits | self.limits,
-        )
+    def take_in(self, newer: Books) -> None:
+        """Both; where both name the same, the newer's word holds."""
+        self.agents.update(newer.agents)
+        self.usage.update(newer.usage)
+        self.held.update(newer.held)
+        self.warned.update(newer.warned)
+        self.day = newer.day or self.day
+        self.limits.update(newer.limits)
 
 
 class BudgetTables(Database):

@@ -47,8 +47,12 @@ def rate_of(burn: list[float]) -> float:
 
 
 def _spread(series: deque[tuple[int, float]], now: int, count: int) -> list[float]:
-    values = {number: cost for number, cost in series if now - count < number <= now}
-    return [round(values.get(n, 0.0), 6) for n in range(now - count + 1, now + 1)] if values else []
+    found, first = [0.0] * count, now - count + 1
+    is_any = False
+    for number, cost in series:
+        if first <= number <= now:
+            found[number - first], is_any = round(cost, 6), True
+    return found if is_any else []
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from console.audit.log import AuditLog
 from console.audit.record import Record as AuditRecord
 from console.domain.agent import Agent
+from console.domain.budget_day import Day
 from console.domain.command import KeepBooks, Record
 from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.failpoints import failpoint
@@ -57,6 +58,8 @@ class Scribe:
         self._egress: list[EgressRecord] = []
         self._spend: list[SpendSample] = []
         self._books = Books()
+        self._day: Day | None = None
+        """The newest that was told and is not in the books yet: it changes with every charge, and is written once for many."""
         self._network: list[tuple[str, NetworkChange]] = []
         self._seal = EgressSeal()
         self._owed: deque[Record] = deque(maxlen=KEEP_LINES)
@@ -114,10 +117,10 @@ class Scribe:
             else KeptReservation(r.reservation_id, r.agent_id, r.estimate, r.expires_boot, boot_id, self._redact(r.tool))
             for i, r in command.held.items()
         }
-        day = None if command.day is None else json.dumps(asdict(command.day))
         with self._lock:
             self._dirty.update({agent.agent_id: agent for agent in command.agents})
-            self._books = Books({}, usage, held, dict(command.warned), day, dict(command.limits)).over(self._books)
+            self._books.take_in(Books({}, usage, held, command.warned, None, command.limits))
+            self._day = command.day or self._day
 
     def event(self, agent_id: str, at: float, kind: str, text: str) -> None:
         """One line of an agent's events."""
@@ -151,7 +154,8 @@ class Scribe:
 
     def flush(self) -> None:
         """Queues the collected writes; called a few times a second and at the end."""
-        if self._dirty or self._books or self._events or self._egress or self._spend or self._network or self._seal.waits:
+        waiting = (self._dirty, self._books, self._day, self._events, self._egress, self._spend, self._network, self._seal.waits)
+        if any(waiting):
             self._jobs.put(self._write)
         if self._owed:
             self._jobs.put(self._pay)
@@ -177,7 +181,10 @@ class Scribe:
             spend, self._spend = self._spend, []
             network, self._network = self._network, []
             books, self._books = self._books, Books()
+            day, self._day = self._day, None
         books.agents = agents
+        if day is not None:
+            books.day = json.dumps(asdict(day))
         try:
             self.ledger.keep_books(books, time.time())
             agents, books = {}, Books()
@@ -199,7 +206,8 @@ class Scribe:
             with self._lock:
                 self._dirty = agents | self._dirty
                 books.agents = {}
-                self._books = self._books.over(books)
+                books.take_in(self._books)
+                self._books = books
                 self._spend = spend + self._spend
                 self._network = (network + self._network)[-KEEP_LINES:]
                 self._events = (events + self._events)[-KEEP_LINES:]

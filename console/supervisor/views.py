@@ -9,7 +9,7 @@ from typing import Any
 
 from console.api import messages as m
 from console.domain.agent import Agent, ControlLevel
-from console.domain.budget import Limits, Usage, share_used
+from console.domain.budget import LIMIT_NAMES, UNCAPPED, Limits, Usage, share_used
 from console.domain.errors import UsageProblem
 from console.domain.hardening import Given
 from console.domain.kill import Outcome, Receipt, StepStatus, exit_code
@@ -21,6 +21,8 @@ from console.enforcement.state import EngineState
 from console.policy.allowlist_review import Mark
 from console.supervisor.meters import Meter, Meters, rate_of
 
+_NOTHING = Usage()
+
 
 def agent_view(agent: Agent, state: EngineState, meters: Meters, at: float) -> m.AgentView:
     """What every console shows of an agent."""
@@ -30,7 +32,7 @@ def agent_view(agent: Agent, state: EngineState, meters: Meters, at: float) -> m
 def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) -> dict[str, Any]:
     """The fields of that view, by name, as they go on the wire."""
     root = state.agents.get(agent.root_id, agent)
-    tree_usage = state.tree_usage.get(agent.root_id, Usage())
+    tree_usage = state.tree_usage.get(agent.root_id, _NOTHING)
     meter = meters.by_agent.get(agent.agent_id) or Meter()
     share = max(share_used(agent.usage, agent.limits), share_used(tree_usage, root.tree_limits))
     burn = meter.burn(at)
@@ -101,8 +103,11 @@ def _doubt(agent: Agent, state: EngineState) -> str:
 
 def _seen(agent: Agent, state: EngineState) -> dict[str, Any]:
     """What sources say of it."""
-    seen, below = state.seen.get(agent.agent_id), state.subtree(agent.agent_id) if state.seen else []
-    tree = sum(one.unpriced for i in below if (one := state.seen.get(i)) is not None)
+    seen = state.seen.get(agent.agent_id)
+    if agent.agent_id in state.children:
+        tree = sum(one.unpriced for i in state.subtree(agent.agent_id) if (one := state.seen.get(i)) is not None)
+    else:
+        tree = seen.unpriced if seen is not None else 0
     if seen is None:
         return {"tree_unpriced": tree}
     return {
@@ -116,8 +121,13 @@ def _seen(agent: Agent, state: EngineState) -> dict[str, Any]:
     }
 
 
+_OPEN: dict[str, float | None] = dict.fromkeys(LIMIT_NAMES)
+
+
 def _numbers(values: Usage | Limits) -> dict[str, float | None]:
     """A flat dataclass of numbers by name (``asdict`` copies deeply, which is the most of a second's work at 1,000 agents)."""
+    if values is UNCAPPED:
+        return _OPEN
     return {name: getattr(values, name) for name in values.__dataclass_fields__}
 
 

@@ -64,9 +64,9 @@ def test_a_charge_and_the_reservation_it_settles_are_one_transaction(ledger: Led
 def test_the_newer_word_holds_when_books_are_put_together() -> None:
     older = Books({}, {("day", "d"): KeptUsage(Usage(tokens=1), 1.0, "b")}, {"x": kept("x"), "y": kept("y")}, {("a", "b", "c"): 75}, "1")
     newer = Books({}, {("day", "d"): KeptUsage(Usage(tokens=2), 2.0, "b")}, {"x": None}, {}, None)
-    both = newer.over(older)
-    assert both.usage[("day", "d")].usage.tokens == 2 and both.held == {"x": None, "y": kept("y")}
-    assert both.warned == {("a", "b", "c"): 75} and both.day == "1"
+    older.take_in(newer)
+    assert older.usage[("day", "d")].usage.tokens == 2 and older.held == {"x": None, "y": kept("y")}
+    assert older.warned == {("a", "b", "c"): 75} and older.day == "1"
 
 
 def test_limits_and_every_change_of_them(ledger: Ledger) -> None:
@@ -77,7 +77,9 @@ def test_limits_and_every_change_of_them(ledger: Ledger) -> None:
     ledger.change_limits("agent", "a1", Limits(tokens=1), [LimitChange(3.0, "agent", "a1", "tokens", None, 1.0, "operator:0", "x")])
     assert ledger.budget_limits() == {("project", HOSTILE): Limits(cost_usd=9.0)}
     lower, day = {("project", HOSTILE): Limits(cost_usd=1.0)}, {("day", ""): Limits(tokens=5)}
-    ledger.keep_books(Books(limits=lower).over(Books(limits={("project", HOSTILE): Limits(), **day})), 3.0)
+    books = Books(limits={("project", HOSTILE): Limits(), **day})
+    books.take_in(Books(limits=lower))
+    ledger.keep_books(books, 3.0)
     assert ledger.budget_limits() == lower | day
     assert ledger.budget_changes("project", HOSTILE) == ([second, first], 2)
     assert [c.scope for c in ledger.budget_changes(limit=1)[0]] == ["agent"] and ledger.budget_changes(limit=1)[1] == 3
