@@ -13,6 +13,7 @@ from console.domain.guard import CAUSES, LINE_LIMIT
 from console.domain.kill import Outcome, StepName
 from console.killswitch.adoption import Adoption, Asked
 from console.killswitch.calls import Calls
+from console.killswitch.counting import counts
 from console.killswitch.fields import number, scope_of, text, whole, whole_list
 from console.killswitch.freezing import Freezing, check_cause
 from console.killswitch.guard import Guard, monotonic
@@ -79,6 +80,7 @@ class Desk:
             "call_go": Op(lambda m, p: calls.confirm(m), own, slow=True),
             "call_over": Op(lambda m, p: calls.over(m), own, slow=True),
             "procs": Op(lambda m, p: launches.procs(text(m, "agent_id", limit=63)), own),
+            "counts": Op(lambda m, p: counts(guard.registry, text(m, "after", "", 63)), own),
             "missed": Op(lambda m, p: launches.missed(scope_of(m)), own, slow=True),
             "heartbeat": Op(self._heartbeat, own),
             "lease": Op(self._lease, own, slow=True),

@@ -13,12 +13,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from console.api import messages as m
 from console.domain import event as e
 from console.domain.agent import AgentId, SandboxKind
-from console.domain.errors import ConsoleError, NotFound, NotRecorded
+from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.guard import LOST
 from console.killswitch.durable import Damaged, read_sealed
 from console.supervisor import light
 from console.supervisor.canary import fly_canary
 from console.supervisor.core import now
+from console.supervisor.counting import Counting
 from console.supervisor.deltas import AgentDeltas
 from console.supervisor.freezes import unconfirmed
 from console.supervisor.lookout import Lookout
@@ -26,7 +27,6 @@ from console.supervisor.parts import Parts
 from console.supervisor.revive import revive_guard
 from console.supervisor.secrets_light import secrets_path
 from console.supervisor.stop import StopDesk
-from console.supervisor.unaccounted import missed
 from console.supervisor.witness import keep_watch
 
 log = logging.getLogger(__name__)
@@ -47,6 +47,7 @@ class Follower:
         self.guard_status: dict[str, Any] = {}
         self.gauges = light.Gauges(canary_s=parts.options.canary_s, engine_wanted=bool(parts.options.engine_socket))
         self.lookout = Lookout(parts)
+        self.counting = Counting(parts)
         self._secrets_seen = m.PathView(name="secrets", state="in_doubt", detail="not looked at yet")
         self._tasks: list[asyncio.Task[None]] = []
         self._latch_seen: float | None = None
@@ -60,6 +61,7 @@ class Follower:
             self._flush,
             self._clock,
             self._guard,
+            self.counting.run,
             self._look_around,
             self._canaries,
             self._hosts,
@@ -143,7 +145,6 @@ class Follower:
                 if time.monotonic() - beat > min(5.0, self._parts.options.heartbeat_s / 4):
                     await asyncio.to_thread(self._parts.guard.call, "heartbeat")
                     beat = time.monotonic()
-                    await self._count()
                 await self.look_at_guard()
             except ConsoleError as error:
                 self.guard_status = self.gauges.guard = {"ok": False, "error": str(error)}
@@ -226,22 +227,6 @@ class Follower:
             mark = (status.get("kills") or ["latched"])[-1]
             why = "; ".join(str(n) for n in status.get("notices", []))[:300] or "the guard is latched"
             self._parts.core.post(e.KillStarted(*now(), str(mark), None, why, "guard"))
-
-    async def _count(self) -> None:
-        """Processes per agent, for the tree and for "what a press will do now"."""
-        state = self._parts.core.state
-        for agent_id in sorted(state.held)[:500]:
-            try:
-                answer = await asyncio.to_thread(self._parts.guard.call, "procs", agent_id=agent_id)
-            except NotFound:
-                await missed(self._parts, agent_id)
-                continue
-            except ConsoleError:
-                continue
-            count, doubt = int(answer.get("count", 0)), str(answer.get("best_effort", ""))
-            if (state.pids.get(agent_id), state.best_effort.get(agent_id, "")) != (count, doubt):
-                state.pids[agent_id], state.best_effort[agent_id] = count, doubt
-                self._parts.core.dirty.add(agent_id)
 
     async def _look_around(self) -> None:
         """Sources; each in its own time."""
