@@ -18,9 +18,9 @@ from typing import Any
 from console.domain.kill import Receipt, receipt_from_json
 from console.killswitch import processes
 from console.killswitch.cgroups import find_mounts, find_tree
-from console.killswitch.client import GuardClient
 from console.killswitch.registry import _remove
 from console.killswitch.spawn import start_guard
+from tests.fakes.supervisor_client import SupervisorClient
 from tests.leaks import cgroup_places
 
 WAIT_S = 90.0
@@ -76,8 +76,8 @@ class GuardWorld:
         self.instance = secrets.token_hex(4)
         self.options = {"heartbeat_s": 600.0} | options  # nobody beats here: a slow test is no silent supervisor
         self.pid = 0
-        self.supervisor = GuardClient(self.run / "guard-supervisor.sock", timeout_s=WAIT_S)
-        self.operator = GuardClient(self.run / "guard.sock", timeout_s=WAIT_S)
+        self.supervisor = SupervisorClient(self.run / "guard-supervisor.sock", timeout_s=WAIT_S)
+        self.operator = SupervisorClient(self.run / "guard.sock", timeout_s=WAIT_S)
         self._started: list[subprocess.Popen[bytes]] = []
 
     def start(self, **options: Any) -> GuardWorld:

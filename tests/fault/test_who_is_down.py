@@ -160,7 +160,7 @@ def test_a_lease_that_runs_out_freezes_with_the_supervisor_dead_and_a_press_stil
     it.start()
     agent = it.stubborn()
     client = GuardClient(it.places.guard_supervisor_sock, timeout_s=90)
-    client.lease(0.5)
+    client.call("lease", seconds=0.5)
     it.stop(signal.SIGKILL)
     until(lambda: "lease" in client.status()["frozen"].get(agent, []), words="frozen, because of the lease")
     kill_id = client.press("all", "silent", "test", timeout_s=90)

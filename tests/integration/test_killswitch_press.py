@@ -18,9 +18,9 @@ import pytest
 from console.domain.errors import Conflict, ConsoleError, Denied, Killed, NotFound
 from console.domain.kill import Outcome, StepName, StepStatus, exit_code, receipt_from_json
 from console.killswitch import processes
-from console.killswitch.client import GuardClient
 from console.killswitch.press import press_and_wait, press_without_guard
 from tests.fakes.guard_world import FORK_BOMB, HOSTILE_TREE, NOBODY, GuardWorld, decoys, end, ticks, until
+from tests.fakes.supervisor_client import SupervisorClient
 
 PYTHON = ("/usr/bin/python3", "-S", "-c")
 """One that nobody may run as well."""
@@ -141,7 +141,7 @@ def test_press_races_with_launches_and_nothing_starts_after_it(world: GuardWorld
     stop = threading.Event()
 
     def launch(n: int) -> None:
-        client = GuardClient(world.run / "guard-supervisor.sock", timeout_s=60)
+        client = SupervisorClient(world.run / "guard-supervisor.sock", timeout_s=60)
         for i in range(1000):
             if stop.is_set():
                 break

@@ -19,11 +19,12 @@ from console.killswitch import processes
 from console.killswitch.client import GuardClient
 from console.killswitch.press import press_and_wait, press_without_guard
 from console.killswitch.spawn import start_guard
+from tests.fakes.supervisor_client import SupervisorClient
 
 state, instance, mode = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 run = state / "run"
 pid = start_guard(state, run, instance)
-sup, out = GuardClient(run / "guard-supervisor.sock", timeout_s=60), {}
+sup, out = SupervisorClient(run / "guard-supervisor.sock", timeout_s=60), {}
 TREE = (
     "import os,time\nfor i in range(20):\n    if os.fork()==0:\n        os.setsid()\n"
     "        if os.fork(): os._exit(0)\n        time.sleep(600)\ntime.sleep(600)"

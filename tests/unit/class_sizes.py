@@ -47,7 +47,6 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "gui/window/sync:Sync": (200, 16, ON_SCREEN),
     "killswitch/aims:Aim": (200, 17, GUARD),
     "killswitch/cgroups:Leaf": (200, 16, ONE_DOOR),
-    "killswitch/client:GuardClient": (200, 21, ONE_DOOR),
     "killswitch/desk:Desk": (330, 30, GUARD),
     "killswitch/doors:Doors": (330, 25, GUARD),
     "killswitch/freezing:Freezing": (310, 27, GUARD),
