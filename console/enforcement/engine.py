@@ -13,6 +13,7 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.kill import Outcome, worst_outcomes
 from console.domain.network import NetworkMode, higher, stricter_mode
+from console.domain.open_end import EndsLearnt
 from console.enforcement import (
     adoption,
     approvals,
@@ -23,6 +24,7 @@ from console.enforcement import (
     launching,
     limiting,
     lineages,
+    open_ends,
     permissions,
     reserving,
     sightings,
@@ -76,6 +78,7 @@ class Engine:
             e.KillStarted: self._kill_started,
             e.KillJudged: self._kill_judged,
             e.Rearmed: self._rearmed,
+            EndsLearnt: lambda event: open_ends.learnt(self.state, event),
             e.SoftStopChanged: self._soft_stop,
             e.Adopted: lambda event: adoption.adopted(self.state, event),
             e.Sighted: lambda event: sightings.sighted(self.state, event, self._round),
@@ -132,7 +135,7 @@ class Engine:
         if agent.control_level is ControlLevel.OBSERVED:
             return replace(agent, state=AgentState.ENDED, state_reason="not seen yet after a restart", ended_at=event.at)
         if not event.killed:
-            return replace(agent, state=AgentState.LOST, state_reason="gone while no supervisor ran", ended_at=event.at)
+            return open_ends.gone(agent, event.at)
         if agent.agent_id in event.proven:
             return replace(agent, state=AgentState.KILLED, state_reason=event.tombstone or "killed", ended_at=event.at)
         return replace(agent, state=AgentState.ALIVE_AFTER_KILL, state_reason="killed, but its end is not proven")
@@ -270,6 +273,7 @@ class Engine:
         state.latched.clear()
         state.killed, state.kill_reason = False, ""
         yield c.Record(event.by, "kill.rearmed", f"rearmed: {event.reason}", verdict="ok")
+        yield from open_ends.looked_over(state, event)
 
     def _soft_stop(self, event: e.SoftStopChanged) -> Commands:
         if event.why == self.state.soft_stop:

@@ -149,6 +149,8 @@ def _line(state: EngineState, rung: Rung, scope: Scope, agent: Agent, doubts: Ma
         return Line(agent, Treatment.BEST_EFFORT, SHARED)
     if agent.control_level is ControlLevel.OBSERVED:
         return Line(agent, Treatment.BEST_EFFORT, SEEN)
+    if agent.agent_id in state.open_ends:
+        return Line(agent, Treatment.BEST_EFFORT, agent.state_reason)
     if rung in (Rung.KILL, Rung.FREEZE) and agent.agent_id in doubts:
         return Line(agent, Treatment.BEST_EFFORT, doubts[agent.agent_id])
     return Line(agent, Treatment.CERTAIN, _expect(state, rung, agent))
@@ -173,6 +175,8 @@ def _expect(state: EngineState, rung: Rung, agent: Agent) -> str:
 
 def why_not(state: EngineState, rung: Rung, agent: Agent, scope: Scope | None = None) -> str:
     """Why the rung does not touch an agent; empty when it does."""
+    if agent.agent_id in state.open_ends:
+        return "" if rung is Rung.KILL else agent.state_reason
     if not agent.state.is_live:
         return "it has ended"
     if agent.control_level is ControlLevel.OBSERVED:

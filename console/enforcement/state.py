@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import attrgetter
 
-from console.domain.agent import Agent, AgentId, ControlLevel, Sighting
+from console.domain.agent import Agent, AgentId, AgentState, ControlLevel, Sighting
 from console.domain.budget import Usage
 from console.domain.ladder import Scope
 from console.domain.network import ModeMapping, NetworkMode, Sensitivity, stricter_mode
+from console.domain.open_end import OPEN_END
 from console.enforcement.approval_state import Approvals
 from console.enforcement.budget_state import BudgetState
 from console.enforcement.dry_state import DryRuns
 from console.enforcement.lineages import Lineages
 from console.policy.scopes import Scope as Effect
 
+_PLACED = attrgetter("state", "control_level", "parent_id", "root_id", "context_id", "cwd")
+"""All that any index of those who live is made of, but for dry-run."""
 NOT_CONFIRMED = "freeze not confirmed"
 """Such an agent is shown as running: something may still run."""
 
@@ -62,6 +66,8 @@ class EngineState:
     live: set[AgentId] = field(default_factory=set)
     held: set[AgentId] = field(default_factory=set)
     """Those among them that are held, and not only seen."""
+    open_ends: set[AgentId] = field(default_factory=set)
+    """Those that were gone at a start, and of whom nobody has said yet that they ended."""
     born_boot: dict[AgentId, float] = field(default_factory=dict)
     tree_usage: dict[AgentId, Usage] = field(default_factory=dict)
     """By agent id, of it and all it spawned; ended members stay counted."""
@@ -117,7 +123,8 @@ class EngineState:
 
     def live_children(self, agent_id: AgentId) -> int:
         """Children not ended."""
-        return len(self.children.get(agent_id, set()) & self.live)
+        below = self.children.get(agent_id)
+        return len(below & self.live) if below else 0
 
     def started_children(self, agent_id: AgentId) -> int:
         """Those among them that were started here: parts of a program that are only seen take nobody's place."""
@@ -141,6 +148,9 @@ class EngineState:
     def put(self, agent: Agent) -> Agent:
         """Stores the agent and keeps the indexes true."""
         had = self.agents.get(agent.agent_id)
+        if had is not None and agent.state.is_live and had.dry_run == agent.dry_run and _PLACED(had) == _PLACED(agent):
+            self.agents[agent.agent_id] = agent  # it lives on, and used something or did: no index holds that
+            return agent
         agent = self.dry_run.kept(had, agent)
         if had is not None and had.parent_id is not None and had.parent_id != agent.parent_id:
             self.children[had.parent_id].discard(agent.agent_id)
@@ -157,4 +167,8 @@ class EngineState:
             self.held.add(agent.agent_id)
         else:
             self.held.discard(agent.agent_id)
+        if agent.state is AgentState.LOST and agent.state_reason.startswith(OPEN_END):
+            self.open_ends.add(agent.agent_id)
+        else:
+            self.open_ends.discard(agent.agent_id)
         return agent

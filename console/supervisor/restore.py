@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from console.domain import event as e
 from console.domain.agent import CONTEXT_ID, Agent, AgentId, ControlLevel
-from console.domain.errors import ConsoleError, NotFound
+from console.domain.errors import ConsoleError, NotFound, TimedOut, Unreachable
+from console.domain.failpoints import failpoint
 from console.domain.kill import Outcome, Receipt, worst_outcomes
 from console.domain.network import NetworkMode, Sensitivity, stricter_mode
 from console.killswitch.durable import Damaged
@@ -33,11 +34,13 @@ from console.supervisor.stop import StopDesk
 from console.supervisor.tainting import kept_lineages
 from console.supervisor.talk_channel import sweep_channels
 from console.supervisor.tool_offers import sweep_offers
-from console.supervisor.unaccounted import is_held_by_us, look_for
+from console.supervisor.unaccounted import ask_of_the_gone
 
 log = logging.getLogger(__name__)
 AGENTS_BACK = 5000
 ASK_AGAIN_S = 1.0
+AT_ONCE_S, LATER_S = 1.0, 5.0
+"""How long the guard may take for one answer: while a start waits for it, and afterwards."""
 HOUR_S = 3600.0
 
 
@@ -59,6 +62,7 @@ class Starting(Protocol):
 
 async def restore(it: Starting) -> None:
     """1. receipts, and requests not sealed, 2. the guard's latch, 3. agents that live, 4. agents nobody knows, 5. what was half done."""
+    failpoint("restore.begun")
     it.parts.scribe.complete_egress()
     unwritten = it.stop.load()
     status: dict[str, Any] = it.guard_status
@@ -84,8 +88,7 @@ async def restore(it: Starting) -> None:
     if it.parts.contexts is not None:
         await asyncio.to_thread(it.parts.contexts.rejoin)
     await _stop_strangers(it, alive)
-    if not killed:  # else the receipt of the kill says of each what is known
-        await look_for(it.parts, [a.agent_id for a in agents if is_held_by_us(a) and a.agent_id not in alive])
+    it.runner.task(ask_of_the_gone(it.parts))
     latched = await asyncio.to_thread(latched_kills, it.parts, status)
     for kill_id in unwritten:
         it.stop.finish(kill_id, latched)
@@ -131,7 +134,7 @@ async def _stop_strangers(it: Starting, alive: set[AgentId]) -> None:
         it.parts.notice(f"the guard's registry cannot be read: {error}", "red")
         return
     asked = [i for i in held if AgentId(i) not in alive and not i.startswith(f"{CANARY}-")]
-    if silent := await _ask_and_stop(it, asked):
+    if silent := await _ask_and_stop(it, asked, AT_ONCE_S):
         it.parts.notice(
             f"whether {len(silent)} agents nobody follows still run is unknown: the guard does not say; it is asked again", "red"
         )
@@ -142,18 +145,22 @@ async def _until_answered(it: Starting, silent: list[str]) -> None:
     """A guard that is slow at start-up says it later; until then they are neither strangers nor gone."""
     while silent and not it.core.state.killed:
         await asyncio.sleep(ASK_AGAIN_S)
-        silent = await _ask_and_stop(it, silent)
+        silent = await _ask_and_stop(it, silent, LATER_S)
 
 
-async def _ask_and_stop(it: Starting, ids: list[str]) -> list[str]:
-    """Stops those that have processes; gives those of whom the guard did not say."""
+async def _ask_and_stop(it: Starting, ids: list[str], timeout_s: float) -> list[str]:
+    """Stops those that have processes; gives those of whom the guard did not say. Its first silence ends the round: a start waits once."""
     strangers, silent = [], []
-    for agent_id in ids:
+    for number, agent_id in enumerate(ids):
         try:
-            if (await asyncio.to_thread(it.parts.guard.call, "procs", agent_id=agent_id)).get("alive", True):
+            said = await asyncio.to_thread(it.parts.guard.call, "procs", agent_id=agent_id, timeout_s=timeout_s)
+            if said.get("alive", True):
                 strangers.append(agent_id)
         except NotFound:
             continue
+        except (Unreachable, TimedOut):
+            silent += ids[number:]
+            break
         except ConsoleError:
             silent.append(agent_id)
     if strangers and not it.core.state.killed:

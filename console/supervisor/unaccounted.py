@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
-from console.domain.errors import ConsoleError, NotFound
+from console.domain.errors import ConsoleError, NotFound, TimedOut, Unavailable, Unreachable
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Target
+from console.domain.open_end import NOT_IN_RECORD, STILL_RUNS, STOPPED, WENT, EndsLearnt
 from console.enforcement.state import EngineState
+from console.supervisor.core import now
 from console.supervisor.parts import Parts
 
 log = logging.getLogger(__name__)
@@ -22,6 +22,9 @@ MARK = "unaccounted"
 """In the evidence of such a target."""
 WHY = "The guard does not know it: nothing was signalled, and whether anything of it runs is unknown."
 UNREACHED = "the guard does not know it: no kill reaches it for certain"
+ASK_AGAIN_S, LONGEST_REST_S = 1.0, 8.0
+"""Between two rounds of asking the guard who has ended; the longer one while it stays silent, or nothing changes."""
+_UNKNOWN = "unknown to the guard"
 _NOT_ITS_OWN = (AgentState.STARTING, AgentState.ALIVE_AFTER_KILL)
 """Before its ticket is confirmed nothing of it runs; and of one whose end a kill did not prove this has been said."""
 
@@ -37,6 +40,7 @@ def targets_beyond(state: EngineState, receipt: Receipt) -> tuple[Target, ...]:
         return ()
     named = {t.agent_id for t in receipt.targets}
     left = [state.agents[i] for i in sorted(state.live) if i not in named and is_held_by_us(state.agents[i])]
+    left += [state.agents[i] for i in sorted(state.open_ends) if i not in named]
     return tuple(Target(a.agent_id, a.control_level.value, Outcome.NOT_PROVEN, None, {"why": WHY, MARK: True}) for a in left)
 
 
@@ -80,24 +84,58 @@ async def missed(parts: Parts, agent_id: AgentId) -> None:
     await _tell(parts, [agent_id])
 
 
-async def look_for(parts: Parts, ids: Iterable[AgentId]) -> None:
-    """Of agents that were gone when a supervisor started: whoever the guard does not know either may live, for all that anybody knows."""
-    unknown = []
+async def ask_of_the_gone(parts: Parts) -> None:
+    """Of agents that were gone when this supervisor started: asked until the guard has said of each whether it ended. Whoever it does not
+    know either may live, for all that anybody knows. Never waited for by a start."""
+    alive, told = set[AgentId](), set[AgentId]()
+    state, rest, is_said = parts.core.state, ASK_AGAIN_S, False
+    while waiting := [i for i in sorted(state.open_ends) if i not in told]:
+        found, is_silent = await _ask(parts, waiting)
+        lost = [i for i, why in found.items() if why == _UNKNOWN]
+        if lost:
+            words = (
+                f"whether {len(lost)} agents ended while no supervisor ran is not known ({lost[0]}): the guard's record has none of them"
+            )
+            parts.notice(f"{words}. No panic is proven until a rearm has looked at everything", "red")
+        if not lost or await _tell(parts, [str(i) for i in lost]):
+            told.update(i for i, why in found.items() if why in (_UNKNOWN, NOT_IN_RECORD))
+        alive.update(i for i, why in found.items() if why == STILL_RUNS)
+        if found:
+            parts.core.post(EndsLearnt(*now(), tuple((i, _in_words(why, was_alive=i in alive)) for i, why in found.items())))
+        if is_silent and not is_said:
+            is_said = True
+            words = f"whether {len(waiting) - len(found)} agents ended while no supervisor ran is not known: the guard does not say"
+            parts.notice(f"{words}; it is asked again. Until it does, no panic is proven", "red")
+        rest = ASK_AGAIN_S if found else min(2 * rest, LONGEST_REST_S)
+        await asyncio.sleep(rest)
+
+
+def _in_words(why: str, *, was_alive: bool) -> str:
+    return NOT_IN_RECORD if why == _UNKNOWN else STOPPED if why == WENT and was_alive else why
+
+
+async def _ask(parts: Parts, ids: list[AgentId]) -> tuple[dict[AgentId, str], bool]:
+    """(what the guard says of each, whether it was silent about any); the first silence ends the round."""
+    found, is_silent = dict[AgentId, str](), False
     for agent_id in ids:
         try:
-            await asyncio.to_thread(parts.guard.call, "procs", agent_id=agent_id)
+            answer = await asyncio.to_thread(parts.guard.call, "procs", agent_id=agent_id)
+            found[agent_id] = STILL_RUNS if answer.get("alive", True) else WENT
         except NotFound:
-            unknown.append(str(agent_id))
-        except ConsoleError:  # it is silent, or says already that agents are missing from its record
-            continue
-    if unknown:
-        words = (
-            f"whether {len(unknown)} agents ended while no supervisor ran is not known ({unknown[0]}): the guard's record has none of them"
-        )
-        parts.notice(f"{words}. No panic is proven until a rearm has looked at everything", "red")
-        await _tell(parts, unknown)
+            found[agent_id] = _UNKNOWN
+        except Unavailable:  # it says already that agents are missing from its record
+            found[agent_id] = NOT_IN_RECORD
+        except (Unreachable, TimedOut):
+            return found, True
+        except ConsoleError:
+            is_silent = True
+    return found, is_silent
 
 
-async def _tell(parts: Parts, ids: list[str]) -> None:
-    with suppress(ConsoleError):  # one that does not answer is asked, and told, again
+async def _tell(parts: Parts, ids: list[str]) -> bool:
+    """Whether it was heard; one that does not answer is asked, and told, again."""
+    try:
         await asyncio.to_thread(parts.guard.call, "missed", scope=ids[:40])
+    except ConsoleError:
+        return False
+    return True

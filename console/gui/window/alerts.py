@@ -22,7 +22,7 @@ _NEWS: dict[str, tuple[str, str, bool]] = {
     "halted": ("Halted by its budget", "was halted, verified", False),
     "needs_ok": ("Waits for you", "asks for permission", False),
     "alive_after_kill": ("Still alive", "is not proven dead", True),
-    "lost": ("Lost", "is not there any more", False),
+    "lost": ("Lost", "is not followed any more", False),
 }
 """state -> (title, what it did, whether it stays until dismissed)."""
 

@@ -38,6 +38,7 @@ class Starting:
         registry.save()
         self._says = says
         self.pressed: list[str] = []
+        self.asked: list[str] = []
         self.notices: list[str] = []
         self.background: list[asyncio.Task[None]] = []
         self.places = SimpleNamespace(guard_dir=folder)
@@ -45,7 +46,8 @@ class Starting:
         self.parts = SimpleNamespace(guard=self, notice=lambda words, level: self.notices.append(words))
         self.stop = self.runner = self
 
-    def call(self, op: str, *, agent_id: str) -> dict[str, int]:
+    def call(self, op: str, *, agent_id: str, timeout_s: float) -> dict[str, int]:
+        self.asked.append(agent_id)
         answers = self._says[agent_id]
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         if isinstance(answer, ConsoleError):
@@ -60,7 +62,7 @@ class Starting:
 
     async def start(self, *alive: str) -> None:
         await restore._stop_strangers(self, {AgentId(i) for i in alive})  # type: ignore[arg-type]
-        self.at_once = list(self.pressed)
+        self.at_once, self.asked_at_once = list(self.pressed), list(self.asked)
         await asyncio.gather(*self.background)
 
 
@@ -71,12 +73,14 @@ def test_a_guard_that_does_not_answer_is_asked_until_it_does(tmp_path: Path, mon
     monkeypatch.setattr(restore, "ASK_AGAIN_S", 0.001)
     gone = NotFound("Agent is not registered.", "")
     it = Starting(
-        tmp_path, {"runs": [SILENT, SILENT, 2], "over": [SILENT, 0], "gone": [SILENT, gone], "plain": [1], "mine": [3], "none": [0]}
+        tmp_path,
+        {"first": [1], "runs": [SILENT, SILENT, 2], "over": [SILENT, 0], "gone": [SILENT, gone], "plain": [1], "mine": [3], "none": [0]},
     )
     asyncio.run(it.start("mine"))
-    assert it.at_once == ["plain"]  # silence is neither "runs" nor "gone"
-    assert it.pressed == ["plain", "runs"]
-    assert len(it.notices) == 1 and "3 agents" in it.notices[0]
+    assert it.at_once == ["first"]  # silence is neither "runs" nor "gone"
+    assert it.asked_at_once == ["first", "runs"], "a start waits for one silence, not for everybody's"
+    assert it.pressed == ["first", "runs", "plain"]
+    assert len(it.notices) == 1 and "5 agents" in it.notices[0]
 
 
 def test_a_press_ends_the_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -9,11 +10,16 @@ from typing import Any
 import pytest
 
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind
-from console.domain.errors import ConsoleError, NotFound, TimedOut
+from console.domain.errors import ConsoleError, NotFound, TimedOut, Unavailable, Unreachable
+from console.domain.event import Rearmed
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
+from console.domain.open_end import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, STOPPED, WENT
+from console.enforcement.engine import Engine
+from console.enforcement.open_ends import gone
 from console.enforcement.state import EngineState
+from console.supervisor import unaccounted
 from console.supervisor.rearm import _lacks_only_the_registry
-from console.supervisor.unaccounted import UNREACHED, beside, counted, kept, look_for, missed, targets_beyond
+from console.supervisor.unaccounted import UNREACHED, ask_of_the_gone, beside, counted, kept, missed, targets_beyond
 
 ZERO = Step(StepName.ZERO, StepStatus.OK, 3.0, "1 agents proven zero")
 
@@ -94,22 +100,71 @@ async def test_whom_a_look_misses_is_shown_as_out_of_reach() -> None:
     assert [n[:7] for n in world.notices] == ["red: b:"]
 
 
-async def test_who_was_gone_at_the_start_and_whom_the_guard_does_not_know_either_may_live() -> None:
-    said: dict[str, Any] = {"known": {"alive": False}, "lost": NotFound("Not registered.", ""), "silent": TimedOut("silent", "")}
-    told: list[Any] = []
+class Gone:
+    """A supervisor at whose start these were gone, and a guard whose answers are these, the last of them for ever."""
 
-    def call(op: str, agent_id: str = "", scope: list[str] | None = None) -> Any:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **answers: list[dict[str, bool] | ConsoleError]) -> None:
+        monkeypatch.setattr(unaccounted, "ASK_AGAIN_S", 0.001)
+        monkeypatch.setattr(unaccounted, "LONGEST_REST_S", 0.002)
+        self._says: dict[str, list[Any]] = dict(answers)
+        self.engine, self.notices, self.told, self.deaf = Engine(), list[str](), list[Any](), 0
+        self.asked: list[str] = []
+        self.state = self.engine.state
+        for name in answers:
+            self.state.put(gone(agent(name), 1.0))
+        self.core: Any = SimpleNamespace(state=self.state, dirty=set(), post=self.engine.step)
+        self.guard, self.parts = self, self
+
+    def call(self, op: str, agent_id: str = "", scope: list[str] | None = None) -> Any:
         if op == "missed":
-            told.append(scope)
+            self.deaf -= 1
+            if self.deaf >= 0:
+                raise TimedOut("silent", "")
+            self.told.append(scope)
             return {}
-        answer = said[agent_id]
-        if isinstance(answer, Exception):
+        self.asked.append(agent_id)
+        said = self._says[agent_id]
+        answer = said.pop(0) if len(said) > 1 else said[0]
+        if isinstance(answer, ConsoleError):
             raise answer
         return answer
 
-    notices: list[str] = []
-    parts: Any = SimpleNamespace(guard=SimpleNamespace(call=call), notice=lambda words, level: notices.append(words))
-    await look_for(parts, [AgentId("known"), AgentId("silent")])
-    assert told == notices == []
-    await look_for(parts, [AgentId(name) for name in said])
-    assert told == [["lost"]] and "1 agents" in notices[0] and "lost" in notices[0]
+    def notice(self, words: str, level: str) -> None:
+        self.notices.append(words)
+
+    def why(self, name: str) -> str:
+        return self.state.agents[AgentId(name)].state_reason
+
+
+OVER, RUNS, SILENT, LOST = {"alive": False}, {"alive": True}, TimedOut("silent", ""), NotFound("Not registered.", "")
+
+
+async def test_who_was_gone_at_the_start_has_ended_when_the_guard_says_so_and_no_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    world: Any = Gone(monkeypatch, a=[OVER], b=[SILENT, SILENT, Unreachable("no", ""), OVER], c=[SILENT, RUNS, RUNS, OVER])
+    assert [t.agent_id for t in targets_beyond(world.state, receipt())] == ["a", "b", "c"], "until then no press is proven beside them"
+    asking = asyncio.create_task(ask_of_the_gone(world))
+    while world.why("a") != WENT:
+        await asyncio.sleep(0.001)
+    assert world.why("b") == NOT_ANSWERED, "asked, and silent"
+    await asking
+    assert (world.why("b"), world.why("c")) == (WENT, STOPPED) and not world.state.open_ends
+    assert len(world.notices) == 1 and "2 agents" in world.notices[0] and world.told == []
+    assert targets_beyond(world.state, receipt()) == ()
+    assert world.asked[:2] == ["a", "b"] and world.asked[2] == "b", "one silence ends a round: nobody waits for a thousand of them"
+
+
+async def test_whom_the_guard_does_not_know_either_may_live_and_it_is_told_until_it_hears(monkeypatch: pytest.MonkeyPatch) -> None:
+    world: Any = Gone(monkeypatch, known=[OVER], lost=[LOST], said=[Unavailable("missing", "")])
+    world.deaf = 2
+    await ask_of_the_gone(world)
+    assert (world.why("known"), world.why("lost"), world.why("said")) == (WENT, NOT_IN_RECORD, NOT_IN_RECORD)
+    assert world.told == [["lost"]] and "1 agents" in world.notices[0] and "lost" in world.notices[0]
+    assert [t.agent_id for t in targets_beyond(world.state, receipt())] == ["lost", "said"]
+    world.engine.step(Rearmed(2.0, 2.0, "operator:0", "looked"))
+    assert world.why("lost") == LOOKED_OVER and targets_beyond(world.state, receipt()) == ()
+
+
+async def test_where_nobody_was_gone_the_guard_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    world: Any = Gone(monkeypatch)
+    await ask_of_the_gone(world)
+    assert world.asked == [] and world.notices == []
