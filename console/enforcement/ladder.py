@@ -173,12 +173,16 @@ def _expect(state: EngineState, rung: Rung, agent: Agent) -> str:
     return ""
 
 
-def why_not(state: EngineState, rung: Rung, agent: Agent, scope: Scope | None = None) -> str:
-    """Why the rung does not touch an agent; empty when it does."""
+def _why_not_gone(state: EngineState, rung: Rung, agent: Agent) -> str:
     if agent.agent_id in state.open_ends:
         return "" if rung is Rung.KILL else agent.state_reason
+    return "it has ended"
+
+
+def why_not(state: EngineState, rung: Rung, agent: Agent, scope: Scope | None = None) -> str:
+    """Why the rung does not touch an agent; empty when it does."""
     if not agent.state.is_live:
-        return "it has ended"
+        return _why_not_gone(state, rung, agent)
     if agent.control_level is ControlLevel.OBSERVED:
         if rung is Rung.KILL and scope is not None and scope.reach is Reach.ALL and agent.agent_id in state.press_observed:
             return ""

@@ -1,4 +1,4 @@
-"""Sentences about a supervisor that starts while the guard is silent: who was gone has not ended for anybody until the guard has said so."""
+"""Sentences about a supervisor that starts while the guard is silent: who was gone has not ended until the guard says so."""
 
 from __future__ import annotations
 
