@@ -125,7 +125,26 @@ def why_silent(agent: Agent, *, stopping: bool, over_budget: str) -> str:
     if agent.state is AgentState.FROZEN or agent.causes:
         return f"it is frozen ({', '.join(agent.causes)[:200] or 'thaw it first'})"
     if agent.isolated:
-        return f"its network is cut ({agent.isolated[:200]}): it could not ask its model"
+        return f"it is isolated ({agent.isolated[:200]}): it is to reach nobody, its model included"
     if not started.talks:
         return "it was started with --once: it takes no messages"
     return "it has not started yet" if agent.state is AgentState.STARTING else ""
+
+
+def what_helps(agent: Agent, *, over_budget: bool) -> str:
+    """What an operator may do about ``why_silent``."""
+    named = agent.agent_id
+    if started_as(agent.argv) is None:
+        return "watchfloor run --agent claude-code (or codex) starts one that listens."
+    if not agent.state.is_live:
+        return "watchfloor run starts another; what was killed: watchfloor run --again, after a rearm if everything was."
+    if over_budget or agent.state is AgentState.OVER_BUDGET:
+        return f"watchfloor budget list says which limit; watchfloor budget set NAME=VALUE --agent {named} --reason R raises its own."
+    if "operator" in agent.causes:
+        return f"Let it run first: watchfloor thaw {named}."
+    if agent.isolated:
+        return f"Give its network back first: watchfloor reconnect {named}."
+    started = started_as(agent.argv)
+    if started is not None and not started.talks:
+        return "Start one without --once."
+    return f"watchfloor fleet {named} shows its state."

@@ -11,7 +11,7 @@ from typing import Any
 
 from console.domain.agent import Agent, AgentId, SandboxKind
 from console.domain.command import Record
-from console.domain.conversation import Program, checked_text, started_as, why_silent
+from console.domain.conversation import Program, checked_text, started_as, what_helps, why_silent
 from console.domain.errors import ConsoleError, Denied, TimedOut
 from console.enforcement.charging import nodes_of
 from console.enforcement.limiting import spent_out
@@ -57,6 +57,7 @@ class Conversations:
             channel.make(uid, gid)
             channel.write(encoded(following.stream.begin(started.prompt)))
         self._follower.add(following)
+        self.hearing.tell(agent.agent_id, {"kind": "message", "role": "operator", "text": started.prompt, "parent": "", "by": "launch"})
         return () if agent.sandbox is SandboxKind.NONE else (found.bind(boxed),)
 
     def output_max(self, agent: Agent) -> int:
@@ -171,7 +172,8 @@ class Conversations:
         channel = self._channels.get(agent_id)
         if why or channel is None:
             self._parts.scribe.record(Record(by, f"agent.{what}", f"to {agent_id}: refused: {why}", verdict="deny", agent_id=agent_id))
-            raise Denied(f"{agent_id} gets no {what}: {why}.", "watchfloor fleet shows its state.")
+            agent = self._parts.core.state.agents[agent_id]
+            raise Denied(f"{agent_id} gets no {what}: {why}.", what_helps(agent, over_budget="over its budget" in why))
         return channel
 
     def is_busy(self, agent_id: AgentId) -> bool:

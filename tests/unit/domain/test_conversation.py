@@ -21,6 +21,7 @@ from console.domain.conversation import (
     checked_text,
     command_line,
     started_as,
+    what_helps,
     why_silent,
 )
 from console.domain.errors import UsageProblem
@@ -93,7 +94,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"state": AgentState.OVER_BUDGET, "state_reason": "agent limit cost_usd"}, "over its budget (agent limit cost_usd)"),
     ({"state": AgentState.FROZEN, "causes": ("operator",)}, "frozen (operator)"),
     ({"causes": ("lease",)}, "frozen (lease)"),
-    ({"isolated": "by me"}, "its network is cut (by me)"),
+    ({"isolated": "by me"}, "it is isolated (by me)"),
     ({"state": AgentState.STARTING}, "not started yet"),
 ]
 
@@ -102,6 +103,23 @@ CASES: list[tuple[dict[str, Any], str]] = [
 def test_who_cannot_be_talked_to_and_why(change: dict[str, Any], why: str) -> None:
     said = why_silent(replace(AGENT, **change), stopping=False, over_budget="")
     assert why in said and bool(said) == bool(why)
+
+
+@pytest.mark.parametrize(
+    ("change", "verb"),
+    [
+        ({"argv": ("sleep", "1")}, "watchfloor run --agent"),
+        ({"argv": command_line(Program.CODEX, "p", "/c", (), talks=False)}, "without --once"),
+        ({"state": AgentState.KILLED}, "run --again"),
+        ({"state": AgentState.OVER_BUDGET}, "watchfloor budget set NAME=VALUE --agent a-1"),
+        ({"state": AgentState.FROZEN, "causes": ("operator",)}, "watchfloor thaw a-1"),
+        ({"state": AgentState.FROZEN, "causes": ("lease",)}, "watchfloor fleet a-1"),
+        ({"isolated": "by me"}, "watchfloor reconnect a-1"),
+    ],
+)
+def test_what_helps_is_the_verb_that_takes_the_reason_away(change: dict[str, Any], verb: str) -> None:
+    assert verb in what_helps(replace(AGENT, **change), over_budget=False)
+    assert "budget set" in what_helps(AGENT, over_budget=True)
 
 
 def test_a_stop_or_a_cap_that_is_not_shown_yet_silences_too() -> None:

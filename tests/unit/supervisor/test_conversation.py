@@ -61,6 +61,20 @@ async def test_its_prompt_waits_for_it_and_a_message_is_on_record_before_it_is_w
     assert not (tmp_path / "talk").exists()
 
 
+@pytest.mark.parametrize("talks", [True, False])
+async def test_what_it_was_started_with_is_the_first_message_of_its_feed(tmp_path: Path, talks: bool) -> None:
+    stage = Stage(tmp_path)
+    talk = Conversations(stage.parts)
+    heard: list[Any] = []
+    talk.listeners.append(lambda agent_id, event: heard.append((agent_id, event["role"], event["text"])))
+    try:
+        talk.prepare(stage.agent(talks=talks), tmp_path, os.geteuid(), os.getegid())
+        assert heard == [(ID, "operator", "the prompt")]
+    finally:
+        talk.end(ID)
+        talk.close()
+
+
 async def test_who_cannot_be_talked_to_is_refused_with_why_and_that_is_recorded(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.listen()
@@ -81,8 +95,9 @@ async def test_who_cannot_be_talked_to_is_refused_with_why_and_that_is_recorded(
         assert "soft stop" in talk.why_not(ID)
         state.soft_stop = ""
         stage.agent(state=AgentState.FROZEN, causes=("operator",))
-        with pytest.raises(Denied, match="frozen"):
+        with pytest.raises(Denied, match="frozen") as refused:
             await talk.say(ID, "x", "operator:0")
+        assert f"watchfloor thaw {ID}" in refused.value.remedy
         stage.agent()
         assert talk.why_not(ID) == ""
         with pytest.raises(UsageProblem):
