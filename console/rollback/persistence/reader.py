@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-import hashlib
-import os
-import stat
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
-from console.rollback.persistence.findings import Entry, Place, Root, RootSeen, Snapshot, Where, short, shown
-from console.rollback.persistence.parts import counted
+from console.rollback.persistence.findings import Entry, Place, Root, RootSeen, Snapshot, Where, shown
+from console.rollback.persistence.marks import Marks, Portion
 from console.rollback.persistence.places import (
     HOME,
     IN_SESSION_HOME,
@@ -23,17 +20,11 @@ from console.rollback.persistence.places import (
     SYSTEM,
     WORKSPACE,
 )
-from console.rollback.persistence.tree import Parts, Seen, Tree
+from console.rollback.persistence.tree import Parts, Tree
 
-READ_BYTES = 1 << 20
-"""Larger files are known by their kernel stamp (size, times, inode), which an agent cannot set back: ctime is the kernel's."""
-HASHED_TOTAL = 128 << 20
 DEPTH = 48
 BELOW = 5
 """Folders deep that ``**`` goes."""
-LINES = 600
-TEXT_BYTES = 32 << 10
-TEXT_TOTAL = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +41,13 @@ class _Cut(Exception):
     """A bound was reached."""
 
 
-@dataclass(slots=True)
-class _Count:
-    names: int = 0
-    found: int = 0
-    hashed: int = 0
-    kept: int = 0
-
-
-@dataclass(slots=True)
 class Reader:
     """Takes snapshots; its bounds hold for all of them together."""
 
-    bounds: Bounds
-    clock: Callable[[], float] = time.monotonic
-    _count: _Count = field(default_factory=_Count)
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._names = self._found = 0
+        self.portion = Portion()
 
     def take(self, roots: Iterable[Root]) -> Snapshot:
         """What is there now; a root that could not be looked at whole is marked so. Never raises on what lies in it."""
@@ -72,86 +55,76 @@ class Reader:
         seen: list[RootSeen] = []
         entries: list[Entry] = []
         for root in roots:
-            one = _OneRoot(self, root)
-            seen.append(one.look())
-            entries += one.found.values()
+            try:
+                tree = Tree(root.path, root.where)
+            except OSError as error:
+                seen.append(RootSeen(root.label, root.path, False, f"it cannot be opened: {error.strerror}"))
+                continue
+            with contextlib.closing(tree):
+                one = _OneRoot(self, root, tree)
+                seen.append(one.look())
+                entries += one.found.values()
         return Snapshot(at, tuple(seen), tuple(entries))
 
     def name(self) -> None:
         """Counts one name. Raises _Cut."""
-        self._count.names += 1
-        if self._count.names > self.bounds.names:
-            raise _Cut(f"more than {self.bounds.names:,} names")
-        if self._count.names % 64 == 0:
+        self._names += 1
+        if self._names > self._bounds.names:
+            raise _Cut(f"more than {self._bounds.names:,} names")
+        if self._names % 64 == 0:
             self.check()
 
     def check(self) -> None:
         """Raises _Cut when the time is over."""
-        if self.clock() >= self.bounds.until:
+        if time.monotonic() >= self._bounds.until:
             raise _Cut("out of time")
 
     def one_more(self) -> None:
         """Counts one find. Raises _Cut."""
-        self._count.found += 1
-        if self._count.found > self.bounds.found:
-            raise _Cut(f"more than {self.bounds.found:,} such files")
+        self._found += 1
+        if self._found > self._bounds.found:
+            raise _Cut(f"more than {self._bounds.found:,} such files")
         self.check()
-
-    def kept(self, text: bytes) -> bytes:
-        """As much of a text as is kept for excerpts."""
-        part = text[: TEXT_BYTES if self._count.kept < TEXT_TOTAL else 0]
-        self._count.kept += len(part)
-        return part
-
-    def may_hash(self, size: int) -> bool:
-        """Whether so many bytes more are read."""
-        self._count.hashed += min(size, READ_BYTES)
-        return self._count.hashed <= HASHED_TOTAL
 
 
 class _OneRoot:
     """The look at one root."""
 
-    def __init__(self, reader: Reader, root: Root) -> None:
-        self._reader, self._root = reader, root
+    def __init__(self, reader: Reader, root: Root, tree: Tree) -> None:
+        self._reader, self._root, self._tree = reader, root, tree
+        self._marks = Marks(root, tree, reader.portion)
         self.found: dict[str, Entry] = {}
         self._doubts: list[str] = []
 
     def look(self) -> RootSeen:
         root = self._root
         try:
-            tree = Tree(root.path, root.where)
-        except OSError as error:
-            return RootSeen(root.label, root.path, False, f"it cannot be opened: {error.strerror}")
-        try:
             self._reader.check()
-            self._places(tree)
+            self._places()
         except _Cut as cut:
             self._doubts.append(str(cut))
-        finally:
-            tree.close()
         more = f" and {len(self._doubts) - 5} more" if len(self._doubts) > 5 else ""
         return RootSeen(root.label, root.path, not self._doubts, "; ".join(self._doubts[:5]) + more)
 
-    def _places(self, tree: Tree) -> None:
+    def _places(self) -> None:
         if self._root.where is Where.SYSTEM:
-            self._rows(tree, SYSTEM)
+            self._rows(SYSTEM)
         elif self._root.where is Where.HOME:
-            self._rows(tree, (*HOME, *self._root.more))
+            self._rows((*HOME, *self._root.more))
         else:
-            top = {name for name, _ in self._names(tree, (), HOME[0])}
-            self._rows(tree, (p for p in _SESSION_HOME if _begins(p, top)))
-            self._everywhere(tree)
+            top = {name for name, _ in self._names_in((), HOME[0])}
+            self._rows(p for p in _SESSION_HOME if _begins(p, top))
+            self._everywhere()
 
     # --- places by their path from the root
 
-    def _rows(self, tree: Tree, places: Iterable[Place]) -> None:
+    def _rows(self, places: Iterable[Place]) -> None:
         for place in places:
             self._reader.check()
-            for parts in self._matches(tree, (), place.pattern.split("/"), place):
-                self._note(tree, parts, place)
+            for parts in self._matches((), place.pattern.split("/"), place):
+                self._note(parts, place)
 
-    def _matches(self, tree: Tree, done: Parts, rest: list[str], place: Place) -> Iterator[Parts]:
+    def _matches(self, done: Parts, rest: list[str], place: Place) -> Iterator[Parts]:
         """Paths that a pattern fits, without opening what they name."""
         while rest and not any(c in rest[0] for c in "*?["):
             done, rest = (*done, rest[0]), rest[1:]
@@ -159,50 +132,50 @@ class _OneRoot:
             yield done
             return
         everything = rest[0] == "**"
-        for name, is_folder in self._names(tree, done, place):
+        for name, is_folder in self._names_in(done, place):
             if everything:
-                yield from self._below(tree, (*done, name), is_folder, place, BELOW)
+                yield from self._below((*done, name), is_folder, place, BELOW)
             elif fnmatch.fnmatchcase(name, rest[0]):
                 if len(rest) == 1:
                     yield (*done, name)
                 elif is_folder:
-                    yield from self._matches(tree, (*done, name), rest[1:], place)
+                    yield from self._matches((*done, name), rest[1:], place)
 
-    def _below(self, tree: Tree, path: Parts, is_folder: bool, place: Place, deep: int) -> Iterator[Parts]:
+    def _below(self, path: Parts, is_folder: bool, place: Place, deep: int) -> Iterator[Parts]:
         if not is_folder:
             yield path
         elif deep:
-            for name, folder in self._names(tree, path, place):
-                yield from self._below(tree, (*path, name), folder, place, deep - 1)
+            for name, folder in self._names_in(path, place):
+                yield from self._below((*path, name), folder, place, deep - 1)
         else:
             self._doubts.append(f"{shown('/'.join(path), 120)}: deeper than {BELOW} folders")
 
-    def _names(self, tree: Tree, parts: Parts, place: Place) -> list[tuple[str, bool]]:
+    def _names_in(self, parts: Parts, place: Place) -> list[tuple[str, bool]]:
         """(name, whether it is a folder) in a folder that may not be there. A folder that is closed to us is itself noted."""
-        found = []
+        found: list[tuple[str, bool]] = []
         try:
-            with tree.listing(tree.resolve(parts)) as entries:
-                for entry in entries:
-                    self._reader.name()
-                    found.append((entry.name, entry.is_dir(follow_symlinks=False)))
+            found += self._listed(self._tree.resolve(parts))
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError:
-            self._note(tree, parts, place, closed=True)
+            self._note(parts, place, closed=True)
         return sorted(found)
+
+    def _listed(self, parts: Parts) -> Iterator[tuple[str, bool]]:
+        """(name, whether it is a folder) of what is in a folder. Raises OSError, _Cut."""
+        with self._tree.listing(parts) as entries:
+            for entry in entries:
+                self._reader.name()
+                yield entry.name, entry.is_dir(follow_symlinks=False)
 
     # --- places anywhere in a workspace
 
-    def _everywhere(self, tree: Tree) -> None:
+    def _everywhere(self) -> None:
         waiting: deque[tuple[Parts, bool]] = deque([((), False)])
         while waiting:
             parts, inside_git = waiting.popleft()
-            names: list[tuple[str, bool]] = []
             try:
-                with tree.listing(parts) as entries:
-                    for entry in entries:
-                        self._reader.name()
-                        names.append((entry.name, entry.is_dir(follow_symlinks=False)))
+                names = list(self._listed(parts))
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -211,11 +184,11 @@ class _OneRoot:
             here = {name for name, _ in names}
             inside_git = inside_git or {"HEAD", "config", "objects"} <= here
             for name, is_folder in names:
-                self._meet(tree, (*parts, name), is_folder, inside_git, waiting)
+                self._meet((*parts, name), is_folder, inside_git, waiting)
 
-    def _meet(self, tree: Tree, path: Parts, is_folder: bool, inside_git: bool, waiting: deque[tuple[Parts, bool]]) -> None:
+    def _meet(self, path: Parts, is_folder: bool, inside_git: bool, waiting: deque[tuple[Parts, bool]]) -> None:
         for place in _fitting(path, inside_git, is_folder):
-            self._note(tree, path, place)
+            self._note(path, place)
         if not is_folder:
             return
         if len(path) > DEPTH:
@@ -226,7 +199,7 @@ class _OneRoot:
 
     # --- one thing
 
-    def _note(self, tree: Tree, parts: Parts, place: Place, *, closed: bool = False) -> None:
+    def _note(self, parts: Parts, place: Place, *, closed: bool = False) -> None:
         path = "/".join(parts)
         known = self.found.get(path)
         if known is not None and known.runs == IN_SESSION_HOME != place.runs:
@@ -234,93 +207,14 @@ class _OneRoot:
         if not parts or known is not None:
             return
         try:
-            entry = self._entry(tree, parts, place, closed)
+            entry = self._marks.entry(parts, place, closed)
         except OSError as error:
-            if not self._link_in_the_way(tree, parts, place):
+            entry = self._marks.link_in_the_way(parts, place)
+            if entry is None:
                 self._doubts.append(f"{shown(path, 120)}: {error.strerror}")
-            return
-        if entry is not None:
-            self._keep(entry)
-
-    def _keep(self, entry: Entry) -> None:
-        if entry.path not in self.found:
+        if entry is not None and entry.path not in self.found:
             self._reader.one_more()
             self.found[entry.path] = entry
-
-    def _link_in_the_way(self, tree: Tree, parts: Parts, place: Place) -> bool:
-        """A folder of the path is a link that is not followed: then that link is what is listed."""
-        for count in range(1, len(parts)):
-            with contextlib.suppress(OSError):
-                seen = tree.look(parts[:count])
-                if seen is not None and seen.target:
-                    self._keep(self._made(parts[:count], place, seen, _stamp(seen), tree, _text(seen.target), "a link; not followed"))
-                    return True
-        return False
-
-    def _entry(self, tree: Tree, parts: Parts, place: Place, closed: bool) -> Entry | None:
-        seen, target, note = tree.look(self._folder_first(tree, parts)), "", ""
-        if seen is None:
-            return None
-        real = parts
-        if self._root.where is Where.HOME:
-            try:
-                real = tree.resolve(parts)
-            except OSError:
-                note = "a link that leads out of the home; what it leads to is not looked at"
-        if seen.target:
-            target = _text(seen.target)
-        behind = tree.look(real) if real != parts and not note else seen
-        if behind is None:
-            return self._made(parts, place, seen, _stamp(seen), tree, target, "a link that leads nowhere")
-        if behind.what == "folder" and not closed:
-            return None
-        return self._read(tree, parts, real, place, behind, target, note)
-
-    def _folder_first(self, tree: Tree, parts: Parts) -> Parts:
-        """The path with its folders resolved and its last name as it stands."""
-        return (*tree.resolve(parts[:-1]), parts[-1])
-
-    def _read(self, tree: Tree, parts: Parts, real: Parts, place: Place, seen: Seen, target: str, note: str) -> Entry | None:
-        if seen.what != "file" or note:
-            digest = hashlib.sha256(target.encode()).hexdigest() if seen.what == "link" else _stamp(seen)
-            closed = "a folder that may not be read here; known by its stamp alone" if seen.what == "folder" else note
-            return self._made(parts, place, seen, digest, tree, target, closed)
-        if place.executable and not seen.stat.st_mode & 0o111:
-            return None
-        if seen.stat.st_size > READ_BYTES or not self._reader.may_hash(seen.stat.st_size):
-            return self._made(parts, place, seen, _stamp(seen), tree, target, "too large to read; known by its stamp")
-        try:
-            raw, found = tree.read(real, READ_BYTES)
-        except OSError as error:
-            return self._made(parts, place, seen, _stamp(seen), tree, target, f"not readable ({error.strerror}); known by its stamp")
-        part = counted(place.part, raw)
-        if part is None:
-            return None
-        note = f"{found.st_nlink} names (hard links)" if found.st_nlink > 1 else ""
-        return self._made(parts, place, Seen(found), hashlib.sha256(part).hexdigest(), tree, target, note, part)
-
-    def _made(self, parts: Parts, place: Place, seen: Seen, digest: str, tree: Tree, target: str, note: str, text: bytes = b"") -> Entry:
-        found, path = seen.stat, "/".join(parts)
-        lines = tuple(short(line) for line in text.splitlines()[:LINES]) if b"\0" not in text[:4096] else ()
-        return Entry(
-            root=self._root.label,
-            path=path,
-            kind=place.kind,
-            runs=place.runs,
-            what="link" if target else seen.what,
-            digest=digest,
-            size=found.st_size,
-            executable=seen.what == "file" and bool(found.st_mode & 0o111),
-            uid=found.st_uid,
-            gid=found.st_gid,
-            mode=stat.S_IMODE(found.st_mode),
-            mtime=found.st_mtime,
-            folder=tree.folder_of(parts),
-            target=target,
-            lines=lines,
-            note=note,
-            text=self._reader.kept(text),
-        )
 
 
 def _fitting(path: Parts, inside_git: bool, is_folder: bool) -> Iterator[Place]:
@@ -360,13 +254,3 @@ for _place in (*WORKSPACE, *LINKED_FOLDERS):
         _name = _place.pattern.rsplit("/", 1)[-1]
         _BY_NAME[_name] = (*_BY_NAME.get(_name, ()), _place)
 _BY_WILDCARD = tuple(p for p in WORKSPACE if _is_wild(p))
-
-
-def _stamp(seen: Seen) -> str:
-    """A mark of what is not read. ctime is set by the kernel alone (utimensat(2))."""
-    found = seen.stat
-    return f"stamp:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
-
-
-def _text(name: str) -> str:
-    return os.fsencode(name).decode("utf-8", "backslashreplace")

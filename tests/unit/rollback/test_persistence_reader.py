@@ -10,8 +10,9 @@ import pytest
 
 from console.rollback.persistence.differ import diff
 from console.rollback.persistence.findings import Change, Entry, Place, Root, Snapshot, Where
+from console.rollback.persistence.marks import READ_BYTES
 from console.rollback.persistence.places import HOME, REPOSITORY, SYSTEM, WORKSPACE, on_path
-from console.rollback.persistence.reader import READ_BYTES, Bounds, Reader
+from console.rollback.persistence.reader import Bounds, Reader
 from console.rollback.persistence.tree import Tree
 
 CONTENT = {
