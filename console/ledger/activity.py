@@ -41,7 +41,21 @@ create table files(
 _INSERT = f"insert or ignore into entries(agent, {_FIELDS}) values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 _GROWN = "update entries set tokens = ?, cost_nano = ?, text = ? where agent = ? and source_id = ? and kind = 'spend' and tokens < ?"
 """An answer may be written while it still grows: its largest numbers count."""
+_COUNTED = "insert into agents values(?,?,0,0.0,'') on conflict(agent) do update set count = count + excluded.count"
+_READ = """insert into files values(?,?,?,?,?,?,?,?) on conflict(agent, path) do update set dev = excluded.dev, inode = excluded.inode,
+  offset = excluded.offset, mark = excluded.mark, state = excluded.state, skipping = excluded.skipping"""
+_RELEASE = "release one"
+_STEPS = {
+    (False, False): ("commit", "rollback"),
+    (False, True): ("commit", "rollback"),
+    (True, False): ("", ""),
+    (True, True): (_RELEASE, "rollback to one"),
+}
+"""How what one file says is kept or undone: alone, or with the others of one transaction (and of these carefully: each by itself)."""
 _DROP_AT_ONCE = 5000
+_UNWEIGHED = 4 << 20
+"""Characters kept within one transaction between two looks at how large the file is."""
+_WHOLE = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +75,8 @@ class _Opened:
         self.lost = ""
         """Why the store began anew, or empty."""
         self._lock, self._read_lock = threading.RLock(), threading.Lock()
-        self._is_together = False
+        self._is_together = self._is_spoiled = self._is_careful = False
+        self._unweighed = 0
         try:
             self._db = self._opened()
         except sqlite3.DatabaseError as error:
@@ -132,27 +147,39 @@ class ActivityStore(_Opened):
 
         ``again``: a file is read from its beginning once more; what a bound had dropped then stays dropped.
         """
+        new, read = list(map(bounded, entries)), _file(agent, place)  # raises before anything is written
         with self._use() as db:
-            if self._is_together and not db.in_transaction:
+            if not db.in_transaction:
                 db.execute("begin immediate")
             before = self._total
-            db.execute("savepoint one" if self._is_together else "begin immediate")
+            keep, undo = _STEPS[(self._is_together, self._is_careful)]
+            if keep == _RELEASE:
+                db.execute("savepoint one")
             try:
-                added, newest = self._added(db, agent, entries, place, again=again)
-                db.execute("release one" if self._is_together else "commit")
+                found = self._added(db, agent, new, read, again=again)
+                if keep:
+                    db.execute(keep)
             except BaseException:
                 self._total = before
-                db.execute("rollback to one" if self._is_together else "rollback")
+                self._is_spoiled = not undo
+                if undo:
+                    db.execute(undo)
                 raise
-        return added, newest
+        return found
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
         """What this thread adds within is one transaction: all of it is kept at the end or, when that raises, nothing."""
         with self._use() as db:
-            before, self._is_together = self._total, True
+            before, self._is_together, self._is_spoiled = self._total, True, False
             try:
                 yield
+                if self._is_spoiled:
+                    # Something nobody thought of left a half: from now on each is undone alone.
+                    self._is_careful = True
+                    raise ConsoleError("What was new could not be kept whole.", "It is tried again.")
+                if self._unweighed:
+                    self._keep_size(db)
                 if db.in_transaction:
                     db.execute("commit")
             except BaseException:
@@ -164,38 +191,49 @@ class ActivityStore(_Opened):
                 self._is_together = False
 
     def _added(
-        self, db: sqlite3.Connection, agent: str, entries: Iterable[Entry], place: FilePlace | None, *, again: bool
+        self, db: sqlite3.Connection, agent: str, new: list[Entry], read: tuple[object, ...] | None, *, again: bool
     ) -> tuple[int, int]:
-        added = self._insert(db, agent, entries, again)
-        if place is not None:
-            values = (agent, place.path, place.dev, place.inode, place.offset, place.mark, place.state, int(place.skipping))
-            db.execute("insert or replace into files values(?,?,?,?,?,?,?,?)", values)
-        if added:
-            self._keep_bounds(db, agent)
-        return added, int(db.execute("select ifnull(max(seq), 0) from entries where agent = ?", (agent,)).fetchone()[0])
+        added, newest = self._insert(db, agent, new, again) if new else (0, 0)
+        if read is not None:
+            db.execute(_READ, read)
+        if not added or self._keep_bounds(db, agent):
+            newest = int(db.execute("select ifnull(max(seq), 0) from entries where agent = ?", (agent,)).fetchone()[0])
+        return added, newest
 
-    def _insert(self, db: sqlite3.Connection, agent: str, entries: Iterable[Entry], again: bool) -> int:
-        known = db.execute("select dropped_at from agents where agent = ?", (agent,)).fetchone()
-        floor = float(known[0]) if known and again else 0.0
-        new = [bounded(e) for e in entries if not (floor and 0 < e.at <= floor)]
+    def _insert(self, db: sqlite3.Connection, agent: str, new: list[Entry], again: bool) -> tuple[int, int]:
+        known = db.execute("select dropped_at from agents where agent = ?", (agent,)).fetchone() if again else None
+        if floor := float(known[0]) if known else 0.0:
+            new = [e for e in new if not 0 < e.at <= floor]
         before = db.total_changes
-        db.executemany(_INSERT, (_row(agent, e) for e in new))
+        db.executemany(_INSERT, [_row(agent, e) for e in new])
         added = db.total_changes - before
-        grown = (e for e in new if e.kind is Kind.SPEND)
-        db.executemany(_GROWN, ((e.tokens, e.cost_nano, e.text, agent, e.source_id, e.tokens) for e in grown))
+        if added < len(new):  # some of it was there
+            grown = [(e.tokens, e.cost_nano, e.text, agent, e.source_id, e.tokens) for e in new if e.kind is Kind.SPEND]
+            db.executemany(_GROWN, grown)
+        if not added:
+            return 0, 0
+        newest = int(db.execute("select last_insert_rowid()").fetchone()[0])
         self._total += added
-        db.execute(
-            "insert into agents values(?,?,0,0.0,'') on conflict(agent) do update set count = count + excluded.count", (agent, added)
-        )
-        return added
+        self._unweighed += sum(len(e.text) + 200 for e in new)
+        db.execute(_COUNTED, (agent, added))
+        return added, newest
 
-    def _keep_bounds(self, db: sqlite3.Connection, agent: str) -> None:
+    def _keep_bounds(self, db: sqlite3.Connection, agent: str) -> bool:
+        """Whether something of this agent's may have been dropped."""
         count = int(db.execute("select count from agents where agent = ?", (agent,)).fetchone()[0])
-        if count > self.bounds.per_agent:
+        if dropped := count > self.bounds.per_agent:
             # A tenth at a time, so that an agent at its bound does not pay for every entry.
             self._drop(db, "agent = ?", (agent,), count - self.bounds.per_agent + self.bounds.per_agent // 10)
+        if self._total > self.bounds.total or not self._is_together or self._unweighed > _UNWEIGHED:
+            return self._keep_size(db) or dropped
+        return dropped
+
+    def _keep_size(self, db: sqlite3.Connection) -> bool:
+        """Whether anything was dropped."""
+        before, self._unweighed = self._total, 0
         while self._total > self.bounds.total or (self._total and self._mib(db) > self.bounds.mib):
             self._drop(db, "1", (), min(self._total, _DROP_AT_ONCE, max(1, self._total - self.bounds.total, self._total // 10)))
+        return self._total < before
 
     @staticmethod
     def _mib(db: sqlite3.Connection) -> float:
@@ -334,6 +372,16 @@ class _Search:
 
 def _fold(text: Any) -> str:
     return text.casefold() if isinstance(text, str) else ""
+
+
+def _file(agent: str, place: FilePlace | None) -> tuple[object, ...] | None:
+    """Raises ValueError when no column can hold it."""
+    if place is None:
+        return None
+    place.path.encode()
+    if not all(-_WHOLE <= number < _WHOLE for number in (place.dev, place.inode, place.offset)):
+        raise ValueError("the file's numbers are too large")
+    return agent, place.path, place.dev, place.inode, place.offset, place.mark, place.state, int(place.skipping)
 
 
 def _row(agent: str, e: Entry) -> tuple[object, ...]:

@@ -159,3 +159,49 @@ def test_together_all_is_kept_or_nothing_and_one_that_breaks_costs_the_others_no
         raise KeyError
     assert store.holding("a").count == 3 and store._total == 5
     assert store.add("a", entries(4, 6))[0] == 2
+
+
+def test_a_half_that_nobody_thought_of_is_kept_by_nobody_and_then_costs_the_others_nothing(
+    store: ActivityStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = store._keep_bounds
+
+    def breaks(db: sqlite3.Connection, agent: str) -> bool:
+        if agent == "b":
+            raise RuntimeError("after its entries were written")
+        return real(db, agent)
+
+    monkeypatch.setattr(store, "_keep_bounds", breaks)
+
+    def turn() -> None:
+        with store.together():
+            store.add("a", entries(1, 4), FilePlace("/a"))
+            with pytest.raises(RuntimeError):
+                store.add("b", entries(1, 4), FilePlace("/b"))
+            store.add("c", entries(1, 4), FilePlace("/c"))
+
+    with pytest.raises(ConsoleError, match="whole"):
+        turn()
+    assert [store.holding(i).count for i in "abc"] == [0, 0, 0] and store._total == 0
+    turn()
+    assert [store.holding(i).count for i in "abc"] == [3, 0, 3] and not store.files("b") and store.files("c")
+
+
+def test_a_file_whose_name_no_column_can_hold_is_refused_before_anything_is_written(store: ActivityStore) -> None:
+    with store.together():
+        for place in (FilePlace("/x\udcff"), FilePlace("/x", dev=1 << 63)):
+            with pytest.raises(ValueError):
+                store.add("a", entries(1, 4), place)
+        store.add("b", entries(1, 4))
+    assert [store.holding(i).count for i in "ab"] == [0, 3]
+
+
+def test_what_is_kept_together_stays_within_the_size_too(tmp_path: Path) -> None:
+    store = ActivityStore(tmp_path / "a.db", Bounds(mib=2))
+    for turn in range(3):
+        with store.together():
+            for n in range(30):
+                store.add(f"a{n}", [Entry(Kind.NOTE, f"{turn}-{m}", 1.0, "y" * 16_000) for m in range(4)])
+    assert store._mib(store._db) <= 2 and store.holding("a0").dropped and store.holding("a29").count
+    assert store.add("a29", entries(0, 5)) == (5, store.holding("a29").newest)
+    store.close()
