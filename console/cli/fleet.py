@@ -30,7 +30,12 @@ _COUNTERS = (("iterations", "it"), ("tokens", "tok"), ("wall_s", "s"), ("tool_ca
 
 
 def fleet(
-    agent: Annotated[str | None, typer.Argument(metavar="AGENT", help="One agent, with the names of its environment.")] = None,
+    agent: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="AGENT", help="One agent: why it is so, what it used, what it was started as, the names of its environment."
+        ),
+    ] = None,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -49,7 +54,7 @@ def fleet(
         return 0
     out.show(_table(seen))
     live = sum(1 for a in seen.agents if a.ended_at is None)
-    out.say(f"{len(seen.agents)} agents, {live} not ended, spent today ${seen.spend_today_usd:.2f}")
+    out.say(f"{len(seen.agents)} agent{'s' if len(seen.agents) != 1 else ''}, {live} not ended, spent today ${seen.spend_today_usd:.2f}")
     return 0
 
 
@@ -60,7 +65,8 @@ def _one(seen: AgentDetailView, *, as_json: bool) -> int:
     if as_json:
         out.emit(seen.model_dump(exclude={"schema_version"}) | {"agent": _as_json(seen.agent)})
     else:
-        show(seen, network_words(seen.agent), control_words(seen.agent))
+        used = f"{cost_words(seen.agent)}; {_limits_used(seen.agent)}"
+        show(seen, network_words(seen.agent), control_words(seen.agent), used)
     return 0
 
 

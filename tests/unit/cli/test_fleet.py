@@ -69,7 +69,7 @@ def test_the_row_says_what_counts(watchfloor: Watchfloor, api: CannedApi) -> Non
     row |= {"tree_limits": {"tokens": 100}, "tree_usage": {"tokens": 7}}
     api.say("GET /api/fleet", {"agents": [row], "spend_today_usd": 2.5})
     text = watchfloor("fleet").out
-    for words in ("managed", "$2.50", "2.5/5 $", "7/100 tok tree", "frozen (operator)", "1 agents, 1 not ended, spent today $2.50"):
+    for words in ("managed", "$2.50", "2.5/5 $", "7/100 tok tree", "frozen (operator)", "1 agent, 1 not ended, spent today $2.50"):
         assert words in text
 
 
