@@ -11,7 +11,8 @@ from console.credentials.api_key import ApiKey
 from console.credentials.marker import olds
 from console.credentials.plan import OWN_ITEMS
 from console.credentials.plugs.interface import Plug
-from console.credentials.tokens import KEYS_NAME, Audience, Tokens, read_keys
+from console.credentials.token_keys import KEYS_NAME, read_keys
+from console.credentials.tokens import Audience, Tokens
 from console.domain.errors import ConsoleError
 
 VERIFIER_S = 5.0

@@ -39,7 +39,8 @@ from console.credentials.proof import (
     present_keys,
     present_one,
 )
-from console.credentials.tokens import KEYS_NAME, Tokens
+from console.credentials.token_keys import KEYS_NAME
+from console.credentials.tokens import Tokens
 from console.domain.errors import ConsoleError
 
 LIMIT_S = 25.0

@@ -5,9 +5,6 @@ No key is kept in a constant, a default argument or a cache: a rotation in anoth
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 import re
 import secrets
 import time
@@ -19,15 +16,12 @@ from typing import Any
 import jwt
 
 from console.credentials.keyring_store import Store
+from console.credentials.token_keys import KEY_BYTES, KEYS_NAME, KID, TokenKeys, read_keys, write_keys
 from console.credentials.token_state import TokenState, TokenStateFile
 from console.domain.errors import ConsoleError, Denied, TokenRefused, UsageProblem
 
-KEYS_NAME = "token-keys"
-"""The entry of the store that holds the key set."""
-KEY_BYTES = 32
 LEEWAY_S = 5
 _LONGEST_TOKEN = 4096
-_KID = re.compile(r"[0-9a-f]{16}")
 _JTI = re.compile(r"[0-9a-f]{32}")
 _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _REQUIRED = ["exp", "iat", "aud", "jti", "sub", "iss", "epoch"]
@@ -56,15 +50,6 @@ class Claims:
     issued_at: int
     expires_at: int
     epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class TokenKeys:
-    """The key set as it is kept: the current kid, its keys, and the lowest epoch a state may have."""
-
-    current: str
-    keys: dict[str, bytes]
-    epoch_floor: int
 
 
 class Tokens:
@@ -127,12 +112,14 @@ class Tokens:
         """The claims of a good token for exactly this audience. Denied, with no detail an attacker could use, otherwise."""
         kind = _audience(audience)
         # 1. The header names a key of now, and HS256, and nothing else that would pick a key.
-        key, keys = self._key_of(token)
+        kid, keys = _kid_of(token), self.keys()
+        if kid not in keys.keys:
+            raise _refused()
         # 2. Signature, lifetime, audience, issuer; all claims present (RFC 8725 3.1, 3.8, 3.9).
         try:
             data = jwt.decode(
                 token,
-                key,
+                keys.keys[kid],
                 algorithms=["HS256"],
                 audience=str(kind),
                 issuer=self._issuer,
@@ -164,14 +151,12 @@ class Tokens:
 
     def revoke(self, agent_id: str) -> None:
         """Every token of this agent is refused from now on, and none is issued. Durable when it returns."""
-        if not _AGENT.fullmatch(agent_id):
-            raise UsageProblem("That is not an agent's id.", "Use the id from the fleet.")
+        _check_agent(agent_id)
         self._state.change(lambda s: TokenState(s.epoch, s.revoked | {agent_id}, s.barred))
 
     def bar(self, agent_id: str) -> None:
         """As ``revoke``, by a person's order: a rotation does not lift it."""
-        if not _AGENT.fullmatch(agent_id):
-            raise UsageProblem("That is not an agent's id.", "Use the id from the fleet.")
+        _check_agent(agent_id)
         self._state.change(lambda s: TokenState(s.epoch, s.revoked, s.barred | {agent_id}))
 
     def is_barred(self, agent_id: str) -> bool:
@@ -221,26 +206,30 @@ class Tokens:
         except ConsoleError:
             return floor
 
-    def _key_of(self, token: str) -> tuple[bytes, TokenKeys]:
-        if not isinstance(token, str) or len(token) > _LONGEST_TOKEN:
-            raise _refused()
-        try:
-            header = jwt.get_unverified_header(token)
-        except (jwt.PyJWTError, ValueError, TypeError) as error:
-            raise _refused() from error
-        kid = header.get("kid")
-        if set(header) != {"alg", "typ", "kid"} or header["alg"] != "HS256" or header["typ"] != "JWT":
-            raise _refused()
-        if not isinstance(kid, str) or not _KID.fullmatch(kid):
-            raise _refused()
-        keys = self.keys()
-        if kid not in keys.keys:
-            raise _refused()
-        return keys.keys[kid], keys
+
+def _check_agent(agent_id: str) -> None:
+    if not _AGENT.fullmatch(agent_id):
+        raise UsageProblem("That is not an agent's id.", "Use the id from the fleet.")
 
 
 def _signed(claims: dict[str, Any], key: bytes, kid: str) -> str:
     return jwt.encode(claims, key, algorithm="HS256", headers={"kid": kid})
+
+
+def _kid_of(token: str) -> str:
+    """Which key a token names."""
+    if not isinstance(token, str) or len(token) > _LONGEST_TOKEN:
+        raise _refused()
+    try:
+        header = jwt.get_unverified_header(token)
+    except (jwt.PyJWTError, ValueError, TypeError) as error:
+        raise _refused() from error
+    kid = header.get("kid")
+    if set(header) != {"alg", "typ", "kid"} or header["alg"] != "HS256" or header["typ"] != "JWT":
+        raise _refused()
+    if not isinstance(kid, str) or not KID.fullmatch(kid):
+        raise _refused()
+    return kid
 
 
 def _refused() -> TokenRefused:
@@ -263,27 +252,3 @@ def _claims(data: dict[str, Any], kind: Audience) -> Claims:
     if (kind is Audience.AGENT_SERVICE) != bool(agent_id) or not _JTI.fullmatch(data["jti"]):
         raise _refused()
     return Claims(kind, data["sub"], agent_id, data["jti"], data["iat"], data["exp"], data["epoch"])
-
-
-def read_keys(text: str) -> TokenKeys:
-    """The key set from the store's text; ConsoleError when it is damaged or a key is short (RFC 7518 3.2: 256 bits for HS256)."""
-    try:
-        data = json.loads(text)
-        keys = {kid: base64.b64decode(value, validate=True) for kid, value in data["keys"].items()}
-        found = TokenKeys(data["current"], keys, data["epoch_floor"])
-    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error, RecursionError) as error:
-        raise _damaged() from error
-    sound = all(_KID.fullmatch(k) and len(v) >= KEY_BYTES for k, v in keys.items())
-    if found.current not in keys or not sound or type(found.epoch_floor) is not int or found.epoch_floor < 1:
-        raise _damaged()
-    return found
-
-
-def _damaged() -> ConsoleError:
-    return ConsoleError("The token keys are damaged.", "Rotate the credentials.")
-
-
-def write_keys(keys: TokenKeys) -> str:
-    """The inverse of ``read_keys``."""
-    encoded = {kid: base64.b64encode(value).decode() for kid, value in keys.keys.items()}
-    return json.dumps({"current": keys.current, "keys": encoded, "epoch_floor": keys.epoch_floor})

@@ -18,7 +18,6 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "api/client:_NetworkRoutes": (200, 18, ONE_DOOR),
     "audit/log:AuditLog": (250, 18, ONE_DOOR),
     "cli/demo_stage:Stage": (230, 16, ONE_STATE),
-    "credentials/tokens:Tokens": (200, 16, ONE_DOOR),
     "enforcement/engine:Engine": (250, 17, ONE_STATE),
     "gui/models/fleet:Fleet": (230, 20, ONE_STATE),
     "gui/pages/activity/feed:Feed": (250, 20, ON_SCREEN),

@@ -15,7 +15,8 @@ from console.credentials.keyring_store import Store
 from console.credentials.marker import LAST, Again, load_last, olds
 from console.credentials.plan import OWN_ITEMS
 from console.credentials.rotation import rotate
-from console.credentials.tokens import KEYS_NAME, Tokens
+from console.credentials.token_keys import KEYS_NAME
+from console.credentials.tokens import Tokens
 from console.domain.errors import ConsoleError
 from tests.fakes.plugs import FolderPlug
 

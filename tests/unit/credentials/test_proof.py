@@ -9,7 +9,8 @@ import pytest
 
 from console.credentials.marker import keep_old
 from console.credentials.proof import canaries_of, doubt_of, fingerprint, forged, judged, present_one
-from console.credentials.tokens import KEYS_NAME, Tokens, write_keys
+from console.credentials.token_keys import KEYS_NAME, write_keys
+from console.credentials.tokens import Tokens
 from tests.fakes.plugs import FolderPlug
 
 R, A, N = False, True, None

@@ -19,7 +19,8 @@ from console.credentials.keyring_store import Store
 from console.credentials.marker import RotationItem, load_marker, olds
 from console.credentials.plan import OWN_ITEMS
 from console.credentials.rotation import RotationResult, rotate, unfinished
-from console.credentials.tokens import KEYS_NAME, Tokens
+from console.credentials.token_keys import KEYS_NAME
+from console.credentials.tokens import Tokens
 from console.domain.errors import ConsoleError, Unreachable
 from tests.fakes.plugs import FolderPlug
 
