@@ -14,12 +14,13 @@ from pytestqt.qtbot import QtBot
 from console.api.messages import AgentView
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.fleet.words import gauges
+from console.gui.pages.interface import Badge
 from console.gui.pages.kill_switch.cards import _paint_wrapped
 from console.gui.pages.network.page import NetworkPage
 from console.gui.pages.policy.page import PolicyPage
 from console.gui.theme import fonts
 from console.gui.window.main import Window
-from console.gui.window.nav import _BADGE_FONT
+from console.gui.window.nav import _BADGE_FONT, RAIL_SHAPES, NavItem
 from tests.fakes.operator_server import FakeHouse
 
 
@@ -90,3 +91,22 @@ def test_who_is_dead_reaches_and_burns_nothing(
     assert isinstance(page, FleetPage)
     qtbot.waitUntil(lambda: page.pane.agent_id == "a")
     assert page.pane._chips.accessibleName() == "Killed, Depth 1 of 3"
+
+
+def test_on_the_rail_a_warning_and_a_danger_are_told_by_shape_and_in_words(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    assert qtbot and len(set(RAIL_SHAPES.values())) == len(RAIL_SHAPES)
+    make_house("1")
+    item = open_window("approvals", (1024, 700)).nav.items["budgets"]
+    assert isinstance(item, NavItem) and item.rail
+    silhouettes = []
+    for kind in ("warn", "danger"):
+        item.show_badge(None)
+        plain = item.grab().toImage()
+        item.show_badge(Badge("2", kind))
+        shown = item.grab().toImage()
+        pixels = [(x, y) for x in range(shown.width()) for y in range(shown.height())]
+        silhouettes.append({at for at in pixels if shown.pixelColor(*at) != plain.pixelColor(*at)})
+        assert "2" in item.toolTip()
+    assert silhouettes[0] and silhouettes[1] and silhouettes[0] != silhouettes[1]

@@ -7,8 +7,11 @@ from typing import Any, Literal
 
 from console.api.messages import KillSwitchView, StatusView
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
+from console.gui.widgets.words import long_span
 
 Light = Literal["armed", "in_doubt", "killing", "killed", "unknown"]
+SILENT_S = 5.0
+"""Without an answer, or without the stream of changes, for longer than this, what is known is old."""
 
 
 @dataclass(slots=True)
@@ -72,6 +75,8 @@ class Switch:
         self.status: StatusView | None = None
         self.heard_at: float | None = None
         """Seconds since the epoch of the supervisor's last answer."""
+        self.deaf_since: float | None = None
+        """When the stream of changes broke off; None while it is heard, and before it ever was."""
         self.guard = GuardState()
         self.receipt: Receipt | None = None
         self.agents_live = 0
@@ -86,6 +91,22 @@ class Switch:
         """Signals are out and not everything has been judged yet."""
         return self.guard.is_killing or bool(self.view and self.view.state == "killing")
 
+    def hear(self, *, up: bool, now: float) -> None:
+        """The stream of changes is there, or broke off."""
+        self.deaf_since = None if up else now
+
+    def is_silent(self, now: float) -> bool:
+        """Nobody has answered lately, or ever."""
+        return self.heard_at is None or now - self.heard_at > SILENT_S
+
+    def is_deaf(self, now: float) -> bool:
+        """Somebody answers, and what changes is not heard."""
+        return self.deaf_since is not None and now - self.deaf_since > SILENT_S
+
+    def is_old(self, now: float) -> bool:
+        """What is shown is from some time ago, or was never read: nothing of it is green, whatever the light shows."""
+        return self.is_silent(now) or self.is_deaf(now) or self.view is None
+
     def light(self, now: float) -> tuple[Light, str]:
         """(state, words) of the armed light. Never green during a kill, while anything is silent, or on old news."""
         if self.is_killing:
@@ -93,8 +114,13 @@ class Switch:
             return "killing", f"Killing · {left} not proven yet" if left else "Killing"
         if self.is_killed:
             return "killed", "Killed · nothing starts until rearm"
-        if self.heard_at is None or now - self.heard_at > 5:
-            return "unknown", "No supervisor answers" if self.heard_at is None else f"Supervisor silent for {now - self.heard_at:.0f} s"
+        if self.is_silent(now):
+            return (
+                "unknown",
+                "No supervisor answers" if self.heard_at is None else f"Supervisor silent for {long_span(now - self.heard_at)}",
+            )
+        if self.is_deaf(now):
+            return "unknown", f"No changes heard for {long_span(now - (self.deaf_since or now))}"
         if not self.guard.alive:
             return "in_doubt", "In doubt · the guard does not answer"
         if self.view is None:

@@ -29,6 +29,7 @@ from console.gui.widgets.plate import PanicPlate
 from console.gui.window.bars import NoticeStrip, StatusBar, TopBar
 from console.gui.window.keys import EVERYWHERE, Shortcuts
 from console.gui.window.nav import Nav
+from console.gui.window.old import OldStrip
 from console.gui.window.palette import Found, KeySheet, Palette
 from console.gui.window.state import Frame, StateView
 from console.gui.window.sync import Sync
@@ -76,6 +77,7 @@ class Window(QWidget):
             self.top,
             self.banner,
             self.strip,
+            self.old,
             self.nav,
             self.status,
             self.plate,
@@ -98,7 +100,7 @@ class Window(QWidget):
         self.plate = PanicPlate(self.machine, self)
         self.top = TopBar(self.plate, self)
         self.banner = KillBanner(self)
-        self.strip = NoticeStrip(self)
+        self.strip, self.old = NoticeStrip(self), OldStrip(self)
         self.nav = Nav([p.spec for p in self.pages.values() if p.spec.group], self)
         self.stack = QStackedWidget(self)
         for page in self.pages.values():
@@ -111,7 +113,7 @@ class Window(QWidget):
         body.setSpacing(0)
         body.addWidget(self.nav)
         body.addWidget(self.stack, 1)
-        for part in (self.top, self.banner, self.strip):
+        for part in (self.top, self.banner, self.old, self.strip):
             column.addWidget(part)
         column.addLayout(body, 1)
         column.addWidget(self.status)

@@ -10,10 +10,12 @@ from console.gui.pages.interface import Badge, PageSpec
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import NAV, NAV_RAIL, ink
-from console.gui.widgets.marks import draw_text
+from console.gui.widgets.marks import draw_mark, draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
 
 _BADGE_FONT = (12, fonts.MEDIUM)
+RAIL_SHAPES = {"warn": "triangle", "danger": "diamond"}
+"""Told apart by shape, not by colour alone."""
 
 
 class NavItem(QAbstractButton):
@@ -32,12 +34,13 @@ class NavItem(QAbstractButton):
         self.setToolTip(tooltip(spec.title))
 
     def show_badge(self, badge: Badge | None) -> None:
-        """Words at the right; on the rail only a dot for warn and danger."""
+        """Words at the right; on the rail a shape for warn and danger, and the words in the tooltip."""
         if badge == self._badge:
             return
         self._badge = badge
         words = f", {safe_text(badge.words, 40)}" if badge else ""
         self.setAccessibleName(f"{self.spec.title}{words}")
+        self.setToolTip(tooltip(f"{self.spec.title}{words}"))
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -54,17 +57,16 @@ class NavItem(QAbstractButton):
         colour = colours.text if on else colours.text2
         painter.drawPixmap((self.width() - 16) // 2 if self.rail else 12, 9, icon_pixmap(self.spec.icon, colour, 16))
         if self.rail:
-            self._paint_dot(painter)
+            self._paint_mark(painter)
         else:
             draw_text(painter, QRectF(38, 0, 100, 34), self.spec.title, fonts.ui(13, fonts.MEDIUM), colour)
             self._paint_badge(painter)
         painter.end()
 
-    def _paint_dot(self, painter: QPainter) -> None:
-        if self._badge is not None and self._badge.kind != "plain":
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(getattr(ink(), self._badge.kind)))
-            painter.drawEllipse(QRectF(self.width() - 13, 6, 6, 6))
+    def _paint_mark(self, painter: QPainter) -> None:
+        shape = RAIL_SHAPES.get(self._badge.kind) if self._badge is not None else None
+        if self._badge is not None and shape is not None:
+            draw_mark(painter, shape, QRectF(self.width() - 15, 4, 9, 9), getattr(ink(), self._badge.kind))
 
     def _paint_badge(self, painter: QPainter) -> None:
         if self._badge is None:

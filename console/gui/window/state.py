@@ -20,6 +20,7 @@ from console.gui.widgets.plate import PanicPlate
 from console.gui.widgets.words import age, clock, long_span, plural, took
 from console.gui.window.bars import NoticeStrip, StatusBar, TopBar
 from console.gui.window.nav import Nav
+from console.gui.window.old import OldStrip, old_words
 from console.gui.window.sync import Sync
 
 _INFO_MS = 6_000
@@ -34,6 +35,7 @@ class Frame:
     top: TopBar
     banner: KillBanner
     strip: NoticeStrip
+    old: OldStrip
     nav: Nav
     status: StatusBar
     plate: PanicPlate
@@ -73,6 +75,7 @@ class StateView(QObject):
         guard = switch.guard
         window.plate.show_counts(guard.agents or switch.agents_live, guard.proven, guard.total)
         self._light(switch, now)
+        window.old.say(old_words(switch, now))
         self._banner(switch, now)
         status = switch.status
         window.top.brand.say(status.host if status else "no supervisor")
@@ -136,7 +139,8 @@ class StateView(QObject):
         elif not status.audit_whole:
             self._window.status.show_seal(f"Audit log {records} · chain BROKEN", True)
         else:
-            self._window.status.show_seal(f"Audit log {records} · chain whole, {age(status.audit_checked_at, now)}", False)
+            seal = f"Audit log {records} · chain whole, {age(status.audit_checked_at, now)}"
+            self._window.status.show_seal(seal, switch.is_old(now))
 
     def _hurry(self) -> None:
         """While something is held or dying the guard is asked ten times a second."""

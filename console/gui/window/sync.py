@@ -56,6 +56,7 @@ class Sync(QObject):
         events.delta.connect(self._take)
         events.changes.connect(self._changes_came)
         events.resync.connect(self._missed)
+        events.connected.connect(lambda up: switch.hear(up=up, now=clock()))
         events.connected.connect(lambda up: self.read_all() if up else self._touch())
 
     def _timer(self, ms: int, then: Callable[[], None]) -> QTimer:

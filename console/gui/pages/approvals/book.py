@@ -51,6 +51,8 @@ class Book:
     entries: dict[str, Entry] = field(default_factory=dict)
     decided: list[ApprovalRow] = field(default_factory=list)
     loaded: bool = False
+    is_old: bool = False
+    """Nobody tells what waits any more: that nothing waits is not known either."""
     items_waiting: int = 0
     oldest_at: float | None = None
     """Monotonic moment since which the oldest waits."""

@@ -117,6 +117,10 @@ class ApprovalsPage(Page):
     def on_tick(self, now: float) -> None:
         at = time.monotonic()
         self.inbox.head.say(self.book, at)
+        if self.desk.switch.is_old(now) != self.book.is_old:
+            self.book.is_old = not self.book.is_old
+            self.inbox.head.fail("Not known: the supervisor does not answer" if self.book.is_old else "")
+            self.inbox.show_lines()
         self.inbox.view.refresh()
         self._count()
         self._allow()

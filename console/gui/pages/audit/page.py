@@ -197,7 +197,7 @@ class AuditLogPage(Page):
 
     def _show_chain(self) -> None:
         status, now = self.desk.switch.status, self.desk.clock()
-        silent = self.desk.switch.light(now)[0] == "unknown"
+        silent = self.desk.switch.is_old(now)
         total = max(self.log.book.total, status.audit_records if status else 0)
         self.chain.say(newer(self.chain.known, status), total, now, silent=silent)
 

@@ -57,6 +57,12 @@ class BudgetHead(QWidget):
         self._note = ""
         self._old = False
 
+    def set_old(self, old: bool) -> None:
+        """Nobody says so any more: nothing is green."""
+        if old and not self._old:
+            self._old = True
+            self.update()
+
     def say(self, totals: BudgetTotals, note: str = "") -> None:
         """Other figures; the same again cost nothing."""
         if (totals, note, False) == (self._totals, self._note, self._old):

@@ -108,6 +108,7 @@ class BudgetsPage(Page):
         self._allow()
 
     def on_tick(self, now: float) -> None:
+        self.list.head.set_old(self.desk.switch.is_old(now))
         if now - self._read_at >= AGAIN_S:
             self._read()
         if now - self._node_at >= NODE_AGAIN_S:

@@ -30,9 +30,9 @@ class FleetHeader(QWidget):
         self._spend = self._burn = 0.0
         self._history: list[float] = []
 
-    def take(self, fleet: Fleet) -> None:
-        """Reads the fleet again."""
-        new = (_stats(fleet), fleet.spend_today_usd, fleet.burn_usd_per_h)
+    def take(self, fleet: Fleet, *, old: bool = False) -> None:
+        """Reads the fleet again; ``old``: nobody says so any more, and nothing is green."""
+        new = (_stats(fleet, old), fleet.spend_today_usd, fleet.burn_usd_per_h)
         if new == (self._stats, self._spend, self._burn):
             return
         self._stats, self._spend, self._burn = new
@@ -84,7 +84,7 @@ class FleetHeader(QWidget):
         draw_sparkline(painter, QRectF(burn, 62, 128, 18), self._history, colours.bar, faint(colours.bar))
 
 
-def _stats(fleet: Fleet) -> list[_Stat]:
+def _stats(fleet: Fleet, old: bool) -> list[_Stat]:
     states = fleet.states()
     killed = states.get("killed", 0)
     alive = fleet.live() if fleet.killed else states.get("alive_after_kill", 0)
@@ -94,7 +94,7 @@ def _stats(fleet: Fleet) -> list[_Stat]:
             out.append(("Still alive", alive, "pause", "warn", "warn"))
     else:
         out = [
-            ("Running", states.get("running", 0) + states.get("starting", 0), "dot", "ok", "text"),
+            ("Running", states.get("running", 0) + states.get("starting", 0), *(("ring", "text2") if old else ("dot", "ok")), "text"),
             ("Waiting", states.get("waiting", 0), "ring", "text2", "text"),
         ]
     if fleet.killed:

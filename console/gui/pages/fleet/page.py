@@ -88,8 +88,7 @@ class FleetPage(Page):
         self._poll.timeout.connect(self._read_detail)
 
     def _mood(self) -> Mood:
-        light, _ = self.desk.switch.light(self.desk.clock())
-        return Mood(killed=self.desk.fleet.killed or self.desk.switch.is_killed, stale=light == "unknown")
+        return Mood(killed=self.desk.fleet.killed or self.desk.switch.is_killed, stale=self.desk.switch.is_old(self.desk.clock()))
 
     # --- what the window tells -----------------------------------------------------------------------------------
 
@@ -124,7 +123,7 @@ class FleetPage(Page):
         self._show_pane()
 
     def on_tick(self, now: float) -> None:
-        self.view.refresh()
+        self.table.look_again()
         if self._stack.currentIndex() == 1:
             self.first_run.on_models()  # a supervisor that fell silent tells nothing: only the time does
 

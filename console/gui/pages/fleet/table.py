@@ -93,14 +93,18 @@ class FleetTable(QWidget):
             began = monotonic()
             self.view.show_rows(fleet.arrange())
             self._arrange_after = monotonic() + 20 * (monotonic() - began)
-        self._painted = self._mood()
-        self.header.take(fleet)
+        self.look_again()
         self._sample()
         for key, words in (("attention", "Attention"), ("full", "Full network")):
-            self.bar.pills.pills[key].setText(f"{words} {fleet.count(key)}")
+            self.bar.pills.pills[key].setText(f"{words} {fleet.count(key):,}")
         self.bar.shown.setText(f"{len(self.model.rows):,} of {len(fleet.rows):,} shown")
         if self.view.current() is None and self.model.rows:
             self.view.choose(self.model.rows[0].id)
+
+    def look_again(self) -> None:
+        """Nothing may have changed but the time: what nobody tells any more is not green."""
+        self._painted = self._mood()
+        self.header.take(self._fleet, old=self._painted.stale)
         self.view.refresh()
 
     def reveal(self, agent_id: str) -> None:

@@ -76,13 +76,13 @@ class PathCard(Card):
         super().__init__("plain", parent)
         self.setFixedHeight(176)
         self._path = PathView(name=name, state="unavailable", detail="not known yet")
-        self._now, self._seen = 0.0, 0.0
+        self._now, self._seen, self._old = 0.0, 0.0, False
 
-    def say(self, path: PathView, now: float, seen: float) -> None:
-        """``seen``: when the supervisor said so; ages count on from there. Both in seconds since the epoch."""
-        self._path, self._now, self._seen = path, now, seen
+    def say(self, path: PathView, now: float, seen: float, *, old: bool = False) -> None:
+        """``seen``: when the supervisor said so; ages count on from there. Both in seconds since the epoch. ``old``: it is silent now."""
+        self._path, self._now, self._seen, self._old = path, now, seen, old
         self.set_kind("warn" if path.state in ("in_doubt", "unavailable") else "plain")
-        word = PATH_STATES[path.state][0]
+        word = state_words(path.state, old)[0]
         self.setAccessibleName(f"{PATHS.get(path.name, (path.name, ''))[0]}: {word}. {safe_text(path.detail)}")
         self.setToolTip(tooltip(path_words(path)))
         self.update()
@@ -95,14 +95,13 @@ class PathCard(Card):
         right = self.width() - 14
         painter.drawPixmap(14, 14, icon_pixmap(icon, colours.text2, 16))
         draw_text(painter, QRectF(38, 11, right - 110, 22), title, fonts.ui(14, fonts.MEDIUM), colours.text)
-        word, shape, role = PATH_STATES[path.state]
+        word, shape, role = state_words(path.state, self._old)
         draw_mark(painter, shape, QRectF(16, 40, 10, 10), getattr(colours, role))
         state = fonts.ui(12, fonts.MEDIUM)
         width = fonts.metrics(state).horizontalAdvance(word) + 3
         draw_text(painter, QRectF(38, 36, width, 18), word, state, getattr(colours, role))
-        draw_text(
-            painter, QRectF(42 + width, 36, right - 130 - width, 18), proof_words(path, self._now, self._seen), fonts.ui(12), colours.text2
-        )
+        proof = proof_words(path, self._now, self._seen, old=self._old)
+        draw_text(painter, QRectF(42 + width, 36, right - 130 - width, 18), proof, fonts.ui(12), colours.text2)
         self._paint_worst(painter, right)
         painter.fillRect(QRectF(14, 62, right - 14, 1), QColor(colours.line))
         doubtful = path.state in ("in_doubt", "unavailable")
@@ -132,13 +131,20 @@ class PathCard(Card):
         draw_text(painter, QRectF(right - 80, 32, 80, 16), "worst case", fonts.ui(11), colours.text2, right=True)
 
 
-def proof_words(path: PathView, now: float, seen: float) -> str:
+def state_words(state: str, old: bool) -> tuple[str, str, str]:
+    """(word, shape, colour); what nobody says any more was proven once, and is no tick."""
+    return ("Last proven", "ring", "text2") if old and state == "proven" else PATH_STATES[state]
+
+
+def proof_words(path: PathView, now: float, seen: float, *, old: bool = False) -> str:
     """How old the proof is, counted on since the supervisor said so; a path in doubt says when it was last proven."""
     at = seen - path.proof_age_s if path.proof_age_s is not None else path.checked_at if path.state == "proven" else None
     if path.state in ("not_configured", "unavailable"):
         return ""
     if at is None:
         return "no proof" if path.state == "in_doubt" else ""
+    if old:
+        return f"{span(now - at)} ago"
     return age(at, now) if path.state == "proven" else f"proof {span(now - at)} old"
 
 

@@ -169,7 +169,7 @@ class KillSwitchPage(Page):
             return
         for path in view.paths:
             if path.name in self.cards:
-                self.cards[path.name].say(self._with_rotation(path, now), now, switch.viewed_at or now)
+                self.cards[path.name].say(self._with_rotation(path, now), now, switch.viewed_at or now, old=switch.is_old(now))
         self.press.say(view.press)
         self._press_total.setText(self.press.total())
         unproven = sum(view.press.get(level, {}).get("agents", 0) for level in ("observed", "best_effort"))

@@ -192,7 +192,7 @@ class EgressLog(QWidget):
         super().__init__(parent)
         self.book = EgressBook()
         self._waiting = 0
-        self._dirty = False
+        self._dirty = self._old = False
         bar = QWidget(self)
         bar.setFixedHeight(FILTER_BAR)
         row = QHBoxLayout(bar)
@@ -254,6 +254,12 @@ class EgressLog(QWidget):
             self._show()
         self._say()
 
+    def set_old(self, old: bool) -> None:
+        """Nobody tells what passes any more."""
+        if old != self._old:
+            self._old = old
+            self._say()
+
     def follow(self) -> None:
         """Back to the newest line."""
         self.view.verticalScrollBar().setValue(0)
@@ -276,6 +282,9 @@ class EgressLog(QWidget):
         self.changed.emit()
 
     def _say(self) -> None:
+        if self._old:
+            self.state.say("not live: what passes now is not known", "warn", "triangle")
+            return
         rate = self.book.rate(monotonic())
         following = self.is_following
         why = "following" if following else "stopped while you read" if self.view.verticalScrollBar().value() else "waits for the pointer"

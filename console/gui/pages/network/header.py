@@ -38,6 +38,8 @@ class Facts:
     since: str = ""
     slices: list[float] = field(default_factory=list)
     """Blocked requests in equal slices of time, oldest first."""
+    old: bool = False
+    """Nobody says so any more: nothing is green."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,9 @@ def head_facts(view: AllowlistView | None, problem: str, unknown: bool, log: Blo
     """``unknown``: the news is old, so nothing is green."""
     envoy = NOT_KNOWN if view is None or problem or unknown else ENVOY.get(view.envoy, NOT_KNOWN)
     detail = problem or (view.envoy_detail if view else "")
-    line = detail if envoy[2] in ("warn", "danger") and detail else live_line(view.version, view.sandboxes) if view else ""
+    line = detail if envoy[2] in ("warn", "danger") and detail else live_line(view.version, view.sandboxes, unknown) if view else ""
     since = f" since {clock(log.oldest)[:5]}" if log.oldest is not None else ""
-    return Facts(envoy, line, detail, log.number, log.seen, since, log.slices)
+    return Facts(envoy, line, detail, log.number, log.seen, since, log.slices, unknown)
 
 
 def modes(fleet: Fleet) -> dict[str, int]:
@@ -115,6 +117,7 @@ class NetworkHeader(QWidget):
             words = fonts.metrics(fonts.ui(12, fonts.MEDIUM)).horizontalAdvance(word)
             figure = fonts.metrics(fonts.ui(18, fonts.MEDIUM)).horizontalAdvance(f"{number:,}")
             quiet = number == 0
+            shape, role = ("ring", "text2") if self.facts.old and role == "ok" else (shape, role)
             draw_mark(painter, "ring" if quiet else shape, QRectF(x + 1, 64, 9, 9), getattr(colours, "text3" if quiet else role))
             draw_text(painter, QRectF(x + 17, 58, words + 2, 20), word, fonts.ui(12, fonts.MEDIUM), colours.warn if loud else colours.text)
             draw_text(
@@ -148,6 +151,7 @@ class NetworkHeader(QWidget):
         draw_text(painter, QRectF(x, 58, width, 18), safe_text(self.facts.envoy_line), fonts.ui(11), colours.text2)
 
 
-def live_line(version: int, sandboxes: int) -> str:
-    """``List v118 live in 14 sandboxes``."""
-    return f"List v{version} live in {plural(sandboxes, 'sandbox', 'sandboxes')}"
+def live_line(version: int, sandboxes: int, old: bool = False) -> str:
+    """``List v118 live in 14 sandboxes``; old news says nothing of what is live."""
+    where = plural(sandboxes, "sandbox", "sandboxes")
+    return f"Last heard: v{version}, {where}" if old else f"List v{version} live in {where}"

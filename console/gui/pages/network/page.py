@@ -75,11 +75,12 @@ class NetworkPage(Page):
         self.tabs.log.set_live(False)
 
     def on_models(self) -> None:
-        light, _ = self.desk.switch.light(self.desk.clock())
+        old = self.desk.switch.is_old(self.desk.clock())
         book = self.tabs.log.book
         oldest = book.lines[-1].view.at if book.lines else None
         blocked = Blocked(book.number("blocked"), len(book.lines), oldest, book.blocked_slices())
-        self.header.take(self.desk.fleet, head_facts(self.reader.list, self.reader.problem, light == "unknown", blocked))
+        self.header.take(self.desk.fleet, head_facts(self.reader.list, self.reader.problem, old, blocked))
+        self.tabs.log.set_old(old)
         if not self.tabs.sandboxes.model.rows:
             self.tabs.show_sandboxes()
         self.tabs.sandboxes.view.refresh()

@@ -74,8 +74,8 @@ class PolicyPage(Page):
         self.tabs.focus()
 
     def on_models(self) -> None:
-        light, _ = self.desk.switch.light(self.desk.clock())
-        self.header.take(head_facts(self.reader.policy, self.reader.problems.get("rules", ""), light == "unknown"))
+        old = self.desk.switch.is_old(self.desk.clock())
+        self.header.take(head_facts(self.reader.policy, self.reader.problems.get("rules", ""), old))
         self.tabs.backtest.allow()
 
     def on_tick(self, now: float) -> None:

@@ -1,0 +1,60 @@
+"""The strip over every page while what it shows is from some time ago: since when, and that the stop works all the same."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QWidget
+
+from console.gui.models.switch import Switch
+from console.gui.theme import fonts
+from console.gui.theme.tokens import ink
+from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.safe_text import tooltip
+from console.gui.widgets.words import clock, long_span
+
+_THEN = "Nothing below is live, agents may have changed since; Panic works all the same."
+
+
+def old_words(switch: Switch, now: float) -> str:
+    """Since when what is shown is old and why; empty while it is live, and before anything was ever heard."""
+    heard, deaf = switch.heard_at, switch.deaf_since
+    if heard is not None and switch.is_silent(now):
+        return f"Old, as of {clock(heard)}: the supervisor has not answered for {long_span(now - heard)}."
+    if deaf is not None and switch.is_deaf(now):
+        return f"Old, as of {clock(deaf)}: no changes were heard for {long_span(now - deaf)}."
+    return ""
+
+
+class OldStrip(QWidget):
+    """36 high, amber, with a triangle; it cannot be dismissed and goes by itself once the news is fresh."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._words = ""
+        self.setFixedHeight(36)
+        self.hide()
+
+    def say(self, words: str) -> None:
+        """``old_words`` now; empty: nothing is old."""
+        if words == self._words:
+            return
+        self._words = words
+        self.setAccessibleName(f"{words} {_THEN}" if words else "")
+        self.setToolTip(tooltip(f"{words} {_THEN}") if words else "")
+        self.setVisible(bool(words))
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = ink()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.warnbg))
+        painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.warn))
+        draw_mark(painter, "triangle", QRectF(18, 13, 10, 10), colours.warn)
+        face = fonts.ui(13, fonts.SEMIBOLD)
+        room = self.width() - 54.0
+        width = min(fonts.metrics(face).horizontalAdvance(self._words) + 4.0, room)
+        draw_text(painter, QRectF(38, 0, width, 35), self._words, face, colours.warn)
+        if room - width > 120:
+            draw_text(painter, QRectF(46 + width, 0, room - width - 8, 35), _THEN, fonts.ui(12), colours.text)
+        painter.end()
