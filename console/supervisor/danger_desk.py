@@ -20,7 +20,7 @@ from console.domain.errors import ConsoleError, Denied, Unconfirmed
 from console.policy.dangers import Danger, read_dangers
 from console.policy.loading import MAX_BYTES, read_json
 from console.policy.spoken import Named, dangers_in
-from console.settings.durable import replace_file
+from console.supervisor.last_good import LastGood
 
 if TYPE_CHECKING:
     from console.supervisor.parts import Parts
@@ -37,14 +37,16 @@ class OwnList:
         self._parts = parts
         self._file = parts.places.policy_file.with_name(OWN_FILE)
         self._name = str(self._file)
-        self._good_file = self._file.with_name(".dangers-last-good.json")
+        self._kept = LastGood(
+            self._file, self._file.with_name(".dangers-last-good.json"), self._say, "Until it is, a restart goes without it."
+        )
         self._lock = threading.Lock()
         self._stamp: tuple[int, ...] | None = None
         self._all = policy_data.dangers()
         """The same tuple for as long as nothing changes."""
         self.problem = ""
         with suppress(ConsoleError, OSError):
-            self._all = _joined(self._good_file.read_bytes())
+            self._all = _joined(self._kept.read())
 
     def current(self) -> tuple[Danger, ...]:
         """Blocks for a ``stat``, and a read when the file changed."""
@@ -56,7 +58,12 @@ class OwnList:
             self._parts.notice(f"{self._file}: {problem} The product's list and what was good last stay in force.", "red")
         return found
 
+    def _say(self, words: str) -> None:
+        self._parts.notice(f"{self._file}: {words}", "red")
+
     def _look(self) -> None:
+        if self._kept.settle() == self.problem or self._kept.trouble:
+            self.problem = self._kept.trouble
         try:
             seen = os.stat(self._name)  # noqa: PTH116 - in every judgement
             stamp = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
@@ -65,8 +72,8 @@ class OwnList:
             self._stamp = stamp
             data = _read(self._file)
             self._all, self.problem = _joined(data), ""
-            with suppress(OSError):
-                replace_file(self._good_file, data)
+            self._kept.keep(data)
+            self.problem = self._kept.trouble
         except FileNotFoundError:
             if os.path.islink(self._name):  # noqa: PTH114 - as above
                 self.problem = "It is a link to nothing."
@@ -74,8 +81,7 @@ class OwnList:
             self._stamp, self.problem = None, ""
             if self._all is not policy_data.dangers():  # an operator took it away
                 self._all = policy_data.dangers()
-                with suppress(OSError):
-                    self._good_file.unlink()
+                self._kept.forget()
         except (ConsoleError, OSError, ValueError, RecursionError) as error:
             self.problem = str(error)
 

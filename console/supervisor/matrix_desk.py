@@ -30,7 +30,7 @@ class _File:
 
     def __init__(self, path: Path, alarm: Callable[[str], None]) -> None:
         self.path, self._name, self._alarm = path, str(path), alarm
-        self._kept = LastGood(path, path.with_name(f".{path.stem}-last-good.json"))
+        self._kept = LastGood(path, path.with_name(f".{path.stem}-last-good.json"), alarm)
         self._stamp: tuple[int, ...] | None = None
         self.good: bytes | None = None
         self.problem = ""
@@ -47,7 +47,7 @@ class _File:
     def look(self) -> None:
         """Takes up what was changed. One ``stat`` when it was not."""
         before = self.problem
-        if self.problem and self._kept.settle() == self.problem:
+        if self._kept.settle() == self.problem:
             self.problem = ""
         try:
             seen = os.stat(self._name)  # noqa: PTH116 - in every judgement

@@ -89,7 +89,7 @@ class PolicyDesk:
         type_of: Callable[[Agent], str] = lambda _agent: "",
     ) -> None:
         self._file, self._name = places.policy_file, str(places.policy_file)
-        self._last = LastGood(self._file, self._file.with_name(".policy-last-good.json"))
+        self._last = LastGood(self._file, self._file.with_name(".policy-last-good.json"), alarm)
         self._workspaces, self._alarm = places.workspaces_dir, alarm
         self._declared_of = declared_of
         self.dangers: Callable[[], tuple[Danger, ...]] = policy_data.dangers

@@ -30,7 +30,7 @@ class SequenceDesk:
     def __init__(self, places: Places, alarm: Callable[[str], None]) -> None:
         self._file, self._alarm = places.state_dir / "sequences.yaml", alarm
         self._name = str(self._file)
-        self._kept = LastGood(self._file, self._file.with_name(".sequences-last-good.yaml"))
+        self._kept = LastGood(self._file, self._file.with_name(".sequences-last-good.yaml"), alarm)
         self._lock = threading.Lock()
         self._stamp: tuple[int, ...] | None = None
         self._good: bytes | None = None
@@ -45,8 +45,10 @@ class SequenceDesk:
     def patterns(self) -> tuple[Pattern, ...]:
         """Those in force. One ``stat`` when the file was not changed. Raises Denied when nobody knows them, or would after a restart."""
         with self._lock:
-            if self.problem and self._kept.settle() == self.problem:
+            if self._kept.settle() == self.problem:
                 self.problem = ""
+            if self._kept.trouble:
+                self.problem = self._kept.trouble
             stamp = self._look()
             if stamp != self._stamp:
                 self._stamp = stamp

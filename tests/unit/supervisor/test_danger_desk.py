@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +15,7 @@ from console.domain.agent import AgentId, LaunchRequest
 from console.domain.command import Record
 from console.domain.conversation import Program, command_line
 from console.domain.errors import Denied, NotRecorded, Unconfirmed
+from console.supervisor import last_good
 from console.supervisor.danger_desk import DangerDesk
 
 APPLY = LaunchRequest(("sh", "-c", "terraform apply"))
@@ -106,3 +109,25 @@ async def test_a_list_of_ones_own_is_taken_up_and_a_broken_one_changes_nothing(t
     mine.unlink()
     assert not desk.of_launch(request) and desk.of_launch(APPLY)
     assert not stage(tmp_path)[0].of_launch(request)
+
+
+async def test_an_own_list_that_a_restart_would_not_know_of_is_said_and_kept_as_soon_as_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_anything: object, **_more: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    desk, _, notices = stage(tmp_path)
+    monkeypatch.setattr(last_good, "AGAIN_S", 0.0)
+    with monkeypatch.context() as full:
+        full.setattr(last_good, "replace_file", no_room)
+        full.setattr(os, "link", no_room)
+        own = {"dangers": [{"name": "gate", "why": "it opens", "program": "gatectl", "words": "open"}]}
+        (tmp_path / "dangers.json").write_text(json.dumps(own))
+        assert desk.of_launch(LaunchRequest(("gatectl", "open")))
+        assert "No space left" in desk.list.problem and "a restart goes without it" in notices[0]
+    desk.list.current()
+    assert desk.list.problem == "" and (tmp_path / ".dangers-last-good.json").read_bytes() == (tmp_path / "dangers.json").read_bytes()
+    (tmp_path / "dangers.json").unlink()
+    desk.list.current()
+    assert list(tmp_path.iterdir()) == []

@@ -239,6 +239,7 @@ def test_rules_that_a_restart_would_not_know_of_allow_nothing_until_they_are_kep
     monkeypatch.setattr(last_good, "AGAIN_S", 0.0)
     with monkeypatch.context() as full:
         full.setattr(last_good, "replace_file", no_room)
+        full.setattr(last_good.LastGood, "_through_reserve", lambda *_: False)
         full.setattr(os, "link", no_room)
         places.policy_file.write_text('{"permissions": {"allow": ["shell(ls:*)", "file(read:${WORKSPACE}/**)"]}}')
         found = made.judge(Playbook().run("a", context_id="c").agent("a"), PermissionRequest("shell", "ls"))
