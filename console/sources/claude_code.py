@@ -9,23 +9,40 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.domain.agent import Sighting, SourceReport
-from console.sources.claude_notes import Notes
 from console.sources.claude_records import Records, Session
-from console.sources.claude_subagents import Tree, sightings
+from console.sources.claude_rows import Proven, Rows
 from console.sources.homes import CLAUDE_FOLDERS, OwnHome, is_below
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, SAYS_OF_A_ROW, UNVERIFIED, Confinement, Pids, plain
 from console.sources.processes import ProcessTable
 from console.sources.programs import Programs
-from console.sources.session_spend import NOT_READ, SessionSpend, Spent
+from console.sources.session_spend import NOT_READ, SessionSpend
 
 _SEEN_ONLY = "Seen through its session file: Watchfloor shows it and has no control over it."
 _OURS = "Its session is seen too, through the files of its home."
 
 Found = tuple[Sighting, Session, Path]
 """A sighting, what it was made from, and the folder ``.claude`` it is of."""
+_NOBODY: list[Session | str] = []
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """The sessions of one look."""
+
+    recorded: list[tuple[Path, list[Session | str] | str]]
+    """Of each folder: what is recorded in it, or why that cannot be read."""
+    found: dict[str, Found] = field(default_factory=dict)
+    stale: list[str] = field(default_factory=list)
+    proven: dict[str, Proven] = field(default_factory=dict)
+
+    def is_of(self, other: _Gathered) -> bool:
+        """Whether nothing is recorded now that was not then; most looks find that."""
+        pairs = zip(self.recorded, other.recorded, strict=False)
+        return len(self.recorded) == len(other.recorded) and all(a[0] == b[0] and a[1] is b[1] for a, b in pairs)
 
 
 class ClaudeCodeSource:
@@ -52,13 +69,11 @@ class ClaudeCodeSource:
         self._table = table or ProcessTable()
         fresh = spend.fresh if spend is not None else None
         self._records = Records(self._table, self._confinement, programs or Programs(self._table), fresh)
-        self._notes = Notes(fresh)
         self._spend, self._own = spend, own
-        self._trees: dict[str, Tree] = {}
-        """By session, for as long as it is seen."""
+        self._rows = Rows(self.name, spend) if spend is not None else None
         self._made: dict[int, tuple[Session, Sighting]] = {}
-        self._told: dict[str, tuple[Sighting, dict[str, Spent], list[Sighting]]] = {}
-        """What was made of a session without sub-agents. Both: for as long as what it was made from is the same."""
+        """For as long as the session is the same."""
+        self._gathered = _Gathered([])
         self._watched: list[Path] = []
 
     def folders(self) -> list[Path]:
@@ -70,62 +85,51 @@ class ClaudeCodeSource:
         if not self._table.mounted():
             return SourceReport(self.name, False, "Not available, because /proc is not mounted: no session could be verified.")
         places = list(self._places())
-        found: dict[str, Found] = {}
-        stale: list[str] = []
-        troubles: list[str] = []
         self._records.begin()
-        for folder, own in places:
-            self._gather(folder, own, found, stale, troubles)
-        if troubles and places and len(troubles) == len(places):
+        now = _Gathered([(folder, self._recorded(folder, own)) for folder, own in places])
+        troubles = [said for _, said in now.recorded if isinstance(said, str)]
+        if troubles and len(troubles) == len(places):
             return SourceReport(self.name, False, f"Not available, because no session folder can be read: {'; '.join(troubles[:3])}.")
-        self._made = {id(session): (session, shown) for shown, session, _ in found.values()}
-        shown_all, written = self._with_subagents(found)
-        self._watched = list(dict.fromkeys((*(folder for folder, _ in places), *written)))  # at once: a thread that watches reads it
-        if self._spend is not None and self._spend.problem not in ("", NOT_READ) and found:
+        if not now.is_of(self._gathered):
+            self._gather(now)
+        shown, written = self._with_subagents()
+        if written is not None:
+            self._watched = list(dict.fromkeys((*(folder for folder, _ in places), *written)))  # at once: a thread that watches reads it
+        if self._spend is not None and self._spend.problem not in ("", NOT_READ) and self._gathered.found:
             troubles.append(f"what they spent: {self._spend.problem}")
-        return self._report([folder for folder, own in places if own is None], shown_all, stale, troubles)
+        return self._report([folder for folder, own in places if own is None], shown, self._gathered.stale, troubles)
 
-    def _gather(self, folder: Path, own: OwnHome | None, found: dict[str, Found], stale: list[str], troubles: list[str]) -> None:
-        home = folder.parent
+    def _recorded(self, folder: Path, own: OwnHome | None) -> list[Session | str] | str:
         try:
-            for seen in self._records.of(folder, own):
+            return self._records.of(folder, own)
+        except FileNotFoundError:
+            return _NOBODY  # this person does not use Claude Code
+        except OSError as error:
+            return f"{plain(str(folder))}: {error.strerror or 'cannot be read'}"
+
+    def _gather(self, now: _Gathered) -> None:
+        for folder, recorded in now.recorded:
+            for seen in recorded if isinstance(recorded, list) else ():
                 if isinstance(seen, str):
-                    stale.append(seen)
+                    now.stale.append(seen)
                     continue
                 shown = self._as_sighting(seen)
-                if seen.process is not None or shown.key not in found:  # a verified one outranks another of its key
-                    found[shown.key] = (shown, seen, home)
-        except FileNotFoundError:
-            pass  # this person does not use Claude Code
-        except OSError as error:
-            troubles.append(f"{plain(str(folder))}: {error.strerror or 'cannot be read'}")
+                if seen.process is not None or shown.key not in now.found:  # a verified one outranks another of its key
+                    now.found[shown.key] = (shown, seen, folder.parent)
+        projects = {folder.parent: folder.parent / "projects" for folder, _ in now.recorded}
+        for key, (shown, session, home) in now.found.items():
+            if shown.process is not None or shown.agent_id:
+                now.proven[key] = Proven(shown, session.owner, projects[home])
+        self._made = {id(session): (session, shown) for shown, session, _ in now.found.values()}
+        self._gathered = now
 
-    def _with_subagents(self, found: dict[str, Found]) -> tuple[list[Sighting], list[Path]]:
-        """Sessions that were proven to run, each with its sub-agents and what each used; those that were not, alone. Where they write."""
-        shown: list[Sighting] = []
-        folders: list[Path] = []
-        self._trees = {key: self._trees.get(key) or Tree() for key in found}
-        self._told = {key: told for key, told in self._told.items() if key in found}
-        self._notes.begin()
-        below = {home: home / "projects" for home in {home for _, _, home in found.values()}}
-        for key, (seen, session, home) in found.items():
-            if self._spend is None or (seen.process is None and not seen.agent_id):
-                shown.append(seen)
-                continue
-            spent = self._spend.of(session.owner, self.name, seen.session)
-            notes = self._notes.of(below[home], seen.cwd, seen.session)
-            folders += notes.folders
-            had = self._told.get(key)
-            if had is not None and had[0] is seen and had[1] == spent and not notes.found:
-                shown += had[2]
-                continue
-            told = sightings(seen, notes.found, spent, self._trees[key])
-            shown += told
-            if notes.found:
-                self._told.pop(key, None)  # who of them has finished is said for a while only
-            else:
-                self._told[key] = (seen, spent, told)
-        return shown, folders
+    def _with_subagents(self) -> tuple[list[Sighting], list[Path] | None]:
+        """Sessions that were proven to run, each with its sub-agents and what each used, then those that were not. And where they write."""
+        found, proven = self._gathered.found, self._gathered.proven
+        if self._rows is None:
+            return [seen for seen, _, _ in found.values()], []
+        shown, written = self._rows.of(proven)
+        return shown + [seen for key, (seen, _, _) in found.items() if key not in proven], written
 
     def _report(self, folders: list[Path], found: list[Sighting], stale: list[str], troubles: list[str]) -> SourceReport:
         where = ", ".join(plain(str(f)) for f in folders[:3]) + (f" and {len(folders) - 3} more" if len(folders) > 3 else "")

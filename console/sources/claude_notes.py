@@ -58,6 +58,15 @@ class Found:
     """Every note that was read for it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What need not be asked again."""
+
+    until: float
+    """Monotonic."""
+    places: tuple[str, ...]
+
+
 class Notes:
     """Reads notes; one that did not change is not read again."""
 
@@ -98,6 +107,14 @@ class Notes:
             self._told.clear()
         self._told[name] = (told if is_whole and had is not None and had[2].folders == found.folders else (), tick + TOLD_S, found)
         return found
+
+    def held(self, projects: Path, cwd: str, session: str) -> Held | None:
+        """For how long what ``of`` said of a session without sub-agents holds, and what a watch would tell of if it did not."""
+        name = self._paths_of(projects, cwd, session)[2]
+        told = self._told.get(name)
+        if told is None or not told[0] or told[2].found:
+            return None
+        return Held(told[1], (name, *(str(folder) for folder in told[2].folders[1:])))
 
     def _marks(self, name: str, below: list[Path]) -> tuple[int, ...]:
         """What the watches say of a session's folder and those below; empty: not all of it is watched."""

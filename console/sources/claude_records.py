@@ -53,6 +53,18 @@ class Session:
         return plain(self.record.get("procStart"), 20)
 
 
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """What a folder held, and by what it is seen that it holds the same."""
+
+    told: int
+    """By its watch, before it was read."""
+    walk: tuple[object, ...]
+    until: float
+    used: set[str]
+    found: list[Session | str]
+
+
 class Records:
     """Reads folders of records; one that did not change is not read again."""
 
@@ -65,6 +77,7 @@ class Records:
         """By folder: what its watch said before it was read, until when that holds, and the names in it."""
         self._told_of: dict[str, tuple[int, float]] = {}
         """The same of each record."""
+        self._whole: dict[str, _Whole] = {}
         self._walk: tuple[object, ...] = ()
         self._running: dict[int, ProcessFacts] = {}
         self._owners: dict[int, str] = {}
@@ -73,9 +86,10 @@ class Records:
 
     def begin(self) -> None:
         """A new look: what the last one did not meet is forgotten."""
-        self._kept = {name: kept for name, kept in self._kept.items() if name in self._used}
-        self._judged = {name: judged for name, judged in self._judged.items() if name in self._used}
-        self._told_of = {name: told for name, told in self._told_of.items() if name in self._used}
+        if not self._kept.keys() <= self._used or not self._told_of.keys() <= self._used:
+            self._kept = {name: kept for name, kept in self._kept.items() if name in self._used}
+            self._judged = {name: judged for name, judged in self._judged.items() if name in self._used}
+            self._told_of = {name: told for name, told in self._told_of.items() if name in self._used}
         self._used = set()
         # One walk over /proc as this look begins says of each whether it is still the process it was; others are asked for one by one.
         running = self._programs.running(fresh=True)
@@ -85,9 +99,27 @@ class Records:
         self._running = {one.facts.identity.pid: one.facts for one in running}
         self._owners = {one.facts.identity.pid: one.agent_id for one in running}
 
-    def of(self, folder: Path, own: OwnHome | None = None) -> Iterator[Session | str]:
-        """Sessions, or why a record is stale. Raises OSError when the folder cannot be read."""
-        where = str(folder)
+    def of(self, folder: Path, own: OwnHome | None = None) -> list[Session | str]:
+        """Sessions, or why a record is stale; the same list while nothing of it can be other. Raises OSError when it cannot be read."""
+        if own is not None:
+            return list(self._looked_at(str(folder), own))
+        where, tick = str(folder), time.monotonic()
+        told, had = self._fresh.within(where), self._whole.get(where)
+        if had is not None and told and had.told == told and had.walk is self._walk and tick < had.until:
+            self._used |= had.used
+            return had.found
+        used, self._used = self._used, set()
+        found = list(self._looked_at(where, None))
+        # Whose process that walk did not meet, the next one may judge otherwise though it meets the same.
+        is_whole = all(isinstance(one, str) or one.process is None or one.number in self._running for one in found)
+        if told and is_whole:
+            self._whole[where] = _Whole(told, self._walk, tick + TOLD_S, self._used, found)
+        else:
+            self._whole.pop(where, None)
+        self._used |= used
+        return found
+
+    def _looked_at(self, where: str, own: OwnHome | None) -> Iterator[Session | str]:
         for name in self._names(where):
             number = int(name.removesuffix(".json"))
             if own is None and not self._confinement.admits(number):

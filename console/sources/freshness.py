@@ -6,7 +6,7 @@ A watch is a hint and no promise (a network file system tells nobody, a queue ov
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 PATHS_MAX = 20_000
 """Changed paths kept one by one; beyond, everything counts as changed once."""
@@ -24,6 +24,9 @@ class Freshness:
         """The same of all watches; replaced whole, so that asking takes no lock."""
         self._paths: dict[str, int] = {}
         self._inside: dict[str, int] = {}
+        """What was told of, and the folders it is in; what changed last comes last."""
+        self.begun = 0
+        """When a folder was watched anew last: what happened in it before nobody told."""
 
     def begins(self, watch: str, folders: Iterable[str]) -> None:
         """These are watched from now on, by this watch, and no others. What it watched before goes on: no change of it was missed."""
@@ -32,6 +35,7 @@ class Freshness:
             had = self._watched.get(watch, {})
             self._watched[watch] = {folder: had.get(folder, self._number) for folder in folders}
             self._since = {folder: since for each in self._watched.values() for folder, since in each.items()}
+            self.begun = max(self._since.values(), default=self.begun)
 
     def ends(self, watch: str) -> None:
         """It watches nothing any more."""
@@ -46,9 +50,10 @@ class Freshness:
             if len(self._paths) > PATHS_MAX:
                 self._watched = {watch: dict.fromkeys(each, self._number) for watch, each in self._watched.items()}
                 self._since = dict.fromkeys(self._since, self._number)
-                self._paths, self._inside = {}, {}
+                self._paths, self._inside, self.begun = {}, {}, self._number
             for path in paths:
-                self._paths[path] = self._inside[path.rpartition("/")[0]] = self._number
+                _last(self._paths, path, self._number)
+                _last(self._inside, path.rpartition("/")[0], self._number)
 
     def of(self, path: str) -> int:
         """Grows with every change of what has this name; 0: nobody watches its folder, so look yourself. Ask before you look."""
@@ -63,11 +68,24 @@ class Freshness:
     def since(self, number: int) -> tuple[int, set[str]]:
         """The number now, and every place that changed after ``number``: what was told of, and the folders it is in."""
         with self._lock:
-            changed = {path for path, at in self._paths.items() if at > number}
-            changed.update(folder for folder, at in self._inside.items() if at > number)
-            changed.update(folder for folder, at in self._since.items() if at > number)
+            changed = {*_after(self._paths, number), *_after(self._inside, number)}
+            if self.begun > number:
+                changed.update(folder for folder, at in self._since.items() if at > number)
             return self._number, changed
 
     def watches(self, folder: str) -> bool:
         """Whether somebody watches it."""
         return folder in self._since
+
+
+def _last(numbers: dict[str, int], place: str, number: int) -> None:
+    numbers.pop(place, None)
+    numbers[place] = number
+
+
+def _after(numbers: dict[str, int], number: int) -> Iterator[str]:
+    """Of thousands that changed once only those that changed since are met."""
+    for place, at in reversed(numbers.items()):
+        if at <= number:
+            return
+        yield place

@@ -18,7 +18,7 @@ FRESH_S, FRESH_MOST_S, SHARE = 0.4, 0.8, 25
 """How long one walk serves: SHARE times as long as it took, within these bounds, so that many processes do not mean much work."""
 FACTS_S = 5.0
 """How long what was found of a process is believed while its number, start and executable stay: it may change its user."""
-HELD_S, HELD_EXE_S = 12.0, 2.0
+HELD_S, HELD_EXE_S = 12.0, 4.0
 """The same for one that the kernel tells us the end of; between two looks at which program that runs. Spread: no walk looks at all."""
 YOUNG_S, YOUNG_AGAIN_S = 10.0, 0.5
 """An interpreter that runs something else may give itself another name in its first seconds: so often it is looked at then."""

@@ -57,6 +57,9 @@ class Spent:
     last_at: float
 
 
+_NOTHING: dict[str, Spent] = {}
+
+
 class SessionSpend:
     """Sessions in by ``of``, sums out of it; every attribute is replaced whole, so no lock is needed but for what changed."""
 
@@ -95,15 +98,19 @@ class SessionSpend:
 
     def of(self, uid: int, source: str, session: str) -> dict[str, Spent]:
         """By agent, '' the session's own, as this user's own files say; empty until it was read. Never blocks; asking keeps it read."""
-        key = (uid, source, session)
-        now, asked = time.monotonic(), self._wanted.get(key)
-        if asked is None or now - asked > KEPT_S / 12:  # a copy for each of a thousand sessions would be a million
-            self._wanted = self._wanted | {key: now}
+        return self.of_all([(uid, source, session)])[0]
+
+    def of_all(self, keys: list[Whose]) -> list[dict[str, Spent]]:
+        """The same of many at once, in their order: whose sums did not change, of them it is the same object."""
+        now, wanted = time.monotonic(), self._wanted
+        if any(now - wanted.get(key, -1e9) > KEPT_S / 12 for key in keys):
+            self._wanted = wanted | dict.fromkeys(keys, now)
         if self._thread is None:
             self._start()
-        elif asked is None:
+        elif not wanted.keys() >= set(keys):
             self.look_soon()
-        return self._sums.get(key, {})
+        sums = self._sums
+        return [sums.get(key, _NOTHING) for key in keys]
 
     def begin(self) -> None:
         """Reads what others than our own agents spent today, though none of them runs now."""

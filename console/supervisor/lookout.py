@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from console.api import messages as m
 from console.domain import event as e
@@ -92,7 +91,7 @@ class Lookout:
             spend.changed(transcripts)
         elif spend is not None and not paths:
             spend.look_soon()
-        others = [path for path in paths if path.endswith(".json") or Path(path).suffix == ""]
+        others = [path for path in paths if path.endswith(".json") or "." not in path.rpartition("/")[2][1:-1]]
         is_worth = not paths or others or (transcripts and (spend is None or one.source.name != "claude_code"))
         if is_worth and not loop.is_closed():
             loop.call_soon_threadsafe(one.woken.set)

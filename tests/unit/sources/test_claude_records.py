@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +122,31 @@ def test_where_a_watch_tells_no_record_is_looked_at_until_it_does(box: Box) -> N
     (outside / "900.json").unlink()
     fresh.ends("w")
     assert looked() == []
+
+
+def test_a_folder_that_is_watched_is_judged_once_until_a_record_or_a_process_is_another(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = Programs(ProcessTable(box.proc.root), whose=lambda _pid, _cgroup: "")
+    fresh, outside = Freshness(), box.home / "sessions"
+    outside.mkdir()
+    fresh.begins("w", [str(outside)])
+    records = Records(programs.table, Confinement(), programs, fresh)
+    (outside / "900.json").write_text(json.dumps({"pid": 900, "procStart": "77", "sessionId": "one"}))
+
+    def looked() -> list[Session | str]:
+        records.begin()
+        return records.of(outside)
+
+    first = looked()
+    assert looked() is first
+    fresh.changed([str(outside / "901.json")])
+    second = looked()
+    assert second is not first and second == first
+    box.proc.add(901, start=5, uid=ME)
+    assert looked() is not second, "another process runs"
+    shutil.rmtree(box.proc.root / "900")
+    assert looked() == ["process 900 is gone"]
+    third = looked()
+    assert looked() is third
+    far = time.monotonic() + claude_records.TOLD_S + 1
+    monkeypatch.setattr(time, "monotonic", lambda: far)
+    assert looked() is not third

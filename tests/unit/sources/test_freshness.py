@@ -43,3 +43,18 @@ def test_a_flood_of_names_is_forgotten_and_everything_counts_as_changed(monkeypa
     later = fresh.of("/a/quiet")
     fresh.begins("one", ["/a"])
     assert fresh.of("/a/quiet") == later
+
+
+def test_what_changed_since_is_told_without_what_changed_before() -> None:
+    fresh = Freshness()
+    fresh.begins("one", ["/a", "/b"])
+    start = fresh.since(0)
+    assert start == (fresh.begun, {"/a", "/b"})
+    fresh.changed(["/a/x", "/a/y"])
+    fresh.changed(["/b/z"])
+    middle, changed = fresh.since(start[0])
+    assert changed == {"/a/x", "/a/y", "/a", "/b/z", "/b"}
+    fresh.changed(["/a/x"])
+    assert fresh.since(middle)[1] == {"/a/x", "/a"} and fresh.since(fresh.since(middle)[0])[1] == set()
+    fresh.begins("one", ["/a", "/b", "/c"])
+    assert fresh.since(middle)[1] == {"/a/x", "/a", "/c"} and fresh.begun > middle

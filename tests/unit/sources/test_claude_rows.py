@@ -1,0 +1,132 @@
+"""Rows of sessions: made anew where something is new, and nowhere else; no watch is believed for long."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from console.domain.agent import ProcessIdentity, Sighting
+from console.sources import claude_notes
+from console.sources.claude_notes import Notes
+from console.sources.claude_rows import Proven, Rows
+from console.sources.rates import RateBook
+from console.sources.session_spend import SessionSpend, Spent
+
+ME = os.geteuid()
+SPENT = Spent(100, 0.5, 1, 0, "claude-sonnet-4-5", 1.0)
+
+
+class Fleet:
+    """A home with two sessions in one watched project, of which nobody reads any transcript."""
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.projects = tmp_path / ".claude" / "projects"
+        self.project = self.projects / "-p"
+        self.project.mkdir(parents=True)
+        self.spend = SessionSpend(tmp_path / "cost.db", tmp_path, RateBook())
+        monkeypatch.setattr(self.spend, "_start", lambda: None)
+        self.spend.fresh.begins("w", [str(self.project)])
+        self.sums: dict[str, dict[str, Spent]] = {"s1": {"": SPENT}, "s2": {}}
+        monkeypatch.setattr(self.spend, "of_all", lambda keys: [self.sums[session] for _, _, session in keys])
+        self.asked: list[str] = []
+        real = Notes.of
+
+        def counted(notes: Notes, projects: Path, cwd: str, session: str) -> claude_notes.Found:
+            self.asked.append(session)
+            return real(notes, projects, cwd, session)
+
+        monkeypatch.setattr(Notes, "of", counted)
+        self.rows = Rows("claude_code", self.spend)
+        self.proven = {name: self.session(name) for name in ("s1", "s2")}
+
+    def session(self, name: str) -> Proven:
+        seen = Sighting("claude_code", f"k-{name}", name, ProcessIdentity(int(name[1:]), 5), name, "/p", 0.0)
+        return Proven(seen, ME, self.projects)
+
+    def look(self) -> list[str]:
+        self.asked = []
+        self.shown, self.folders = self.rows.of(self.proven)
+        return sorted(set(self.asked))
+
+    def steady(self) -> list[Sighting]:
+        for _ in range(3):  # a note's folder is believed once two looks found it the same
+            self.look()
+        assert self.look() == []
+        return self.shown
+
+    def note(self, session: str, name: str, **more: object) -> None:
+        folder = self.project / session / "subagents"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"agent-{name}.meta.json").write_text(json.dumps({"description": name} | more))
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    return Fleet(tmp_path, monkeypatch)
+
+
+def test_where_nothing_is_new_the_very_same_rows_are_said_and_nobody_is_asked(fleet: Fleet) -> None:
+    first = fleet.steady()
+    assert [one.session for one in first] == ["s1", "s2"] and first[0].usage is not None and first[0].usage.cost_usd == 0.5
+    fleet.look()
+    assert all(a is b for a, b in zip(first, fleet.shown, strict=True)) and fleet.folders is None
+
+
+def test_who_spent_has_a_new_row_and_no_other(fleet: Fleet) -> None:
+    first = fleet.steady()
+    fleet.sums["s2"] = {"": SPENT}
+    assert fleet.look() == [], "its notes are what they were"
+    assert fleet.shown[0] is first[0] and fleet.shown[1].usage is not None and fleet.shown[1].usage.cost_usd == 0.5
+    fleet.sums["s2"] = {"": SPENT}
+    second = fleet.shown[1]
+    fleet.look()
+    assert fleet.shown[1] is second, "another object that says the same is no news"
+
+
+def test_a_sub_agent_of_which_a_watch_told_is_there_at_the_next_look(fleet: Fleet) -> None:
+    fleet.steady()
+    fleet.note("s2", "a1")
+    fleet.spend.fresh.changed([str(fleet.project / "s2")])
+    assert fleet.look() == ["s2"]
+    assert [one.part for one in fleet.shown] == ["", "", "a1"] and fleet.folders is not None
+    assert fleet.project / "s2" in fleet.folders
+    assert fleet.look() == ["s2"], "with sub-agents it is asked each time: they end"
+    fleet.note("s2", "a1", stoppedAt=1)
+    fleet.look()
+    assert fleet.shown[-1].status in ("finished", "running") and fleet.shown[-1].part == "a1"
+
+
+def test_a_transcript_that_grows_wakes_nobodys_notes(fleet: Fleet) -> None:
+    fleet.steady()
+    fleet.spend.fresh.changed([str(fleet.project / "s1.jsonl")])
+    assert fleet.look() == []
+
+
+def test_no_watch_is_believed_for_long_and_one_that_begins_anew_not_at_all(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet.steady()
+    fleet.spend.fresh.begins("w", [])
+    fleet.spend.fresh.begins("w", [str(fleet.project)])
+    assert fleet.look() == ["s1", "s2"], "of what came in between nobody told"
+    fleet.steady()
+    far = time.monotonic() + claude_notes.TOLD_S + 1
+    monkeypatch.setattr(time, "monotonic", lambda: far)
+    assert fleet.look() == ["s1", "s2"]
+
+
+def test_where_nobody_watches_everybody_is_asked_each_time(fleet: Fleet) -> None:
+    fleet.spend.fresh.ends("w")
+    for _ in range(4):
+        assert fleet.look() == ["s1", "s2"]
+
+
+def test_who_is_gone_is_forgotten_and_who_comes_back_is_made_anew(fleet: Fleet) -> None:
+    fleet.steady()
+    fleet.proven = {"s1": fleet.proven["s1"]}
+    fleet.look()
+    assert [one.session for one in fleet.shown] == ["s1"] and fleet.folders == [fleet.project]
+    fleet.proven = fleet.proven | {"s2": fleet.session("s2")}
+    assert fleet.look() == ["s2"] and [one.session for one in fleet.shown] == ["s1", "s2"]
