@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from console.domain.agent import AgentId
 from console.domain.approval import TTL_S, WAITING_MAX, Approval, ApprovalState
+
+TAKEN_MAX = 1000
 
 
 @dataclass(slots=True)
@@ -22,12 +25,18 @@ class Approvals:
     """Those that are on disk: nobody is shown, or decides, what a crash would forget."""
     grants: dict[tuple[str, str], str] = field(default_factory=dict)
     """(session, digest) -> approval."""
+    taken: deque[Approval] = field(default_factory=lambda: deque(maxlen=TAKEN_MAX))
+    """The last that the end of their agents took away, as they were: what a kill's evidence says was open."""
     opened: dict[str, deque[float]] = field(default_factory=dict)
     """When each tree asked lately (CLOCK_BOOTTIME seconds)."""
 
     def of_agent(self, agent_id: AgentId) -> list[Approval]:
         """Open ones of one agent, oldest first."""
         return [a for a in self.by_id.values() if a.agent_id == agent_id]
+
+    def open_or_taken(self, agent_ids: Container[AgentId]) -> list[Approval]:
+        """What these had open, or had until their end."""
+        return [a for a in (*self.taken, *self.by_id.values()) if a.agent_id in agent_ids]
 
     def waiting_of_tree(self, root_id: AgentId) -> int:
         """How many requests of one tree wait."""

@@ -158,6 +158,7 @@ def voided(state: EngineState, agent_ids: Iterable[AgentId] | None, words: str) 
     approvals = state.approvals
     chosen = None if agent_ids is None else set(agent_ids)
     for approval in [a for a in approvals.by_id.values() if chosen is None or a.agent_id in chosen]:
+        approvals.taken.append(approval)
         yield from _close(state, approval, ApprovalState.VOID, words)
 
 

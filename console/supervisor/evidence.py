@@ -28,6 +28,7 @@ from console.settings.durable import make_folder
 from console.settings.options import EvidenceOptions
 from console.settings.places import Places
 from console.supervisor.changes import Looker
+from console.supervisor.core import Core
 from console.supervisor.look import AgentSeen
 from console.supervisor.parts import Parts
 
@@ -133,8 +134,15 @@ def matter_of(parts: Parts, kill_id: str, targets: set[AgentId]) -> Matter:
         agents=tuple(state.agents[i] for i in sorted(state.live | state.killing | targets) if i in state.agents),
         pids={str(i): n for i, n in state.pids.items()},
         seen=parts.witness.seen(),
-        asked=tuple(core.asked.values()),
+        asked=_asked(core, targets),
     )
+
+
+def _asked(core: Core, targets: set[AgentId]) -> tuple[e.PermissionAsked, ...]:
+    """What waited when the kill came, which has taken it away by now, and what waits still."""
+    taken = [e.PermissionAsked(a.asked_at, 0.0, a.agent_id, a.approval_id, a.request) for a in core.state.approvals.open_or_taken(targets)]
+    known = {(one.agent_id, one.request) for one in taken}
+    return (*taken, *(one for one in core.asked.values() if (one.agent_id, one.request) not in known))
 
 
 def collect(

@@ -172,6 +172,7 @@ def test_a_kill_voids_what_waits_and_ends_what_the_sessions_of_the_killed_were_g
     book >> e.KillStarted(book.at, book.boot, "k", target, "r", "b")
     assert {x.request_id for x in book.all(c.AnswerPermission)} == ({"1" * 16, "2" * 16} if target is None else {"1" * 16})
     assert (book << c.EndGrants).sessions == (() if target is None else ("c",)) and book.state.approvals.grants == {}
+    assert [x.request for x in book.state.approvals.open_or_taken({AgentId("a")})] == [other]  # for the evidence of the kill
 
 
 def test_a_kill_leaves_what_another_session_was_given_and_one_of_everything_clears_the_disk_whatever_is_known_here() -> None:

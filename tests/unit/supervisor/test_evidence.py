@@ -16,6 +16,7 @@ import pytest
 from console.credentials.redaction import Redactor
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.approval import Approval
 from console.domain.errors import ConsoleError
 from console.domain.kill import StepStatus
 from console.domain.network import EgressRecord
@@ -25,7 +26,7 @@ from console.ledger.store import Ledger
 from console.settings.options import EvidenceOptions, Options
 from console.settings.places import Places
 from console.supervisor import evidence
-from console.supervisor.evidence import Collected, Matter, collect, evidence_step, words_of
+from console.supervisor.evidence import Collected, Matter, collect, evidence_step, matter_of, words_of
 from console.supervisor.look import AgentSeen, OpenFile, ProcessSeen
 from console.supervisor.parts import Parts
 from console.supervisor.witness import Witness
@@ -110,6 +111,25 @@ def test_every_part_is_there_and_the_manifest_vouches_for_it(places: Places) -> 
     assert got.counts == {
         "agents": 1, "processes": 1, "files": 1, "sockets": 0, "unseen": 0, "approvals": 1, "egress": 1, "outputs": 1, "changed": 1,
     }  # fmt: skip
+
+
+def test_what_waited_for_a_human_is_in_it_though_the_kill_took_it_away() -> None:
+    call = PermissionRequest("shell", "touch x")
+    state, victim, other = EngineState(), AgentId("a-1"), AgentId("bystander")
+    told: dict[str, Any] = {
+        "root_id": victim,
+        "context_id": ContextId("c"),
+        "request": call,
+        "digest": "",
+        "rule": "",
+        "reason": "",
+        "asked_at": 3.0,
+    }
+    state.approvals.taken += [Approval(f"q-{one}", one, expires_boot=9.0, **told) for one in (victim, other)]
+    asked = {"r": e.PermissionAsked(1.0, 2.0, victim, "r", call), "s": e.PermissionAsked(1.0, 2.0, victim, "s", replace(call, tool="x"))}
+    parts: Any = SimpleNamespace(core=SimpleNamespace(state=state, asked=asked), witness=Witness(5.0, 5))
+    found = matter_of(parts, KILL, {victim}).asked
+    assert [(one.agent_id, one.request_id, one.at) for one in found] == [(victim, "q-a-1", 3.0), (victim, "s", 1.0)]
 
 
 def test_only_its_owner_can_read_it(places: Places) -> None:
