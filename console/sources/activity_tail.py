@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from console.domain.activity import FilePlace
 
@@ -73,14 +73,16 @@ def _read(fd: int, path: str, before: FilePlace | None, uid: int, first_max: int
         return Tailed(before or FilePlace(path), problem="it is no regular file")
     if seen.st_uid != uid:
         return Tailed(before or FilePlace(path), problem=f"it belongs to uid {seen.st_uid}, the agent to uid {uid}")
-    same = before is not None and (before.dev, before.inode) == (seen.st_dev, _number(seen)) and seen.st_size >= before.offset
-    goes_on = same and before is not None and before.mark == _mark(fd, before.offset)
-    place = before if goes_on and before is not None else FilePlace(path, seen.st_dev, _number(seen))
-    found = Tailed(place, again=before is not None and not goes_on and before.offset > 0)
-    offset, skipping = place.offset, place.skipping
-    if not offset and seen.st_size > first_max:
-        found.left_out, offset, skipping = seen.st_size - first_max, seen.st_size - first_max, True
-    data = os.pread(fd, STEP_MAX, offset)
+    inode, left_out = _number(seen), 0
+    place = before if before is not None and (before.inode, before.dev) == (inode, seen.st_dev) else None
+    lead, data = _part(fd, place.offset, seen.st_size) if place is not None else (b"", b"")
+    is_first = place is None or not place.offset and seen.st_size > first_max
+    if place is None or is_first or seen.st_size < place.offset or _mark(lead) != place.mark:
+        left_out = max(0, seen.st_size - first_max)
+        place = FilePlace(path, seen.st_dev, inode)
+        lead, data = _part(fd, left_out, seen.st_size)
+    found = Tailed(place, again=before is not None and place is not before and before.offset > 0, left_out=left_out)
+    offset, skipping = place.offset + left_out, place.skipping or left_out > 0
     end = data.rfind(b"\n") + 1
     if not end and len(data) == STEP_MAX:
         data = os.pread(fd, LINE_MAX + 1, offset)
@@ -95,8 +97,16 @@ def _read(fd: int, path: str, before: FilePlace | None, uid: int, first_max: int
         found.too_long += len(lines) - (1 if skipping else 0) - len(kept)
         found.lines, skipping = [line for line in kept if line.strip()], False
     found.more = bool(end) and offset + len(data) < seen.st_size
-    found.place = replace(place, offset=offset + end, mark=_mark(fd, offset + end), skipping=skipping)
+    last = data[end - _MARK : end] if end >= _MARK else (lead + data[:end])[-_MARK:]
+    found.place = FilePlace(path, seen.st_dev, inode, offset + end, _mark(last), place.state, skipping)
     return found
+
+
+def _part(fd: int, offset: int, size: int) -> tuple[bytes, bytes]:
+    """The bytes by which ``offset`` is known again, and what follows of a file that is so large."""
+    lead = min(_MARK, offset)
+    held = os.pread(fd, lead + min(STEP_MAX, max(0, size - offset)), offset - lead)
+    return held[:lead], held[lead:]
 
 
 def _number(seen: os.stat_result) -> int:
@@ -104,7 +114,6 @@ def _number(seen: os.stat_result) -> int:
     return seen.st_ino & ((1 << 63) - 1)
 
 
-def _mark(fd: int, offset: int) -> str:
-    """By what the bytes before ``offset`` are known again: a file rewritten in place is read anew."""
-    start = max(0, offset - _MARK)
-    return hashlib.sha256(os.pread(fd, offset - start, start)).hexdigest()[:24] if offset else ""
+def _mark(last: bytes) -> str:
+    """By what the bytes before a place are known again: a file rewritten in place is read anew."""
+    return hashlib.sha256(last).hexdigest()[:24] if last else ""

@@ -96,3 +96,26 @@ def test_a_long_history_is_read_from_its_end_a_part_at_a_time(tmp_path: Path) ->
     assert len(lines) == 30_000 and lines[-1].startswith(b"049999") and found.left_out == 0
     first = tail(str(file), None, ME, first_max=3_000_050)
     assert first.left_out == 2_000_000 - 50 and first.more and len(first.lines) * 100 <= activity_tail.STEP_MAX
+
+
+def test_a_file_that_was_empty_and_is_long_when_it_is_looked_at_again_is_read_from_its_end(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(b"")
+    place = tail(str(file), None, ME).place
+    file.write_bytes(b"x" * 99 + b"\n" + b"y" * 49 + b"\nz\n")
+    found = tail(str(file), place, ME, first_max=60)
+    assert found.left_out == 92 and found.lines == [b"y" * 49, b"z"] and not found.again
+    assert tail(str(file), found.place, ME, first_max=60).place == found.place, "and nothing twice"
+
+
+def test_what_stands_before_a_place_is_known_again_across_parts(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(b"one\n")
+    place = tail(str(file), None, ME).place
+    with file.open("ab") as out:
+        out.write(b"two\n")
+    place = tail(str(file), place, ME).place
+    with file.open("r+b") as out:
+        out.write(b"ONE\n")
+    found = tail(str(file), place, ME)
+    assert found.again and found.lines == [b"ONE", b"two"]
