@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -112,25 +113,22 @@ class Objects:
         raise AssertionError("unreachable")
 
     def read(self, sha256: str, limit: int) -> bytes:
-        """The first ``limit`` bytes. Raises ConsoleError when it is missing."""
-        fd = self._open(sha256)
-        try:
-            pieces, left = [], limit
-            while left > 0 and (piece := os.read(fd, min(left, _CHUNK))):
-                pieces.append(piece)
-                left -= len(piece)
-            return b"".join(pieces)
-        finally:
-            os.close(fd)
+        """The first ``limit`` bytes. Raises ConsoleError when it is missing or damaged: what is shown is what would be put back."""
+        first = bytearray()
+        self._pass_on(sha256, lambda piece: first.extend(piece[: limit - len(first)]))
+        return bytes(first)
 
     def copy_to(self, sha256: str, target: int) -> None:
         """Writes the content to a descriptor. Raises ConsoleError when it is missing or damaged, OSError of the target."""
+        self._pass_on(sha256, lambda piece: write_all(target, piece))
+
+    def _pass_on(self, sha256: str, take: Callable[[bytes], object]) -> None:
         fd = self._open(sha256)
         whole = hashlib.sha256()
         try:
             while piece := os.read(fd, _CHUNK):
                 whole.update(piece)
-                write_all(target, piece)
+                take(piece)
         finally:
             os.close(fd)
         if whole.hexdigest() != sha256:
@@ -158,13 +156,17 @@ class Objects:
                 f"The snapshot could not be written: {error}.", "Free space on the disk; the action was not allowed."
             ) from error
 
+    def _holds(self, sha256: str) -> bool:
+        """Whether the very content is there already: by its bytes, since its name and size would hide what happened to it."""
+        with contextlib.suppress(ConsoleError, OSError):
+            self._pass_on(sha256, len)
+            return True
+        return False
+
     def _name(self, draft: _Draft, sha256: str, size: int) -> None:
+        if self._holds(sha256):
+            return
         with self._lock:
-            try:
-                if os.stat(sha256, dir_fd=self._dir, follow_symlinks=False).st_size == size:
-                    return  # the same content is there already, whole
-            except FileNotFoundError:
-                pass
             if self._total + size > self._max_total:
                 raise NotRecorded(
                     f"The rollback store holds {self._total:,} of {self._max_total:,} bytes and has no room.",
@@ -218,7 +220,7 @@ class _Draft:
                 # linkat(2): AT_SYMLINK_FOLLOW on /proc/self/fd/N gives an O_TMPFILE its name.
                 os.link(source, name, src_dir_fd=self._folder, dst_dir_fd=self._folder, follow_symlinks=not self._named)
             except FileExistsError:
-                # A name with other bytes below it (size was compared before): damaged; replace it by what was just read.
+                # A name with other bytes below it (they were compared before): damaged; replace it by what was just read.
                 os.unlink(name, dir_fd=self._folder)
                 os.link(source, name, src_dir_fd=self._folder, dst_dir_fd=self._folder, follow_symlinks=not self._named)
             os.fsync(self._folder)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
+from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, UsageProblem
 from console.domain.failpoints import failpoint
 from console.domain.rollback import RollbackKind, RollbackRecord, RollbackState
 from console.rollback.beneath import MAX_BYTES, relative_parts, workspace
@@ -30,20 +30,12 @@ class RollbackStore:
         workspaces_dir: Path,
         *,
         max_bytes: int = MAX_BYTES,
-        max_total: int = MAX_TOTAL,
-        seen_as: tuple[str, ...] = (),
-        clock: Callable[[], float] = time.time,
     ) -> None:
-        """Opens or makes the store (0700). ``seen_as``: absolute names under which *every* agent sees its own workspace.
-
-        Raises NotRecorded when it cannot be used, Conflict when a newer version of the product wrote it.
-        """
+        """Opens or makes the store (0700). Raises NotRecorded when it cannot be used, Conflict when a newer version wrote it."""
         self._workspaces = workspaces_dir
         self._max_bytes = max_bytes
-        self._seen_as = seen_as
-        self._clock = clock
         self._restoring = threading.Lock()
-        self._objects = Objects(dir / "objects", max_total)
+        self._objects = Objects(dir / "objects", MAX_TOTAL)
         try:
             dir.chmod(0o700)
             self._journal = Journal(dir / "records.db")
@@ -70,7 +62,7 @@ class RollbackStore:
         with workspace(self._workspaces, context_id) as root:
             before = self._objects.snapshot(root, parts, self._max_bytes)
         failpoint("snapshot.kept")
-        entry = self._journal.add(agent_id, context_id, kind, "/".join(parts), before, self._clock())
+        entry = self._journal.add(agent_id, context_id, kind, "/".join(parts), before, time.time())
         return entry.as_record(RollbackState.UNKNOWN)
 
     def note_after(self, record_id: str) -> RollbackRecord:
@@ -143,7 +135,7 @@ class RollbackStore:
                 # 3. The change itself, atomically.
                 self._change(folder, entry, now)
             # 4. Both records learn what happened, in one transaction. A crash before this leaves the first one restorable (again).
-            self._journal.note_restored(record_id, by, self._clock(), (own.record_id, entry.before_sha256))
+            self._journal.note_restored(record_id, by, time.time(), (own.record_id, entry.before_sha256))
         return self.get(record_id)
 
     def _already(self, entry: Entry, by: str) -> RollbackRecord:
@@ -153,7 +145,7 @@ class RollbackStore:
         if entry.restored_at is None and (entry.after_known or own is not None):
             unfinished = own is not None and not own.after_known
             self._journal.note_restored(
-                entry.record_id, by, self._clock(), (own.record_id, entry.before_sha256) if own is not None and unfinished else None
+                entry.record_id, by, time.time(), (own.record_id, entry.before_sha256) if own is not None and unfinished else None
             )
         return self.get(entry.record_id)
 
@@ -162,7 +154,7 @@ class RollbackStore:
         kept = self._objects.snapshot(root, entry.parts, self._max_bytes)
         if kept.sha256 != expected:
             raise Conflict("The file is not what you looked at any more.", "Look at the record again, then decide.")
-        return self._journal.add(entry.agent_id, entry.context_id, kind, entry.path, kept, self._clock(), undoes=entry.record_id)
+        return self._journal.add(entry.agent_id, entry.context_id, kind, entry.path, kept, time.time(), undoes=entry.record_id)
 
     def _change(self, folder: int, entry: Entry, now: Image) -> None:
         name, draft = entry.parts[-1], _draft(entry)
@@ -174,15 +166,16 @@ class RollbackStore:
         put(folder, name, draft, before, now, lambda fd: self._objects.copy_to(sha256, fd))
 
     def _roots(self, context_id: str) -> tuple[str, ...]:
+        """Absolute names that an agent may have for its workspace."""
         bases = {str(self._workspaces), str(self._workspaces.resolve())}
-        return (*(f"{base}/{context_id}" for base in sorted(bases)), *self._seen_as)
+        return tuple(f"{base}/{context_id}" for base in sorted(bases))
 
     def _now(self, entry: Entry, keep: Callable[[bytes], object] | None = None) -> tuple[Image | None, str]:
         """(the file now, '') or (None, why it cannot be looked at)."""
         try:
             with workspace(self._workspaces, entry.context_id) as root:
                 image = look(root, entry.parts, self._max_bytes, keep)
-        except (Denied, NotFound) as error:
+        except (Denied, NotFound, UsageProblem) as error:  # one row that somebody changed hides no other
             return None, error.what
         self._seen.remember(entry, image)
         return image, ""
@@ -201,7 +194,7 @@ class RollbackStore:
         try:
             with workspace(self._workspaces, entry.context_id) as root:
                 now = self._seen.look(root, entry, budget)
-        except (Denied, NotFound):
+        except (Denied, NotFound, UsageProblem):
             return state(entry, None, newer)
         if now is None:  # not looked at: said so, not guessed
             return RollbackState.RESTORED if entry.restored_at is not None else RollbackState.UNKNOWN
@@ -217,5 +210,5 @@ def _sweep(workspaces: Path, entry: Entry) -> None:
     try:
         with workspace(workspaces, entry.context_id) as root:
             sweep(root, entry.parts, _draft(entry))
-    except (Denied, NotFound):
+    except (Denied, NotFound, UsageProblem):
         return

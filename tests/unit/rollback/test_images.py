@@ -100,10 +100,22 @@ def test_a_damaged_or_missing_object_is_not_written_anywhere(objects: Objects, r
     target = os.open(tmp_path / "t", os.O_CREAT | os.O_WRONLY)
     with pytest.raises(ConsoleError, match="damaged"):
         objects.copy_to(name, target)
+    with pytest.raises(ConsoleError, match="damaged"):
+        objects.read(name, 2)
     kept.unlink()
     with pytest.raises(ConsoleError, match="missing"):
         objects.copy_to(name, target)
     os.close(target)
+
+
+def test_a_damaged_object_of_the_right_size_is_no_snapshot_of_the_same_content(
+    objects: Objects, root: int, ws: Path, tmp_path: Path
+) -> None:
+    (ws / "x").write_bytes(b"hello")
+    kept = tmp_path / "objects" / str(objects.snapshot(root, ("x",)).sha256)
+    kept.chmod(0o600)
+    kept.write_bytes(b"jello")
+    assert objects.read(str(objects.snapshot(root, ("x",)).sha256), 9) == b"hello"
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again_and_then_refused(objects: Objects, root: int, ws: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -212,14 +213,6 @@ def test_an_absolute_path_into_ones_own_workspace_is_taken(store: RollbackStore,
             store.snapshot("a1", "c1", WRITE, path)
 
 
-def test_a_workspace_seen_under_another_name(tmp_path: Path, workspaces: Path) -> None:
-    opened = RollbackStore(tmp_path / "other", workspaces, seen_as=("/workspace",))
-    assert opened.snapshot("a1", "c1", WRITE, "/workspace/d/x").path == "d/x"
-    with pytest.raises(Denied):
-        opened.snapshot("a1", "c1", WRITE, "/workspace-evil/x")
-    opened.close()
-
-
 def test_unknown_session_and_hostile_ids(store: RollbackStore) -> None:
     with pytest.raises(NotFound):
         store.snapshot("a1", "nobody", WRITE, "x")
@@ -290,6 +283,30 @@ def test_a_lost_snapshot_is_said_and_nothing_is_written(store: RollbackStore, ws
     with pytest.raises(ConsoleError, match="missing"):
         store.restore(record_id, "ann", sha(b"two"))
     assert (ws / "x").read_bytes() == b"two"
+
+
+def test_what_was_done_to_a_snapshot_is_not_shown_as_what_would_be_put_back(store: RollbackStore, ws: Path, tmp_path: Path) -> None:
+    (ws / "x").write_bytes(b"one")
+    record_id = write(store, ws, "x", b"two")
+    kept = tmp_path / "rollback" / "objects" / str(sha(b"one"))
+    kept.chmod(0o600)
+    kept.write_bytes(b"One")
+    seen = store.detail(record_id)
+    assert "damaged" in seen.conflict and seen.dry_run[0].startswith("Refused:")
+    assert not [row for row in seen.diff if "One" in row.right]
+
+
+def test_a_record_that_somebody_changed_hides_no_other(store: RollbackStore, ws: Path, tmp_path: Path) -> None:
+    (ws / "x").write_bytes(b"one")
+    good, bad = write(store, ws, "x", b"two"), write(store, ws, "y", b"new")
+    with sqlite3.connect(tmp_path / "rollback" / "records.db") as insider:
+        insider.execute("DROP TRIGGER records_facts")
+        insider.execute("UPDATE records SET context_id = '../../etc' WHERE record_id = ?", (bad,))
+    insider.close()
+    assert [(r.record_id, r.state) for r in store.records()] == [(bad, S.CONFLICT), (good, S.CAN_RESTORE)]
+    assert "not valid" in store.detail(bad).conflict
+    with pytest.raises(UsageProblem):
+        store.restore(bad, "ann", sha(b"new"))
 
 
 def test_a_failure_in_the_middle_leaves_the_file_and_can_be_tried_again(
