@@ -27,12 +27,15 @@ class Freshness:
         """What was told of, and the folders it is in; what changed last comes last."""
         self.begun = 0
         """When a folder was watched anew last: what happened in it before nobody told."""
+        self.lapsed = 0
+        """Grows when something is watched no more, or all of it begins anew: whoever waits to be told of a place asks once himself."""
 
     def begins(self, watch: str, folders: Iterable[str]) -> None:
         """These are watched from now on, by this watch, and no others. What it watched before goes on: no change of it was missed."""
         with self._lock:
             self._number += 1
-            had = self._watched.get(watch, {})
+            had, folders = self._watched.get(watch, {}), set(folders)
+            self.lapsed += not had.keys() <= folders
             self._watched[watch] = {folder: had.get(folder, self._number) for folder in folders}
             self._since = {folder: since for each in self._watched.values() for folder, since in each.items()}
             self.begun = max(self._since.values(), default=self.begun)
@@ -40,7 +43,7 @@ class Freshness:
     def ends(self, watch: str) -> None:
         """It watches nothing any more."""
         with self._lock:
-            self._watched.pop(watch, None)
+            self.lapsed += bool(self._watched.pop(watch, None))
             self._since = {folder: since for each in self._watched.values() for folder, since in each.items()}
 
     def changed(self, paths: Iterable[str]) -> None:
@@ -50,7 +53,7 @@ class Freshness:
             if len(self._paths) > PATHS_MAX:
                 self._watched = {watch: dict.fromkeys(each, self._number) for watch, each in self._watched.items()}
                 self._since = dict.fromkeys(self._since, self._number)
-                self._paths, self._inside, self.begun = {}, {}, self._number
+                self._paths, self._inside, self.begun, self.lapsed = {}, {}, self._number, self.lapsed + 1
             for path in paths:
                 _last(self._paths, path, self._number)
                 _last(self._inside, path.rpartition("/")[0], self._number)

@@ -58,3 +58,19 @@ def test_what_changed_since_is_told_without_what_changed_before() -> None:
     assert fresh.since(middle)[1] == {"/a/x", "/a"} and fresh.since(fresh.since(middle)[0])[1] == set()
     fresh.begins("one", ["/a", "/b", "/c"])
     assert fresh.since(middle)[1] == {"/a/x", "/a", "/c"} and fresh.begun > middle
+
+
+def test_what_is_watched_no_more_is_counted_and_what_goes_on_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(freshness, "PATHS_MAX", 2)
+    fresh = Freshness()
+    fresh.begins("one", ["/a", "/b"])
+    fresh.begins("one", ["/a", "/b", "/c"])
+    fresh.ends("other")
+    assert fresh.lapsed == 0
+    fresh.begins("one", ["/a"])
+    assert fresh.lapsed == 1
+    fresh.ends("one")
+    assert fresh.lapsed == 2
+    fresh.changed(["/a/1", "/a/2", "/a/3"])
+    fresh.changed(["/a/4"])
+    assert fresh.lapsed == 3
