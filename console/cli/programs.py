@@ -14,6 +14,7 @@ from console.cli import out
 from console.cli.link import build
 from console.cli.plain import plain
 from console.cli.rearm import hint
+from console.domain.conversation import Program
 from console.domain.errors import ExitCode, UsageProblem
 
 BATCH_BYTES = 8 << 20
@@ -21,6 +22,13 @@ BATCH_BYTES = 8 << 20
 
 def item_of(agent: str, prompt: str, **fields: Any) -> pm.ProgramItem:
     """One item from the command line. Raises UsageProblem that names the field."""
+    known = [program.value for program in Program]
+    if agent not in known:
+        raise UsageProblem(
+            f"{agent[:60]!r} is no program that can be started so.", f"--agent {' or --agent '.join(known)}; others: run -- COMMAND."
+        )
+    if not prompt.strip():
+        raise UsageProblem("There is no prompt.", f'Write it behind --: watchfloor run --agent {agent} -- "Tidy up the tests"')
     return build(pm.ProgramItem, agent=agent, prompt=prompt, **fields)
 
 
@@ -60,7 +68,7 @@ def _rows(file: str) -> list[Any]:
         found = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
         raise UsageProblem(f"{file} is neither JSON lines nor YAML.", "One JSON object a line, or a YAML list.") from error
-    return found if isinstance(found, list) else [found]
+    return found if isinstance(found, list) else [] if found is None else [found]
 
 
 def _json(file: str, number: int, line: str) -> Any:

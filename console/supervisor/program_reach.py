@@ -74,7 +74,8 @@ def _program(found: Found, told: str, model: str, doubt: str, *, judged: bool) -
 
 
 def _files(parts: Parts, request: LaunchRequest) -> ReachView:
-    own = f"its workspace ({parts.places.workspaces_dir}/{request.context_id or 'a new one'}), reads and writes"
+    below = parts.places.workspaces_dir
+    own = f"its workspace ({f'{below}/{request.context_id}' if request.context_id else f'a new one below {below}'}), reads and writes"
     match request.sandbox:
         case SandboxKind.NONE if os.geteuid() == 0:
             words = f"{own}; reads and writes whatever uid {parts.options.agents.uid} may on this machine, but for Watchfloor's own state"

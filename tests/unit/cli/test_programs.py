@@ -74,6 +74,17 @@ def test_what_makes_no_sense_is_refused_before_anything_is_asked(watchfloor: Wat
     assert [a.path for a in ready.asked if a.method == "POST"] == []
 
 
+def test_an_unknown_program_a_missing_prompt_and_an_empty_file_are_said_in_our_words(tmp_path: Path) -> None:
+    for agent, prompt, word in (("gemini", "p", "'gemini' is no program"), ("codex", " ", "no prompt")):
+        with pytest.raises(UsageProblem, match=word) as refused:
+            item_of(agent, prompt)
+        assert "--agent" in refused.value.remedy
+    file = tmp_path / "empty.yaml"
+    file.write_text("# nothing\n")
+    with pytest.raises(UsageProblem, match="holds no item"):
+        batch_of(str(file), {})
+
+
 @pytest.mark.parametrize(
     "text",
     ["- 1\n", "[", "{a", '{"agent": "codex", "prompt": "x"}\n{"agent"', "- {agent: codex, prompt: x, argv: [a]}",

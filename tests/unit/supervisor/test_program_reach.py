@@ -25,6 +25,7 @@ def seen(stage: Stage, **request: Any) -> tuple[Outlook, dict[str, tuple[str, bo
 def test_the_widest_is_amber_in_every_line(tmp_path: Path) -> None:
     given, lines = seen(Stage(tmp_path), note="best effort")
     assert given.mode is NetworkMode.FULL and not given.enforced
+    assert f"its workspace (a new one below {tmp_path / 'state' / 'workspaces'})" in lines["files"][0]
     assert {what for what, (_, amber) in lines.items() if amber} == {"program", "files", "hosts", "cost", "secrets"}
     assert "every host" in lines["hosts"][0] and "no cap" in lines["cost"][0] and "no environment is set" in lines["secrets"][0]
 
