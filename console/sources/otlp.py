@@ -82,7 +82,11 @@ class OtlpSource:
 
     def _listen(self) -> None:
         with self._lock:
-            if not self._started or self._receiver.is_open or time.monotonic() - self._tried < AGAIN_S:
+            if not self._started or self._receiver.is_open:
+                return
+            if not self._trouble:
+                self._trouble = f"Not available, because {HOST}:{self._port} is not listened on any more. It is tried again."
+            if time.monotonic() - self._tried < AGAIN_S:
                 return
             self._tried = time.monotonic()
             try:

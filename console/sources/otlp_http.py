@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import hmac
 import logging
+import queue
 import socket
 import threading
 import time
@@ -43,6 +44,8 @@ REQUEST_COST = 8192
 HOST = "127.0.0.1"
 HOSTS = (b"127.0.0.1", b"localhost", b"[::1]")
 KINDS: dict[bytes, Kind] = {b"/v1/metrics": "metrics", b"/v1/logs": "logs", b"/v1/traces": "traces"}
+_Begun = queue.SimpleQueue[OSError | None]
+"""Says once how the start of a receiver's thread went."""
 _JSON, _PROTOBUF = b"application/json", b"application/x-protobuf"
 
 
@@ -83,7 +86,7 @@ class Receiver:
         return self._thread is not None and self._thread.is_alive()
 
     def open(self) -> None:
-        """OSError: the port cannot be had."""
+        """Returns once it listens and serves. OSError: the port cannot be had, or not be served."""
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -93,9 +96,17 @@ class Receiver:
             sock.close()
             raise
         self.port = sock.getsockname()[1]
-        self._loop, self._ended = asyncio.new_event_loop(), asyncio.Event()
-        self._thread = threading.Thread(target=self._run, args=(self._loop, self._ended, sock), name="otlp", daemon=True)
+        try:
+            self._loop, self._ended = asyncio.new_event_loop(), asyncio.Event()
+        except OSError:
+            sock.close()
+            raise
+        begun: _Begun = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, args=(self._loop, self._ended, sock, begun), name="otlp", daemon=True)
         self._thread.start()
+        if (trouble := begun.get()) is not None:
+            self.close()
+            raise trouble
 
     def close(self) -> None:
         """Ends it, and every connection. Twice is once."""
@@ -106,15 +117,21 @@ class Receiver:
                 loop.call_soon_threadsafe(self._ended.set)
             thread.join(5.0)
 
-    def _run(self, loop: asyncio.AbstractEventLoop, ended: asyncio.Event, sock: socket.socket) -> None:
+    def _run(self, loop: asyncio.AbstractEventLoop, ended: asyncio.Event, sock: socket.socket, begun: _Begun) -> None:
         try:
-            loop.run_until_complete(self._listen(ended, sock))
+            loop.run_until_complete(self._listen(ended, sock, begun))
         finally:
             sock.close()
             loop.close()
+            begun.put(OSError("it ended at once"))  # for whoever waits still
 
-    async def _listen(self, ended: asyncio.Event, sock: socket.socket) -> None:
-        server = await asyncio.start_server(self._serve, sock=sock, limit=HEAD_MAX)
+    async def _listen(self, ended: asyncio.Event, sock: socket.socket, begun: _Begun) -> None:
+        try:
+            server = await asyncio.start_server(self._serve, sock=sock, limit=HEAD_MAX)
+        except OSError as error:
+            begun.put(error)
+            return
+        begun.put(None)
         try:
             await ended.wait()
         finally:

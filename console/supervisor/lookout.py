@@ -31,6 +31,7 @@ LONGEST_S = 5.0
 SILENT_S = 10.0
 """A look that takes longer is said; it is waited for, and no other source with it."""
 TOGETHER_S = 0.05
+NOBODY_LOOKS = "Not available, because nobody looks now: looking is begun again in a second."
 AGAIN_S = 2.0
 """What sources say is taken again after so long though nothing of it changed."""
 
@@ -72,16 +73,17 @@ class Lookout:
             self._parts.spend.news = lambda sources: self._wake(loop, sources)
             self._parts.spend.begin()
         tasks = [loop.create_task(self._take_all()), *(loop.create_task(self._look(one)) for one in self._all)]
+        has_broken = True
         try:
             await asyncio.gather(*tasks)
+        except asyncio.CancelledError:
+            has_broken = False  # the supervisor ends
+            raise
         finally:
             for task in tasks:
                 task.cancel()
             for one in self._all:
-                if one.watch is not None:
-                    one.watch.end()
-                if isinstance(one.source, OtlpSource):
-                    one.source.close()
+                _end(one, has_broken=has_broken)
 
     def _changed(self, loop: asyncio.AbstractEventLoop, one: _Watched, paths: frozenset[str]) -> None:
         """From a watching thread."""
@@ -190,6 +192,15 @@ class Lookout:
     def views(self) -> list[m.SourceView]:
         """Each source's own words, where it looks and how it fares."""
         return [_view(one) for one in self._all]
+
+
+def _end(one: _Watched, *, has_broken: bool) -> None:
+    if one.watch is not None:
+        one.watch.end()
+    if isinstance(one.source, OtlpSource):
+        one.source.close()
+    if has_broken:
+        one.report, one.trouble = SourceReport(one.source.name, False, NOBODY_LOOKS), "broken"
 
 
 def _view(one: _Watched) -> m.SourceView:

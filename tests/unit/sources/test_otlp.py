@@ -101,3 +101,15 @@ def test_it_is_reached_on_loopback_and_says_what_it_refused(source: OtlpSource) 
         connection.close()
     assert "Refused so far: 1." in source.look().reason and source.refused() == ["refused 1 times: a path that is not served"]
     assert source.refused() == []
+
+
+def test_a_port_that_is_closed_again_is_never_called_listening(source: OtlpSource) -> None:
+    assert source.look().available
+    receiver, thread = source._receiver, source._receiver._thread
+    assert receiver._loop is not None and thread is not None
+    receiver._loop.call_soon_threadsafe(receiver._ended.set)
+    thread.join()
+    report = source.look()
+    assert (report.available, report.broken) == (False, True) and "It is tried again" in report.reason
+    source._tried = -1e9
+    assert source.look().available and receiver.is_open

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
 import json
@@ -270,3 +271,18 @@ def test_who_floods_is_refused_before_a_byte_of_the_body_is_read(stage: Stage, m
     stage.receiver._room = 100_000.0
     assert stage.post(b"x" * 10_000, Content_Encoding="gzip") == 429
     assert stage.book.sessions() == []
+
+
+def test_it_is_open_once_it_serves_and_a_port_that_cannot_be_served_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(*_anything: object, **_more: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    receiver = Receiver(TelemetryBook(), 0)
+    with monkeypatch.context() as full, pytest.raises(OSError, match="Too many open files"):
+        full.setattr(asyncio, "start_server", refused)
+        receiver.open()
+    found = [receiver.is_open]
+    receiver.open()
+    found.append(receiver.is_open)
+    receiver.close()
+    assert found == [False, True]

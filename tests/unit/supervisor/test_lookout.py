@@ -210,3 +210,18 @@ def test_what_telemetry_alone_tells_burns_in_no_sum() -> None:
         room.lookout.take((SourceReport("otlp", True, "", (one,)),))
     (agent,) = room.engine.state.agents.values()
     assert agent.usage.cost_usd == 3.0 and room.meters.by_agent == {}
+
+
+def test_while_nobody_looks_nothing_that_was_said_is_said_on() -> None:
+    """A lookout that broke is begun again a second later: until then its port is closed."""
+    room = Room(Fake("a"), OtlpSource(free_port()))
+
+    def breaks() -> bool:
+        if is_there := [view.available for view in room.lookout.views()] == [True, True]:
+            room.lookout._parts.own_agents.update = lambda _state: [][1]  # type: ignore[method-assign, assignment]
+        return is_there
+
+    room.run(breaks, lambda: False)
+    views = room.lookout.views()
+    assert [(view.available, view.state) for view in views] == [(False, "broken"), (False, "broken")]
+    assert all("begun again" in view.reason for view in views)
