@@ -5,6 +5,7 @@ Run as a program it prints who it is: ``python -I -S client.py``.
 """
 
 import base64
+import contextlib
 import http.client
 import json
 import os
@@ -22,28 +23,92 @@ class Refused(Exception):
 
 
 class Agent:
-    """This agent, towards the supervisor that started it. Each call is a connection of its own: a restart is survived."""
+    """This agent, towards the supervisor that started it. One connection is kept from call to call; where it ended meanwhile (after half a
+    minute of silence, or because the supervisor was started again) the next call makes a new one. Usable from several threads, and after
+    a fork.
+
+    No request is carried out twice: one is sent again only where the kernel says that it was never read. Where that is not known the
+    call is Refused with status 0, as when there is no supervisor.
+    """
 
     def __init__(self, path: str = "", timeout_s: float = 60) -> None:
         self.path = path or os.environ.get("WATCHFLOOR_AGENT_SOCKET", "WATCHFLOOR_AGENT_SOCKET (not set)")
         self.timeout_s = timeout_s
+        self._kept: list[tuple[int, socket.socket]] = []
+        """At most one connection, with the process that made it; taken out while it is in use."""
+
+    def __reduce__(self) -> tuple[type["Agent"], tuple[str, float]]:
+        return Agent, (self.path, self.timeout_s)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection that is kept. The next call makes a new one."""
+        with contextlib.suppress(AttributeError, IndexError):
+            while True:
+                self._kept.pop()[1].close()
 
     def call(self, method: str, route: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """One request; ``body`` goes as JSON."""
         try:
-            with socket.socket(socket.AF_UNIX) as sock:
-                sock.settimeout(self.timeout_s)
-                sock.connect(self.path)
-                connection = http.client.HTTPConnection("localhost")
-                connection.sock = sock
-                connection.request(method, route, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
-                answer = connection.getresponse()
-                data: dict[str, Any] = json.loads(answer.read() or b"{}")
+            status, text = self._exchange(method, _letter(method, route, body))
+            data: dict[str, Any] = json.loads(text or b"{}")
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Refused(0, f"no supervisor at {self.path}: {error}") from error
-        if answer.status >= 400:
-            raise Refused(answer.status, f"{data.get('error', '')} {data.get('remedy', '')}".strip())
+        if status >= 400:
+            raise Refused(status, f"{data.get('error', '')} {data.get('remedy', '')}".strip())
         return data
+
+    def _exchange(self, method: str, letter: bytes) -> tuple[int, bytes]:
+        sock, is_kept = self._take()
+        try:
+            try:
+                _send(sock, letter)
+            except (BrokenPipeError, ConnectionResetError):
+                if not is_kept:
+                    raise
+                sock.close()
+                sock = self._connect()
+                _send(sock, letter)
+            answer = http.client.HTTPResponse(sock, method=method)
+            answer.begin()
+            text = answer.read()
+        except BaseException:
+            sock.close()
+            raise
+        if answer.will_close:
+            sock.close()
+        else:
+            self._keep(sock)
+        return answer.status, text
+
+    def _take(self) -> tuple[socket.socket, bool]:
+        """A connection that nobody else uses, and whether it was used before."""
+        with contextlib.suppress(IndexError):
+            while True:
+                maker, sock = self._kept.pop()
+                if maker == os.getpid() and _is_silent(sock):  # the other end of a fork goes on with it
+                    sock.settimeout(self.timeout_s)
+                    return sock, True
+                sock.close()
+        return self._connect(), False
+
+    def _keep(self, sock: socket.socket) -> None:
+        self._kept.append((os.getpid(), sock))
+        with contextlib.suppress(IndexError):
+            while len(self._kept) > 1:
+                self._kept.pop(0)[1].close()
+
+    def _connect(self) -> socket.socket:
+        sock = socket.socket(socket.AF_UNIX)
+        try:
+            sock.settimeout(self.timeout_s)
+            sock.connect(self.path)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
 
     def spawn(self, argv: list[str], **options: Any) -> dict[str, Any]:
         """Starts a child agent; options: name, context_id, sandbox, sensitivity, network_mode, limits. Answers with its id."""
@@ -122,6 +187,47 @@ class Agent:
     def me(self) -> dict[str, Any]:
         """This agent as Watchfloor sees it."""
         return self.call("GET", "/v1/self")
+
+
+class _Paper:
+    """Takes down what http.client would send: its checks of every word, and one piece on the wire."""
+
+    def __init__(self) -> None:
+        self.text = b""
+
+    def sendall(self, data: bytes) -> None:
+        self.text += data
+
+
+def _letter(method: str, route: str, body: dict[str, Any] | None) -> bytes:
+    """A request as it goes over the wire."""
+    connection, paper = http.client.HTTPConnection("localhost"), _Paper()
+    connection.sock = paper
+    connection.request(method, route, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
+    return paper.text
+
+
+def _send(sock: socket.socket, letter: bytes) -> None:
+    """Returns when the answer begins. BrokenPipeError, ConnectionResetError: it was not read to its end, so nothing came of it.
+
+    A unix socket that is closed with something unread in it resets its peer; one that had read all of it just ends (unix(7)): then nobody
+    knows, and that is another error.
+    """
+    sock.sendall(letter, getattr(socket, "MSG_NOSIGNAL", 0))  # an agent that asked to die of SIGPIPE does not mean this one
+    if not sock.recv(1, socket.MSG_PEEK):
+        raise ConnectionAbortedError("the connection ended before the answer: what became of the request is not known")
+
+
+def _is_silent(sock: socket.socket) -> bool:
+    """Whether it is open, and nothing lies there that nobody asked for."""
+    sock.setblocking(False)
+    try:
+        sock.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections import deque
 from contextlib import suppress
@@ -38,8 +37,9 @@ from console.supervisor.hiding import hidden, shown_once
 from console.supervisor.hook_calls import read_call
 from console.supervisor.hooks import HookDesk
 from console.supervisor.launching_body import request_from
-from console.supervisor.peers import is_agent, peer_of
+from console.supervisor.peers import Peer, is_agent
 from console.supervisor.program_hooks import remove
+from console.supervisor.resting import Resting
 from console.supervisor.scribe import Scribe
 from console.supervisor.secret_calls import secret_call
 from console.supervisor.token_watch import watched
@@ -68,6 +68,7 @@ class AgentDoors:
         self._dir, self._core, self._scribe, self._trespasses = places.agents_dir, core, scribe, trespasses
         self._instance_id, self._cgroups = places.instance_id, cgroups
         self._held: dict[AgentId, _Held] = {}
+        self._resting = Resting()
         self.hooks = HookDesk(core)
         self.execute: ExecuteDesk | None = None
         """Whoever executes judged calls; attached by compose."""
@@ -82,7 +83,15 @@ class AgentDoors:
         routes.executing = Executing(agent_id, self.execute)
         routes.revoked = await secret_call(self._tokens.is_barred, agent_id)
         app = hidden(watched(routes.app(), routes.is_own), self._tokens.store.redactor)
-        door = Door(path, app, lambda sock: self._accepts(agent_id, sock), mode=0o600, owner=owner_uid, connections=CONNECTIONS)
+        door = Door(
+            path,
+            app,
+            lambda peer: self._accepts(agent_id, peer),
+            mode=0o600,
+            owner=owner_uid,
+            connections=CONNECTIONS,
+            resting=self._resting,
+        )
         self._held[agent_id] = _Held(door, routes)
         await door.open()
         return path
@@ -96,9 +105,9 @@ class AgentDoors:
         if agent_id in self._held:
             self._held[agent_id].container_id = container_id
 
-    def _accepts(self, agent_id: AgentId, sock: socket.socket) -> bool:
+    def _accepts(self, agent_id: AgentId, peer: Peer) -> bool:
         held = self._held.get(agent_id)
-        return held is not None and is_agent(peer_of(sock), self._instance_id, agent_id, held.container_id, cgroups=self._cgroups)
+        return held is not None and is_agent(peer, self._instance_id, agent_id, held.container_id, cgroups=self._cgroups)
 
     def revoke(self, agent_id: AgentId) -> int:
         """This agent is served no more, whether or not it shows a token: its connections are cut, how many; new ones get 401."""

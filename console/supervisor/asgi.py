@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +17,9 @@ from uvicorn.server import ServerState
 
 from console.domain.errors import ExitCode, TooMany
 from console.supervisor.callers import PID, UID
-from console.supervisor.peers import peer_of
+from console.supervisor.peers import Peer, cgroups_of, peer_at, peer_of
+from console.supervisor.resting import Resting
+from console.supervisor.senders import NamedListener, NamedSocket
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -28,6 +29,8 @@ MAX_DRAIN = 4 * 1024 * 1024
 MAX_CONNECTIONS = 64
 FIRST_REQUEST_S = 10.0
 """A connection that has sent no whole request for so long, be it the first or a later one, is cut off (slow-loris)."""
+KEEP_S = 30
+"""A connection that rests so long after an answer is closed."""
 BODY_S = 20.0
 """Longest wait for the whole of a body."""
 HOSTS = frozenset({b"localhost", b"127.0.0.1", b"[::1]", b"watchfloor", b""})
@@ -41,24 +44,29 @@ class Door:
         self,
         path: Path,
         app: App,
-        accepts: Callable[[socket.socket], bool],
+        accepts: Callable[[Peer], bool],
         *,
         mode: int = 0o600,
         owner: int | None = None,
         connections: int = MAX_CONNECTIONS,
+        resting: Resting | None = None,
     ) -> None:
-        self.path, self._accepts, self._connections = path, accepts, connections
-        self._config = uvicorn.Config(bounded(app), lifespan="off", log_config=None, access_log=False, timeout_keep_alive=30)
+        """``resting``: bounds what is kept between two requests, shared with other doors; None: ``connections`` alone does."""
+        self.path, self._accepts, self._connections, self._resting = path, accepts, connections, resting
+        self._config = uvicorn.Config(
+            bounded(app), lifespan="off", log_config=None, access_log=False, proxy_headers=False, timeout_keep_alive=KEEP_S
+        )
         self._config.load()
         self._state = ServerState()
         self._mode, self._owner = mode, owner
         self._server: asyncio.AbstractServer | None = None
+        self._listener: NamedListener | None = None
 
     async def open(self) -> None:
         """Binds and listens; an old socket file of a dead supervisor is replaced."""
         with suppress(FileNotFoundError):
             self.path.unlink()
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener = sock = NamedListener()
         sock.bind(str(self.path))
         self.path.chmod(self._mode)
         if self._owner is not None:
@@ -66,7 +74,8 @@ class Door:
         self._server = await asyncio.get_running_loop().create_unix_server(self._protocol, sock=sock, backlog=128)
 
     def _protocol(self) -> asyncio.Protocol:
-        return _CheckedProtocol(self._config, self._state, self._accepts, self._connections)
+        assert self._listener is not None
+        return _CheckedProtocol(self._config, self._state, self._listener, self._accepts, self._connections, self._resting)
 
     def cut(self) -> int:
         """Breaks off every connection of now, answered or not; how many. New ones are served."""
@@ -103,10 +112,20 @@ def _too_many(most: int) -> bytes:
 
 
 class _CheckedProtocol(H11Protocol):
-    def __init__(self, config: uvicorn.Config, state: ServerState, accepts: Callable[[socket.socket], bool], connections: int) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        state: ServerState,
+        listener: NamedListener,
+        accepts: Callable[[Peer], bool],
+        connections: int,
+        resting: Resting | None,
+    ) -> None:
         super().__init__(config=config, server_state=state, app_state={})
-        self._accepts, self._most = accepts, connections
+        self._listener, self._accepts, self._most, self._resting = listener, accepts, connections, resting
         self._deadline: asyncio.TimerHandle | None = None
+        self._named: NamedSocket | None = None
+        self._peer: Peer | None = None
 
     def _close_the_silent(self, transport: asyncio.Transport) -> None:
         """A connection that has asked nothing yet, or began to ask and does not go on, only holds a descriptor (slow-loris)."""
@@ -123,28 +142,75 @@ class _CheckedProtocol(H11Protocol):
         cycle = getattr(self, "cycle", None)
         return cycle is not None and not cycle.response_complete
 
+    def _is_still_accepted(self) -> bool:
+        """Whether whoever wrote this piece may: a connection may be handed to another process, and a process be moved to another cgroup."""
+        if self._named is None or self._peer is None:
+            return False
+        peer, (pid, uid) = self._peer, self._named.sender
+        if (pid, uid) == (peer.pid, peer.uid):
+            if getattr(self, "cycle", None) is None:
+                return True  # it was looked at when it connected, which is now
+            with suppress(OSError):
+                if cgroups_of(pid) == peer.cgroups:
+                    return True
+        found = peer_at(pid, uid)
+        if not self._accepts(found):
+            return False
+        self._peer = found
+        return True
+
     def data_received(self, data: bytes) -> None:
         """Bytes that do not make a request start the clock again, once: more of them do not stop it."""
+        if not self._is_still_accepted():
+            self.transport.abort()  # nothing of it is parsed
+            return
+        if self._resting is not None:
+            self._resting.over(self)
         super().data_received(data)
         if self._deadline is None and not self._is_served() and self._has_begun():
             self._deadline = self.loop.call_later(FIRST_REQUEST_S, self._close_the_silent, self.transport)
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._resting is not None and not (self._is_served() or self._has_begun() or self.transport.is_closing()):
+            self._resting.begin(self._listener, self, self._give_way)
+
+    def _give_way(self) -> None:
+        """It rests, and its place is needed."""
+        self.connections.discard(self)  # at once: whoever comes is counted before this one has heard
+        self.timeout_keep_alive_handler()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._resting is not None:
+            self._resting.over(self)
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        super().connection_lost(exc)
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         sock = transport.get_extra_info("socket")
+        self._named = self._listener.connection(sock.fileno())
         is_full = len(self.connections) >= self._most
-        if is_full or not self._accepts(sock):
+        peer = peer_of(sock) if not is_full or self._resting is not None else None
+        is_accepted = peer is not None and self._accepts(peer)
+        if is_full and is_accepted and self._resting is not None:
+            is_full = not self._resting.make_room(self._listener)
+        if is_full or not is_accepted:
             transport.write(_too_many(self._most) if is_full else _NOT_SERVED)
             # The refused peer has no protocol behind it: nothing it sends is ever parsed.
             transport.set_protocol(asyncio.Protocol())
             transport.close()
             return
+        self._peer = peer  # only now: until then nothing that comes is parsed, whatever went wrong above
         super().connection_made(transport)
         self._deadline = self.loop.call_later(FIRST_REQUEST_S, self._close_the_silent, transport)
         # The kernel's word on who is at the other end travels with every request of this connection.
-        inner, peer = self.app, peer_of(sock)
+        inner = self.app
 
         async def named(scope: Scope, receive: Any, send: Any) -> None:
-            scope[UID], scope[PID] = peer.uid, peer.pid
+            assert self._peer is not None
+            scope[UID], scope[PID] = self._peer.uid, self._peer.pid
             await inner(scope, receive, send)
 
         self.app = named

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -56,7 +55,7 @@ from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.owed import finish_rotations
 from console.supervisor.own_agents import OwnAgents
 from console.supervisor.parts import Parts
-from console.supervisor.peers import is_operator, may_hook, peer_of
+from console.supervisor.peers import Peer, is_operator, may_hook
 from console.supervisor.policy_desk import PolicyDesk
 from console.supervisor.policy_page import PolicyLook
 from console.supervisor.policy_page_routes import policy_page_routes
@@ -315,15 +314,14 @@ class Supervisor:
         finally:
             await metrics.close()
 
-    def _accepts_hooks(self, sock: socket.socket) -> bool:
-        return may_hook(peer_of(sock), self.places.instance_id, self._is_adopted)
+    def _accepts_hooks(self, peer: Peer) -> bool:
+        return may_hook(peer, self.places.instance_id, self._is_adopted)
 
     def _is_adopted(self, agent_id: str) -> bool:
         agent = self.core.state.agents.get(AgentId(agent_id))
         return agent is not None and agent.control_level is ControlLevel.ADOPTED
 
-    def _accepts(self, sock: socket.socket) -> bool:
-        peer = peer_of(sock)
+    def _accepts(self, peer: Peer) -> bool:
         accepted = is_operator(peer, self.places.instance_id)
         if not accepted:
             self.parts.trespasses.at_operators_door(peer)

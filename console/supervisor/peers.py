@@ -8,7 +8,6 @@ import socket
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +24,21 @@ class Peer:
 def peer_of(sock: socket.socket) -> Peer:
     """The peer of a connected unix socket."""
     pid, uid, _gid = struct.unpack("iII", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return peer_at(pid, uid)
+
+
+def peer_at(pid: int, uid: int) -> Peer:
+    """A process that the kernel named as the other end, or as who wrote to it."""
     try:
-        cgroups = Path(f"/proc/{pid}/cgroup").read_text()
-        same = Path(f"/proc/{pid}/ns/pid").readlink() == Path("/proc/self/ns/pid").readlink()
+        return Peer(pid, uid, cgroups_of(pid), os.readlink(f"/proc/{pid}/ns/pid") == os.readlink("/proc/self/ns/pid"))  # noqa: PTH115
     except OSError:
         return Peer(pid, uid, "", False)
-    return Peer(pid, uid, cgroups, same)
+
+
+def cgroups_of(pid: int) -> str:
+    """The text of /proc/PID/cgroup. OSError."""
+    with open(f"/proc/{pid}/cgroup", "rb", buffering=0) as file:  # noqa: PTH123 - asked at every request
+        return file.readall().decode(errors="surrogateescape")
 
 
 def is_operator(peer: Peer, instance_id: str) -> bool:
