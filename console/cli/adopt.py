@@ -75,7 +75,11 @@ def _show(seen: CandidatesView, as_json: bool) -> int:
     if seen.why_not:
         out.note(f"it cannot be adopted: {plain(seen.why_not, 500)}")
         return code
-    out.say(f"{1 + seen.descendants} processes come along; {seen.orphans} orphans may be its and come along when named with --also.")
+    out.say(f"{1 + seen.descendants} processes come along.")
+    if seen.orphans:
+        why = "of its account and its cgroup, started after it, and whoever started them is gone: a guess"
+        out.say(f"{seen.orphans} orphans may be its ({why}): those you know are its come along with --also PID:START; with others left")
+        out.say("outside, a kill of it is best effort.")
     for words in seen.lacks:
         out.say(f"not had by adopting: {words}")
     first = seen.candidates[0]

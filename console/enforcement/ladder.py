@@ -18,6 +18,7 @@ from console.enforcement.state import NOT_CONFIRMED, EngineState
 
 SHARED = "it shares the host's network, so its own traffic cannot be cut: its requests are denied and what it starts has no network"
 SEEN = "it was only seen: its process and what descends from it are signalled, and nothing can prove their end (panic.include_observed)"
+ONLY_SEEN = "it is only observed: Watchfloor did not start it"
 NAMED = 200
 """Agents named in one record; the count is always whole."""
 
@@ -80,7 +81,11 @@ class Plan:
         if self.ids or self.latches:
             return
         if len(self.lines) == 1:
-            raise Conflict(f"{self.rung} is not possible: {self.lines[0].why}.", "watchfloor fleet shows its state.")
+            only = self.lines[0]
+            adopt = f"watchfloor adopt {only.agent.agent_id} takes it over first."
+            raise Conflict(
+                f"{self.rung} is not possible: {only.why}.", adopt if only.why == ONLY_SEEN else "watchfloor fleet shows its state."
+            )
         whys = Counter(line.why for line in self.lines)
         words = "; ".join(f"{n} agents: {why}" for why, n in whys.most_common(3))
         raise Conflict(f"{self.rung} of {self.scope.words()} touches nobody ({words}).", "watchfloor fleet shows the states.")
@@ -189,7 +194,7 @@ def why_not(state: EngineState, rung: Rung, agent: Agent, scope: Scope | None = 
         seen = state.seen.get(agent.agent_id)
         if seen is not None and seen.inside is not None:
             return f"it runs inside {seen.inside} and stops with it, never alone"
-        return "it is only observed: Watchfloor did not start it"
+        return ONLY_SEEN
     match rung:
         case Rung.KILL:
             return ""

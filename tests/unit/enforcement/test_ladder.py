@@ -85,6 +85,9 @@ class TestWhatIsSaidBefore:
         found = plan(book.state, Rung.KILL, Scope(Reach.ALL), {"b1": "it may leave its cgroup"})
         assert found.counts() == {"managed": {"certain": 3, "best_effort": 1}, "observed": {"excluded": 1}}
         assert ghost in found.excluded and "only observed" in found.excluded[ghost]
+        with pytest.raises(Conflict, match="only observed") as refused:
+            plan(book.state, Rung.FREEZE, Scope(Reach.AGENT, ghost)).refuse_if_idle()
+        assert refused.value.remedy == f"watchfloor adopt {ghost} takes it over first."
         assert {line.agent.agent_id: line.why for line in found.lines if line.treatment is Treatment.BEST_EFFORT} == {
             "b1": "it may leave its cgroup"
         }
