@@ -51,10 +51,8 @@ def _of(part: Part, found: Judgement, workspace: str) -> list[str]:
 
 
 def _command(argv: tuple[str, ...]) -> str:
-    """The exact words; a word that a rule cannot hold ends it, and what follows is left to be asked about by its files and hosts."""
-    if all(_PLAIN.match(word) for word in argv):
-        return f"shell({' '.join(argv)})"
-    return ""
+    """The exact words; empty where a rule cannot hold one of them."""
+    return f"shell({' '.join(argv)})" if all(_PLAIN.match(word) for word in argv) else ""
 
 
 def _file(action: str, path: str, workspace: str) -> str:

@@ -20,32 +20,30 @@ _UNSAFE = re.compile(r"[\s\\{}\[\]<>^`|\"']")
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """One host, its port if known, and how it is spoken to."""
+    """One host, and its port if known."""
 
     host: str
     port: int | None
-    scheme: str = ""
 
 
 def read_url(text: str) -> Destination | None:
     """The one host of a URL; None where programs would disagree about it. ``file:`` and unknown schemes are not read."""
     if not text.isascii() or not text.isprintable():
         return None
-    rest = text
     if "://" not in text:
         return None
-    bracketed = re.sub(r"\[[0-9a-fA-F:.]+\]", "v6", rest)
-    if _UNSAFE.search(bracketed) or "@" in rest.split("://", 1)[1].split("/", 1)[0]:
+    bracketed = re.sub(r"\[[0-9a-fA-F:.]+\]", "v6", text)
+    if _UNSAFE.search(bracketed) or "@" in text.split("://", 1)[1].split("/", 1)[0]:
         return None
     try:
-        parts = urlsplit(rest)
+        parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
     except ValueError:
         return None
     scheme = parts.scheme.lower()
     if scheme not in _PORTS:
         return None
-    return _checked(host, port if port is not None else _PORTS[scheme], scheme)
+    return _checked(host, port if port is not None else _PORTS[scheme])
 
 
 def read_host(text: str) -> Destination | None:
@@ -53,25 +51,25 @@ def read_host(text: str) -> Destination | None:
     found = re.match(r"(\[[0-9a-fA-F:.]+\]|[^:/@\s]+)(?::(\d{1,5}))?\Z", text)
     if found is None or not text.isascii():
         return None
-    return _checked(found.group(1).strip("[]"), int(found.group(2)) if found.group(2) else None, "")
+    return _checked(found.group(1).strip("[]"), int(found.group(2)) if found.group(2) else None)
 
 
-def _checked(host: str, port: int | None, scheme: str) -> Destination | None:
+def _checked(host: str, port: int | None) -> Destination | None:
     bare = host.lower().rstrip(".")
     if port is not None and not 0 < port < 65536:
         return None
     if ":" in bare:
         try:
             address = ipaddress.IPv6Address(bare)
-            return Destination(str(address.ipv4_mapped or address), port, scheme)
+            return Destination(str(address.ipv4_mapped or address), port)
         except ValueError:
             return None
     if _NUMERIC.match(bare):  # 0x7f.1, 017700000001, 127.1: programs read them as addresses, each in its own way
         try:
-            return Destination(str(ipaddress.IPv4Address(bare)), port, scheme)
+            return Destination(str(ipaddress.IPv4Address(bare)), port)
         except ValueError:
             return None
-    return Destination(bare, port, scheme) if _NAME.match(bare) else None
+    return Destination(bare, port) if _NAME.match(bare) else None
 
 
 class HostRules:

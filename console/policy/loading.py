@@ -28,7 +28,6 @@ class Settings:
     allow: tuple[Rule, ...]
     workspace: str
     """Absolute, without a slash at its end: ``${WORKSPACE}``. Relative paths start here."""
-    context_id: str = ""
 
     def of(self, kind: str, family: Family) -> tuple[Rule, ...]:
         """The rules of one list (``deny``, ``ask``, ``allow``) about one family."""
@@ -57,7 +56,7 @@ def read_settings(data: bytes, context_id: str = "", workspace: str = "") -> Set
     allowed = {rule.text for rule in lists["allow"]}
     if lost := sorted(marked - allowed):
         raise UsageProblem(f"settings.json: permissions.unconfined names {lost[0]!r}, which permissions.allow does not hold.", _HOW)
-    return Settings(lists["deny"], lists["ask"], lists["allow"], variables["WORKSPACE"], context_id)
+    return Settings(lists["deny"], lists["ask"], lists["allow"], variables["WORKSPACE"])
 
 
 def read_json(data: bytes, name: str) -> Any:

@@ -107,9 +107,9 @@ class FileRules:
         self._protected = tuple(protected)
         self._any_protected = _sieve(self._protected)
 
-    def judge(self, use: str, path: str, cwd: str, files: Files, shown: str = "") -> Part:
+    def judge(self, use: str, path: str, cwd: str, files: Files) -> Part:
         """A verdict on one use (``read list write make delete``) of a path as an agent wrote it."""
-        text = f"{use} {shown or path}"
+        text = f"{use} {path}"
         if why := _trouble(path):
             return Part(text, Verdict.DENY, "paths", "file", why)
         literal = absolute(path, cwd)
