@@ -36,7 +36,6 @@ class Op:
     """One operation."""
 
     run: Callable[[dict[str, Any], Peer], dict[str, Any]]
-    doors: tuple[str, ...]
     slow: bool = False
     """Waits for the disk: the clerk does it."""
     at_once: Callable[[dict[str, Any]], None] | None = None
@@ -56,45 +55,45 @@ class Desk:
         self.adoption = Adoption(guard, freezing, launches)
         self._reading: dict[tuple[str, int], str] = {}
         """Receipts as they were when somebody (by pid) asked for their first piece."""
-        both, own, calls = ("operator", "supervisor"), ("supervisor",), Calls(guard, launches)
+        calls = Calls(guard, launches)
         self.ops: dict[str, Op] = {
-            "press": Op(self._press, both),
-            "hold": Op(self._hold, both),
-            "let_go": Op(self._let_go, both, slow=True, at_once=self._stop_clock, loosens=True),
-            "freeze": Op(lambda m, p: self._freeze(m, ("operator",), p.uid), ("operator",)),
-            "thaw": Op(lambda m, p: self._thaw(m, ("operator",), p.uid), ("operator",), slow=True, loosens=True),
-            "freezing": Op(lambda m, p: self._look_at_freeze(m), both),
-            "status": Op(lambda m, p: self._status(), both),
-            "progress": Op(lambda m, p: self._progress(self._kill(m)), both),
-            "receipt": Op(self._receipt, both),
+            "press": Op(self._press),
+            "hold": Op(self._hold),
+            "let_go": Op(self._let_go, slow=True, at_once=self._stop_clock, loosens=True),
+            "freeze": Op(lambda m, p: self._freeze(m, ("operator",), p.uid)),
+            "thaw": Op(lambda m, p: self._thaw(m, ("operator",), p.uid), slow=True, loosens=True),
+            "freezing": Op(lambda m, p: self._look_at_freeze(m)),
+            "status": Op(lambda m, p: self._status()),
+            "progress": Op(lambda m, p: self._progress(self._kill(m))),
+            "receipt": Op(self._receipt),
         }
         self.supervisor_ops: dict[str, Op] = {
             **self.ops,
-            "freeze": Op(lambda m, p: self._freeze(m, SUPERVISOR_CAUSES), own),
-            "thaw": Op(lambda m, p: self._thaw(m, SUPERVISOR_CAUSES), own, slow=True),
-            "halt": Op(self._halt, own),
-            "ticket": Op(self._ticket, own, slow=True),
-            "confirm": Op(self._confirm, own, slow=True),
-            "forget": Op(lambda m, p: launches.forget(text(m, "agent_id", limit=63)), own, slow=True),
-            "call": Op(lambda m, p: calls.ticket(m), own, slow=True),
-            "call_go": Op(lambda m, p: calls.confirm(m), own, slow=True),
-            "call_over": Op(lambda m, p: calls.over(m), own, slow=True),
-            "procs": Op(lambda m, p: launches.procs(text(m, "agent_id", limit=63)), own),
-            "counts": Op(lambda m, p: counts(guard.registry, text(m, "after", "", 63)), own),
-            "missed": Op(lambda m, p: launches.missed(scope_of(m)), own, slow=True),
-            "heartbeat": Op(self._heartbeat, own),
-            "lease": Op(self._lease, own, slow=True),
-            "soft_stop": Op(self._soft_stop, own, slow=True),
-            "isolate": Op(self._isolate, own),
-            "doubts": Op(lambda m, p: self.unlatching.doubts(), own, slow=True),
-            "challenge": Op(lambda m, p: self.unlatching.challenge(), own, slow=True),
-            "prove": Op(self._prove, own, slow=True),
-            "unlatch": Op(self._unlatch, own, slow=True),
-            "passphrase": Op(self._passphrase, own, slow=True),
-            "seen": Op(self._seen, own),
-            "adoptable": Op(self._adoptable, own, slow=True),
-            "adopt": Op(self._adopt, own, slow=True),
-            "quit": Op(self._quit, own, slow=True),
+            "freeze": Op(lambda m, p: self._freeze(m, SUPERVISOR_CAUSES)),
+            "thaw": Op(lambda m, p: self._thaw(m, SUPERVISOR_CAUSES), slow=True),
+            "halt": Op(self._halt),
+            "ticket": Op(self._ticket, slow=True),
+            "confirm": Op(self._confirm, slow=True),
+            "forget": Op(lambda m, p: launches.forget(text(m, "agent_id", limit=63)), slow=True),
+            "call": Op(lambda m, p: calls.ticket(m), slow=True),
+            "call_go": Op(lambda m, p: calls.confirm(m), slow=True),
+            "call_over": Op(lambda m, p: calls.over(m), slow=True),
+            "procs": Op(lambda m, p: launches.procs(text(m, "agent_id", limit=63))),
+            "counts": Op(lambda m, p: counts(guard.registry, text(m, "after", "", 63))),
+            "missed": Op(lambda m, p: launches.missed(scope_of(m)), slow=True),
+            "heartbeat": Op(self._heartbeat),
+            "lease": Op(self._lease, slow=True),
+            "soft_stop": Op(self._soft_stop, slow=True),
+            "isolate": Op(self._isolate),
+            "doubts": Op(lambda m, p: self.unlatching.doubts(), slow=True),
+            "challenge": Op(lambda m, p: self.unlatching.challenge(), slow=True),
+            "prove": Op(self._prove, slow=True),
+            "unlatch": Op(self._unlatch, slow=True),
+            "passphrase": Op(self._passphrase, slow=True),
+            "seen": Op(self._seen),
+            "adoptable": Op(self._adoptable, slow=True),
+            "adopt": Op(self._adopt, slow=True),
+            "quit": Op(self._quit, slow=True),
         }
         self.wants_to_end = False
 
