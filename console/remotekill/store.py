@@ -53,7 +53,6 @@ class RemoteStore:
         bucket: str,
         key: str = "platform/kill-switch.json",
         endpoint: str | None = None,
-        project: str = "",
         *,
         credentials: Credentials | None = None,
         read_deadline_s: float = 5.0,
@@ -72,7 +71,7 @@ class RemoteStore:
         self._write_deadline_s = write_deadline_s
 
         def lane(name: str, *, writes: bool) -> Lane:
-            return Lane(name, endpoint=endpoint, project=project, credentials=credentials, writes=writes)
+            return Lane(name, endpoint=endpoint, credentials=credentials, writes=writes)
 
         self._polling = lane("poll", writes=False)
         self._writing = lane("write", writes=True)

@@ -182,14 +182,12 @@ class Lane:
         name: str,
         *,
         endpoint: str | None,
-        project: str,
         credentials: google.auth.credentials.Credentials | None = None,
         writes: bool = False,
     ) -> None:
         self._name = name
         self._scope = _SCOPE + ("read_write" if writes else "read_only")
         self._endpoint = endpoint
-        self._project = project
         self._credentials = credentials
         self.clock = ServerClock()
         self._busy = threading.Lock()
@@ -258,7 +256,7 @@ class Lane:
         self._mount(session, sockets)
         # The endpoint is always given: STORAGE_EMULATOR_HOST in the environment must not redirect a kill channel.
         client = storage.Client(
-            project=self._project or "watchfloor",
+            project="watchfloor",
             credentials=credentials,
             _http=session,
             client_options={"api_endpoint": self._endpoint or GOOGLE_ENDPOINT},

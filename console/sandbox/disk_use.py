@@ -17,6 +17,7 @@ from pathlib import Path
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 ENTRIES_MAX = 2_000_000
+EMPTIED_MAX = 100_000_000
 MEASURE_S = 10.0
 
 
@@ -201,7 +202,7 @@ def measure(root: int, limit_s: float = MEASURE_S, limit: int = ENTRIES_MAX) -> 
     return DiskUse(total, climber.entries, complete and not climber.closed)
 
 
-def empty(root: int, limit_s: float, limit: int = 100_000_000) -> bool:
+def empty(root: int, limit_s: float) -> bool:
     """Deletes everything below the folder of descriptor ``root``; False: time is over, call again. Raises OSError, Astray.
 
     What is mounted below stays, and so do the folders around it (OSError EBUSY or ENOTEMPTY says so).
@@ -214,4 +215,4 @@ def empty(root: int, limit_s: float, limit: int = 100_000_000) -> bool:
         os.rmdir(name, dir_fd=around)
 
     open_up(root)
-    return Climber(root, entry, leave, limit_s, limit, forces=True).climb()
+    return Climber(root, entry, leave, limit_s, EMPTIED_MAX, forces=True).climb()

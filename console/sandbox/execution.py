@@ -41,7 +41,6 @@ class CallSpec:
     """Where and how tightly a plan is carried out."""
 
     agent_id: AgentId
-    call_id: str
     workspace: Path
     uid: int
     gid: int

@@ -13,7 +13,6 @@ from pathlib import Path
 from console.domain.conversation import PROGRAMS_IN_BOX, Program
 from console.domain.errors import Unavailable
 
-_NPM = ("/usr/local/lib/node_modules", "/usr/lib/node_modules")
 SEARCH: dict[Program, tuple[str, ...]] = {
     Program.CLAUDE_CODE: ("/usr/local/bin/claude", "/usr/bin/claude", "/opt/claude/bin/claude"),
     Program.CODEX: ("/usr/local/bin/codex", "/usr/bin/codex", "/opt/codex/bin/codex"),

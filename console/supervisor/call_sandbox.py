@@ -29,7 +29,6 @@ def spec_of(parts: Parts, agent: Agent, call_id: str) -> CallSpec:
     }
     return CallSpec(
         agent_id=agent.agent_id,
-        call_id=call_id,
         workspace=workspace,
         uid=options.agents.uid if root else os.geteuid(),
         gid=options.agents.gid if root else os.getegid(),
