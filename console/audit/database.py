@@ -118,3 +118,9 @@ def schema_problem(connection: sqlite3.Connection) -> str:
             return f"its {kind} {name} is missing or was changed."
     extra = sorted(name for kind, name in found if (kind, name) not in SCHEMA)
     return f"its schema holds {extra[0]!r}, which does not belong there." if extra else ""
+
+
+def has_table(connection: sqlite3.Connection) -> bool:
+    """Whether the table of records is the one that was made here; else nothing in it is to be asked for."""
+    row = connection.execute("SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'records'").fetchone()
+    return row is not None and bytes(row[0] or b"").decode("utf-8", "replace") == _TABLE

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from console.audit.checkpoints import Checkpoint, Checkpoints, beside, read_checkpoints
-from console.audit.database import COLUMNS, open_reader, reason, schema_problem
+from console.audit.database import COLUMNS, has_table, open_reader, reason, schema_problem
 from console.audit.record import GENESIS, digest
 
 
@@ -87,12 +87,15 @@ def verify_file(path: Path, checkpoints_path: Path | None = None, expect_head: t
     except OSError as error:
         noted = Checkpoints((), f"the checkpoint file cannot be read: {reason(error)}")
     chain = _Chain(noted.points)
+    problems: list[str] = []
     last = noted.points[-1] if noted.points else Checkpoint(0, GENESIS, 0.0)
     first_bad, why = None, ""
     try:
-        for row in _rows(path):
+        for row in _rows(path, problems):
             chain.take(row)
         _check_end(chain, noted, last, expect_head)
+        if problems:
+            raise _Bad(None, problems[0])
     except _Bad as bad:
         first_bad, why = bad.seq, bad.why
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
@@ -100,12 +103,14 @@ def verify_file(path: Path, checkpoints_path: Path | None = None, expect_head: t
     return Verdict(not why, chain.seq, first_bad, why, chain.head, last.seq, last.at if noted.points else None)
 
 
-def _rows(path: Path) -> Iterator[tuple[Any, ...]]:
+def _rows(path: Path, problems: list[str]) -> Iterator[tuple[Any, ...]]:
+    """Every row. What is wrong around the table goes to ``problems``: the record that was changed is the better answer."""
     with closing(open_reader(path)) as connection:
         connection.execute("BEGIN")  # one snapshot for all
         problem = schema_problem(connection)
-        if problem:
+        if problem and not has_table(connection):
             raise _Bad(None, problem)
+        problems += [problem] if problem else []
         with closing(connection.execute(f"SELECT {COLUMNS} FROM records ORDER BY seq")) as rows:
             yield from rows
         # Pages that no row leads through (free lists, the schema) are part of the file as well.

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from console.api.client import ApiClient
+from console.audit.on_record import compare
 from console.audit.reading import AuditReader
+from console.audit.receipt_seal import SUFFIX
 from console.audit.record import Record
-from console.audit.verify import verify_file
+from console.audit.verify import Verdict, verify_file
 from console.cli import out
 from console.cli.options import Json, StateDir, existing_places, new_app
 from console.cli.plain import moment, plain
 from console.domain.errors import ConsoleError, ExitCode, NotFound
+from console.settings.places import Places
 
 app = new_app("The append-only record of who did what, hash-chained.", no_args_is_help=True)
 _LOOK_S = 0.5
@@ -48,20 +52,55 @@ def tail(
 
 
 @app.command("verify")
-def verify(state_dir: StateDir = None, as_json: Json = False) -> int:
-    """Is the record whole? Every hash, link and checkpoint. Exit 0: whole, 1: not, with the first bad record."""
-    path = existing_places(state_dir).audit_db
+def verify(
+    receipts: Annotated[
+        list[Path] | None,
+        typer.Option("--receipt", metavar="FILE", help="Repeatable: a sealed receipt kept elsewhere; its seal must be on record here."),
+    ] = None,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Is the record whole? Every hash, link and checkpoint, what the running supervisor remembers, and the seals of receipts.
+
+    Exit 0: whole, 1: not, with the first bad record.
+    """
+    places = existing_places(state_dir)
+    path = places.audit_db
     if not path.exists():
         raise NotFound(f"There is no audit log at {path}.", "Name the state directory with --state-dir.")
-    verdict = verify_file(path)
+    for file in receipts or ():
+        if not file.exists():
+            raise NotFound(f"There is no file {file}.", "Sealed receipts are in the state directory: receipts/KILL.sealed.json.")
+    verdict, compared = _judged(places, receipts or [])
     if as_json:
-        out.emit(asdict(verdict))
+        out.emit(asdict(verdict) | {"compared_with": compared})
     elif verdict.whole:
         out.show(Text(f"whole: {verdict.records} records, head {verdict.head[:16]}…", "green"))
+        out.say(f"compared with {', '.join(compared)}")
     else:
         out.show(out.words(f"NOT WHOLE: {verdict.why}", "bold red", 500))
         out.say(f"{verdict.records} records were read; first bad record: {verdict.first_bad or 'not known'}")
     return int(ExitCode.DONE if verdict.whole else ExitCode.FAILURE)
+
+
+def _judged(places: Places, kept: list[Path]) -> tuple[Verdict, list[str]]:
+    """The file by itself first; then what else remembers it: whoever can write file and checkpoints can put both back to older ones."""
+    verdict = verify_file(places.audit_db)
+    compared = [f"its checkpoints (the newest at record {verdict.checkpoint_seq})"]
+    if not verdict.whole:
+        return verdict, compared
+    try:
+        said = ApiClient(places).verify_audit()
+    except ConsoleError as error:
+        compared.append(f"no supervisor's memory ({plain(error.what, 200)})")
+    else:
+        compared.append("what the running supervisor remembers")
+        if not said.whole:
+            return replace(verdict, whole=False, records=said.records, first_bad=said.first_bad, why=said.why), compared
+    own = sorted(places.receipts_dir.glob(f"*{SUFFIX}"))
+    found = compare(places.audit_db, [*own, *kept], places.keys_dir / "host-key.pub")
+    compared.append(f"{found.receipts} sealed receipts")
+    return (replace(verdict, whole=False, why=found.why) if found.why else verdict), compared
 
 
 @app.command("export")

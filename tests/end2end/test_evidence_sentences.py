@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import re
+import shutil
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -15,10 +17,12 @@ from typing import Any
 import pytest
 
 from console.audit.receipt_seal import verify_file
+from console.cli.main import main
 from console.domain.kill import Receipt, Step, StepName
 from console.killswitch.client import GuardClient
 from console.settings.options import Options, load_options, merged, save_options
 from tests.fakes.instance import Instance, free_port, until
+from tests.fakes.verbs import Said
 
 
 def settled(state_dir: Path, **evidence: Any) -> None:
@@ -181,6 +185,48 @@ def test_the_final_receipt_is_sealed_and_any_changed_byte_breaks_the_seal(it: In
     second = it.places.receipts_dir / f"{again.kill_id}.sealed.json"
     until(second.exists)
     assert verify_file(second).key_id == verdict.key_id  # the same key after a restart
+
+
+def audit_verify(capfd: pytest.CaptureFixture[str], it: Instance, *more: str) -> Said:
+    capfd.readouterr()
+    code = main(["audit", "verify", "--state-dir", str(it.state_dir), *more])
+    seen = capfd.readouterr()
+    return Said(code, " ".join(seen.out.split()), seen.err)
+
+
+def put_back(it: Instance, old: Path) -> None:
+    """The log, and its checkpoints, as they were: whole in themselves."""
+    for name in ("audit.db-wal", "audit.db-shm"):
+        it.places.audit_db.with_name(name).unlink(missing_ok=True)
+    for name in ("audit.db", "audit.checkpoints"):
+        fresh = Path(shutil.copy(old / name, it.state_dir / f"{name}.new"))
+        fresh.replace(it.state_dir / name)
+
+
+def test_a_log_put_back_to_an_older_copy_is_betrayed_by_the_supervisor_and_by_a_receipt(
+    it: Instance, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    it.stop()  # with a last checkpoint
+    for name in ("audit.db", "audit.checkpoints"):
+        shutil.copy(it.state_dir / name, tmp_path)
+    it.start()
+    receipt = it.api.kill(it.launch("sleep", "300"))
+    sealed = it.places.receipts_dir / f"{receipt.kill_id}.sealed.json"
+    until(sealed.exists)
+    kept = Path(shutil.copy(sealed, tmp_path))
+    until(lambda: [r for r in it.api.audit(limit=200).rows if r.kind == "kill.judged" and "seal_sha256" in r.model_dump_json()])
+    good = audit_verify(capfd, it, "--receipt", str(kept))
+    assert good.code == 0 and "the running supervisor remembers" in good.out and "2 sealed receipts" in good.out, good
+    put_back(it, tmp_path)
+    running = audit_verify(capfd, it, "--json")
+    assert running.code == 1 and "the running writer wrote them" in running.json["why"], running
+    it.stop(signal.SIGKILL)
+    put_back(it, tmp_path)
+    alone = audit_verify(capfd, it)
+    assert alone.code == 1 and f"no record of the receipt of kill {receipt.kill_id}" in alone.out, alone
+    sealed.unlink()  # whoever rewrites the log deletes that too: the copy elsewhere stays
+    assert audit_verify(capfd, it).code == 0
+    assert audit_verify(capfd, it, "--receipt", str(kept)).code == 1
 
 
 def test_an_agent_sees_neither_cases_nor_the_host_key(it: Instance) -> None:

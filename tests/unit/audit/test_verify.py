@@ -125,6 +125,17 @@ def test_without_the_triggers_it_is_not_whole(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DROP TRIGGER records_no_delete")
     assert "records_no_delete" in verify_file(path).why
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM records WHERE seq = 9")
+    assert verify_file(path).first_bad == 9, "the record is the better answer than the trigger"
+
+
+def test_a_table_that_is_not_ours_is_not_read(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("ALTER TABLE records RENAME TO kept")
+        connection.execute("CREATE VIEW records AS SELECT * FROM kept")
+    verdict = verify_file(path)
+    assert not verdict.whole and verdict.records == 0 and "table records" in verdict.why
 
 
 @pytest.mark.parametrize("how", ["zeroed header", "zeroed", "rubbish", "cut in half", "empty", "gone"])
