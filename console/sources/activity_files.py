@@ -7,8 +7,9 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from console.domain.activity import Entry, FilePlace, Kind, source_id
 from console.domain.spend import Answer
@@ -30,8 +31,7 @@ _SUBS_MAX = 1000
 _SUB = re.compile(r"^agent-([0-9A-Za-z_-]{1,64})\.jsonl\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Whereabouts:
+class Whereabouts(NamedTuple):
     """By what the files of one agent are found. Kept, so that they are found again once it ended."""
 
     source: str
@@ -45,7 +45,7 @@ class Whereabouts:
     """The home of an agent of ours: its files are below it, no link on the way, and belong to whom it belongs; empty: any home."""
 
     def as_json(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps(self._asdict())
 
 
 def whereabouts(text: str) -> Whereabouts | None:
@@ -72,6 +72,8 @@ class _Open:
     lines: ClaudeLines | CodexLines
     seen: Signature | None = None
     """As it was when it was read last."""
+    now: Signature | None = None
+    """As it was when it was looked at last."""
     more: bool = True
     label: str = ""
     """Which sub-agent, where the file is not the agent's own."""
@@ -97,14 +99,20 @@ class AgentFiles:
     """There is more of its history than was read so far."""
     read_at: float = 0.0
     """Monotonic moment of the last read."""
+    told_until: float = 0.0
+    """Until when, in monotonic seconds, nobody need look at it of whom ``is_told`` is true."""
     _open: dict[str, _Open] = field(default_factory=dict)
+    _main: str = ""
+    """The program's own file, or empty: not found yet."""
     _seek_at: float = 0.0
     _wide_at: float = 0.0
     _subs: str = ""
     """Where its sub-agents write, if that is there."""
+    _places: tuple[str, ...] = ()
+    _heard: tuple[int, ...] = ()
+    """What the watches said before the last look; empty: not everything is watched, or not everything was sought."""
     _told: tuple[int, ...] = ()
-    """What the watches said before the last look that found nothing new; empty: there was none, or not everything is watched."""
-    _told_until: float = 0.0
+    """The same of the last look after which nothing was left to be read; empty: there was none."""
     _sought: int = 0
     """What they said of where its sub-agents write before the last search."""
 
@@ -117,62 +125,68 @@ class AgentFiles:
     def has_news(self) -> bool:
         """Whether ``read`` would find anything: a stat for each file, now and then a search; where a watch tells of changes, seldom."""
         tick, told = time.monotonic(), self._marks()
-        if told and told == self._told and tick < self._told_until:
+        if told and told == self._told and tick < self.told_until:
             return False
         is_sought = bool(told) and told[-1] == self._sought
         if tick >= self._seek_at + (TOLD_S - SEEK_S if is_sought else 0.0):
             self._seek_at, self._sought, is_sought = tick + SEEK_S, told[-1] if told else 0, bool(told)
             self._seek()
-        has_news = any(one.more or signature(one.path) != one.seen for one in self._open.values())
-        self._told, self._told_until = told if is_sought and not has_news else (), tick + TOLD_S
+        has_news = False
+        for path, one in self._open.items():
+            one.now = signature(path)
+            has_news = has_news or one.more or one.now != one.seen
+        self._heard, self.told_until = told if is_sought else (), tick + TOLD_S
+        self._told = () if has_news else self._heard
         return has_news
 
     @property
     def is_told(self) -> bool:
-        """Whether nothing was new in it, and a watch tells when that changes."""
+        """Whether nothing is new in it, and a watch tells when that changes."""
         return bool(self._told)
 
-    def places(self) -> list[str]:
-        """Of what a watch would tell that something in it may be new."""
-        return [*self._open, self._below()] if self._open else []
-
-    def _below(self) -> str:
-        """Where its sub-agents write, or would."""
-        return self._subs or next(iter(self._open)).removesuffix(".jsonl")
+    def places(self) -> tuple[str, ...]:
+        """Of what a watch would tell that something in it may be new; the same object while they are the same."""
+        if not self._places and self._open:
+            self._places = (*self._open, self._subs or next(iter(self._open)).removesuffix(".jsonl"))  # where its sub-agents would write
+        return self._places
 
     def _marks(self) -> tuple[int, ...]:
         """What the watches say of everything that belongs to it; empty: some of it is not watched, or not known yet."""
-        if not self._open:
+        places = self.places()
+        if not places:
             return ()
-        told = [self.fresh.of(path) for path in self._open]
-        told.append(self.fresh.within(self._subs) if self._subs else self.fresh.of(self._below()))
+        of = self.fresh.of
+        told = [of(path) for path in places[:-1]]
+        told.append(self.fresh.within(self._subs) if self._subs else of(places[-1]))
         return tuple(told) if all(told) else ()
 
     def read(self) -> Iterator[Batch]:
-        """A bounded part of what is new in each file."""
+        """A bounded part of what is new in each file, as ``has_news`` saw them."""
         self.backlog, problems, there, self.read_at = False, [], 0, time.monotonic()
         for one in list(self._open.values()):
-            seen = signature(one.path)
-            there += seen is not None
-            if not one.more and seen == one.seen:
+            there += one.now is not None
+            if not one.more and one.now == one.seen:
                 continue
             owner = self._owner(one.path)
             if owner is None:
                 problems.append("a link leads out of its home")
                 continue
             found = tail(one.path, one.place, owner)
-            one.seen, one.more = seen, found.more
+            one.seen, one.more = one.now, found.more
             if found.is_gone or found.problem:
                 problems += [found.problem] if found.problem else []
                 continue
             if found.again or one.place is None or not one.place.offset:
                 one.lines = self._lines()
             entries = [*_said(found.left_out, found.too_long, found.place), *self._entries(one, found.lines)]
-            one.place = replace(found.place, state=one.lines.state())
+            state = one.lines.state()
+            one.place = found.place if found.place.state == state else replace(found.place, state=state)
             self.backlog = self.backlog or found.more
             yield Batch(tuple(entries), one.place, found.again)
         self.problem = "; ".join(problems)
         self.gone = bool(self._open) and not there
+        if not self.backlog and not problems:
+            self._told = self._heard
 
     def _owner(self, path: str) -> int | None:
         """Whose the file must be; None: it is not to be read."""
@@ -194,40 +208,45 @@ class AgentFiles:
         return CodexLines(self.price) if self.where.source == codex_activity.SOURCE else ClaudeLines(self.price)
 
     def _seek(self) -> None:
-        for path in self.kept:  # also those that are gone: that is said
-            if self.where.session in path and (not self.where.sub or path.endswith(f"/agent-{self.where.sub}.jsonl")):
-                self._know(path)
-        main = self._main()
-        if main is not None:
-            self._know(str(main))
+        if not self._open:
+            for path in self.kept:  # also those that are gone: that is said
+                if self.where.session in path and (not self.where.sub or path.endswith(f"/agent-{self.where.sub}.jsonl")):
+                    self._know(path)
+        self._main = self._sought_main()
+        if self._main:
+            self._know(self._main)
             if self.where.source == claude_activity.SOURCE and not self.where.sub:
-                self._seek_subs(main)
+                self._seek_subs(f"{self._main.removesuffix('.jsonl')}/subagents")
 
-    def _main(self) -> Path | None:
-        where, folders, tick = self.where, list(self._folders()), time.monotonic()
-        known = next((path for path, one in self._open.items() if not one.label), None)
-        if known is not None and (where.source == codex_activity.SOURCE or Path(known).is_file()):
-            return Path(known)
+    def _sought_main(self) -> str:
+        where, tick = self.where, time.monotonic()
+        known = self._main or next((path for path, one in self._open.items() if not one.label), "")
+        if known and (where.source == codex_activity.SOURCE or os.path.isfile(known)):  # noqa: PTH113 - a hundred times a second
+            return known
         wide = tick >= self._wide_at
         self._wide_at = tick + WIDE_S if wide else self._wide_at
-        if where.source == codex_activity.SOURCE:
-            return codex_activity.rollout(folders, where.session) if wide else None
-        return claude_activity.transcript(folders, _SLUG.sub("-", where.cwd), where.session, where.sub, wide=wide)
+        found, folders = None, list(self._folders())
+        if where.source != codex_activity.SOURCE:
+            found = claude_activity.transcript(folders, _SLUG.sub("-", where.cwd), where.session, where.sub, wide=wide)
+        elif wide:
+            found = codex_activity.rollout(folders, where.session)
+        return str(found or "")
 
-    def _seek_subs(self, main: Path) -> None:
+    def _seek_subs(self, folder: str) -> None:
         """Sub-agents that ended before they had a row: what they did is shown with their session."""
-        folder = main.with_suffix("") / "subagents"
-        self._subs = ""
+        had, self._subs, names = self._subs, "", []
         try:
             with os.scandir(folder) as entries:
                 names = sorted(e.name for _, e in zip(range(_SUBS_MAX), entries, strict=False) if _SUB.match(e.name))
-            self._subs = str(folder)
+            self._subs = folder
         except OSError:
-            return
+            pass
+        if self._subs != had:
+            self._places = ()
         for name in names:
-            path, found = folder / name, _SUB.match(name)
-            if found and str(path) not in self._open and not self.has_row(found[1]) and _finished(path):
-                self._know(str(path), found[1])
+            path, found = f"{folder}/{name}", _SUB.match(name)
+            if found and path not in self._open and not self.has_row(found[1]) and _finished(Path(path)):
+                self._know(path, found[1])
 
     def _know(self, path: str, label: str = "") -> None:
         if path in self._open:
@@ -235,10 +254,11 @@ class AgentFiles:
         place, lines = self.kept.get(path), self._lines()
         if place is not None:
             lines.resume(place.state)
-        found = _SUB.match(Path(path).name)
+        found = _SUB.match(path.rpartition("/")[2])
         if found and not self.where.sub and not label:
             label = found[1]
         self._open[path] = _Open(path, place, lines, label=label)
+        self._places = ()
 
     def _folders(self) -> Iterator[Path]:
         variable, folder, below = (

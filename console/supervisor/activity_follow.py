@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from console.domain.agent import AgentId, Sighting, SourceReport
@@ -17,17 +17,14 @@ from console.sources.activity_files import AgentFiles, Whereabouts, whereabouts
 from console.sources.freshness import Freshness
 from console.sources.rates import RateBook
 from console.supervisor.activity_clean import Redact, dated
+from console.supervisor.activity_turns import Followed, Turns
 from console.supervisor.core import Core
 
 log = logging.getLogger(__name__)
 PASS_S = 0.25
 """Longest time of one look at files; the next goes on. With the rest, at most a quarter of one core, and only while there is a backlog."""
-ALL_S = 2.0
-"""Between two rounds in which everybody is asked, whatever watches say."""
 LINGER_S = 20.0
 """How long the files of one who ended, or was looked at, are still followed."""
-Followed = tuple[str, Whereabouts]
-"""(agent id, where its files are); one agent may have had several sessions."""
 Changed = dict[str, tuple[int, int]]
 """Agent id -> (the newest number, how many are new)."""
 _SOURCES = (claude_activity.SOURCE, codex_activity.SOURCE)
@@ -57,12 +54,12 @@ class Following:
         self._root, self._homes, self._fresh = root, homes, fresh or Freshness()
         self._lock = threading.Lock()
         self._wanted: dict[Followed, float] = {}
-        """Until when, in monotonic seconds; for ever while it is seen."""
-        self._number, self._all_at = 0, -1e9
-        """Up to where the watches were heard, and when everybody was asked last."""
-        self._untold: set[Followed] = set()
-        """Those of whom no watch tells."""
-        self._by_place: dict[str, set[Followed]] = {}
+        """Until when, in monotonic seconds; for ever while it is seen. Replaced whole, so that who reads it takes no copy."""
+        self._had, self._until = self._wanted, _ALWAYS
+        """Whom the last turn knew, and until when nobody of them goes."""
+        self._rows: frozenset[tuple[str, str, int, str]] = frozenset()
+        """Sub-agents of them: session, id, whose, home."""
+        self._turns = Turns(self._fresh)
         self._said: dict[str, tuple[object, int, list[tuple[str, str, str, str, str]]]] = {}
         """By source: rows, agents and whose files, as the last round had them."""
         self._files: dict[Followed, AgentFiles] = {}
@@ -74,16 +71,15 @@ class Following:
         """One round of the sources, after the engine made rows of it."""
         tick = time.monotonic()
         with self._lock:
+            wanted = self._wanted
             for report in reports:
                 if report.source in _SOURCES and report.available and self._is_new(report):
                     seen = dict.fromkeys(self._whereabouts(report), _ALWAYS)
-                    for one, until in self._wanted.items():
-                        if one[1].source == report.source and until == _ALWAYS and one not in seen:
-                            self._wanted[one] = tick + LINGER_S
-                    self._all_at = self._all_at if seen.keys() <= self._wanted.keys() else -1e9
-                    self._wanted |= seen
-            for one in [one for one, until in self._wanted.items() if until <= tick or self._is_heard(one[0])]:
-                del self._wanted[one]
+                    ends = [i for i, until in wanted.items() if i[1].source == report.source and until == _ALWAYS and i not in seen]
+                    wanted = wanted | dict.fromkeys(ends, tick + LINGER_S) | seen
+            if gone := {one for one, until in wanted.items() if until <= tick or self._is_heard(one[0])}:
+                wanted = {one: until for one, until in wanted.items() if one not in gone}
+            self._wanted = wanted
 
     def _is_new(self, report: SourceReport) -> bool:
         """Whether it names others, or they have other rows, than last time; most say that somebody spent something."""
@@ -98,11 +94,9 @@ class Following:
         """One that is looked at is followed for a while, though it ended. Blocks."""
         if self._is_heard(agent_id):
             return
-        known, until = self._places(agent_id), time.monotonic() + LINGER_S
+        known, until = [(agent_id, where) for where in self._places(agent_id)], time.monotonic() + LINGER_S
         with self._lock:
-            for where in known:
-                self._wanted[agent_id, where] = max(until, self._wanted.get((agent_id, where), 0.0))
-                self._all_at = -1e9
+            self._wanted = self._wanted | {one: max(until, self._wanted.get(one, 0.0)) for one in known}
 
     def _whereabouts(self, report: SourceReport) -> Iterator[Followed]:
         for sighting in report.sightings:
@@ -137,66 +131,57 @@ class Following:
 
     def read(self) -> Changed:
         """A bounded part of what is new. Raises ConsoleError when it cannot be kept; what one file breaks holds up no other."""
-        with self._lock:
-            wanted = dict(self._wanted)
         tick = time.monotonic()
-        for one in [i for i in self._files if wanted.get(i, 0.0) <= tick]:
-            del self._files[one]
+        self._meet(self._wanted, tick)
         changed: Changed = {}
         met: list[Followed] = []
         try:
             with self._store.together():
-                self._read_all(wanted, tick, changed, met)
+                self._read_all(tick, changed, met)
         except ConsoleError:
             for one in met:  # what was read and not kept is read again, from where the store knows
                 self._files.pop(one, None)
+            self._turns.begin(met)
             raise
         return changed
 
-    def _read_all(self, wanted: dict[Followed, float], tick: float, changed: Changed, met: list[Followed]) -> None:
+    def _meet(self, wanted: dict[Followed, float], tick: float) -> None:
+        """Who came since the last turn, and who goes."""
+        if wanted is self._had and tick < self._until:
+            return
+        live = {one: until for one, until in wanted.items() if until > tick}
+        for one in self._had.keys() - live.keys():
+            self._files.pop(one, None)
+            self._turns.end(one)
+        self._turns.begin(live.keys() - self._had.keys())
+        self._rows = frozenset((w.session, w.sub, w.uid, w.home) for _, w in live if w.sub)
+        self._had, self._until = wanted if len(live) == len(wanted) else live, min(live.values(), default=_ALWAYS)
+
+    def _read_all(self, tick: float, changed: Changed, met: list[Followed]) -> None:
         # Those who go on come before those whose long history is read for the first time.
-        for one in sorted(self._due(wanted, tick), key=self._turn_of):
+        for one in sorted(self._turns.due(tick), key=self._turn_of):
             if time.monotonic() - tick > PASS_S and changed:
                 break
-            is_more = self._has_news(one, wanted)
+            is_more = self._has_news(one)
             if is_more:
                 met.append(one)
-            else:
-                self._rest(one)
             while is_more:
                 newest, added = self._read_one(one)
                 if added:
                     changed[one[0]] = (newest, added + changed.get(one[0], (0, 0))[1])
                 is_more = self._turn_of(one)[0] and time.monotonic() - tick < PASS_S
-
-    def _due(self, wanted: dict[Followed, float], tick: float) -> Iterable[Followed]:
-        """Who may have something new: all now and then, else those of whom a watch told, and those of whom none does."""
-        self._number, changed = self._fresh.since(self._number)
-        if tick - self._all_at < ALL_S:
-            for place in changed & self._by_place.keys():
-                self._untold |= self._by_place[place]
-            self._untold &= wanted.keys()
-            return list(self._untold)
-        self._all_at, self._by_place, self._untold = tick, {}, set(wanted)
-        return wanted
-
-    def _rest(self, one: Followed) -> None:
-        """Nothing is new of it."""
-        files = self._files.get(one)
-        if files is not None and files.is_told:
-            self._untold.discard(one)
-            for place in files.places():
-                self._by_place.setdefault(place, set()).add(one)
+            if one in self._files:
+                self._turns.rest(one, self._files[one])
 
     def _turn_of(self, one: Followed) -> tuple[bool, float]:
         files = self._files.get(one)
         return (files.backlog, files.read_at) if files is not None else (False, 0.0)
 
-    def _has_news(self, one: Followed, wanted: dict[Followed, float]) -> bool:
+    def _has_news(self, one: Followed) -> bool:
         try:
             files = self._files.get(one)
             if files is None:
-                files = self._files[one] = self._files_of(*one, wanted)
+                files = self._files[one] = self._files_of(*one)
             return files.has_news()
         except ConsoleError:
             self._files.pop(one, None)
@@ -221,13 +206,13 @@ class Following:
         if one in self._files:
             self._files[one].broke(f"{type(error).__name__}: {error}"[:200])
 
-    def _files_of(self, agent_id: str, where: Whereabouts, wanted: dict[Followed, float]) -> AgentFiles:
-        known = self._places(agent_id)
+    def _files_of(self, agent_id: str, where: Whereabouts) -> AgentFiles:
+        known, rows = self._places(agent_id), self._rows
         if where not in known:
             self._store.set_place(agent_id, "\n".join(w.as_json() for w in [*known, where][-_PLACES_MAX:]))
 
         def has_row(sub: str) -> bool:
             mine = (where.session, sub, where.uid, where.home)
-            return any((w.session, w.sub, w.uid, w.home) == mine for _, w in wanted | self._wanted)
+            return mine in rows or mine in self._rows
 
         return AgentFiles(where, self._root, self._rates.price, self._store.files(agent_id), has_row, self._fresh)

@@ -69,7 +69,7 @@ def test_a_change_that_no_watch_told_of_is_found_all_the_same(stage: Stage, monk
     stage.says(stage.main, "two")
     assert stage.reads() == []
     monkeypatch.setattr(activity_files, "TOLD_S", -1.0)
-    stage.files._told_until = 0.0
+    stage.files.told_until = 0.0
     assert stage.reads() == ["two"]
 
 
@@ -86,3 +86,49 @@ def test_a_folder_of_sub_agents_that_appears_is_searched(stage: Stage) -> None:
     stage.files._seek_at = 0.0
     assert stage.reads() == ["below"]
     assert not stage.files._marks(), "nobody watches that folder yet, so it is looked at"
+
+
+def test_what_was_read_to_its_end_needs_no_second_look_and_what_came_meanwhile_is_told(stage: Stage) -> None:
+    stage.says(stage.main, "one")
+    stage.fresh.begins("w", [str(stage.project)])
+    stage.settle()
+    stage.says(stage.main, "two")
+    stage.fresh.changed([str(stage.main)])
+    assert stage.files.has_news()
+    stage.says(stage.main, "three")
+    stage.fresh.changed([str(stage.main)])
+    assert [entry.text for batch in stage.files.read() for entry in batch.entries] == ["two", "three"]
+    assert stage.files.is_told
+    stage.says(stage.main, "four")
+    assert stage.reads() == ["four"], "a watch told of it after the last look, though what it told of was read"
+    stage.stats = 0
+    assert not stage.files.has_news() and stage.stats == 0
+
+
+def test_a_watch_that_tells_while_it_is_read_is_heard(stage: Stage) -> None:
+    stage.says(stage.main, "one")
+    stage.fresh.begins("w", [str(stage.project)])
+    stage.settle()
+    stage.says(stage.main, "two")
+    stage.fresh.changed([str(stage.main)])
+    assert stage.files.has_news()
+    batches = list(stage.files.read())
+    stage.says(stage.main, "three")
+    stage.fresh.changed([str(stage.main)])
+    assert len(batches) == 1 and stage.reads() == ["three"]
+
+
+def test_a_file_that_goes_elsewhere_or_becomes_another_is_found_and_one_that_is_gone_is_said(stage: Stage) -> None:
+    stage.says(stage.main, "one")
+    stage.fresh.begins("w", [str(stage.project)])
+    stage.settle()
+    other = stage.project.parent / "-work-y"
+    other.mkdir()
+    stage.main.rename(other / stage.main.name)
+    stage.says(other / stage.main.name, "two")
+    stage.fresh.changed([str(stage.main)])
+    stage.files._seek_at = stage.files._wide_at = -99.0
+    assert "two" in stage.reads() and str(other / stage.main.name) in stage.files.places()
+    (other / stage.main.name).unlink()
+    stage.reads()
+    assert stage.files.gone

@@ -1,0 +1,75 @@
+"""Whose files are looked at in a turn: those of whom a watch told, those of whom none does, and now and then everybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from console.sources.activity_files import AgentFiles, Whereabouts
+from console.sources.freshness import Freshness
+
+LOST_S = 2.0
+"""Between two turns in which everybody is looked at because watches lapsed."""
+Followed = tuple[str, Whereabouts]
+"""(agent id, where its files are); one agent may have had several sessions."""
+
+
+class Turns:
+    """For one thread."""
+
+    def __init__(self, fresh: Freshness) -> None:
+        self._fresh = fresh
+        self._number, self._lapsed, self._all_at = 0, fresh.lapsed, -1e9
+        """Up to where the watches were heard, how often they had lapsed, and when everybody was looked at because of that."""
+        self._untold: set[Followed] = set()
+        """Those who are looked at in the next turn."""
+        self._rests: dict[Followed, float] = {}
+        """Until when the others are not, unless a watch tells of them, in monotonic seconds; who rests longest comes last."""
+        self._places: dict[Followed, tuple[str, ...]] = {}
+        self._by_place: dict[str, set[Followed]] = {}
+        """Where a watch would tell of them, and the same by place."""
+
+    def due(self, tick: float) -> list[Followed]:
+        """Who may have something new."""
+        self._number, changed = self._fresh.since(self._number)
+        for place in changed & self._by_place.keys():
+            self._untold |= self._by_place[place]
+        if self._lapsed != self._fresh.lapsed and tick - self._all_at >= LOST_S:
+            self._lapsed, self._all_at = self._fresh.lapsed, tick
+            self._untold.update(self._rests)
+        for one, until in self._rests.items():
+            if until > tick:
+                break
+            self._untold.add(one)
+        return list(self._untold)
+
+    def begin(self, new: Iterable[Followed]) -> None:
+        """These are followed from now on, or must be looked at anew."""
+        self._untold.update(new)
+
+    def rest(self, one: Followed, files: AgentFiles) -> None:
+        """Nothing is new of it; where a watch tells when that changes, it is not looked at before."""
+        if not files.is_told:
+            return
+        self._untold.discard(one)
+        if self._rests.get(one) != files.told_until:
+            self._rests.pop(one, None)
+            self._rests[one] = files.told_until
+        places = files.places()
+        if self._places.get(one) is not places:
+            self._forget_places(one)
+            self._places[one] = places
+            for place in places:
+                self._by_place.setdefault(place, set()).add(one)
+
+    def end(self, one: Followed) -> None:
+        """It is followed no more."""
+        self._untold.discard(one)
+        self._rests.pop(one, None)
+        self._forget_places(one)
+
+    def _forget_places(self, one: Followed) -> None:
+        for place in self._places.pop(one, ()):
+            there = self._by_place[place]
+            there.discard(one)
+            if not there:
+                del self._by_place[place]
