@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from console.ledger.database import Database
@@ -85,9 +85,14 @@ class ContextTables(Database):
 
     def context_measured(self, context_id: str, used: int, complete: bool, at: float) -> None:
         """What it holds, in bytes. Raises NotRecorded."""
-        values = {"bytes": int64(used), "complete": int(complete), "measured_at": at}
-        with self.writing() as connection:
-            connection.execute(update(CONTEXTS).where(CONTEXTS.c.context_id == context_id).values(**values))
+        self.contexts_measured({context_id: (used, complete)}, at)
+
+    def contexts_measured(self, found: Mapping[str, tuple[int, bool]], at: float) -> None:
+        """What each holds (bytes, and whether that is all of it), in one transaction. Raises NotRecorded."""
+        rows = [{"one": i, "bytes": int64(used), "complete": int(complete), "measured_at": at} for i, (used, complete) in found.items()]
+        if rows:
+            with self.writing() as connection:
+                connection.execute(_MEASURED, rows)
 
     def hold_context(self, context_id: str, why: str, at: float) -> bool:
         """Holds it as evidence; a hold that is there stays as it is. Whether there is such a workspace. Raises NotRecorded."""
@@ -121,6 +126,13 @@ class ContextTables(Database):
         with self.reading() as connection:
             rows = connection.execute(select(CONTEXTS).where(CONTEXTS.c.gone_at.is_(None)).order_by(CONTEXTS.c.context_id)).mappings().all()
         return [_row(dict(row)) for row in rows]
+
+
+_MEASURED = (
+    update(CONTEXTS)
+    .where(CONTEXTS.c.context_id == bindparam("one"))
+    .values({name: bindparam(name) for name in ("bytes", "complete", "measured_at")})
+)
 
 
 def _row(row: dict[str, Any]) -> ContextRow:

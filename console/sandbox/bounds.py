@@ -52,13 +52,22 @@ def limits_of(pid: int) -> dict[str, Any]:
 
 def processor_seconds(pid: int) -> float | None:
     """Processor time of the cgroup v2 group a process is in, as the kernel counts it with or without a controller; None: not known."""
-    for folder in _folders(pid, every=False):
-        try:
-            words = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
-            return int(words["usage_usec"]) / 1e6
-        except (OSError, ValueError, KeyError):
-            continue
-    return None
+    return processor_seconds_in(processor_file(pid))
+
+
+def processor_file(pid: int) -> str:
+    """Where the kernel counts the processor time of the cgroup v2 group that a process is in; empty: nowhere."""
+    return next((str(file) for folder in _folders(pid, every=False) if (file := folder / "cpu.stat").is_file()), "")
+
+
+def processor_seconds_in(file: str) -> float | None:
+    """What such a file says; None: nothing, for the group is gone."""
+    try:
+        with open(file, "rb", buffering=0) as stat:  # noqa: PTH123 - of every agent, again and again
+            head = stat.read(64).split(None, 2)
+        return int(head[1]) / 1e6 if head[0] == b"usage_usec" else None
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _folders(pid: int, *, every: bool = True) -> list[Path]:

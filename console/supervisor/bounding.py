@@ -13,10 +13,10 @@ from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.errors import ConsoleError
 from console.domain.hardening import Given, GivenState
-from console.sandbox.bounds import processor_seconds
 from console.sandbox.interface import LaunchSpec
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
+from console.supervisor.processor import Processor
 
 if TYPE_CHECKING:
     from console.supervisor.cutting import Running
@@ -32,6 +32,7 @@ class Bounding:
     def __init__(self, parts: Parts, running: Mapping[AgentId, Running]) -> None:
         self._parts, self._running = parts, running
         self._given: dict[AgentId, tuple[Given, ...]] = {}
+        self._processor = Processor()
 
     @staticmethod
     def of_ticket(spec: LaunchSpec) -> dict[str, int]:
@@ -65,18 +66,15 @@ class Bounding:
             return ""
 
     async def measure(self) -> None:
-        """Processor time of every running agent, each second: the engine halts one that used up its own or its tree's."""
+        """Processor time of running agents: the engine halts one that used up its own or its tree's."""
+        core = self._parts.core
         while True:
             await asyncio.sleep(MEASURE_S)
-            pids = {agent_id: running.prepared.pid for agent_id, running in self._running.items()}
-            used = await asyncio.to_thread(_used, pids)
-            for agent_id, seconds in used.items():
-                if seconds is not None and agent_id in self._running:
-                    self._parts.core.post(e.ProcessorUsed(*now(), agent_id, seconds))
-
-
-def _used(pids: Mapping[AgentId, int]) -> dict[AgentId, float | None]:
-    return {agent_id: processor_seconds(pid) for agent_id, pid in pids.items()}
+            due = self._processor.due(core.state, {agent_id: running.prepared.pid for agent_id, running in self._running.items()})
+            await asyncio.to_thread(self._processor.read, due)
+            for agent_id, seconds in self._processor.news(core.state, due).items():
+                if agent_id in self._running:
+                    core.post(e.ProcessorUsed(*now(), agent_id, seconds))
 
 
 def _key(agent_id: str) -> str:

@@ -168,7 +168,7 @@ class Contexts:
         now, living = self._clock(), self._living()
         rows = {row.context_id: row for row in self._ledger.contexts()}
         self._ledger.contexts_in_use([c for c in rows if living[c]], now)
-        used, complete, over = 0, True, {}
+        used, complete, over, measured = 0, True, {}, dict[str, tuple[int, bool]]()
         for context_id in contexts_on_disk(self.root):
             row = rows.get(context_id) or self._adopt(context_id, now)
             try:
@@ -178,11 +178,12 @@ class Contexts:
                 found = disk_use.DiskUse(row.bytes if row is not None else 0, 0, False)
             used, complete = used + found.bytes, complete and found.complete
             if row is not None:
-                self._ledger.context_measured(context_id, found.bytes, found.complete, now)
+                measured[context_id] = (found.bytes, found.complete)
                 self._note(row, found.bytes)
             if why := self._beyond(found):
                 over[context_id] = why
         self.over = over
+        self._ledger.contexts_measured(measured, now)
         self._grow(used, complete)
 
     def _beyond(self, found: disk_use.DiskUse) -> str:

@@ -37,13 +37,19 @@ class OwnAgents:
         self._leaf = re.compile(leaves + r"([a-z0-9][a-z0-9-]{0,62}?)-[0-9a-f]{8}(?=/|\n|\Z)")
         self._known = _Known({}, {}, ())
         self._adopted: tuple[str, ...] = ()
+        self._facts: object = None
 
     def adopted(self) -> tuple[str, ...]:
         """Those who ran before they were ours: of their processes something else was said until then."""
         return self._adopted
 
     def update(self, state: EngineState) -> None:
-        """On the loop's thread, before sources look."""
+        """On the loop's thread, before sources look. Agents change all the time, and what is asked of them here hardly ever does."""
+        agents = state.agents
+        facts = [(i, (a := agents[i]).process, a.container_id, a.context_id, a.sandbox, a.control_level) for i in state.held]
+        if facts == self._facts:
+            return
+        self._facts = facts
         processes: dict[int, tuple[ProcessIdentity, str]] = {}
         containers: dict[str, str] = {}
         shared: dict[str, list[tuple[str, bool]]] = {}

@@ -68,8 +68,8 @@ def is_agent(peer: Peer, instance_id: str, agent_id: str, container_id: str, *, 
     if container_id:
         return f"/{container_id}" in peer.cgroups
     if cgroups:
-        # The guard names a leaf after the agent: agents/<id>-<8 hexadecimal characters>.
-        return (
-            re.search(rf"/watchfloor-{instance_id}/agents/{re.escape(agent_id)}-[0-9a-f]{{8}}(/|$)", peer.cgroups, re.MULTILINE) is not None
-        )
+        # The guard names a leaf after the agent: agents/<id>-<8 hexadecimal characters>. The outermost counts: further in, an agent may
+        # name them as it likes. One pattern for all agents: Python keeps few of them.
+        leaf = rf"^[^\n]*?/watchfloor-{re.escape(instance_id)}/agents/([^/\n]+)-[0-9a-f]{{8}}(?:/|$)"
+        return set(re.findall(leaf, peer.cgroups, re.MULTILINE)) == {agent_id}
     return f"/watchfloor-{instance_id}/agents/" not in peer.cgroups

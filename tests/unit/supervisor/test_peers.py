@@ -50,6 +50,8 @@ def test_an_agents_socket_serves_its_own_leaf(cgroups: str) -> None:
         LEAF.replace("01234567", "76543210"),
         "0::/watchfloor-01234567/agents/a-1-0123abcdef\n",
         "0::/watchfloor-01234567/agents/a-1\n",
+        "0::/watchfloor-01234567/agents/b-2-0123abcd/watchfloor-01234567/agents/a-1-0123abcd\n",
+        LEAF + "8:pids:/watchfloor-01234567/agents/b-2-0123abcd\n",
     ],
 )
 def test_and_nobody_else(cgroups: str) -> None:
