@@ -221,22 +221,20 @@ class SessionSpend:
 
     def _sum(self, store: SpendStore, keys: Iterable[Whose] | None = None) -> int:
         """How many answers of today have no price."""
-        before = self._sums
-        self._sums = {key: sums for key, sums in before.items() if key in self._wanted} if keys is not None else {}
-        self._sums |= {key: dict(_spent(store, *key)) for key in list(self._wanted if keys is None else keys)}
-        midnight = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1))
-        today = store.sums("source", midnight, ours=False)
-        self.today_usd = sum(one.cost_usd for one in today)
-        if self._sums != before:
-            self.news(frozenset(source for _, source, _ in keys_that_differ(before, self._sums)))
-        return sum(one.unpriced for one in today)
+        before, asked = self._sums, list(self._wanted if keys is None else keys)
+        after = {key: sums for key, sums in before.items() if key in self._wanted}
+        for key, rows in zip(asked, store.by_agents(asked), strict=True):
+            now = {row[0]: Spent(row[2], row[1], *row[3:]) for row in rows}
+            after[key] = now if now != before.get(key) else before[key]  # what is the same stays the same object
+        self._sums = after
+        today = time.localtime()
+        midnight = time.mktime((*today[:3], 0, 0, 0, 0, 0, -1))
+        self.today_usd, unpriced = store.since_day(time.strftime("%Y-%m-%d", today), midnight, ours=False)
+        if changed := keys_that_differ(before, after):
+            self.news(frozenset(source for _, source, _ in changed))
+        return unpriced
 
 
 def keys_that_differ(before: dict[Whose, dict[str, Spent]], after: dict[Whose, dict[str, Spent]]) -> set[Whose]:
     """Whose sums are other than they were."""
-    return {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-
-
-def _spent(store: SpendStore, uid: int, source: str, session: str) -> Iterable[tuple[str, Spent]]:
-    for agent, cost, tokens, answers, unpriced, model, last_at in store.by_agent(uid, source, session):
-        yield agent, Spent(tokens, cost, answers, unpriced, model, last_at)
+    return {key for key in before.keys() | after.keys() if before.get(key) is not after.get(key) and before.get(key) != after.get(key)}

@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 
 from console.domain.spend import Answer, Tokens
-from console.sources.spend_sums import SpendSums
+from console.sources.spend_totals import BULK, SpendTotals
 
 KEEP_DAYS = 92
 """Answers of earlier days are kept as sums: by day, model, session, sub-agent and project."""
@@ -65,7 +65,7 @@ class Place:
     """What earlier lines said, JSON, or empty."""
 
 
-class SpendStore(SpendSums):
+class SpendStore(SpendTotals):
     """Opened by one thread at a time. Raises ConsoleError when the disk refuses."""
 
     def places(self, keys: Iterable[str] | None = None) -> dict[str, Place]:
@@ -90,7 +90,10 @@ class SpendStore(SpendSums):
             kept = [row for row in rows if not row[4] or str(row[4]) >= self.closed]
             self.late += len(rows) - len(kept)
             rows = kept
-        self._db.executemany(_INSERT, rows)
+        if len(rows) > BULK:
+            self.without_sums(rows, _INSERT)
+        else:
+            self._db.executemany(_INSERT, rows)
 
     def fold(self, now: float, keep_days: int = KEEP_DAYS, rows_max: int = ROWS_MAX, sums_max: int = SUMS_MAX) -> None:
         """Old days become sums, so that the file stays bounded. Raises ConsoleError."""
@@ -119,6 +122,7 @@ class SpendStore(SpendSums):
                 break
             until, left = day, left - count
         with self.writing():
+            self.forget_sessions()
             self._db.execute(_SQUEEZE, {"until": until})
             self._db.execute("delete from folded where day <= ?", (until,))
             self._db.execute("insert into folded select * from squeezed")

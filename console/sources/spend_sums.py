@@ -13,41 +13,9 @@ from typing import Any, Literal
 
 from console.domain.errors import ConsoleError
 from console.domain.spend import NANO
+from console.sources.spend_schema import UPGRADES, VERSION
 
-VERSION = 3
 _WAIT_S = 20.0
-_SCHEMA = """
-create table files(path text primary key, dev integer, inode integer, size integer, mtime_ns integer, offset integer, mark text, state text)
-  without rowid, strict;
-create table answers(
-  uid integer not null, source text not null, answer_id text not null,
-  at real not null, day text not null, model text not null, tier text not null,
-  session text not null, agent text not null, project text not null, plain integer not null, cache_read integer not null,
-  cache_write_5m integer not null, cache_write_1h integer not null, output integer not null, searches integer not null,
-  nano integer, reported integer not null, prices text not null, ours integer not null default 0,
-  primary key(uid, source, answer_id)) without rowid, strict;
-"""
-_ADDED = """
-create table if not exists folded(
-  uid integer not null, source text not null, day text not null, at real not null, model text not null, session text not null,
-  agent text not null, project text not null, prices text not null, ours integer not null,
-  tokens integer not null, cost integer not null, answers integer not null, unpriced integer not null,
-  primary key(uid, source, day, model, session, agent, project, prices, ours)) without rowid, strict;
-create table if not exists meta(name text primary key, value text not null) without rowid, strict;
-create index if not exists by_session on answers(session, source, uid);
-create index if not exists by_at on answers(at);
-create index if not exists folded_by_session on folded(session, source, uid);
-create view if not exists spent as
-  select uid, source, day, at, model, session, agent, project, prices, ours,
-    plain + cache_read + cache_write_5m + cache_write_1h + output as tokens,
-    case when reported >= 0 then reported else nano end as cost, 1 as answers, (nano is null and reported < 0) as unpriced
-  from answers
-  union all select uid, source, day, at, model, session, agent, project, prices, ours, tokens, cost, answers, unpriced from folded;
-"""
-OF_SESSION = f"""
-  select agent, total(cost) / {NANO}.0, total(tokens), sum(answers), sum(unpriced), model, max(at)
-  from spent where +uid = ? and +source = ? and session = ? group by agent"""
-"""One session by its agents. The + keeps SQLite from looking through everything its user ever spent: it is found by its id."""
 By = Literal["day", "model", "session", "project", "source"]
 
 
@@ -100,12 +68,9 @@ class SpendSums:
             version = db.execute("pragma user_version").fetchone()[0]
             if version > VERSION:
                 raise ConsoleError(f"{self.file.name} is of version {version}.", "It was written by a later Watchfloor: use that one.")
-            if version == 2:
-                ours = "alter table answers add column ours integer not null default 0;"
-                db.executescript(f"begin immediate; {ours} {_ADDED} pragma user_version = {VERSION}; commit;")
-            elif version < 2:  # no released version wrote it: what it held is read anew
-                dropped = "drop table if exists files; drop table if exists answers;"
-                db.executescript(f"begin immediate; {dropped} {_SCHEMA} {_ADDED} pragma user_version = {VERSION}; commit;")
+            steps = UPGRADES.get(version, "")
+            if steps:
+                db.executescript(f"begin immediate; {steps} pragma user_version = {VERSION}; commit;")
             db.execute("select path from files limit 1").fetchone()
             self.closed = next((row[0] for row in db.execute("select value from meta where name = 'closed'")), "")
         except BaseException:
@@ -171,11 +136,6 @@ class SpendSums:
           from spent where at >= ? and at < ? {whose} group by 1, 2, 3 order by 1, 3"""
         rows = self._asked(query, (slice_s, slice_s, since, until))
         return [(start, day, model, cost, int(tokens), odd, int(odd_tokens)) for start, day, model, cost, tokens, odd, odd_tokens in rows]
-
-    def by_agent(self, uid: int, source: str, session: str) -> list[tuple[str, float, int, int, int, str, float]]:
-        """(agent, USD, tokens, answers, unpriced answers, model of the last answer, when) of one session of this user."""
-        rows = self._asked(OF_SESSION, (uid, source, session))
-        return [(agent, cost, int(tokens), count, unpriced, model, at) for agent, cost, tokens, count, unpriced, model, at in rows]
 
     def unpriced(self, since: float = 0.0, until: float = 9e18) -> list[Sum]:
         """What could not be priced, by model."""

@@ -12,8 +12,9 @@ import pytest
 
 from console.domain.errors import ConsoleError
 from console.domain.spend import Answer, Tokens
+from console.sources.spend_schema import OF_SESSION, TRIGGERS
 from console.sources.spend_store import SpendStore
-from console.sources.spend_sums import OF_SESSION, Sum
+from console.sources.spend_sums import Sum
 
 NOW = time.mktime((2026, 11, 21, 12, 0, 0, 0, 0, -1))
 ONE = Answer("claude_code", "m", NOW, "claude-x", "", "s1", "", "/p", Tokens(1))
@@ -83,7 +84,9 @@ def test_a_store_of_the_version_before_keeps_all_it_held(tmp_path: Path) -> None
     store = SpendStore(tmp_path / "cost.db")
     fill(store, 2)
     before = every(store)
+    dropped = "".join(f"drop trigger {name};" for name in TRIGGERS)
     store._db.executescript(
+        f"{dropped} drop table sum_sessions; drop table sum_agents; drop table sum_days;"
         "drop view spent; drop table folded; drop table meta; alter table answers drop column ours; pragma user_version = 2;"
     )
     store.close()
@@ -108,6 +111,6 @@ def test_agents_that_were_started_here_are_told_apart(store: SpendStore) -> None
 
 def test_a_session_is_found_by_its_id_and_not_among_everything_its_user_spent(store: SpendStore) -> None:
     fill(store, 200)
-    plan = " ".join(row[3] for row in store._asked(f"explain query plan {OF_SESSION}", (-1, "claude_code", "s0")))
+    plan = " ".join(row[3] for row in store._asked(f"explain query plan {OF_SESSION}", (0, 0, 0, -1, "claude_code", "s0")))
     assert "by_session (session=?)" in plan and "PRIMARY KEY" not in plan
     assert store.by_agent(-1, "claude_code", "s0") and not store.by_agent(0, "claude_code", "s0") and not store.by_agent(-1, "codex", "s0")
