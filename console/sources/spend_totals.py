@@ -15,7 +15,7 @@ from console.sources.spend_sums import SpendSums
 SESSIONS_MAX = 20_000
 """Sessions of which sums are kept; when there are more, all are summed anew as they are asked about."""
 BULK = 1000
-"""More answers at once than this, a history, are written without: what they belong to is summed anew when it is asked about."""
+"""More answers at once than this are a history, which is written without them: all is summed anew when it is asked about."""
 Whose = tuple[int, str, str]
 """(uid, source, session)"""
 OfAgent = tuple[str, float, int, int, int, str, float]
@@ -76,14 +76,14 @@ class SpendTotals(SpendSums):
         self._db.execute("insert or replace into meta values('sums_from', ?)", (day,))
 
     def without_sums(self, rows: Iterable[tuple[object, ...]], insert: str) -> None:
-        """Writes a history; within ``writing``. What it belongs to is summed anew when it is asked about."""
-        listed = list(rows)
+        """Writes a history; within ``writing``. Everything is summed anew when it is asked about.
+
+        An answer may be of another session, or day, than those say who tell it again: which sums it changes is not looked for.
+        """
         for name in TRIGGERS:
             self._db.execute(f"drop trigger {name}")
-        self._db.executemany(insert, listed)
+        self._db.executemany(insert, rows)
         for name, body in TRIGGERS.items():
             self._db.execute(f"create trigger {name} {body}")
-        whose = {(row[7], row[1], row[0]) for row in listed}
-        for table in ("sum_sessions", "sum_agents"):
-            self._db.executemany(f"delete from {table} where session = ? and source = ? and uid = ?", whose)
-        self._db.execute("delete from meta where name = 'sums_from' and value <= ?", (max(str(row[4]) for row in listed),))
+        self.forget_sessions()
+        self._db.execute("delete from meta where name = 'sums_from'")

@@ -25,8 +25,9 @@ DIRECT = f"""
 
 def answer(chance: random.Random) -> tuple[Answer, int | None]:
     uid, source, session = chance.choice(KEYS)
+    at = NOON + chance.choice((0, 60, MIDNIGHT - NOON, -DAY, -3 * DAY, 2 * DAY, -100 * DAY))
     made = Answer(
-        source, f"m{chance.randrange(60)}", NOON + chance.choice((0, 60, MIDNIGHT - NOON, -DAY, -3 * DAY, 2 * DAY, -100 * DAY)), chance.choice("xy"), "",
+        source, f"m{chance.randrange(60)}", at, chance.choice("xy"), "",
         session, chance.choice(("", "sub")), "/p", Tokens(chance.choice((1, 500, 10**12))), uid=uid, ours=chance.random() < 0.3,
     )  # fmt: skip
     return made, chance.choice((None, 0, 5, 10**9, 10**14))
