@@ -168,8 +168,10 @@ class ClaudeCodeSource:
         detail = _OURS if seen.agent_id else _SEEN_ONLY
         waiting, status = plain(record.get("waitingFor"), 80), plain(record.get("status"), 20)
         status = "running" if status in ("", *SAYS_OF_A_ROW) else status  # that it has ended is the kernel's to say
-        # In a home of ours the number is of another PID namespace: there its own agent tells two of the same number apart.
-        mark = f"{seen.agent_id}-{seen.number}" if seen.agent_id else f"{seen.owner}-{seen.number}"
+        # In a home of ours the number may be of another PID namespace: there its own agent tells two of the same number apart. Where it is
+        # the kernel's own it stays as it was before it was adopted: by another name what it used would count once more.
+        is_hosts = seen.process is not None and seen.process.pid == seen.number
+        mark = f"{seen.agent_id}-{seen.number}" if seen.agent_id and not is_hosts else f"{seen.owner}-{seen.number}"
         return Sighting(
             source=self.name,
             key=f"{mark}-{seen.started or '0'}",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId, AgentState, ControlLevel, ProcessIdentity, Sighting, SourceReport
+from console.domain.budget import Usage
 from console.domain.kill import Outcome, Receipt, Target
 from console.domain.ladder import Reach, Rung, Scope
 from console.enforcement.engine import Engine
@@ -43,6 +46,31 @@ def test_it_is_the_same_row_and_is_held() -> None:
     for rung in (Rung.KILL, Rung.FREEZE):
         assert plan(made.state, rung, Scope(Reach.AGENT, ME)).ids == [ME]
     assert "network it was started with" in plan(made.state, Rung.ISOLATE, Scope(Reach.AGENT, ME)).excluded[ME]
+
+
+def test_what_it_and_its_sub_agents_used_before_counts_once() -> None:
+    main = replace(SEEN, usage=Usage(tokens=40, cost_usd=0.4))
+    part = Sighting(
+        "claude_code", "s-1-p", "part", None, "s-1", "/work", 1.0, parent_key="s-1", part="p", usage=Usage(tokens=10, cost_usd=0.1)
+    )
+    made = engine(main, part)
+    look(made, replace(main, usage=Usage(tokens=60, cost_usd=0.6)), replace(part, usage=Usage(tokens=20, cost_usd=0.2)))
+    state = made.state
+    day = [("day", key) for scope, key in state.budget.spent if scope == "day"][0]
+    assert (state.agents[ME].usage.cost_usd, state.tree_usage[ME].cost_usd, state.budget.spent[day].cost_usd) == pytest.approx(
+        (0.6, 0.8, 0.3)
+    )
+    adopt(made)
+    ours = (
+        replace(main, usage=Usage(tokens=60, cost_usd=0.6), agent_id=ME),
+        replace(part, usage=Usage(tokens=20, cost_usd=0.2), agent_id=ME),
+    )
+    look(made, *ours)
+    assert (state.agents[ME].usage.cost_usd, state.tree_usage[ME].cost_usd, state.budget.spent[day].cost_usd) == pytest.approx(
+        (0.8, 0.8, 0.3)
+    )
+    look(made, ours[0], replace(ours[1], usage=Usage(tokens=30, cost_usd=0.3)))
+    assert (state.agents[ME].usage.tokens, state.tree_usage[ME].cost_usd, state.budget.spent[day].cost_usd) == pytest.approx((90, 0.9, 0.4))
 
 
 def test_what_no_kill_can_prove_is_kept_with_why() -> None:

@@ -13,6 +13,7 @@ from console.domain.agent import ProcessIdentity, Sighting
 from console.sources.claude_code import ClaudeCodeSource
 from console.sources.interface import UNVERIFIED
 from console.sources.processes import ProcessTable
+from console.sources.programs import Programs
 from tests.fakes.proc import NAMESPACE, FakeProc
 
 # Written by the real program (2.1.330), ids scrubbed.
@@ -71,6 +72,14 @@ def host(tmp_path: Path) -> Host:
 
 def live(host: Host, **changes: Any) -> None:
     host.proc.add(17655, **{"start": 125601, "uid": os.geteuid(), **changes})
+
+
+def test_it_keeps_its_name_when_it_is_adopted(host: Host) -> None:
+    live(host)
+    host.record()
+    adopted = Programs(ProcessTable(host.proc.root), whose=lambda _pid, _cgroup: "o-1")
+    (before,), (after,) = host.look(), host.look(programs=adopted)
+    assert (before.agent_id, after.agent_id) == ("", "o-1") and after.key == before.key  # else what it used would count once more
 
 
 def test_a_real_record_of_a_real_process_is_a_live_session(host: Host) -> None:
