@@ -12,6 +12,7 @@ import console
 from console.api.client import ApiClient
 from console.cli.plain import plain
 from console.domain.errors import ConsoleError, TimedOut, Unreachable
+from console.killswitch.patience import Patience
 from console.settings.places import Places, find_places
 
 READY_S = 60.0
@@ -43,7 +44,7 @@ def answers(places: Places, timeout_s: float = 5) -> bool:
 
 
 def start_supervisor(places: Places, *extra: str, ready_s: float = READY_S) -> None:
-    """Starts ``python -m console.supervisor serve --embedded`` detached and waits until it answers."""
+    """Starts ``python -m console.supervisor serve --embedded`` detached and waits until it answers, or has stood still for ``ready_s``."""
     log = places.log_file
     with log.open("ab") as sink:
         start = sink.tell()
@@ -56,8 +57,8 @@ def start_supervisor(places: Places, *extra: str, ready_s: float = READY_S) -> N
             env=child_environment(),
         )
     detached.append(child)
-    deadline = time.monotonic() + ready_s
-    while time.monotonic() < deadline:
+    patience = Patience(child.pid, ready_s)
+    while not patience.is_over():
         if _answers_already(places):
             return
         if child.poll() is not None:
@@ -65,7 +66,9 @@ def start_supervisor(places: Places, *extra: str, ready_s: float = READY_S) -> N
                 return
             raise ConsoleError(f"The supervisor could not start (exit {child.returncode}): {_last_words(log, start)}", f"Its log is {log}.")
         time.sleep(_LOOK_S)
-    raise TimedOut(f"The supervisor was started but did not answer within {ready_s:g} s.", f"Its log is {log}.")
+    raise TimedOut(
+        f"The supervisor was started but did not answer within {patience.waited_s:.0f} s, and gets no further.", f"Its log is {log}."
+    )
 
 
 def _answers_already(places: Places) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import console
@@ -12,8 +13,15 @@ from console.domain.errors import ConsoleError, TimedOut, Unavailable
 from console.domain.guard import HEARTBEAT_S
 from console.killswitch.client import GuardClient
 from console.killswitch.delegation import Home, find_home
+from console.killswitch.patience import Patience, lock_holder
 
 START_S = 15.0
+"""How long a guard that starts may stand still; one that gets on is waited for (patience.py)."""
+HELD_S = 5.0
+"""The same of somebody who holds the instance and does not answer yet."""
+HELD = 75
+"""Exit code: another guard holds the instance (``__main__``)."""
+LOOK_S = 0.1
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "HOME", "TMPDIR")
 
 
@@ -32,7 +40,7 @@ def start_guard(
 ) -> int:
     """Pid of the instance's guard, started now if none answers. Returns once both sockets answer.
 
-    Raises Unavailable when it cannot start, with the last line it said; TimedOut when it is not ready in time.
+    Raises Unavailable when it cannot start, with the last line it said; TimedOut when it stands still for ``timeout_s`` before it is ready.
     """
     running = guard_pid(run_dir)
     if running is not None:
@@ -54,7 +62,7 @@ def start_guard(
         words = done.stdout.split()
         if done.returncode == 0 and len(words) == 2 and words[0] == b"ready":
             return int(words[1])
-        running = guard_pid(run_dir)  # another start was faster
+        running = _other(state_dir, run_dir, min(timeout_s, HELD_S) if done.returncode == HELD else 0.0)  # another start was faster
         if running is not None:
             return running
         said = done.stderr.decode(errors="replace").strip().splitlines() or _last_words(state_dir / "guard" / "guard.log")
@@ -66,7 +74,25 @@ def _run(command: list[str], home: Home, timeout_s: float) -> subprocess.Complet
     env = {k: os.environ[k] for k in _ENVIRONMENT if k in os.environ} | home.environment
     env["PYTHONPATH"] = str(Path(next(iter(console.__path__))).parent)
     words = [*home.prefix, *command]
-    return subprocess.run(words, env=env, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False)
+    with subprocess.Popen(words, env=env, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        patience = Patience(child.pid, timeout_s)
+        while True:
+            try:
+                said, complained = child.communicate(timeout=LOOK_S)
+            except subprocess.TimeoutExpired:
+                if patience.is_over():
+                    child.kill()
+                    raise
+            else:
+                return subprocess.CompletedProcess(words, child.returncode, said, complained)
+
+
+def _other(state_dir: Path, run_dir: Path, still_s: float) -> int | None:
+    """Pid of the guard that holds the instance, once it answers; it may be starting itself."""
+    patience = Patience(lock_holder(state_dir / "guard" / "lock"), still_s)
+    while (running := guard_pid(run_dir)) is None and not patience.is_over():
+        time.sleep(LOOK_S)
+    return running
 
 
 def guard_pid(run_dir: Path) -> int | None:

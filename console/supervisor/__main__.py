@@ -117,7 +117,7 @@ def serve(given: argparse.Namespace) -> int:
     with suppress(OSError):  # the last to be taken when memory runs out; its agents and Envoy set their own
         Path("/proc/self/oom_score_adj").write_text("-900")
     signal.signal(signal.SIGUSR1, lambda *_: None)  # a press by signal before anything runs must not end the one who starts
-    lock = take_lock(places.supervisor_lock)
+    lock = take_lock(places.supervisor_lock, places.operator_sock)
     _log_to(places)
     keep_trials_in(places)
     try:

@@ -23,6 +23,7 @@ from console.egress.service import Egress
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState, SpawnLimits
 from console.killswitch.client import GuardClient
+from console.killswitch.spawn import START_S
 from console.ledger.activity import Bounds
 from console.rollback.store import RollbackStore
 from console.settings.options import Options
@@ -133,7 +134,7 @@ class Supervisor:
         hide_in_logs(store.redactor)
         scribe = Scribe(self.ledger, self.audit, lambda text: self.parts.notice(text, "red"), store.redactor.redact_data)
         guard = GuardClient(places.guard_supervisor_sock)
-        self.guard_status = guard.call("status")
+        self.guard_status = guard.call("status", timeout_s=START_S)
         tokens = Tokens(store)
         tokens.ensure()
         egress = Egress(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import console
 from console.cli import embedded
 from console.domain.errors import ConsoleError, TimedOut
+from console.killswitch import patience
 from console.settings.places import Places
 from tests.fakes.canned_api import CannedApi
 
@@ -43,6 +45,22 @@ def test_one_that_never_answers_is_a_time_out(places: Places, program: Path) -> 
     with pytest.raises(TimedOut, match="did not answer within"):
         embedded.start_supervisor(places, ready_s=0.3)
     assert embedded.detached.pop().wait() == 0
+
+
+def test_one_that_gets_on_is_waited_for_however_long_that_takes(places: Places, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program.write_text("#!/bin/sh\nexec sleep 1\n")
+    rounds = list[int]()
+
+    def looked(places: Places, timeout_s: float = 5) -> bool:
+        rounds.append(1)
+        return len(rounds) == 8
+
+    monkeypatch.setattr(embedded, "answers", looked)
+    ticks = itertools.count()
+    monkeypatch.setattr(patience, "done_by", lambda _pid: (next(ticks),))
+    monkeypatch.setattr(patience, "MOST", 10**9)
+    embedded.start_supervisor(places, ready_s=1e-6)
+    assert len(rounds) == 8 and embedded.detached.pop().wait() == 0
 
 
 def test_one_that_listens_before_it_has_time_to_answer_is_waited_for(

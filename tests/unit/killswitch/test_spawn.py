@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from typing import Any
 import pytest
 
 from console.domain.errors import TimedOut, Unavailable
+from console.killswitch import patience
 from console.killswitch.spawn import guard_pid, start_guard
 
 
@@ -60,12 +64,26 @@ class Program:
         self.options: dict[str, Any] = {}
         self.out, self.err, self.code = b"ready 4242\n", b"", 0
         self.then: Callable[[], None] = lambda: None
-        monkeypatch.setattr(subprocess, "run", self._run)
+        self.pid, self.returncode, self.was_killed = os.getpid(), 0, False
+        monkeypatch.setattr(subprocess, "Popen", self._popen)
 
-    def _run(self, command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+    def _popen(self, command: list[str], **options: Any) -> Program:
         self.command, self.options = command, options
+        return self
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.options["over"] = True
+
+    def communicate(self, timeout: float) -> tuple[bytes, bytes]:
         self.then()
-        return subprocess.CompletedProcess(command, self.code, self.out, self.err)
+        self.returncode = self.code
+        return self.out, self.err
+
+    def kill(self) -> None:
+        self.was_killed = True
 
 
 @pytest.fixture
@@ -110,14 +128,14 @@ def test_it_is_started_apart_from_us(state_dir: Path, program: Program, monkeypa
     assert start(state_dir) == 4242
     assert program.command[:5] == [sys.executable, "-P", "-s", "-m", "console.killswitch"] and "--detach" in program.command
     assert set(program.options["env"]) <= {"PATH", "LANG", "LC_ALL", "HOME", "TMPDIR", "PYTHONPATH"}
-    assert program.options["cwd"] == "/" and program.options["stdin"] == subprocess.DEVNULL and program.options["timeout"] > 0
+    assert program.options["cwd"] == "/" and program.options["stdin"] == subprocess.DEVNULL and program.options["over"]
     assert not [word for word in program.command if word.startswith(("--engine", "--lease", "--supervisor-uid", "--orphan"))]
 
 
 def test_every_option_reaches_it(state_dir: Path, program: Program) -> None:
     start(state_dir, engine_socket=Path("/e.sock"), heartbeat_s=7.5, lease=True, supervisor_uid=0, orphan_s=1.0, timeout_s=3)
     wanted = {"--engine-socket=/e.sock", "--heartbeat-s=7.5", "--lease", "--supervisor-uid=0", "--orphan-s=1.0", "--instance=0badc0de"}
-    assert wanted <= set(program.command) and program.options["timeout"] == 3
+    assert wanted <= set(program.command)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +154,7 @@ def test_every_option_reaches_it(state_dir: Path, program: Program) -> None:
 def test_one_that_cannot_start_says_why(state_dir: Path, program: Program, code: int, out: bytes, err: bytes, why: str) -> None:
     program.code, program.out, program.err = code, out, err
     with pytest.raises(Unavailable, match="cannot start") as caught:
-        start(state_dir)
+        start(state_dir, timeout_s=0.0)
     assert why in caught.value.what and "guard.log" in caught.value.remedy
 
 
@@ -155,14 +173,44 @@ def test_another_start_that_was_faster_wins(state_dir: Path, program: Program, a
     assert start(state_dir) == 78
 
 
-def test_one_that_is_not_ready_in_time(state_dir: Path, program: Program) -> None:
+def test_another_that_holds_the_instance_and_still_starts_is_waited_for(
+    state_dir: Path, program: Program, answering: Callable[[bytes], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program.code, program.out, program.err = 75, b"", b"already running\n"
+    looks = list[int]()
+
+    def rest(_seconds: float) -> None:
+        looks.append(1)
+        if len(looks) == 3:
+            answering(b'{"ok":true,"pid":79}\n')
+
+    monkeypatch.setattr(time, "sleep", rest)
+    assert start(state_dir) == 79 and len(looks) >= 3
+
+
+def test_one_that_stands_still_before_it_is_ready_is_given_up(state_dir: Path, program: Program) -> None:
     def late() -> None:
         raise subprocess.TimeoutExpired("guard", 1)
 
     program.then = late
     with pytest.raises(TimedOut) as caught:
-        start(state_dir)
-    assert "guard.log" in caught.value.remedy
+        start(state_dir, timeout_s=0.0)
+    assert "guard.log" in caught.value.remedy and program.was_killed
+
+
+def test_one_that_gets_on_is_waited_for(state_dir: Path, program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = list[int]()
+
+    def late() -> None:
+        rounds.append(1)
+        if len(rounds) < 5:
+            raise subprocess.TimeoutExpired("guard", 1)
+
+    program.then = late
+    ticks = itertools.count()
+    monkeypatch.setattr(patience, "done_by", lambda _pid: (next(ticks),))
+    monkeypatch.setattr(patience, "MOST", 10**9)
+    assert start(state_dir, timeout_s=1e-6) == 4242 and len(rounds) == 5
 
 
 @pytest.mark.parametrize("instance", ["", "0BADC0DE", "../../etc", "0badc0de0"])
