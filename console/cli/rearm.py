@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -33,7 +35,10 @@ def rearm(
     passphrase_fd: Fd = None,
     passphrase_file: File = None,
     sign: Annotated[bool, typer.Option("--sign", help="Prove it with the operator keys of this instance instead of a passphrase.")] = False,
-    keys: Annotated[str | None, typer.Option("--keys", metavar="DIR", help="Folder of the keys that sign.")] = None,
+    keys: Annotated[str | None, typer.Option("--keys", metavar="DIR", help="Folder of the keys that sign; implies --sign.")] = None,
+    key: Annotated[
+        list[str] | None, typer.Option("--key", metavar="FILE", help="Repeatable: a private key that signs, too; implies --sign.")
+    ] = None,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -51,8 +56,8 @@ def rearm(
         if kill_id and kill_id != view.to_type:
             raise Conflict(f"The kill to release is {view.to_type}, not {plain(kill_id, 64)}.", "Look at its receipt, then rearm.")
         proof = RearmProof(operator=operator()[:100], generation=view.generation)
-        if sign:
-            proof.signatures, proof.nonce = signed(client, view, reason, keys), view.nonce
+        if sign or keys or key:
+            proof.signatures, proof.nonce = signed(client, view, reason, keys, key or ()), view.nonce
         elif view.passphrase == "not_set":  # noqa: S105 - a state
             proof.via, kill_id = "terminal", _typed_id(view)
         else:
@@ -93,11 +98,12 @@ def _passphrase(view: RearmView, fd: int | None, file: str | None) -> str:
     return given
 
 
-def signed(client: ApiClient, view: RearmView, reason: str, keys: str | None) -> list[Signature]:
+def signed(client: ApiClient, view: RearmView, reason: str, keys: str | None, files: Sequence[str] = ()) -> list[Signature]:
     """Signatures over exactly what was shown; made by a program of its own, since signing is not this room's."""
     what = {"instance": view.instance, "generation": view.generation, "kills": view.kill_ids, "nonce": view.nonce, "reason": reason}
     command = [sys.executable, "-m", "console.supervisor", "oneshot", "sign-rearm", "--state-dir", str(client.places.state_dir), "--json"]
     command += ["--keys", keys] if keys else []
+    command += [word for file in files for word in ("--key", str(Path(file).absolute()))]
     done = subprocess.run(
         command, input=json.dumps(what), capture_output=True, text=True, timeout=SIGN_S, check=False, env=child_environment()
     )

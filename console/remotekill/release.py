@@ -34,27 +34,43 @@ class Review:
     orders: tuple[Order, ...]
     trouble: str = ""
     """Why earlier orders may be missing (the kill log could not be listed), or empty."""
+    instead: str = ""
+    """What lies in the bucket where no kill does any more, though hosts obey one; empty: ``order`` is live."""
+    epoch: int = 0
+    """Of a signed document that lies there: the release must be above it."""
 
 
 def review(store: Reviewable, keys: KeySet, latched: Iterable[str] = ()) -> Review:
     """Reads the live kill, and the earlier ones since the last release: from the kill log and from ``latched`` (hosts' status).
 
-    Unreachable when it cannot be read, NotFound when no kill is live.
+    A kill that was overwritten or deleted stays in force on every host that read it: then ``latched`` alone is reviewed.
+    Unreachable when it cannot be read, NotFound when no kill is live and none is latched.
     """
     seen = store.read()
     if seen.fault:
         raise Unreachable(f"The remote kill file could not be read: {seen.fault}.", "Check the network and the bucket, then try again.")
-    if seen.body is None:
-        raise NotFound("No kill is live in the bucket: there is no readable document.", "Write a baseline with 'watchfloor keys init'.")
-    content = parse(seen.body, keys)
-    if not isinstance(content, KillOrder):
-        state = "a signed un-kill lies there" if isinstance(content, SignedUnkill) else "an untrusted document lies there"
-        raise NotFound(f"No kill is live in the bucket: {state}.", "There is nothing to release.")
+    content = parse(seen.body, keys) if seen.body is not None else None
+    obeyed = [read_order(text) for text in latched]
+    if seen.body is None or not isinstance(content, KillOrder):
+        return _overwritten(store, seen, content if isinstance(content, SignedUnkill) else None, obeyed)
     order = order_of(seen.generation, seen.body)
     logged, trouble = store.kill_log()
     earlier = _since_last_release(logged)
-    orders = tuple(dict.fromkeys([*earlier, *(read_order(text) for text in latched), order]))
+    orders = tuple(dict.fromkeys([*earlier, *obeyed, order]))
     return Review(seen.generation, order, content.reason, content.actor, orders, trouble)
+
+
+def _overwritten(store: Reviewable, seen: RemoteRead, signed: SignedUnkill | None, obeyed: Sequence[Order]) -> Review:
+    """Whoever may write the object can hide a kill, and must not thereby make it last for ever."""
+    there = "there is no readable document" if seen.body is None else "an untrusted document lies there"
+    there = "a signed un-kill lies there" if signed is not None else there
+    if not obeyed:
+        remedy = "Write a baseline with 'watchfloor keys init'." if seen.body is None else "There is nothing to release."
+        raise NotFound(f"No kill is live in the bucket: {there}.", remedy)
+    logged, trouble = store.kill_log()
+    before = signed.releases if signed is not None else ()  # a host that has not read that release yet must not miss it
+    orders = tuple(dict.fromkeys([*before, *_since_last_release(logged), *obeyed]))
+    return Review(seen.generation, obeyed[-1], "", "", orders, trouble, there, signed.epoch if signed is not None else 0)
 
 
 def _since_last_release(logged: Sequence[LoggedDocument]) -> list[Order]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from console.domain.errors import Denied, UsageProblem
-from console.remotekill.keys import load_signers
+from console.remotekill.document import Signer
+from console.remotekill.keys import load_key_files, load_keys, load_signers
 from console.remotekill.rearming import sign_statement, statement
 from console.settings.places import Places
 
@@ -30,6 +31,7 @@ class _What(BaseModel):
 def sign_rearm_arguments(parser: argparse.ArgumentParser) -> None:
     """What it takes besides --state-dir."""
     parser.add_argument("--keys", help="folder of the private keys; without: those of this instance")
+    parser.add_argument("--key", action="append", default=[], metavar="FILE", help="a private key besides those; repeatable")
 
 
 def sign_rearm(places: Places | None, given: argparse.Namespace) -> int:
@@ -39,8 +41,18 @@ def sign_rearm(places: Places | None, given: argparse.Namespace) -> int:
         what = _What.model_validate_json(sys.stdin.buffer.read(MOST))
     except ValidationError as error:
         raise UsageProblem("What is to be signed cannot be read.", "watchfloor rearm --sign writes it.") from error
-    signers = load_signers(Path(given.keys) if given.keys else places.keys_dir)
+    signers = _signers(places, given.keys, given.key)
     if not signers:
-        raise Denied("There is no private key here to sign with.", "Name its folder with --keys, or make one: watchfloor keys init")
+        raise Denied(
+            "There is no private key here to sign with.",
+            "Name its file with --key, its folder with --keys, or make one: watchfloor keys init",
+        )
     print(json.dumps({"schema_version": 1, "signatures": sign_statement(statement(**what.model_dump()), signers)}))
     return 0
+
+
+def _signers(places: Places, folder: str | None, files: list[str]) -> list[Signer]:
+    """Each key once. What this host trusts is in its own folder; the private keys may be with a person each."""
+    trusted = load_keys(places.keys_dir)
+    own = load_key_files(sorted(Path(folder).glob("*.key")), trusted) if folder else load_signers(places.keys_dir)
+    return list({s.kid: s for s in [*own, *load_key_files([Path(f) for f in files], trusted)]}.values())

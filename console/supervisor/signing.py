@@ -122,7 +122,7 @@ def release(places: Places | None, given: argparse.Namespace) -> int:
             return 0
         _agree(given, reviewed, _words(reviewed, trusted, signers))
         # 2. Signed with a number above every one that was ever used.
-        epoch = take_epoch(places.keys_dir, [state.epoch])
+        epoch = take_epoch(places.keys_dir, [state.epoch, reviewed.epoch])
         body = make_release(reviewed, trusted, signers, epoch=epoch, reason=given.reason, actor=f"uid {os.geteuid()}")
         # 3. Written over exactly that generation: a kill that lands in between makes it fail.
         written = store.write_release(body, reviewed.generation)
@@ -149,6 +149,7 @@ def _facts(seen: Review, trusted: KeySet, signers: list[Signer]) -> dict[str, An
         "actor": seen.actor,
         "orders": [str(order) for order in seen.orders],
         "trouble": seen.trouble,
+        "instead": seen.instead,
         "fleet": trusted.fleet,
         "quorum": trusted.quorum,
         "signing": [s.kid for s in signers],
@@ -156,7 +157,10 @@ def _facts(seen: Review, trusted: KeySet, signers: list[Signer]) -> dict[str, An
 
 
 def _words(seen: Review, trusted: KeySet, signers: list[Signer]) -> list[str]:
-    lines = [f"Kill file {seen.order}", f"  reason: {ascii(seen.reason)}", f"  actor: {ascii(seen.actor)}", "A release would end:"]
+    lines = [f"Kill file {seen.order}", f"  reason: {ascii(seen.reason)}", f"  actor: {ascii(seen.actor)}"]
+    if seen.instead:
+        lines = [f"This host obeys {seen.order}, which lies in the bucket no more: {seen.instead}. Find out who wrote that."]
+    lines.append("A release would end:")
     lines += [f"  {order}" for order in seen.orders]
     if seen.trouble:
         lines.append(f"  (the kill log could not be read: {seen.trouble}; an earlier order may be missing here, and then stays latched)")
@@ -168,12 +172,13 @@ def _words(seen: Review, trusted: KeySet, signers: list[Signer]) -> list[str]:
 def _agree(given: argparse.Namespace, seen: Review, words: list[str]) -> None:
     """The operator names what was reviewed: the whole order, or, asked at once, its generation."""
     if given.order and given.order != str(seen.order):
-        raise Conflict(f"The kill file is {seen.order} now, not what you reviewed.", "Look again: watchfloor release --review")
+        what = f"This host obeys {seen.order}" if seen.instead else f"The kill file is {seen.order} now"
+        raise Conflict(f"{what}, not what you reviewed.", "Look again: watchfloor release --review")
     if given.order:
         return
     print("\n".join(words), file=sys.stderr)
     if given.yes:
         raise UsageProblem("--yes needs --order.", "Name the order that you reviewed.")
     print("Type the generation to release it: ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip() != str(seen.generation):
+    if sys.stdin.readline().strip() != seen.order.split(":", 1)[0]:
         raise UsageProblem("Not released: the generation was not typed.", "Without a terminal: --order GENERATION:sha256:HASH --yes")

@@ -115,6 +115,24 @@ def test_a_hand_written_emergency_file_kills(gcs: StrictGcs, hosts: tuple[Instan
         until(lambda it=it: it.api.kill_switch().reason == "emergency")  # type: ignore[misc]
 
 
+def test_a_hidden_kill_is_released_by_who_still_obeys_it(gcs: StrictGcs, hosts: tuple[Instance, Instance]) -> None:
+    one, two = hosts
+    baseline = gcs.bucket.get(KEY, {}).body
+    gcs.bucket.put(KEY, b'{"killed":true,"reason":"a prank"}')
+    for it in hosts:
+        until(lambda it=it: it.api.kill_switch().remote_latched)  # type: ignore[misc]
+    gcs.bucket.put(KEY, baseline)  # whoever may write can hide it, and must not thereby make it last
+    order = one.api.kill_switch().remote_latched[0]
+    seen = json.loads(oneshot(one, "release", "--review", "--json").stdout)
+    assert (seen["order"], seen["instead"]) == (order, "a signed un-kill lies there")
+    done = oneshot(one, "release", "--reason", "over", "--order", order, "--yes")
+    assert done.returncode == 0, done.stderr
+    for it in hosts:
+        until(lambda it=it: not it.api.kill_switch().remote_latched)  # type: ignore[misc]
+        it.api.rearm("looked into it")
+    assert oneshot(two, "release", "--review").returncode == 3
+
+
 def test_without_the_bucket_the_local_kill_is_whole_and_the_remote_step_says_failed_and_is_tried_again(
     gcs: StrictGcs, hosts: tuple[Instance, Instance]
 ) -> None:

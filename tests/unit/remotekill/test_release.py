@@ -103,6 +103,8 @@ class Shelf:
     # what a review asks
 
     def read(self, known_generation: int = 0) -> RemoteRead:
+        if KEY not in self.objects:
+            return RemoteRead(missing=True)
         found = self.fetch(None, KEY, known_generation, 0)
         return RemoteRead(missing=True) if found is None else RemoteRead(found.generation, found.body)
 
@@ -206,3 +208,33 @@ def test_a_kill_wins_over_a_release_in_every_order_of_their_steps(fleet: Any, sc
         assert all(host.ever <= reviewed for host in hosts if host.state.mode is Mode.ARMED)
         assert {host.state.mode for host in hosts} <= {Mode.ARMED, Mode.KILLED} and first in reviewed
         assert all(set(host.state.latched) - set(live.releases) for host in hosts if host.state.mode is Mode.KILLED)
+
+
+HIDDEN = Order(f"77:sha256:{'7' * 64}")
+
+
+@pytest.mark.parametrize("there", ["baseline", "junk", "nothing", "release"])
+def test_a_kill_that_was_overwritten_is_released_by_who_still_obeys_it(fleet: Any, there: str) -> None:
+    shelf, keys = Shelf(), fleet.keys()
+    if there == "release":
+        seen = review(_with_kill(shelf), keys)
+        shelf.upload(None, KEY, make_release(seen, keys, fleet.signers("k1"), epoch=7, reason="over", actor="ann"), None)
+    elif there != "nothing":
+        shelf.upload(None, KEY, fleet.baseline(1, "k1") if there == "baseline" else b"{", 0)
+    with pytest.raises(ConsoleError, match="No kill is live"):
+        review(shelf, keys)
+    found = review(shelf, keys, [HIDDEN])
+    assert (found.order, found.orders[-1]) == (HIDDEN, HIDDEN) and found.instead
+    assert found.epoch == {"baseline": 1, "release": 7}.get(there, 0)
+    body = make_release(found, keys, fleet.signers("k1"), epoch=found.epoch + 1, reason="over", actor="ann")
+    content = parse(body, keys)
+    assert isinstance(content, SignedUnkill)
+    state, _ = observe(HostState(soft=False, epoch=found.epoch, latched=(HIDDEN,)), Read(order_of(1, body), content))
+    assert state.mode is Mode.ARMED
+    if there == "release":
+        assert set(content.releases) == {*seen.orders, HIDDEN}, "who has not read the release before misses nothing"
+
+
+def _with_kill(shelf: Shelf) -> Shelf:
+    shelf.upload(None, KEY, kill_document(fleet="prod-eu", reason="stop", actor="eve", issued_at=""), 0)
+    return shelf
