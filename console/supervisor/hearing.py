@@ -97,7 +97,7 @@ class Hearing:
 
     def tell(self, agent_id: AgentId, event: Event) -> None:
         """An event of ours: what an operator said."""
-        event = event | {"at": time.time(), "offset": 0, "n": 0}
+        event = event | {"at": time.time()}  # no place in its output: one that all share would make every message the same one
         self._listen(agent_id, event)
         self._note(agent_id, event)
 

@@ -15,6 +15,7 @@ from console.domain.agent import AgentId
 from console.domain.budget import Limits
 from console.domain.errors import ConsoleError
 from console.enforcement.charging import nodes_of
+from console.sources.stream_activity import entries_of_told
 from console.supervisor.hearing import NOTED, Hearing, in_words, kept_key
 from console.supervisor.listening import Batch
 from tests.fakes.program_stage import ID, Stage
@@ -43,6 +44,18 @@ def test_a_batch_is_told_noted_charged_answered_and_kept(tmp_path: Path) -> None
     assert stage.scribe.events == [("message", "assistant: hi")] and stage.scribe.kept == {kept_key(ID): "5"}
     one.heard(Batch(AgentId("nobody"), [said("x")]))
     assert len(heard) == 1
+
+
+def test_two_messages_of_an_operator_are_two_in_the_feed(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.agent()
+    one, _ = hearing(stage)
+    heard: list[Any] = []
+    one.listeners.append(lambda _agent, event: heard.append(event))
+    for text in ("go", "on"):
+        one.tell(ID, {"kind": "message", "role": "operator", "text": text, "parent": "", "by": "operator:0"})
+    names = [entry.source_id for event in heard for entry in entries_of_told(event)]
+    assert len(set(names)) == len(names) == 2
 
 
 def test_a_flood_reaches_listeners_whole_and_recent_events_in_part(tmp_path: Path) -> None:
