@@ -52,7 +52,7 @@ def _check(state: EngineState, request: LaunchRequest, parent: Agent | None) -> 
     if state.killed:
         raise Killed("The kill switch is latched: nothing starts.", "Rearm first: watchfloor rearm --reason ...")
     if state.soft_stop:
-        raise Killed(f"Soft stop: {state.soft_stop}.", "It lifts by itself on one good signed read of the kill file.")
+        raise Killed(f"Soft stop: {state.soft_stop.rstrip('.')}.", "It lifts by itself on one good signed read of the kill file.")
     _check_scopes(state, request.context_id or (parent.context_id if parent else None))
     if len(state.live) >= state.spawn.max_agents:
         raise Denied(f"{len(state.live)} agents live already.", "End some, or raise the setting spawn.max_agents.")

@@ -312,7 +312,7 @@ class Freezing:
     def why_nothing_starts(self) -> str:
         """Empty when launches are allowed as far as freezing goes."""
         if self._guard.causes.soft_stop:
-            return f"Soft stop: {self._guard.causes.soft_stop}."
+            return f"Soft stop: {self._guard.causes.soft_stop.rstrip('.')}."
         if self._guard.causes.holds:
             return "The panic control is being held, or a hold was never let go: nothing starts."
         if self.heartbeat_lost:

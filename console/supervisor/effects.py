@@ -32,6 +32,7 @@ class RemoteEffects:
             case LiftSoftStop():
                 self._parts.guard.call("soft_stop", on=False, why="one good signed read")
                 self._parts.core.post_from_thread(e.SoftStopChanged(*now(), ""))
+                self._parts.notice("the soft stop is over: one good signed read of the kill file", "info")
             case LeaseRenewed(seconds):
                 if self._parts.options.remote.lease == "stop":
                     self._parts.guard.call("lease", seconds=seconds)

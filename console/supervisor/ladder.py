@@ -75,7 +75,7 @@ class LadderDesk:
         if rung is not Rung.KILL and state.killed:
             raise Killed("The kill switch is latched: nothing starts and nothing changes.", "Rearm first: watchfloor rearm --reason ...")
         if rung is Rung.RECONNECT and state.soft_stop:
-            raise Killed(f"Soft stop: {state.soft_stop}.", "It lifts by itself on one good signed read of the kill file.")
+            raise Killed(f"Soft stop: {state.soft_stop.rstrip('.')}.", "It lifts by itself on one good signed read of the kill file.")
 
     # --- the act
 

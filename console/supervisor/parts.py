@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -62,12 +63,18 @@ class Parts:
     burn: BurnBook = field(default_factory=BurnBook)
     """How fast every node of a budget uses things up."""
     notices: list[str] = field(default_factory=list)
+    noticed: dict[str, float] = field(default_factory=dict)
+    """When each was said last, seconds since the epoch: what was so an hour ago must not read as if it were now."""
 
     def notice(self, text: str, level: str = "amber") -> None:
         """Shows something on every console and keeps it for the next one; from any thread."""
-        if text not in self.notices:
-            self.notices.append(text)
-            del self.notices[:-50]
+        self.notices = [*(known for known in self.notices if known != text), text][-50:]
+        self.noticed = {known: at for known, at in self.noticed.items() if known in self.notices} | {text: time.time()}
         loop = self.core.loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self.core.hub.publish, "notice", {"level": level, "text": text})
+
+    def noticed_lines(self, most: int) -> list[str]:
+        """The newest notices, each with when it was said last."""
+        noticed = self.noticed
+        return [f"{time.strftime('%m-%d %H:%M:%S', time.localtime(noticed.get(text, 0)))}  {text}" for text in self.notices[-most:]]
