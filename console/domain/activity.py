@@ -76,6 +76,8 @@ def source_id(raw: bytes | str, part: str | int = 0) -> str:
 
 def bounded(entry: Entry, most: int = TEXT_KEPT) -> Entry:
     """As it can be kept: cut to bounds, with what was cut counted, and no half characters that no file could hold."""
+    if _fits(entry, most):
+        return entry
     text = encodable(entry.text[:most])
     return replace(
         entry,
@@ -93,6 +95,22 @@ def bounded(entry: Entry, most: int = TEXT_KEPT) -> Entry:
         cost_nano=None if entry.cost_nano is None else _whole(entry.cost_nano),
         audit=_whole(entry.audit),
         at=entry.at if 0 <= entry.at < LATEST else 0.0,
+    )
+
+
+def _fits(e: Entry, most: int) -> bool:
+    """Nearly all do; a copy costs ten times as much as looking."""
+    names = (e.source_id, e.who, e.tool, e.pair, e.verdict, e.rollback_id)
+    text = "".join((e.text, e.ref, *names))
+    return (
+        text.isascii()
+        and "\0" not in text
+        and len(e.text) <= most
+        and len(e.ref) <= PATH_KEPT
+        and max(map(len, names)) <= SHORT
+        and 0 <= e.at < LATEST
+        and min(e.turn, e.tokens, e.audit, e.left_out, e.cost_nano or 0) >= 0
+        and max(e.turn, e.tokens, e.audit, e.left_out, e.cost_nano or 0) < 1 << 63
     )
 
 

@@ -193,12 +193,10 @@ class ActivityStore(_Opened):
     def _added(
         self, db: sqlite3.Connection, agent: str, new: list[Entry], read: tuple[object, ...] | None, *, again: bool
     ) -> tuple[int, int]:
-        added, newest = self._insert(db, agent, new, again) if new else (0, 0)
         if read is not None:
             db.execute(_READ, read)
-        if not added or self._keep_bounds(db, agent):
-            newest = int(db.execute("select ifnull(max(seq), 0) from entries where agent = ?", (agent,)).fetchone()[0])
-        return added, newest
+        added, newest = self._insert(db, agent, new, again) if new else (0, 0)
+        return added, newest if added else self._newest(db, agent)
 
     def _insert(self, db: sqlite3.Connection, agent: str, new: list[Entry], again: bool) -> tuple[int, int]:
         known = db.execute("select dropped_at from agents where agent = ?", (agent,)).fetchone() if again else None
@@ -212,15 +210,20 @@ class ActivityStore(_Opened):
             db.executemany(_GROWN, grown)
         if not added:
             return 0, 0
-        newest = int(db.execute("select last_insert_rowid()").fetchone()[0])
         self._total += added
         self._unweighed += sum(len(e.text) + 200 for e in new)
         db.execute(_COUNTED, (agent, added))
+        count, newest = db.execute("select count, last_insert_rowid() from agents where agent = ?", (agent,)).fetchone()
+        if self._keep_bounds(db, agent, count):
+            newest = self._newest(db, agent)
         return added, newest
 
-    def _keep_bounds(self, db: sqlite3.Connection, agent: str) -> bool:
+    @staticmethod
+    def _newest(db: sqlite3.Connection, agent: str) -> int:
+        return int(db.execute("select ifnull(max(seq), 0) from entries where agent = ?", (agent,)).fetchone()[0])
+
+    def _keep_bounds(self, db: sqlite3.Connection, agent: str, count: int) -> bool:
         """Whether something of this agent's may have been dropped."""
-        count = int(db.execute("select count from agents where agent = ?", (agent,)).fetchone()[0])
         if dropped := count > self.bounds.per_agent:
             # A tenth at a time, so that an agent at its bound does not pay for every entry.
             self._drop(db, "agent = ?", (agent,), count - self.bounds.per_agent + self.bounds.per_agent // 10)

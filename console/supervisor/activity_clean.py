@@ -50,7 +50,7 @@ def cleaned_all(entries: Iterable[Entry], redact: Redact) -> list[Entry]:
 
 
 def _cleaned_together(entries: list[Entry], redact: Redact) -> list[Entry]:
-    everything = "\n".join(part for e in entries for part in (e.text, e.who, e.tool, e.ref, e.pair))
+    everything = "\n".join([part for e in entries for part in (e.text, e.who, e.tool, e.ref, e.pair)])
     if redact(everything) != everything:
         return [cleaned(entry, redact) for entry in entries]
     return [entry if len(entry.text) <= TEXT_KEPT else cleaned(entry, str) for entry in entries]
@@ -64,5 +64,5 @@ def dated(entries: Iterable[Entry], redact: Redact) -> list[Entry]:
             last = last or now
         else:
             last = min(entry.at, now) if entry.at < now + _FUTURE_S else now
-        found.append(replace(entry, at=last))
+        found.append(entry if entry.at == last else replace(entry, at=last))
     return found

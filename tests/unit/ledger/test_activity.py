@@ -166,10 +166,10 @@ def test_a_half_that_nobody_thought_of_is_kept_by_nobody_and_then_costs_the_othe
 ) -> None:
     real = store._keep_bounds
 
-    def breaks(db: sqlite3.Connection, agent: str) -> bool:
+    def breaks(db: sqlite3.Connection, agent: str, count: int) -> bool:
         if agent == "b":
             raise RuntimeError("after its entries were written")
-        return real(db, agent)
+        return real(db, agent, count)
 
     monkeypatch.setattr(store, "_keep_bounds", breaks)
 
