@@ -168,8 +168,7 @@ class Engine:
 
     def _frozen(self, event: e.FrozenSetChanged) -> Commands:
         agents, live = self.state.agents, self.state.live
-        before = [i for i in live if (a := agents[i]).causes or a.state is AgentState.FROZEN or a.state_reason.startswith(NOT_CONFIRMED)]
-        for agent_id in sorted({*before, *(event.causes.keys() & live)}):
+        for agent_id in sorted({*(self.state.stilled & live), *(event.causes.keys() & live)}):
             agent = agents[agent_id]
             causes = event.causes.get(agent_id, ())
             doubt = event.unconfirmed.get(agent_id, "") if causes else ""

@@ -16,8 +16,8 @@ from console.enforcement.dry_state import DryRuns
 from console.enforcement.lineages import Lineages
 from console.policy.scopes import Scope as Effect
 
-_PLACED = attrgetter("state", "control_level", "parent_id", "root_id", "context_id", "cwd")
-"""All that any index of those who live is made of, but for dry-run."""
+_PLACED = attrgetter("state", "control_level", "parent_id", "root_id", "context_id", "cwd", "causes", "state_reason")
+"""All that any index is made of, but for dry-run."""
 NOT_CONFIRMED = "freeze not confirmed"
 """Such an agent is shown as running: something may still run."""
 
@@ -66,6 +66,8 @@ class EngineState:
     live: set[AgentId] = field(default_factory=set)
     held: set[AgentId] = field(default_factory=set)
     """Those among them that are held, and not only seen."""
+    stilled: set[AgentId] = field(default_factory=set)
+    """Those that are frozen, or are to be."""
     open_ends: set[AgentId] = field(default_factory=set)
     """Those that were gone at a start, and of whom nobody has said yet that they ended."""
     born_boot: dict[AgentId, float] = field(default_factory=dict)
@@ -148,8 +150,8 @@ class EngineState:
     def put(self, agent: Agent) -> Agent:
         """Stores the agent and keeps the indexes true."""
         had = self.agents.get(agent.agent_id)
-        if had is not None and agent.state.is_live and had.dry_run == agent.dry_run and _PLACED(had) == _PLACED(agent):
-            self.agents[agent.agent_id] = agent  # it lives on, and used something or did: no index holds that
+        if had is not None and had.dry_run == agent.dry_run and _PLACED(had) == _PLACED(agent):
+            self.agents[agent.agent_id] = agent  # it used something, or did: no index holds that
             return agent
         agent = self.dry_run.kept(had, agent)
         if had is not None and had.parent_id is not None and had.parent_id != agent.parent_id:
@@ -159,16 +161,15 @@ class EngineState:
         self.lineages.of(agent)
         if agent.parent_id is not None:
             self.children.setdefault(agent.parent_id, set()).add(agent.agent_id)
-        if agent.state.is_live:
-            self.live.add(agent.agent_id)
-        else:
-            self.live.discard(agent.agent_id)
-        if agent.state.is_live and agent.control_level is not ControlLevel.OBSERVED:
-            self.held.add(agent.agent_id)
-        else:
-            self.held.discard(agent.agent_id)
-        if agent.state is AgentState.LOST and agent.state_reason.startswith(OPEN_END):
-            self.open_ends.add(agent.agent_id)
-        else:
-            self.open_ends.discard(agent.agent_id)
+        is_still = bool(agent.causes) or agent.state is AgentState.FROZEN or agent.state_reason.startswith(NOT_CONFIRMED)
+        for index, is_in in (
+            (self.live, agent.state.is_live),
+            (self.held, agent.state.is_live and agent.control_level is not ControlLevel.OBSERVED),
+            (self.stilled, is_still),
+            (self.open_ends, agent.state is AgentState.LOST and agent.state_reason.startswith(OPEN_END)),
+        ):
+            if is_in:
+                index.add(agent.agent_id)
+            else:
+                index.discard(agent.agent_id)
         return agent

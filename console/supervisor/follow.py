@@ -176,7 +176,9 @@ class Follower:
         status = await asyncio.to_thread(parts.guard.call, "status")
         self.guard_status = self.gauges.guard = status
         self.gauges.guard_tick = time.monotonic()
-        causes = await asyncio.to_thread(self._frozen, status)
+        shown = {AgentId(i): tuple(causes) for i, causes in dict(status.get("frozen", {})).items()}
+        is_short = int(status.get("frozen_n", len(shown))) > len(shown)
+        causes = await asyncio.to_thread(self._all_frozen, shown) if is_short else shown
         doubts = await self._doubts_of(causes, bool(status.get("unconfirmed_n")))
         parts.core.post(e.FrozenSetChanged(*now(), causes, doubts))
         if status.get("soft_stop") == LOST and self._knows_of_no_soft_stop():
@@ -204,11 +206,8 @@ class Follower:
         remote = self._parts.remote
         return not self._parts.core.state.soft_stop and (remote is None or (remote.poller is not None and remote.poller.status().good))
 
-    def _frozen(self, status: dict[str, Any]) -> dict[AgentId, tuple[str, ...]]:
+    def _all_frozen(self, shown: dict[AgentId, tuple[str, ...]]) -> dict[AgentId, tuple[str, ...]]:
         """Every agent's causes. The guard shortens its status to one line; then its file on disk has them all."""
-        shown = {AgentId(i): tuple(causes) for i, causes in dict(status.get("frozen", {})).items()}
-        if int(status.get("frozen_n", len(shown))) <= len(shown):
-            return shown
         try:
             body = read_sealed(self._parts.places.guard_dir / "causes.json") or {}
             return {AgentId(i): tuple(sorted(causes)) for i, causes in dict(body.get("causes", {})).items()} | shown
