@@ -66,7 +66,8 @@ def unreachable(places: Places, why: str = "") -> Unreachable:
     detail = f" ({why})" if why else ""
     return Unreachable(
         f"No supervisor runs for {places.state_dir}{detail}.",
-        f"Start one with: watchfloor supervisor --state-dir {shlex.quote(str(places.state_dir))}",
+        f"Start one with: watchfloor supervisor --state-dir {shlex.quote(str(places.state_dir))}. Agents that go on without one keep to no "
+        "limit of time, cost or calls; watchfloor panic stops them without it.",
     )
 
 

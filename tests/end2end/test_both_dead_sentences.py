@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,3 +67,45 @@ def test_a_sandbox_outlives_both_its_call_does_not_and_whoever_comes_next_holds_
     it.start()
     assert it.api.fleet().killed
     until(lambda: it.agent(agent).state == "killed")
+
+
+BEATS = """import socket
+def reaches(port):
+    with socket.socket() as s: s.settimeout(60); return s.connect_ex(('127.0.0.1', port))
+def asks():
+    try: agent.permission('shell', 'sleep 1'); return 'answered'
+    except client.Refused: return 'refused'
+held = socket.create_connection(('127.0.0.1', PORT))
+held.setblocking(False)
+def stays():
+    try: return 'open' if held.recv(1) else 'closed'
+    except BlockingIOError: return 'open'
+    except OSError: return 'closed'
+while True:
+    print('beat', reaches(PORT), stays(), asks(), flush=True)
+    time.sleep(0.2)
+"""
+
+
+@pytest.mark.envoy
+def test_with_both_dead_a_proxied_agent_has_no_network_a_full_one_keeps_its_own_and_only_the_kernel_bounds_them(it: Instance) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as host:
+        until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
+        full = it.python(f"PORT = {host.getsockname()[1]}\n{BEATS}")
+        proxied = it.python(f"PORT = 3128\n{BEATS}", network_mode="PROXIED")
+        for agent in (full, proxied):
+            it.says(agent, "beat 0 open answered")
+        pid = it.agent_pid(full)
+        both_die(it)
+        it.says(proxied, "beat 111 closed refused")
+        it.says(full, "beat 0 open refused")
+        assert most_processes(pid) == 512, "by the kernel, as before"
+        it.start()
+        assert [it.agent(agent).state for agent in (full, proxied)] == ["running", "running"]
+
+
+def most_processes(pid: int) -> int:
+    mounts, line = find_mounts(), cgroup_line(pid, "pids")
+    folder = mounts.v1["pids"].locate(line) if "pids" in mounts.v1 and line is not None else leaf_of(pid)
+    assert folder is not None
+    return int((folder / "pids.max").read_text())

@@ -52,7 +52,8 @@ def test_without_a_socket_it_says_how_to_start_one(wire: Wire, places: Places) -
     with pytest.raises(Unreachable) as caught:
         wire.ask(m.FleetView, "GET", "/api/fleet")
     assert str(places.state_dir) in caught.value.what
-    assert caught.value.remedy == f"Start one with: watchfloor supervisor --state-dir {places.state_dir}"
+    assert caught.value.remedy.startswith(f"Start one with: watchfloor supervisor --state-dir {places.state_dir}. Agents that go on")
+    assert "keep to no limit" in caught.value.remedy and "watchfloor panic" in caught.value.remedy
     assert caught.value.exit_code is ExitCode.UNREACHABLE
 
 
