@@ -24,6 +24,8 @@ SEEK_S = 3.0
 """Between two searches for a file that is not there (yet)."""
 TOLD_S = 10.0
 """Between two looks at files of which a watch would have told that they changed."""
+SOUGHT_S = 30.0
+"""Between two searches where a watch would have told that there is something to be found, and the program's own file is there."""
 WIDE_S = 30.0
 """Between two searches everywhere."""
 _SLUG = re.compile(r"[^A-Za-z0-9]")
@@ -128,7 +130,7 @@ class AgentFiles:
         if told and told == self._told and tick < self.told_until:
             return False
         is_sought = bool(told) and told[-1] == self._sought
-        if tick >= self._seek_at + (TOLD_S - SEEK_S if is_sought else 0.0):
+        if tick >= self._seek_at + (self._pause() - SEEK_S if is_sought else 0.0):
             self._seek_at, self._sought, is_sought = tick + SEEK_S, told[-1] if told else 0, bool(told)
             self._seek()
         has_news = False
@@ -138,6 +140,11 @@ class AgentFiles:
         self._heard, self.told_until = told if is_sought else (), tick + TOLD_S
         self._told = () if has_news else self._heard
         return has_news
+
+    def _pause(self) -> float:
+        """Between two searches where a watch would have told of sub-agents; the program's own file may have gone elsewhere."""
+        main = self._open.get(self._main)
+        return SOUGHT_S if main is not None and main.now is not None else TOLD_S
 
     @property
     def is_told(self) -> bool:

@@ -16,7 +16,7 @@ from console.domain.activity import Entry, Kind, source_id
 from console.domain.spend import Answer
 from console.sources import codex_usage
 from console.sources.activity_text import arguments, dict_of, paths_of_patch, text_of, words
-from console.sources.claude_activity import spend_of, unreadable
+from console.sources.claude_activity import record_of, spend_of, unreadable
 from console.sources.claude_transcripts import Reading, at_of
 
 SOURCE = "codex"
@@ -37,7 +37,7 @@ class CodexLines:
     def take(self, line: bytes) -> list[Entry]:
         """What a line says; one that cannot be read is an entry of its own."""
         try:
-            record = json.loads(line)
+            record = record_of(line)
             if not isinstance(record, dict):
                 raise TypeError
         except (ValueError, TypeError, RecursionError):

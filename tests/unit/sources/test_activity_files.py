@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -132,3 +133,33 @@ def test_a_file_that_goes_elsewhere_or_becomes_another_is_found_and_one_that_is_
     (other / stage.main.name).unlink()
     stage.reads()
     assert stage.files.gone
+
+
+def test_where_a_watch_tells_searching_is_rare_but_not_for_a_file_that_is_gone(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    sought: list[float] = []
+    real, clock = AgentFiles._seek, SimpleNamespace(now=1000.0)
+
+    def seek(self: AgentFiles) -> None:
+        sought.append(clock.now)
+        real(self)
+
+    monkeypatch.setattr(AgentFiles, "_seek", seek)
+    monkeypatch.setattr(activity_files, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    stage.says(stage.main, "one")
+
+    def pass_(seconds: int) -> list[float]:
+        sought.clear()
+        for _ in range(seconds):
+            clock.now += 1.0
+            stage.reads()
+        return list(sought)
+
+    assert len(pass_(30)) == 10, "nobody watches"
+    stage.fresh.begins("w", [str(stage.project)])
+    pass_(5)
+    assert len(pass_(60)) == 2
+    stage.fresh.changed([str(stage.project / SESSION)])
+    assert len(pass_(2)) == 1, "its sub-agents' folder may be there now"
+    stage.main.unlink()
+    stage.fresh.changed([str(stage.main)])
+    assert len(pass_(60)) in (5, 6)
