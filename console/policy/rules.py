@@ -23,6 +23,8 @@ _HOST = re.compile(
 )
 _VARIABLE = re.compile(r"\$\{([A-Z_]+)\}")
 _MAGIC = re.compile(r"[*?\[{!]")
+_UNMAGIC = re.compile(r"(?:\\.|[^\\*?\[{]|\\\Z)*", re.DOTALL)
+"""What stands before the first magic of a glob: an escaped letter is that letter, and a last backslash is nothing."""
 _STARS_MAX = 4
 """``**`` in one rule; more would make a match slow."""
 
@@ -124,9 +126,14 @@ def _file(text: str, inside: str, where: str, variables: Mapping[str, str]) -> R
             f"{where}: {text!r} cannot be read with certainty.", f"No '..', no '!', one {{a,b}}, and at most {_STARS_MAX} times '**'."
         )
     regex = _compiled(pattern, text, where)
-    plain = re.split(r"(?<!\\)[*?\[{]", pattern, maxsplit=1)
-    stem = plain[0] if len(plain) == 1 else plain[0].rsplit("/", 1)[0]
-    return Rule(text, Family.FILE, action=action.group(1), pattern=pattern, regex=regex, stem=re.sub(r"\\(.)", r"\1", stem) or "/")
+    return Rule(text, Family.FILE, action=action.group(1), pattern=pattern, regex=regex, stem=_stem(pattern) or "/")
+
+
+def _stem(pattern: str) -> str:
+    plain = _UNMAGIC.match(pattern)
+    assert plain is not None  # it matches nothing, too
+    meant = re.sub(r"\\(.?)", r"\1", plain[0], flags=re.DOTALL)  # a slash may be escaped like any other letter
+    return meant if plain.end() == len(pattern) else meant.rsplit("/", 1)[0]
 
 
 def _compiled(pattern: str, text: str, where: str) -> re.Pattern[str]:

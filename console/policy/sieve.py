@@ -63,7 +63,7 @@ class Sieve:
 
 
 def _at_or_above(path: str) -> list[str]:
-    found, end = [], len(path)
+    found, end = [path[:-1]] if path.endswith("\n") else [], len(path)  # re's $ is before it too
     while end > 0:
         found.append(path[:end])
         end = path.rfind("/", 0, end)

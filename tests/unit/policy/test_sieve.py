@@ -34,7 +34,8 @@ def test_a_path_is_held_against_few_of_many_globs() -> None:
 
 
 PIECES = st.sampled_from(["**", "*", "a", ".env", "a*", "*.pem", "a?b", "[ab]c", "[!a]", "x[", "{a,b}", "{a,b/c}", "{a..c}", "{a}", "{,a}",
-                          "\\a", "\\*", "\\{a,b\\}", "a\\", ".", "a]", "a}", "{a", "é", "+(a)", "a b", "\\[x", "a-[0-9]", "-"])  # fmt: skip
+                          "\\a", "\\*", "\\{a,b\\}", "a\\", "a\\\\*", ".", "a]", "a}", "{a", "é", "+(a)", "a b", "\\[x", "a-[0-9]",
+                          "-"])  # fmt: skip
 NAMES = st.sampled_from(["a", "b", "c", ".env", "a.pem", ".pem", "aXb", "bc", "*", "{a,b}", "x[", "a]", "a}", "{a", "", "a b", "é", "+(a)",
                          "x", "[x", "a-1", "-", "{a}", "a\\", "a\n"])  # fmt: skip
 
@@ -49,6 +50,15 @@ def test_it_never_leaves_out_a_rule_that_covers(globs: list[list[str]], names: l
             continue
     path = "/" + "/".join(names)
     assert Sieve(rules).first((path,)) is slow(rules, path)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [("/a\\/**", "/a/x"), ("/a\\/b*", "/a/bc"), ("/a\\\\*", "/a\\x"), ("/a\\\\*/x", "/a\\b/x"), ("/a\\", "/a"), ("/a", "/a\n")],
+)
+def test_an_escaped_letter_or_a_last_line_end_leads_where_the_glob_does(glob: str, path: str) -> None:
+    made = rule(glob)
+    assert made.covers_path(path) and Sieve([made]).first((path,)) is made and f"{path.strip()}/".startswith(made.stem.rstrip("/") + "/")
 
 
 @pytest.mark.parametrize("workspace", ["/srv/x{y,z}", "/srv/a*b", "/srv/[ab]", "/srv/a\\b", "/srv/a\n"])
