@@ -235,6 +235,7 @@ class Desk:
             "pid": os.getpid(),
             "instance": guard.config.instance_id,
             "latched": latch.latched,
+            "reason": brief(latch.why, 300),
             "generation": latch.generation,
             "kills": list(latch.kills),
             "kills_n": len(latch.kills),

@@ -70,7 +70,7 @@ async def restore(it: Starting) -> None:
     agents = tuple(it.ledger.agents(include_ended=True, limit=AGENTS_BACK))
     alive = {a.agent_id for a in agents if not killed and a.state.is_live and a.process is not None and _reattach(it, a)}
     proven = proven_dead(it.stop.receipts())
-    why = str(status.get("reason", ""))
+    why = str(status.get("reason", "")) if killed else ""
     isolated, budget = it.ledger.isolated_sessions(), kept_budget(it.ledger, it.options, now()[0])
     it.core.post(e.LineagesRestored(*now(), *kept_lineages(it.ledger)))
     it.core.post(e.Restored(*now(), agents, frozenset(alive), _contexts(it), killed, why, proven, isolated, budget))

@@ -38,6 +38,7 @@ def test_restarts_while_killed_start_nothing(broken: Make, full_counts: bool) ->
         it.stop(signal.SIGKILL)
         it.start()
         nothing_starts(it)
+        assert it.api.fleet().kill_reason == it.api.kill_switch().reason == "the test", "why is known to who starts, too"
     for _ in range(50 if full_counts else 3):
         before = it.living_guard()
         os.kill(before, signal.SIGKILL)  # our own guard, named by its own answer
