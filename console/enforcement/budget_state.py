@@ -38,6 +38,8 @@ class BudgetState:
     metered: set[AgentId] = field(default_factory=set)
     """Metered from transcripts, after the fact."""
     day: Day = field(default_factory=Day)
+    turned: tuple[float, float, str] = (0.0, 0.0, "")
+    """The moment (both clocks, which boot) for which the day was looked at last."""
     boot_id: str = ""
     """Of which boot of the machine CLOCK_BOOTTIME is."""
     ticked: float = 0.0

@@ -65,7 +65,9 @@ def limits_at(state: EngineState, node: Node) -> Limits:
 
 def turn_day(state: EngineState, event: e.Event) -> None:
     """The day that holds now; what is charged next is charged to it, calls that are under way among it."""
-    before = state.budget.day
+    if state.budget.turned == (event.at, event.boot_s, state.budget.boot_id):
+        return  # many are charged at one moment
+    before, state.budget.turned = state.budget.day, (event.at, event.boot_s, state.budget.boot_id)
     state.budget.day = turned(before, event.at, event.boot_s, state.budget.boot_id)
     if before.date != state.budget.day.date:
         for held in list(state.budget.reservations.values()):
@@ -103,10 +105,16 @@ def _move(state: EngineState, nodes: Iterable[Node], estimate: Usage, sign: int)
 def charge(state: EngineState, agent: Agent, spent: Usage, event: e.Event, *, metered: bool = False, history: bool = False) -> Agent:
     """Adds to everybody who pays. ``metered``: transcripts said so; ``history``: of an earlier time, so it is none of today's."""
     turn_day(state, event)
-    budget = state.budget
-    agent = state.put(agent.changed(usage=agent.usage.plus(spent)))
+    budget, before = state.budget, agent.usage
+    agent = state.put(agent.changed(usage=before.plus(spent)))
+
+    def grown(had: Usage | None) -> Usage:
+        # Of a tree, or a session, of one alone the sum is that one's own, the same object: nothing is added up twice.
+        is_its_own = had is before or (had is None and before == _NOTHING)
+        return agent.usage if is_its_own else (had or _NOTHING).plus(spent)
+
     for above in ancestry(state, agent):
-        state.tree_usage[above] = state.tree_usage.get(above, Usage()).plus(spent)
+        state.tree_usage[above] = grown(state.tree_usage.get(above))
     for node in wide_nodes(state, agent):
         if node[0] == "day":
             if history:
@@ -115,7 +123,7 @@ def charge(state: EngineState, agent: Agent, spent: Usage, event: e.Event, *, me
             is_inside = seen is not None and seen.inside is not None  # a part of an agent of ours: transcripts of the host leave it out
             if metered and not is_inside and agent.control_level in (ControlLevel.OBSERVED, ControlLevel.ADOPTED):
                 budget.day = replace(budget.day, metered_usd=budget.day.metered_usd + spent.cost_usd)
-        budget.spent[node] = budget.spent.get(node, Usage()).plus(spent)
+        budget.spent[node] = grown(budget.spent.get(node))
     return agent
 
 

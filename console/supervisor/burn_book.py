@@ -6,11 +6,13 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import add, attrgetter
 
 from console.domain.budget import RESERVABLE, Usage
 from console.domain.burn import MINUTES
 
 Node = tuple[str, str]
+_AMOUNTS = attrgetter(*RESERVABLE)
 NODES = 60_000
 """Nodes kept at once; the one that was used longest ago goes first."""
 
@@ -18,7 +20,8 @@ NODES = 60_000
 @dataclass(slots=True)
 class _Series:
     since: float
-    minutes: deque[tuple[int, dict[str, float]]] = field(default_factory=lambda: deque(maxlen=MINUTES))
+    minutes: deque[tuple[int, list[float]]] = field(default_factory=lambda: deque(maxlen=MINUTES))
+    """Each minute with what was used in it, as RESERVABLE names it."""
 
 
 class BurnBook:
@@ -32,28 +35,27 @@ class BurnBook:
     def add(self, nodes: Iterable[Node], spent: Usage, boot_s: float) -> None:
         """Counts one increment at every node that is charged."""
         minute = int(boot_s // 60)
-        amounts = {name: float(value) for name in RESERVABLE if (value := getattr(spent, name))}
-        if not amounts:
+        amounts = _AMOUNTS(spent)
+        if not any(amounts):
             return
         for node in nodes:
             series = self._nodes.pop(node, None) or _Series(boot_s)
             self._nodes[node] = series  # last in the order: the least recently used are first
             if series.minutes and series.minutes[-1][0] == minute:
                 kept = series.minutes[-1][1]
-                for name, value in amounts.items():
-                    kept[name] = kept.get(name, 0.0) + value
+                kept[:] = map(add, kept, amounts)
             else:
-                series.minutes.append((minute, dict(amounts)))
+                series.minutes.append((minute, list(amounts)))
         while len(self._nodes) > NODES:
             del self._nodes[next(iter(self._nodes))]
 
     def minutes(self, node: Node, name: str, boot_s: float) -> list[float]:
         """Use in each of the last 60 minutes, oldest first; empty: none in them."""
         series = self._nodes.get(node)
-        if series is None:
+        if series is None or name not in RESERVABLE:
             return []
-        now = int(boot_s // 60)
-        found = {minute: amounts.get(name, 0.0) for minute, amounts in list(series.minutes) if now - MINUTES < minute <= now}
+        now, place = int(boot_s // 60), RESERVABLE.index(name)
+        found = {minute: float(amounts[place]) for minute, amounts in list(series.minutes) if now - MINUTES < minute <= now}
         return [found.get(n, 0.0) for n in range(now - MINUTES + 1, now + 1)] if any(found.values()) else []
 
     def known_min(self, born_boot: float | None, boot_s: float) -> float:
