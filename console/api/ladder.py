@@ -47,6 +47,10 @@ class LadderAgent(View):
     """Whether it can reach anything now."""
 
 
+COUNT_OLD_S = 2.0
+"""A number of processes that is older is said to be."""
+
+
 class LadderPreview(View):
     """POST /api/ladder/preview, GET /api/ladder/preview?action=&reach=&target=: what will happen, before it happens. Nothing is done.
 
@@ -68,7 +72,9 @@ class LadderPreview(View):
     counts: dict[str, dict[str, int]] = {}
     """control level -> {certain, best_effort, excluded} -> agents. Whole."""
     processes: int = 0
-    """Of the agents it touches, as last counted."""
+    """Of the agents it touches, counted for this answer where that takes no more than a second."""
+    counted_s: float | None = None
+    """How old that count is, in seconds; None: they were never counted, and each agent is taken for one process."""
     containers: int = 0
     egress: int = 0
     """Agents it touches that can reach anything now."""
@@ -80,6 +86,13 @@ class LadderPreview(View):
     """Left alone: why."""
     unnamed: int = 0
     """Agents counted but not named in the three lists."""
+
+    @property
+    def count_age(self) -> str:
+        """What must be said of the number of processes; empty: it is of now."""
+        if self.counted_s is None:
+            return "not counted: the guard has not answered yet"
+        return "" if self.counted_s < COUNT_OLD_S else f"as counted {self.counted_s:.0f} s ago: the guard was slow to count again"
 
 
 class SwitchBody(KillSwitchBody):

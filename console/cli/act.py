@@ -167,7 +167,8 @@ def _show_preview(seen: LadderPreview, as_json: bool) -> int:
     out.say(plain(seen.words, 500))
     if seen.why_not:
         out.note(f"it would be refused: {plain(seen.why_not, 500)}")
-    out.say(f"{seen.processes} processes, {seen.containers} containers, {seen.egress} that can reach the network now")
+    counted = f" ({seen.count_age})" if seen.count_age else ""
+    out.say(f"{seen.processes} processes{counted}, {seen.containers} containers, {seen.egress} that can reach the network now")
     table = new_table()
     for name in ("CONTROL LEVEL", "CERTAIN", "BEST EFFORT", "LEFT ALONE"):
         table.add_column(name)

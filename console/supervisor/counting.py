@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +13,8 @@ from console.supervisor.parts import Parts
 from console.supervisor.unaccounted import UNREACHED, missed
 
 PERIOD_S = 5.0
+FRESH_S = 0.3
+"""A count that is no older is not made again for whoever asks."""
 ALONE = 200
 """Agents of one round asked for by name, because no answer for many had them: they came meanwhile, or the guard does not know them."""
 
@@ -21,6 +24,9 @@ class Counting:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._counted: float | None = None
+        """When the newest whole round began (monotonic)."""
+        self._anew: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Forever. Between two rounds it is longer where heartbeats are rarer."""
@@ -30,14 +36,27 @@ class Counting:
                 await self.count()
             await asyncio.sleep(period)
 
+    async def anew(self, within_s: float) -> float | None:
+        """Counts again and waits that long for it; how many seconds old the newest whole count is, None: there is none."""
+        if self._counted is None or time.monotonic() - self._counted > FRESH_S:
+            if self._anew is None or self._anew.done():  # of many who ask at once, and of a guard that is slow, one round
+                self._anew = asyncio.create_task(self._count_quietly())
+            await asyncio.wait({self._anew}, timeout=within_s)
+        return None if self._counted is None else time.monotonic() - self._counted
+
+    async def _count_quietly(self) -> None:
+        with suppress(ConsoleError):
+            await self.count()
+
     async def count(self) -> None:
         """One round. Raises ConsoleError when the guard does not answer."""
-        state = self._parts.core.state
+        began, state = time.monotonic(), self._parts.core.state
         before = frozenset(state.held)  # those that begin meanwhile are for the next round
         known = await self._count_many() if before else set()
         left = sorted(before & state.held - known, key=lambda i: (state.best_effort.get(i) == UNREACHED, i))
         for agent_id in left[:ALONE]:
             await self._count_one(agent_id)
+        self._counted = began
 
     async def _count_many(self) -> set[str]:
         """Whom the guard knows."""

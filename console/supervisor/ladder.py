@@ -28,6 +28,8 @@ from console.supervisor.freezes import unconfirmed
 from console.supervisor.parts import Parts
 from console.supervisor.stop import CHUNK, StopDesk
 
+COUNT_S = 1.0
+"""How long a preview waits for a new count of processes; the press waits for no preview."""
 ROUNDS = 200
 """Looks, 50 ms apart, for agents that were still starting when the rung was set."""
 SAVED_S = 3.0
@@ -49,7 +51,7 @@ class LadderDesk:
     async def preview(self, rung: Rung, scope: Scope) -> v.LadderPreview:
         """What would happen now. Raises UsageProblem, NotFound."""
         scope.check()
-        doubts = await asyncio.to_thread(self._doubts, rung)
+        doubts, counted_s = await asyncio.gather(asyncio.to_thread(self._doubts, rung), self._follower.counting.anew(COUNT_S))
         found = plan(self._parts.core.state, rung, scope, doubts)
         refused = ""
         try:
@@ -57,7 +59,7 @@ class LadderDesk:
             self._refuse_if_stopped(rung)
         except ConsoleError as error:
             refused = str(error)
-        return preview_view(found, refused, self._parts.core.state.pids)
+        return preview_view(found, refused, self._parts.core.state.pids, counted_s)
 
     def _doubts(self, rung: Rung) -> dict[str, str]:
         """Agents without a kernel proof, by the guard's own registry. Blocks. What cannot be read is doubted."""
@@ -288,8 +290,8 @@ def doubt_of(entry: Entry | None, rung: Rung) -> str:
     return CAN_LEAVE_NOTE if entry.can_leave else BEST_EFFORT_NOTE
 
 
-def preview_view(found: Plan, refused: str, pids: dict[AgentId, int]) -> v.LadderPreview:
-    """A plan as it is shown."""
+def preview_view(found: Plan, refused: str, pids: dict[AgentId, int], counted_s: float | None = None) -> v.LadderPreview:
+    """A plan as it is shown; ``counted_s``: how old ``pids`` are."""
     lists = {t: [_shown(line) for line in found.lines if line.treatment is t] for t in Treatment}
     acting = [line.agent for line in found.lines if line.acts]
     named = sum(min(len(lines), v.NAMED) for lines in lists.values())
@@ -303,6 +305,7 @@ def preview_view(found: Plan, refused: str, pids: dict[AgentId, int]) -> v.Ladde
         latches=found.latches,
         counts=found.counts(),
         processes=sum(pids.get(a.agent_id, 1) for a in acting),
+        counted_s=counted_s,
         containers=sum(bool(a.container_id) for a in acting),
         egress=sum(_reaches(line) for line in found.lines if line.acts),
         acts=lists[Treatment.CERTAIN][: v.NAMED],

@@ -86,7 +86,7 @@ class FakeStops:
 
     def preview(self, body: la.LadderBody) -> la.LadderPreview:
         """As the supervisor makes it."""
-        view = la.LadderPreview(action=body.action, reach=body.scope.reach, target=body.scope.target, words="")
+        view = la.LadderPreview(action=body.action, reach=body.scope.reach, target=body.scope.target, words="", counted_s=0.1)
         view.undone_by = {"freeze": "thaw", "isolate": "reconnect"}.get(body.action, "")
         for agent in self._members(body.scope):
             kind, why = self._treat(body.action, agent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -116,3 +117,39 @@ def test_an_answer_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> N
     house.parts.guard.call = lambda op, **_: {"counts": {"a": 1}, "next": "a"} if op == "counts" else {}
     house.count()
     assert house.state.pids == {"a": 1}
+
+
+async def test_whoever_asks_is_told_of_now_and_a_slow_guard_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(monkeypatch, {"a": 1}, {"a"})
+    one = Counting(house.parts)
+    age = await one.anew(60.0)
+    assert age is not None and age < 60.0 and house.state.pids == {"a": 1}
+    house.agents["a"] = 7
+    await one.anew(60.0)
+    assert house.state.pids == {"a": 1} or len(house.asked) > 1, "of a moment ago is as good"
+    monkeypatch.setattr(counting, "FRESH_S", -1.0)
+    await one.anew(60.0)
+    assert house.state.pids == {"a": 7}
+    slow, call = threading.Event(), house.call
+
+    def waits(op: str, **fields: str) -> dict[str, Any]:
+        slow.wait()
+        return call(op, **fields)
+
+    house.parts.guard.call = waits
+    house.agents["a"] = 9
+    ages = [await one.anew(0.0), await one.anew(0.0)]
+    assert None not in ages and house.state.pids == {"a": 7}, "the last count, and how old it is"
+    slow.set()
+    await one.anew(60.0)
+    assert house.state.pids == {"a": 9}
+
+
+async def test_a_guard_that_was_never_counted_by_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(monkeypatch, {"a": 1}, {"a"})
+
+    def silent(op: str, **fields: str) -> dict[str, Any]:
+        raise Unreachable("no", "")
+
+    house.parts.guard.call = silent
+    assert await Counting(house.parts).anew(60.0) is None

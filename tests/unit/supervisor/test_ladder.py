@@ -39,7 +39,7 @@ class World:
             core=core, scribe=scribe, guard=SimpleNamespace(call=self.call), egress=SimpleNamespace(attached=list),
             places=SimpleNamespace(guard_dir=tmp_path),
         )  # fmt: skip
-        follower: Any = SimpleNamespace(look_at_guard=self.look)
+        follower: Any = SimpleNamespace(look_at_guard=self.look, counting=SimpleNamespace(anew=self.counted))
         stop: Any = None
         self.desk = LadderDesk(parts, stop, follower)
 
@@ -62,6 +62,11 @@ class World:
 
     async def saved(self) -> None:
         self.done.append("saved")
+
+    async def counted(self, within_s: float) -> float:
+        self.book.state.pids[AgentId("a1")] = 41
+        assert within_s <= 1.0, "a preview keeps nobody waiting longer"
+        return 0.25
 
     async def look(self) -> None:
         """The causes are fed by ``call``."""
@@ -183,3 +188,11 @@ def test_many_agents_are_counted_whole_and_named_in_part() -> None:
     seen = preview_view(plan(book.state, Rung.KILL, Scope(Reach.ALL)), "", {})
     assert (len(seen.acts), seen.unnamed, seen.counts) == (100, 150, {"managed": {"certain": 250}})
     assert seen.words == "kill of everything: 250 agents; no way back; latches: nothing starts until rearm."
+
+
+async def test_a_preview_counts_anew_and_says_how_old_its_count_is(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    seen = await world.desk.preview(Rung.FREEZE, ONE)
+    assert (seen.processes, seen.counted_s, seen.count_age) == (41, 0.25, "")
+    assert "12 s ago" in seen.model_copy(update={"counted_s": 12.3}).count_age
+    assert "not counted" in seen.model_copy(update={"counted_s": None}).count_age

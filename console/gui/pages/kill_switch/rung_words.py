@@ -39,7 +39,7 @@ def scope_words(scope: ScopeBody, fleet: Fleet) -> str:
         return f"session {scope.target}"
     row = fleet.rows.get(scope.target)
     name = row.name if row is not None else safe_text(scope.target, 60)
-    below = len(fleet.tree(scope.target)) - 1 if scope.reach == "tree" else 0
+    below = sum(1 for one in fleet.tree(scope.target) if one.is_live and one.id != scope.target) if scope.reach == "tree" else 0
     return f"{name} and {plural(below, 'agent')} below it" if below > 0 else name
 
 
@@ -119,7 +119,7 @@ def why_lines(agents: list[LadderAgent], mark: str, role: str) -> list[Fact]:
 
 def reach_line(preview: LadderPreview) -> str:
     """Processes, containers, and who can reach anything now."""
-    parts = [plural(preview.processes, "process", "processes")]
+    parts = [plural(preview.processes, "process", "processes") + (f" ({preview.count_age})" if preview.count_age else "")]
     if preview.containers:
         parts.append(plural(preview.containers, "container"))
     parts.append(f"{plural(preview.egress, 'agent')} can reach something now" if preview.egress else "none can reach anything now")
