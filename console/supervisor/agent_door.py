@@ -39,6 +39,7 @@ from console.supervisor.hooks import HookDesk
 from console.supervisor.launching_body import request_from
 from console.supervisor.peers import Peer, is_agent
 from console.supervisor.program_hooks import remove
+from console.supervisor.quick import quick
 from console.supervisor.resting import Resting
 from console.supervisor.scribe import Scribe
 from console.supervisor.secret_calls import secret_call
@@ -49,6 +50,8 @@ SWITCH_S = 30.0
 TOKEN_S = 900
 """Life of an agent's token, in seconds."""
 RATE = 100
+USAGE = "/v1/usage"
+"""What agents ask most: it goes to its route without a router."""
 CONNECTIONS = 16
 """Of one agent at once."""
 
@@ -82,7 +85,7 @@ class AgentDoors:
         routes = AgentRoutes(agent_id, self._core, self._scribe, self._trespasses, self._tokens, self.hooks)
         routes.executing = Executing(agent_id, self.execute)
         routes.revoked = await secret_call(self._tokens.is_barred, agent_id)
-        app = hidden(watched(routes.app(), routes.is_own), self._tokens.store.redactor)
+        app = hidden(watched(quick(routes.app(), USAGE), routes.is_own), self._tokens.store.redactor)
         door = Door(
             path,
             app,

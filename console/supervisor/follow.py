@@ -32,6 +32,8 @@ from console.supervisor.witness import keep_watch
 log = logging.getLogger(__name__)
 _TROUBLE = (ConsoleError, OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SQLAlchemyError)
 FLUSH_S = 0.1
+ALONE_S, CROWD_S = 0.01, 0.05
+"""How long whoever waits for the disk waits for others to share the write; the longer one within a second of several having done so."""
 CANARY_RETRY_S = 2.0
 LATCH_S = 3.0
 FREEZE_LOOK_S = 5.0
@@ -104,12 +106,15 @@ class Follower:
     async def _flush(self) -> None:
         """Collected changes become one delta, so that 1,000 events a second stay ten messages."""
         core, shown, loop = self._parts.core, 0.0, asyncio.get_running_loop()
+        crowded = 0.0
         while True:
             timer = loop.call_later(FLUSH_S, core.hurry.set)
             await core.hurry.wait()
             timer.cancel()
             if core.unsaved:
-                await asyncio.sleep(0.01)  # so that those who report at the same moment share the write
+                # So that those who report at the same moment share the write: whoever is alone waits for nobody, a fleet for itself.
+                await asyncio.sleep(CROWD_S if time.monotonic() < crowded else ALONE_S)
+                crowded = time.monotonic() + 1.0 if len(core.unsaved) > 1 else crowded
             core.hurry.clear()
             self._save()
             if not core.dirty or time.monotonic() - shown < FLUSH_S:

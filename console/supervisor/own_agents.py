@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from itertools import islice
@@ -17,6 +18,8 @@ _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _ABOVE = 40
 """Parent processes looked at above one."""
 HOMES_MAX = 2000
+_TOPS = frozenset(config.partition("/")[0] for config in (*CLAUDE_FOLDERS, *CODEX_FOLDERS))
+"""What hardly any workspace has is looked for first: it is done again and again, for each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +96,8 @@ class OwnAgents:
 def workspaces_with_transcripts(workspaces: Path) -> list[Path]:
     """Homes of agents of ours, living or not, in which a program may have written transcripts."""
     try:
-        return sorted(
-            folder
-            for folder in islice(workspaces.iterdir(), HOMES_MAX)
-            if any(is_below(folder, folder / config) for config in (*CLAUDE_FOLDERS, *CODEX_FOLDERS))
-        )
+        with os.scandir(workspaces) as entries:
+            some = [Path(e.path) for e in islice(entries, HOMES_MAX) if any(os.path.lexists(f"{e.path}/{top}") for top in _TOPS)]  # noqa: PTH110
     except OSError:
         return []
+    return sorted(f for f in some if any(is_below(f, f / config) for config in (*CLAUDE_FOLDERS, *CODEX_FOLDERS)))
