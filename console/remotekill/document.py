@@ -188,11 +188,21 @@ def _vouched(entry: object, keys: KeySet, message: bytes) -> bytes | None:
     if not isinstance(kid, str) or not isinstance(text, str) or kid not in keys.keys:
         return None
     public = keys.keys[kid]
+    return public if is_good(public, text, message) else None
+
+
+def is_good(public: bytes, text: str, message: bytes) -> bool:
+    """Whether a signature in base64 is this key's over this message. Never raises."""
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(base64.b64decode(text, validate=True), message)
     except (InvalidSignature, binascii.Error, ValueError):
-        return None
-    return public
+        return False
+    return True
+
+
+def signatures_over(message: bytes, signers: Sequence[Signer]) -> list[dict[str, str]]:
+    """One signature per key, as documents carry it."""
+    return [{"kid": s.kid, "alg": "Ed25519", "sig": base64.b64encode(s.private.sign(message)).decode()} for s in signers]
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
@@ -207,9 +217,7 @@ def signing_bytes(document: Mapping[str, Any]) -> bytes:
 
 def sign(document: Mapping[str, Any], signers: Sequence[Signer]) -> bytes:
     """The document's bytes with one more signature per signer; UsageProblem when it grows too large to be read."""
-    message = signing_bytes(document)
-    new = [{"kid": s.kid, "alg": "Ed25519", "sig": base64.b64encode(s.private.sign(message)).decode()} for s in signers]
-    body = canonical({**document, "sigs": [*document.get("sigs", ()), *new]})
+    body = canonical({**document, "sigs": [*document.get("sigs", ()), *signatures_over(signing_bytes(document), signers)]})
     if len(body) > SIZE_LIMIT:
         raise UsageProblem(f"The document is larger than {SIZE_LIMIT} bytes.", "Shorten the reason, or release in a new fleet.")
     return body

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
 from console.domain.errors import Denied
-from console.remotekill.document import KeySet, Signer, canonical
+from console.remotekill.document import KeySet, canonical, is_good
 
 PREFIX = b"watchfloor-rearm/1\0"
 """Put before the canonical bytes: a signature over a release is worth nothing here, and the other way round."""
@@ -29,17 +24,12 @@ def statement(*, instance: str, generation: int, kills: Iterable[str], nonce: st
     return PREFIX + canonical(content)
 
 
-def sign_statement(message: bytes, signers: Sequence[Signer]) -> list[dict[str, str]]:
-    """One signature per key."""
-    return [{"kid": s.kid, "alg": "Ed25519", "sig": base64.b64encode(s.private.sign(message)).decode()} for s in signers]
-
-
 def check_statement(message: bytes, signatures: Sequence[Mapping[str, str]], keys: KeySet) -> list[str]:
     """The kids of a quorum of distinct keys that signed it. Denied without one."""
     good: dict[bytes, str] = {}
     for entry in signatures:
         public = keys.keys.get(entry.get("kid", "")) if entry.get("alg") == "Ed25519" else None
-        if public is not None and _is_good(public, entry.get("sig", ""), message):
+        if public is not None and is_good(public, entry.get("sig", ""), message):
             good.setdefault(public, entry["kid"])
     needed = max(1, keys.quorum)
     if keys.quorum < 1 or len(good) < needed:
@@ -47,11 +37,3 @@ def check_statement(message: bytes, signatures: Sequence[Mapping[str, str]], key
             f"{len(good)} of {needed} required operator keys signed exactly this.", "Look again, and sign what is killed now (--sign)."
         )
     return sorted(good.values())
-
-
-def _is_good(public: bytes, text: str, message: bytes) -> bool:
-    try:
-        Ed25519PublicKey.from_public_bytes(public).verify(base64.b64decode(text, validate=True), message)
-    except (InvalidSignature, binascii.Error, ValueError):
-        return False
-    return True

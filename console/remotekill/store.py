@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from google.api_core.exceptions import NotFound as ObjectMissing
 from google.auth.credentials import Credentials
@@ -29,6 +30,8 @@ from console.remotekill.records import (
 )
 from console.remotekill.transport import FAULTS, Lane, words_of
 from console.remotekill.writing import KillObject, RemoteWrite, sha256_of, timed
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +133,7 @@ class RemoteStore:
 
     def kill_log(self) -> tuple[list[LoggedDocument], str]:
         """(entries, trouble): what consoles wrote, oldest generation first; trouble says why the list may be short."""
-        prefix = f"{self._prefix}kill-log/"
-        try:
-            return self._listing.run(lambda c, left: gather_kill_log(c, self.bucket, prefix, left), self._write_deadline_s), ""
-        except FAULTS as error:
-            return [], words_of(error)
+        return self._listed(gather_kill_log, "kill-log/")
 
     def write_receipt(self, kill_generation: int, host: str, receipt_json: bytes | str) -> RemoteWrite:
         """This host's answer to an order, create-only: once given it is never changed. UsageProblem on a bad name or size."""
@@ -147,17 +146,16 @@ class RemoteStore:
 
     def receipts(self, kill_generation: int) -> tuple[list[HostReceipt], str]:
         """(receipts, trouble): which hosts answered this order, by host; trouble says why the list may be short."""
-        prefix = f"{self._prefix}receipts/{int(kill_generation)}/"
-        try:
-            return self._listing.run(lambda c, left: gather_receipts(c, self.bucket, prefix, left), self._write_deadline_s), ""
-        except FAULTS as error:
-            return [], words_of(error)
+        return self._listed(gather_receipts, f"receipts/{int(kill_generation)}/")
 
     def hosts_ever(self) -> tuple[list[str], str]:
         """(hosts, trouble): every host that ever answered an order, by name; trouble says why the list may be short."""
-        prefix = f"{self._prefix}receipts/"
+        return self._listed(gather_hosts, "receipts/")
+
+    def _listed(self, gather: Callable[[storage.Client, str, str, Callable[[], float]], list[T]], below: str) -> tuple[list[T], str]:
+        """(what is gathered below the store's prefix, trouble)."""
         try:
-            return self._listing.run(lambda c, left: gather_hosts(c, self.bucket, prefix, left), self._write_deadline_s), ""
+            return self._listing.run(lambda c, left: gather(c, self.bucket, f"{self._prefix}{below}", left), self._write_deadline_s), ""
         except FAULTS as error:
             return [], words_of(error)
 

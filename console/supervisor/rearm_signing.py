@@ -10,9 +10,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from console.domain.errors import Denied, UsageProblem
-from console.remotekill.document import Signer
+from console.remotekill.document import Signer, signatures_over
 from console.remotekill.keys import load_key_files, load_keys, load_signers
-from console.remotekill.rearming import sign_statement, statement
+from console.remotekill.rearming import statement
 from console.settings.places import Places
 
 MOST = 64 * 1024
@@ -47,7 +47,7 @@ def sign_rearm(places: Places | None, given: argparse.Namespace) -> int:
             "There is no private key here to sign with.",
             "Name its file with --key, its folder with --keys, or make one: watchfloor keys init",
         )
-    print(json.dumps({"schema_version": 1, "signatures": sign_statement(statement(**what.model_dump()), signers)}))
+    print(json.dumps({"schema_version": 1, "signatures": signatures_over(statement(**what.model_dump()), signers)}))
     return 0
 
 

@@ -8,8 +8,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from console.domain.errors import Denied
-from console.remotekill.document import KeySet, Signer, release_document
-from console.remotekill.rearming import check_statement, sign_statement, statement
+from console.remotekill.document import KeySet, Signer, release_document, signatures_over
+from console.remotekill.rearming import check_statement, statement
 
 SAID: dict[str, Any] = {
     "instance": "00c0ffee",
@@ -26,7 +26,7 @@ def keys(quorum: int = 1, *signers: Signer) -> KeySet:
 
 
 def test_a_good_signature_counts_whatever_the_order_of_the_kills() -> None:
-    signed = sign_statement(statement(**SAID), [A])
+    signed = signatures_over(statement(**SAID), [A])
     assert check_statement(statement(**SAID | {"kills": SAID["kills"][::-1]}), signed, keys()) == [A.kid]
 
 
@@ -42,26 +42,26 @@ def test_a_good_signature_counts_whatever_the_order_of_the_kills() -> None:
     ],
 )
 def test_a_signature_over_anything_else_is_none(change: dict[str, Any]) -> None:
-    signed = sign_statement(statement(**SAID | change), [A, B])
+    signed = signatures_over(statement(**SAID | change), [A, B])
     with pytest.raises(Denied):
         check_statement(statement(**SAID), signed, keys())
 
 
 def test_a_quorum_is_of_distinct_keys() -> None:
     message = statement(**SAID)
-    twice = sign_statement(message, [A]) * 2
+    twice = signatures_over(message, [A]) * 2
     same_key = Signer("d" * 16, A.private)
     for signed, trusted in (
         (twice, keys(2)),
-        (sign_statement(message, [A, same_key]), keys(2, A, same_key)),
-        (sign_statement(message, [A, STRANGER]), keys(2)),
+        (signatures_over(message, [A, same_key]), keys(2, A, same_key)),
+        (signatures_over(message, [A, STRANGER]), keys(2)),
         ([], keys(1)),
-        (sign_statement(message, [A]), keys(0)),
-        (sign_statement(message, [A]), KeySet("fleet", 1, {})),
+        (signatures_over(message, [A]), keys(0)),
+        (signatures_over(message, [A]), KeySet("fleet", 1, {})),
     ):
         with pytest.raises(Denied):
             check_statement(message, signed, trusted)
-    assert check_statement(message, sign_statement(message, [B, A]), keys(2)) == [A.kid, B.kid]
+    assert check_statement(message, signatures_over(message, [B, A]), keys(2)) == [A.kid, B.kid]
 
 
 @pytest.mark.parametrize(
