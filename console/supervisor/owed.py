@@ -10,7 +10,7 @@ from console.domain.command import Record
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.supervisor.parts import Parts
-from console.supervisor.rotate import step_of, verdict_of
+from console.supervisor.rotate import DUE, step_of, verdict_of
 from console.supervisor.rotator import came_back, in_words
 from console.supervisor.stop import StopDesk
 
@@ -81,3 +81,14 @@ async def _shown_again(parts: Parts, stop: StopDesk, shown: list[RotationItem]) 
         first = StepStatus.OK if last.ok else StepStatus.FAILED
         status = verdict if first is StepStatus.OK else first
         await stop.correct(last.kill_id, Step(StepName.ROTATE, status, None, f"{in_words(last.items)}; {words}"))
+    if ok or back:
+        await _kept_promises(stop, verdict, words)
+
+
+async def _kept_promises(stop: StopDesk, verdict: StepStatus, words: str) -> None:
+    """Another rotation followed a kill's: what was presented again holds its old values too, and its receipt still promises that."""
+    for receipt in stop.receipts():
+        for step in receipt.steps:
+            if step.name is StepName.ROTATE and DUE in step.detail and receipt.complete:
+                status = verdict if step.status is StepStatus.OK else step.status
+                await stop.correct(receipt.kill_id, Step(StepName.ROTATE, status, None, f"{step.detail.split(DUE)[0]}; {words}"))

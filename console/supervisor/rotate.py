@@ -13,6 +13,9 @@ from console.domain.kill import Step, StepName, StepStatus
 from console.supervisor.parts import Parts
 from console.supervisor.rotator import in_words, still_due
 
+DUE = "; to be presented again at the supervisor's next start: "
+"""A receipt says so until it was."""
+
 
 def verdict_of(result: RotationResult) -> StepStatus:
     """``unknown`` only when nothing of it failed for certain; so is what had to be let go unproven."""
@@ -31,7 +34,7 @@ def step_of(parts: Parts, result: RotationResult, ms: float | None) -> Step:
         words = f"took up an unfinished rotation; {words}"
     words = "; ".join([words, *(f"{name} is not proven and never will be: {why}" for name, why in result.let_go.items())])
     if left := still_due(parts.rotator.last()):
-        words += f"; to be presented again at the supervisor's next start: {', '.join(left)}"
+        words += f"{DUE}{', '.join(left)}"
     return Step(StepName.ROTATE, verdict_of(result), ms, words)
 
 

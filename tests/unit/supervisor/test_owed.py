@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from console.credentials.marker import Last, RotationItem
+from console.credentials.rotation import RotationResult
 from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.supervisor import owed
+from console.supervisor.rotate import DUE
 
 
 def receipt(kill_id: str, status: StepStatus = StepStatus.OK) -> Receipt:
@@ -28,8 +30,9 @@ class Desk:
         self.notices: list[str] = []
         self.records: list[Any] = []
         self.expected: list[bool] = []
+        self.result: RotationResult | None = None
         self.scribe = SimpleNamespace(record=self.records.append)
-        self.rotator: Any = SimpleNamespace(learn=lambda: None, take_turn=self._nothing, again=self._again, last=self._last)
+        self.rotator: Any = SimpleNamespace(learn=lambda: None, take_turn=self._turn, again=self._again, last=self._last)
 
     def notice(self, words: str, level: str = "amber") -> None:
         self.notices.append(words)
@@ -46,8 +49,8 @@ class Desk:
             replace(r, steps=tuple(step if s.name is step.name else s for s in r.steps)) if r.kill_id == kill_id else r for r in self.kept
         ]
 
-    async def _nothing(self, *_: Any, **__: Any) -> None:
-        return None
+    async def _turn(self, *_: Any, left_only: bool = False) -> RotationResult | None:
+        return None if left_only else self.result
 
     def _again(self, *, is_expected: bool) -> list[RotationItem]:
         self.expected.append(is_expected)
@@ -71,6 +74,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 UNCLEAR = RotationItem("mail", False, 1.0, "unknown: no clear answer")
 GOOD = RotationItem("mail", True, 1.0, "old value refused, new one accepted")
+CAME_BACK = RotationItem("mail", False, 1.0, "failed: the old value is accepted")
 
 
 def test_a_lost_record_takes_the_green_off_the_newest_receipt_once() -> None:
@@ -92,3 +96,15 @@ def test_a_store_that_fails_is_said_and_asked_again() -> None:
     desk = Desk(receipt("k"), shown=[OSError(28, "No space left on device"), [GOOD]], lost=False)
     desk.run()
     assert "No space left" in desk.notices[0] and len(desk.expected) == 2
+
+
+@pytest.mark.parametrize(("shown", "status"), [([GOOD], StepStatus.OK), ([CAME_BACK], StepStatus.FAILED)])
+def test_a_receipt_whose_kill_a_persons_rotation_followed_is_amended_too(shown: list[RotationItem], status: StepStatus) -> None:
+    kill = receipt("k")
+    kill = replace(kill, steps=tuple(replace(s, detail=f"all refused{DUE}mail") if s.name is StepName.ROTATE else s for s in kill.steps))
+    desk = Desk(kill, receipt("told"), shown=[[UNCLEAR], shown], lost=False)
+    desk.result = RotationResult((GOOD,), True, "")
+    desk.run()
+    [(kill_id, step)] = desk.corrected
+    assert (kill_id, step.status) == ("k", status)
+    assert step.detail.startswith("all refused; presented again after a restart: ") and DUE not in step.detail
