@@ -40,6 +40,7 @@ def make_application(theme: style.Choice) -> QApplication:
     app = running if isinstance(running, QApplication) else QApplication(["watchfloor"])
     QCoreApplication.setApplicationName("Watchfloor")
     app.setDesktopFileName("watchfloor")
+    app.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # the words are English and much is painted: half a mirror would be read wrong
     if not app.property(_FONTS):
         fonts.load_fonts()
         app.setProperty(_FONTS, True)

@@ -123,7 +123,7 @@ def test_stopping_a_tree_asks_first_and_counts_by_control_level(make_house: Make
     window.activateWindow()
     keys(as_they_came(window).view, Qt.Key.Key_X)
     asked = rung_dialog(window, qtbot)
-    assert asked.title.text() == "Kill release-captain and 9 agents below it?"
+    assert asked.title.text() == "Kill release-captain and 8 agents below it?"
     words = " ".join(w.accessibleName() for w in asked.findChildren(QWidget))
     assert "contained zero, proven" in words and asked.main.text() == "Kill 9 agents"
     keys(asked.reason, Qt.Key.Key_Return)

@@ -81,6 +81,9 @@ class Button(QAbstractButton):
         painter.setPen(QPen(QColor(colours.accent if self.hasFocus() and self._kind != "primary" else edge), 1.6 if self.hasFocus() else 1))
         painter.setBrush(QColor(fill))
         painter.drawRoundedRect(box, 6, 6)
+        if self.hasFocus() and self._kind == "primary":  # a ring in its own colour would not be seen
+            painter.setPen(QPen(QColor(colours.on_accent), 1.6))
+            painter.drawRoundedRect(box.adjusted(2.5, 2.5, -2.5, -2.5), 4, 4)
         key, icon, text = self._parts()
         room = self.width() - 12
         x = max(6.0, (self.width() - key - icon - text) / 2)
@@ -127,6 +130,10 @@ class Pill(QAbstractButton):
         painter.setPen(QPen(QColor(colours.accent if on or self.hasFocus() else colours.line2), 1))
         painter.setBrush(QColor(colours.sel if on else colours.bg3 if self.underMouse() else colours.bg2))
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
+        if self.hasFocus():  # the one that is chosen has an edge in the accent too
+            painter.setPen(QPen(QColor(colours.text if on else colours.accent), 1.6))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(2.5, 2.5, -2.5, -2.5), 4, 4)
         draw_text(
             painter, QRectF(11, 0, self.width() - 12, 28), self.text(), fonts.ui(12, fonts.MEDIUM), colours.text if on else colours.text2
         )

@@ -24,6 +24,7 @@ class Dialog(QDialog):
         self.setModal(True)
         self.setFixedWidth(width)
         column = QVBoxLayout(self)
+        column.setSizeConstraint(QVBoxLayout.SizeConstraint.SetNoConstraint)  # its least height is that of narrower paragraphs
         column.setContentsMargins(24, 20, 24, 18)
         column.setSpacing(12)
         self.title = Text(title, 17, fonts.SEMIBOLD, wrap=True)

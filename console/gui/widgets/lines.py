@@ -44,6 +44,7 @@ class Lines(QWidget):
         self.more.clicked.connect(self._turn)
         self.more.hide()
         column.addWidget(self.more)
+        column.addStretch(1)  # in a place that is higher than they are, lines stand together
 
     def say(self, lines: Sequence[Line]) -> None:
         """Other lines; the same ones again cost nothing."""

@@ -77,6 +77,11 @@ def day_clock(at: float) -> str:
     return _local("%d %b %H:%M", at)
 
 
+def recent_clock(at: float, now: float) -> str:
+    """``14:02:11`` of the last 20 hours; what is older, or not yet, with its day: ``21 Nov 09:00``."""
+    return clock(at) if 0 <= now - at < 20 * 3600 else day_clock(at)
+
+
 def plural(number: int, one: str, many: str = "") -> str:
     """``1 agent``, ``14 agents``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -10,7 +10,9 @@ from PySide6.QtCore import QObject
 from console.api.approval_messages import ApprovalRow
 from console.domain.kill import Receipt
 from console.gui.models.fleet import Fleet, Row
+from console.gui.models.seen import running_words, still_running
 from console.gui.models.switch import Switch, counts, is_proven, zero_ms
+from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.widgets.words import plural, took
 from console.gui.window.desktop import Alert
 
@@ -32,18 +34,22 @@ def state_alert(state: str, rows: Sequence[Row]) -> Alert:
     title, did, urgent = _NEWS[state]
     if len(rows) == 1:
         view = rows[0].view
-        why = f": {view.state_reason}" if view.state_reason else f": {view.last_action}" if state == "needs_ok" and view.last_action else ""
+        told = view.last_action if state == "needs_ok" and view.last_action else plain_reason(view.state_reason)
+        why = f": {told}" if told else ""
         return Alert(title, f"{rows[0].name} {did}{why}", urgent)
     names = ", ".join(row.name for row in rows[:NAMED])
     more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
     return Alert(f"{title}: {plural(len(rows), 'agent')}", f"{names}{more}", urgent)
 
 
-def kill_alert(receipt: Receipt) -> Alert:
-    """How a kill ended: anything but a whole proof says NOT PROVEN first."""
+def kill_alert(receipt: Receipt, seen: Sequence[str] = ()) -> Alert:
+    """How a kill ended: anything but a whole proof says NOT PROVEN first. ``seen``: who was only seen and still runs."""
     proven, provable, best = counts(receipt)
     if is_proven(receipt):
         extra = f"; {plural(best, 'agent')} best effort, not counted" if best else ""
+        if seen:
+            who = f"{', '.join(seen[:NAMED])}{' and others' if len(seen) > NAMED else ''}"
+            return Alert(f"Killed, but {running_words(list(seen))}", f"{proven} of {provable} proven zero. Not signalled: {who}.", True)
         return Alert("Killed", f"{proven} of {provable} proven zero in {took(zero_ms(receipt))}{extra}. Nothing starts until rearm.", True)
     return Alert("NOT PROVEN", f"{proven} of {provable} proven zero. Something may still run: open the receipt.", True)
 
@@ -97,7 +103,7 @@ class Alerts(QObject):
         receipt = self._switch.receipt
         if receipt is not None and receipt.complete and self._told_of == receipt.kill_id:
             self._told_of = ""
-            self._show(kill_alert(receipt))
+            self._show(kill_alert(receipt, still_running(receipt, self._fleet.rows.values())))
 
     def kill_began(self, kill_id: str) -> None:
         """A press, from wherever it came."""

@@ -16,6 +16,7 @@ from console.gui.models.facts import News
 from console.gui.models.fleet import Fleet
 from console.gui.models.switch import Switch
 from console.gui.notices import Level, Notices
+from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.requests import Requests
 from console.gui.window.follow import KillFollower
 
@@ -151,13 +152,20 @@ class Sync(QObject):
         elif delta.kind == "status":
             self._switch.status = StatusView.model_validate(delta.data)
         elif delta.kind == "notice":
-            self._notices.say(_LEVELS.get(str(delta.data.get("level")), "info"), str(delta.data.get("text", "")))
+            self._notices.say(_LEVELS.get(str(delta.data.get("level")), "info"), notice_words(str(delta.data.get("text", "")), self._fleet))
 
     def _tick(self) -> None:
         if self._dirty:
             self._dirty = False
             self._switch.agents_live = self._fleet.live()
             self.changed.emit()
+
+
+def notice_words(text: str, fleet: Fleet) -> str:
+    """A notice of the supervisor's with the agent's name for the id it begins with, and limits in their units."""
+    first, _, rest = plain_reason(text).partition(" ")
+    row = fleet.rows.get(first)
+    return f"{row.name} {rest}" if row is not None else f"{first} {rest}".strip()
 
 
 def _spare_the_collector() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import time as now
 
 from PySide6.QtCore import QPointF, QRectF
 
@@ -14,10 +15,10 @@ from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.safe_text import safe_text
-from console.gui.widgets.words import clock, count
+from console.gui.widgets.words import clock, count, day_clock, recent_clock
 
 HEIGHT = 46
-COLUMNS = (Column("time", "Time", 82), Column("what", "What it did"), Column("spend", "Spend", 104, right=True))
+COLUMNS = (Column("time", "Time", 104), Column("what", "What it did"), Column("spend", "Spend", 104, right=True))
 _LEAD = 26
 _MAIN = ("command", "cmd", "file_path", "notebook_path", "path", "pattern", "url", "query", "description", "prompt")
 _FILES = {"create": "Created", "edit": "Edited", "delete": "Deleted", "write": "Wrote"}
@@ -72,7 +73,7 @@ def turn_words(cost: float, unpriced: int) -> str:
 def words_of(item: Item, key: str) -> str:
     """What a cell says to a tooltip, a screen reader and the clipboard."""
     if key == "time":
-        return clock(item.row.at)
+        return f"{day_clock(item.row.at)}{clock(item.row.at)[5:]}"
     if key == "spend":
         return money(item.row)
     said = lines_of(item)
@@ -88,7 +89,7 @@ def _paint(canvas: Canvas, item: Item, turn: str) -> None:
     said, ink, top = lines_of(item), canvas.ink, canvas.box.y()
     time, cell = canvas.cells["time"], canvas.cells["what"]
     upper = top + (5 if said.second else 13)
-    draw_text(canvas.painter, QRectF(time.x(), upper + 1, time.width(), 17), clock(item.row.at), fonts.mono(11), ink.text2)
+    draw_text(canvas.painter, QRectF(time.x(), upper + 1, time.width(), 17), recent_clock(item.row.at, now()), fonts.mono(11), ink.text2)
     canvas.painter.drawPixmap(QPointF(cell.x(), upper + 2), icon_pixmap(said.icon, getattr(ink, said.icon_role), 14))
     x, width = cell.x() + _LEAD, cell.width() - _LEAD
     # Words of ours are in the interface's face; what an agent chose to call something never is.
@@ -134,6 +135,8 @@ def _lines(item: Item) -> Lines:
             return _make("alert" if row.failed else "right", "danger" if row.failed else "text2", "Result", *_first(row.text), mono=True)
         case "error":
             return _make("alert", "danger", "Error", *_first(row.text), main_role="danger")
+    if row.who.startswith("operator:") and row.audit:  # from our own record: an agent's word for it would have none
+        return _operator(row)
     icon, who = "network" if row.tool == "network" else "info", _who(row.who)
     return _make(icon, "text3", who, *_first(row.text), main_role="text2", foreign=who == row.who != "")
 
@@ -164,6 +167,17 @@ def _said(row: ActivityRow) -> Lines:
     if row.who.startswith("user"):
         return _make("user", "accent", "User", first, rest)
     return _make("fleet", "text2", _who(row.who), first, rest, foreign=_who(row.who) == row.who != "")
+
+
+def _operator(row: ActivityRow) -> Lines:
+    """What a person did, as they would say it; the record's own words stand in the detail."""
+    who = f"Operator {row.who.partition(':')[2]}".strip()
+    kind, _, rest = row.text.partition(": ")
+    if kind == "agent.message":
+        return _make("user", "accent", who, *_first(f"wrote: {rest.partition(': ')[2]}"))
+    if kind == "agent.interrupt":
+        return _make("user", "accent", who, "interrupted its turn")
+    return _make("user", "accent", who, *_first(row.text))
 
 
 def _who(who: str) -> str:

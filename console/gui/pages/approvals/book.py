@@ -66,9 +66,9 @@ class Book:
         for row in view.waiting:
             self.entries[row.id] = Entry(row, at + row.left_s)
         for approval_id, entry in self.entries.items():
-            if approval_id not in waiting and not entry.gone:
+            if approval_id not in waiting:
                 found = ended.get(approval_id)
-                entry.gone = gone_words(found) if found is not None else "not waiting any more"
+                entry.gone = entry.gone or (gone_words(found) if found is not None else "not waiting any more")
                 entry.row = found or entry.row
         self.decided, self.loaded = view.decided, True
         self.items_waiting = view.items

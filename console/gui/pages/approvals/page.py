@@ -240,6 +240,8 @@ class ApprovalsPage(Page):
             entry = self.book.entries.get(result.id)
             if result.done and entry is not None:
                 entry.gone = word
+                state, scope = ("denied" if word.startswith("denied") else "approved"), ("session" if "session" in word[:25] else "once")
+                entry.row = entry.row.model_copy(update={"state": state, "scope": scope})  # the shape goes with the words at once
         bad = [result for result in view.results if not result.done]
         if bad:
             many = f"{len(bad)} of {plural(len(view.results), 'request')} NOT decided" if len(view.results) > 1 else "NOT decided"

@@ -70,7 +70,8 @@ def _paint_item(canvas: Canvas, item: Item, at: float) -> None:
     quiet = colours.text2 if canvas.selected else colours.text3
     if item.within:
         painter.fillRect(QRectF(box.x() + 19, box.y(), 1, box.height()), QColor(colours.line2))
-    draw_mark(painter, "ban" if gone else "triangle", QRectF(x, 14, 10, 10), quiet if gone else colours.warn)
+    mark = end_words(row)[1] if gone else "triangle"
+    draw_mark(painter, mark, QRectF(x, 14, 10, 10), quiet if gone else colours.warn)
     right = box.right() - 16
     left = entry.left(at)
     late = not gone and is_late(left, row.ttl_s)

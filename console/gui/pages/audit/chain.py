@@ -50,7 +50,7 @@ def chain_words(known: Known, total: int, now: float) -> tuple[str, str, str, st
     if known.whole is None:
         return f"{records} · not verified yet", "V checks every hash, from the first record to the newest", "ring", "text2"
     if not known.whole:
-        where = f" · first bad record {known.first_bad:,}" if known.first_bad is not None else " · V shows where"
+        where = f" · first bad record {known.first_bad:,}" if known.first_bad is not None else "" if known.why else " · V shows where"
         return f"{records} · chain broken{where}", known.why, "alert", "danger"
     since = total - known.records if known.records is not None else 0
     more = f"{since:,} written since then" if since > 0 else ""

@@ -125,7 +125,8 @@ class AuditLogPage(Page):
         if action_id == "audit.verify" and self.chain.is_verifying:
             return "It is being verified."
         if action_id == "audit.bad" and self.chain.known.first_bad is None:
-            return "No bad record is known."
+            broken = self.chain.known.whole is False
+            return "The chain is broken, not at one record: the red bar says why." if broken else "No bad record is known."
         return ""
 
     def do(self, action_id: str) -> None:

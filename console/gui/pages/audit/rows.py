@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import time as now
 
 from PySide6.QtCore import QPointF, QRectF
 
@@ -12,11 +13,11 @@ from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import draw_mark, draw_text
 from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.safe_text import safe_text
-from console.gui.widgets.words import clock
+from console.gui.widgets.words import clock, day_clock
 
 COLUMNS = (
     Column("seq", "No.", 88),
-    Column("time", "Time", 102),
+    Column("time", "Time", 120),
     Column("actor", "Actor", 136, hide_below=520),
     Column("kind", "Kind", 128, hide_below=660),
     Column("what", "What"),
@@ -30,6 +31,11 @@ _BAD = frozenset(("deny", "refused", "failed", "halt", "broken", "kill"))
 def moment(at: float) -> str:
     """``14:02:19.204``."""
     return f"{clock(at)}.{int(at * 1000) % 1000:03d}"
+
+
+def row_moment(at: float, now: float) -> str:
+    """The same of the last 20 hours; what is older has its day: ``21 Nov 09:00:12``."""
+    return moment(at) if 0 <= now - at < 20 * 3600 else f"{day_clock(at)}{clock(at)[5:]}"
 
 
 def verdict_look(verdict: str) -> tuple[str, str, str]:
@@ -63,7 +69,7 @@ def cell_words(row: AuditRow, key: str) -> str:
         case "seq":
             return f"{row.seq:,}"
         case "time":
-            return moment(row.at)
+            return f"{day_clock(row.at)[:6]} {moment(row.at)}"
         case "actor":
             return row.actor
         case "kind":
@@ -82,7 +88,7 @@ def painter_of(name_of: Callable[[str], str]) -> Callable[[Canvas, AuditRow], No
 
 def _paint_row(canvas: Canvas, row: AuditRow, name_of: Callable[[str], str]) -> None:
     canvas.text("seq", f"{row.seq:,}", "text2", weight=fonts.MEDIUM)
-    canvas.text("time", moment(row.at), "text3", mono=True)
+    canvas.text("time", row_moment(row.at, now()), "text3", mono=True)
     _paint_actor(canvas, row.actor, name_of)
     canvas.text("kind", row.kind, "text2")
     canvas.text("what", row.what)

@@ -15,7 +15,7 @@ from console.gui.theme import fonts
 from console.gui.theme.tokens import DETAIL, DETAIL_FOOT, ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Fact, Facts, GaugeLine, Rule
-from console.gui.widgets.marks import draw_text
+from console.gui.widgets.marks import draw_mark, draw_text
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import long_span, plural, usd
@@ -99,7 +99,10 @@ class Spenders(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for number, (name, share, money, over) in enumerate(self._lines):
             y = number * 22
-            draw_text(painter, QRectF(0, y, 112, 22), name, fonts.ui(12), colours.danger if over else colours.text2)
+            lead = 14 if over else 0  # over budget is told by shape too
+            if over:
+                draw_mark(painter, "diamond", QRectF(0, y + 6.5, 9, 9), colours.danger)
+            draw_text(painter, QRectF(lead, y, 112 - lead, 22), name, fonts.ui(12), colours.danger if over else colours.text2)
             bar = QRectF(123, y + 8.5, max(20, self.width() - 123 - 76), 5)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(QColor(colours.track))

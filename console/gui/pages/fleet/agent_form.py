@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QGridLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
 from console.api.messages import LaunchBody
 from console.api.program_messages import ProgramItem, TemplateView
@@ -17,6 +17,7 @@ from console.domain.errors import UsageProblem
 from console.gui.pages.network.register import LEVELS
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Pill, Pills
+from console.gui.widgets.choice import Choice
 from console.gui.widgets.safe_text import kind_of, safe_text, tooltip
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
@@ -76,11 +77,11 @@ class AgentForm(QWidget):
         field.textChanged.connect(lambda _text: self._edited())
         return field
 
-    def _choice(self, name: str, choices: dict[str, str]) -> QComboBox:
-        box = QComboBox(self)
+    def _choice(self, name: str, choices: dict[str, str]) -> Choice:
+        box = Choice(self)
         box.setAccessibleName(name)
         box.setMinimumContentsLength(8)
-        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        box.setSizeAdjustPolicy(Choice.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         for key, words in choices.items():
             box.addItem(words, key)
         box.currentIndexChanged.connect(lambda _index: self._edited())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
@@ -9,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 from console.api.messages import AgentDetailView, AgentView, EgressView
 from console.gui.models.fleet import Fleet, Row, view_mode
 from console.gui.models.modes import asked_mode, is_open, network_chip
+from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.pages.fleet.adopt import why_not_adopt
 from console.gui.pages.fleet.dry_run import DryRunCard
 from console.gui.pages.fleet.egress_lines import RequestLines
@@ -103,6 +106,8 @@ class DetailPane(QWidget):
         self._column.addSpacing(6)
         self._column.addWidget(self.activity)
         self._column.addWidget(self.dry_run)
+        for one, following in pairwise((self.adopt, self.ladder, self.request, self.activity, self.dry_run.button)):
+            QWidget.setTabOrder(one, following)  # as they stand, not as they were made
 
     def _build_body(self) -> None:
         self._budget_title = self._section("Budget")
@@ -249,8 +254,8 @@ def _crumbs(row: Row, fleet: Fleet) -> str:
 
 def _why(view: AgentView) -> str:
     if view.causes:
-        return f"Frozen by: {', '.join(view.causes)}. {view.state_reason}".strip()
-    return view.state_reason
+        return f"Frozen by: {', '.join(view.causes)}. {plain_reason(view.state_reason)}".strip()
+    return plain_reason(view.state_reason)
 
 
 def _doubts(view: AgentView) -> str:

@@ -32,7 +32,7 @@ class FleetHeader(QWidget):
 
     def take(self, fleet: Fleet, *, old: bool = False) -> None:
         """Reads the fleet again; ``old``: nobody says so any more, and nothing is green."""
-        new = (_stats(fleet, old), fleet.spend_today_usd, fleet.burn_usd_per_h)
+        new = (_stats(fleet, old), fleet.spend_today_usd, hourly(fleet))
         if new == (self._stats, self._spend, self._burn):
             return
         self._stats, self._spend, self._burn = new
@@ -82,6 +82,13 @@ class FleetHeader(QWidget):
         draw_text(painter, QRectF(burn, 14, 130, 18), "Burn rate", fonts.ui(12), colours.text2)
         draw_text(painter, QRectF(burn, 33, 130, 24), f"{usd(self._burn)}/h", fonts.ui(18, fonts.SEMIBOLD), colours.text)
         draw_sparkline(painter, QRectF(burn, 62, 128, 18), self._history, colours.bar, faint(colours.bar))
+
+
+def hourly(fleet: Fleet) -> float:
+    """What is spent in an hour; after a press nothing is told any more, and the dead spend nothing."""
+    if not fleet.killed:
+        return fleet.burn_usd_per_h if fleet.live() else 0.0
+    return sum(row.view.burn_usd_per_h for row in fleet.rows.values() if row.is_live)
 
 
 def _stats(fleet: Fleet, old: bool) -> list[_Stat]:

@@ -12,7 +12,8 @@ from PySide6.QtGui import QColor
 
 from console.gui.models.fleet import Row, view_mode
 from console.gui.models.modes import network_chip
-from console.gui.pages.fleet.words import OVER, STATES, state_words
+from console.gui.pages.budgets.reasons import plain_reason
+from console.gui.pages.fleet.words import NO_LIMIT, OVER, STATES, has_limit, state_words
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.facts import ChipSpec
@@ -60,19 +61,20 @@ def cell_words(row: Row, key: str) -> str:
         case "agent":
             return f"{row.name} ({view.id}), {view.control_level}"
         case "state":
-            return f"{state_words(view)[0]}. {view.state_reason}" if view.state_reason else state_words(view)[0]
+            return f"{state_words(view)[0]}. {plain_reason(view.state_reason)}" if view.state_reason else state_words(view)[0]
         case "depth":
             return f"Depth {view.depth} of 3"
         case "network":
             cut = f" by {view.isolated}" if view.isolated else ""
             return f"{network_chip(view, long=True).text}{cut}. {view.network_note}".strip(" .")
         case "budget":
-            return f"{_percent(view.budget_share)} of the nearest limit, {usd(view.cost_usd)}"
+            near = f"{_percent(view.budget_share)} of the nearest limit" if has_limit(view) else NO_LIMIT
+            return f"{near}, {usd(view.cost_usd)}"
         case "burn":
             return f"{usd(view.burn_usd_per_h)}/h"
         case "runtime":
             return runtime(row)
-    return f"isolated by {view.isolated}. Last action: {row.action}" if view.isolated else row.action
+    return f"isolated by {view.isolated}. Last action: {plain_reason(row.action)}" if view.isolated else plain_reason(row.action)
 
 
 def runtime(row: Row) -> str:
@@ -90,7 +92,7 @@ def row_sign(row: Row, mood: Mood = Mood()) -> Hashable:
     view = row.view
     return (
         row.name, row.indent, row.kids, row.is_open, row.is_live, row.action, view.state, state_words(view), view.depth,
-        network_chip(view), view.isolated, view.budget_share, view.cost_usd, tuple(view.burn), runtime(row), mood,
+        network_chip(view), view.isolated, view.budget_share, has_limit(view), view.cost_usd, tuple(view.burn), runtime(row), mood,
     )  # fmt: skip
 
 
@@ -119,7 +121,7 @@ def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
         cut = view_mode(row.view) != "FULL"
         canvas.text("action", f"{'' if cut else 'NOT cut: '}by {row.view.isolated}", "accent" if cut else "warn")
     else:
-        canvas.text("action", row.action, "warn" if row.view.state == "needs_ok" else "text2")
+        canvas.text("action", plain_reason(row.action), "warn" if row.view.state == "needs_ok" else "text2")
 
 
 def _paint_name(canvas: Canvas, row: Row, quiet: bool, alive: bool) -> None:
@@ -173,12 +175,21 @@ def _paint_network(canvas: Canvas, chip: ChipSpec, quiet: bool) -> None:
 def _paint_budget(canvas: Canvas, row: Row, quiet: bool) -> None:
     cell = canvas.cells["budget"]
     share = row.view.budget_share
+    if not has_limit(row.view):
+        canvas.shared(cell.adjusted(0, 0, -67, 0), ("share", NO_LIMIT), lambda on: on.text("budget", NO_LIMIT, "text2"))
+        _paint_cost(canvas, row, quiet)
+        return
     _, colour = share_colours(share, canvas.ink)
     if share < 0.75:
         colour = canvas.ink.text
     box, words = QRectF(cell.x() + 60, cell.y(), 41, cell.height()), _percent(share)
     canvas.shared(box, ("share", words, colour), lambda on: _paint_share(on, box, words, colour))
     draw_gauge(canvas.painter, QRectF(cell.x(), cell.center().y() - 3, 60, 6), share, canvas.ink)
+    _paint_cost(canvas, row, quiet)
+
+
+def _paint_cost(canvas: Canvas, row: Row, quiet: bool) -> None:
+    cell = canvas.cells["budget"]
     money = canvas.ink.text2 if quiet else canvas.ink.text
     weight = fonts.SEMIBOLD if row.view.state == "alive_after_kill" else fonts.MEDIUM
     draw_text(

@@ -26,6 +26,7 @@ DRY = ("starting", "running", "waiting", "needs_ok", "frozen")
 """States of which it matters that what is allowed is not executed."""
 OVER = ("killed", "ended", "halted")
 """States of what reaches and spends nothing any more."""
+NO_LIMIT = "no limit"
 UNKNOWN = ("Unknown", "triangle", "warn")
 UNVERIFIED = ("Unverified", "triangle", "warn")
 """Its source could not prove that it runs."""
@@ -36,7 +37,14 @@ LIMITS: dict[str, str] = {
     "cpu_s": "Processor time",
     "tool_calls": "Tool calls",
     "iterations": "Iterations",
+    "step_s": "Step time",
+    "consecutive_errors": "Errors in a row",
 }
+
+
+def has_limit(view: AgentView) -> bool:
+    """Whether any cap is near or far: a share of none would read as plenty left."""
+    return view.budget_share != 0 or any(cap is not None for caps in (view.limits, view.tree_limits) for cap in caps.values())
 
 
 def state_words(view: AgentView) -> tuple[str, str, str]:
@@ -53,7 +61,7 @@ def amount(limit: str, value: float) -> str:
         return "?"
     if limit == "cost_usd":
         return usd(value)
-    return long_span(value) if limit in ("wall_s", "cpu_s") else count(value)
+    return long_span(value) if limit in ("wall_s", "cpu_s", "step_s") else count(value)
 
 
 def gauges(view: AgentView) -> list[tuple[str, str, str, float, str]]:

@@ -71,6 +71,7 @@ class KillSwitchPage(Page):
 
     def _build(self) -> None:
         scroll = self._scroll = QScrollArea(self)
+        scroll.setAccessibleName("The whole page: the arrows scroll it")
         scroll.setWidgetResizable(True)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
@@ -174,7 +175,7 @@ class KillSwitchPage(Page):
         self._press_total.setText(self.press.total())
         unproven = sum(view.press.get(level, {}).get("agents", 0) for level in ("observed", "best_effort"))
         then = "Launches stay refused until rearm; the latch survives a restart"
-        self._press_then.setText(f"{then}; {plural(unproven, 'agent')} only best effort" if unproven else then)
+        self._press_then.setText(f"{then}; {plural(unproven, 'agent')} best effort at most" if unproven else then)
         if [r.kill_id for r in self.receipts.rows] != [r.kill_id for r in view.receipts] or self.receipts.rows != view.receipts:
             self.receipt_view.show_rows(list(view.receipts))
         doubtful = sorted(view.hosts, key=lambda host: bool(host.acknowledged and host.verified_zero))

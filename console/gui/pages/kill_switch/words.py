@@ -20,7 +20,7 @@ LEVELS = {
     "contained": ("container cgroup, engine", "zero, proven"),
     "managed": ("own cgroup or namespace", "zero, proven"),
     "adopted": ("moved to our cgroup", "zero, proven"),
-    "observed": ("signals by pid", "best effort, never proven"),
+    "observed": ("left alone, or by pid", "best effort at most"),
     "best_effort": ("signals by pid", "best effort, never proven"),
 }
 
@@ -33,7 +33,7 @@ def result_words(row: ReceiptRow) -> tuple[str, str, str]:
         return f"{left} not proven" if left else "not proven", "triangle", "warn"
     words = f"{row.proven} of {provable} proven zero"
     if row.bad_steps:
-        return f"{words}; {', '.join(row.bad_steps)}", "triangle", "warn"
+        return f"{words}; {', '.join(name.replace('_', ' ') for name in row.bad_steps)}", "triangle", "warn"
     if not row.complete:
         return f"{words}; not complete", "triangle", "warn"
     if row.best_effort:

@@ -7,7 +7,7 @@ from datetime import date
 
 from pydantic import ValidationError
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
 from console.api.messages import AllowlistEntryBody, AllowlistEntryView
 from console.domain.errors import UsageProblem
@@ -16,6 +16,7 @@ from console.gui.pages.network.draft import TLS_PORT
 from console.gui.pages.network.entries import LEVELS
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Pill
+from console.gui.widgets.choice import Choice
 from console.gui.widgets.text import Text
 
 _PER_LINE = 4
@@ -103,7 +104,7 @@ class EntryForm(QWidget):
         self.paths.setFixedHeight(56)
         self.paths.setAccessibleName("Paths, one a line")
         self.paths.setTabChangesFocus(True)
-        self.may_receive = QComboBox(self)
+        self.may_receive = Choice(self)
         self.may_receive.setAccessibleName("May receive at most")
         self.may_receive.setToolTip("Sessions with more sensitive data do not reach it.")
         for level, words in LEVELS.items():

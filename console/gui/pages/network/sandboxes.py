@@ -21,11 +21,11 @@ from console.gui.widgets.words import day_clock, span
 COLUMNS = (
     Column("agent", "Agent", share=4),
     Column("session", "Session", share=3, hide_below=640),
-    Column("sandbox", "Sandbox", 92, hide_below=540),
+    Column("sandbox", "Sandbox", 92, hide_below=700),
     Column("mode", "Mode", 104),
     Column("holds", "Enforced", 124),
     Column("why", "Why this mode", share=6),
-    Column("since", "Since", 68, right=True, hide_below=460),
+    Column("since", "Since", 68, right=True, hide_below=620),
     Column("act", "", 84, hide_below=580),
 )
 EMPTY = "No agent lives. Every agent that is started appears here, with what it may reach and why."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
@@ -9,6 +10,7 @@ from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus
+from console.gui.models.seen import running_words
 from console.gui.models.switch import STEP_TITLES, GuardState, counts, is_proven, step_of, zero_ms
 from console.gui.pages.receipt.amended import late
 from console.gui.theme import fonts
@@ -29,8 +31,8 @@ class Headline:
     line: str
 
 
-def headline(receipt: Receipt | None, guard: GuardState) -> Headline:
-    """About this host only."""
+def headline(receipt: Receipt | None, guard: GuardState, seen: Sequence[str] = ()) -> Headline:
+    """About this host only. ``seen``: agents that were only seen and still run; while there is one, nothing is green."""
     if receipt is None:
         text = f"{guard.proven} of {guard.total} proven zero so far" if guard.total else "Waiting for the receipt"
         return Headline("running", text, "SIGKILL is out; the proof is being read")
@@ -44,6 +46,8 @@ def headline(receipt: Receipt | None, guard: GuardState) -> Headline:
             return Headline(
                 "late", f"{proven} of {provable} proven zero, {number} only after this receipt had said NOT PROVEN", reason + effort
             )
+        if seen:
+            return Headline("doubt", f"{proven} of {provable} proven zero{tail} · {running_words(list(seen))}", reason + effort)
         return Headline("proven", f"{proven} of {provable} proven zero{tail}", reason + effort)
     if step_of(receipt, StepName.ZERO) is None and not receipt.complete:
         return Headline("running", f"{proven} of {provable} proven zero so far", reason + effort)
@@ -52,11 +56,12 @@ def headline(receipt: Receipt | None, guard: GuardState) -> Headline:
     return Headline("doubt", f"{provable - proven} not proven · {proven} of {provable} proven zero{tail}", reason + effort)
 
 
-def open_points(receipt: Receipt | None) -> list[str]:
-    """What is open: agents with pid and state, failed and unknown steps."""
+def open_points(receipt: Receipt | None, seen: Sequence[str] = ()) -> list[str]:
+    """What is open: agents with pid and state, those only seen that still run, failed and unknown steps."""
     if receipt is None:
         return []
-    points = [f"{s.agent_id}: pid {s.pid}, state {s.state}{', ' + s.wchan if s.wchan else ''}" for s in receipt.survivors]
+    points = [f"{name}: only seen, still runs; it was not signalled" for name in seen]
+    points += [f"{s.agent_id}: pid {s.pid}, state {s.state}{', ' + s.wchan if s.wchan else ''}" for s in receipt.survivors]
     known = {s.agent_id for s in receipt.survivors}
     points += [
         f"{t.agent_id}: {t.outcome.value.replace('_', ' ')}"

@@ -13,6 +13,7 @@ from console.domain.errors import ConsoleError
 from console.domain.kill import Outcome, Receipt
 from console.gui.actions import ActionSpec, Risk
 from console.gui.models.fleet import Fleet
+from console.gui.models.seen import still_running
 from console.gui.models.switch import in_order
 from console.gui.pages.interface import Desk, Page, PageSpec
 from console.gui.pages.kill_switch.rearm import RearmDialog
@@ -235,12 +236,13 @@ class ReceiptPage(Page):
         return switch.is_killed and self.kill_id in (switch.view.kill_id if switch.view else "", switch.guard.kill_id)
 
     def _show(self) -> None:
-        self.head.say(self.kill_id, headline(self.receipt, self.desk.switch.guard))
-        self.open_box.say(open_points(self.receipt))
+        seen = still_running(self.receipt, self.desk.fleet.rows.values())
+        self.head.say(self.kill_id, headline(self.receipt, self.desk.switch.guard, seen))
+        self.open_box.say(open_points(self.receipt, seen))
         self.timeline.say(self.receipt)
         status = self.desk.switch.status
         self._found = self._sessions()
-        self.side.say(self.receipt, summary(self._found, known=self._hunted), f"{status.state_dir}/cases" if status else "")
+        self.side.say(self.receipt, summary(self._found, known=self._hunted), f"{status.state_dir}/cases" if status else "", seen)
         self.side.rearm.allow(self.why_not("receipt.rearm"))
         self.side.verify.allow(self.why_not("receipt.copy"))
         self._show_targets()

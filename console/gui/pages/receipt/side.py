@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
@@ -78,14 +80,17 @@ class SidePane(QWidget):
         self._sections[name].say(lines)
         self._boxes[name].setVisible(bool(lines))
 
-    def say(self, receipt: Receipt | None, comes_back: list[Fact], cases: str) -> None:
-        """``comes_back``: what could bring an agent back; ``cases``: the folder of case folders, or empty."""
+    def say(self, receipt: Receipt | None, comes_back: list[Fact], cases: str, seen: Sequence[str] = ()) -> None:
+        """``comes_back``: what could bring an agent back; ``cases``: the folder of case folders, or empty.
+
+        ``seen``: names of agents that were only seen and still run.
+        """
         if receipt is None:
             for name in self._sections:
                 self._say(name, [])
             return
         self._say("amended", amended_lines(receipt))
-        self._say("survivors", _survivor_lines(receipt))
+        self._say("survivors", _survivor_lines(receipt, seen))
         self._say("back", comes_back)
         self._say("evidence", _evidence_lines(receipt, cases))
         self._say("steps", [line for step in receipt.steps for line in _step_lines(step)])
@@ -101,7 +106,8 @@ class SidePane(QWidget):
             ),
         ]
         self._say("press", press)
-        self._say("excluded", [Fact(words, "", "ring") for words in receipt.excluded[:40]] or [Fact("Nothing", "", "ring")])
+        left = [*(f"{name}: only seen, so it was not signalled" for name in seen), *receipt.excluded]
+        self._say("excluded", [Fact(words, "", "ring") for words in left[:40]] or [Fact("Nothing", "", "ring")])
 
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = ink()
@@ -112,8 +118,8 @@ class SidePane(QWidget):
         painter.end()
 
 
-def _survivor_lines(receipt: Receipt) -> list[Fact]:
-    lines: list[Fact] = []
+def _survivor_lines(receipt: Receipt, seen: Sequence[str]) -> list[Fact]:
+    lines = [Fact(name, "only seen, still runs", "triangle", "warn", right_role="warn") for name in seen[:20]]
     for one in receipt.survivors[:20]:
         lines.append(Fact(one.cmdline or one.agent_id, one.agent_id if one.cmdline else "", "triangle", "warn", mono=True))
         state = STATES.get(one.state, one.state)

@@ -14,7 +14,7 @@ from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import draw_mark, draw_text
 from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.safe_text import safe_text
-from console.gui.widgets.words import clock, day_clock, plural
+from console.gui.widgets.words import day_clock, plural, recent_clock
 
 COLUMNS = (Column("time", "Time", 86), Column("change", "Change"), Column("state", "State", 116))
 STATES = {
@@ -91,7 +91,7 @@ def kind_words(record: RollbackRow) -> tuple[str, str]:
 
 def moment(at: float, now: float) -> str:
     """``14:01:33`` for the last day, else ``21 Nov 09:00``."""
-    return clock(at) if 0 <= now - at < 20 * 3600 else day_clock(at)
+    return recent_clock(at, now)
 
 
 def cell_words(line: Line, key: str) -> str:
