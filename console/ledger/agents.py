@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from functools import lru_cache
+from operator import is_, itemgetter
+from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Executable, RowMapping, Table, insert, select
+from sqlalchemy import Connection, Executable, RowMapping, Table, bindparam, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind
 from console.domain.budget import MAX_COST_USD, MAX_COUNT, Halt, Limits, Usage
 from console.domain.network import NetworkMode, read_sensitivity
 from console.ledger.database import Database
+from console.ledger.migrations import MIGRATIONS, Migration
 from console.ledger.tables import AGENTS, EVENTS, NOTICES, int64
 
 _E = TypeVar("_E", bound=StrEnum)
@@ -38,6 +41,12 @@ class AgentLine:
 class AgentTables(Database):
     """Agents by id, their events and notices."""
 
+    def __init__(self, path: Path, migrations: tuple[Migration, ...] = MIGRATIONS) -> None:
+        """As ``Database``."""
+        super().__init__(path, migrations)
+        self._rows: dict[str, Agent] = {}
+        """Agents that live, as their rows are on disk: whoever writes them keeps the lock until this says so too."""
+
     def save_agent(self, agent: Agent) -> None:
         """Writes every field, durable on return. Raises NotRecorded."""
         self.save_agents([agent])
@@ -46,8 +55,17 @@ class AgentTables(Database):
         """Writes all of them or none, in one transaction. Raises NotRecorded."""
         listed = list(agents)
         if listed:
-            with self.writing() as connection:
-                put_agents(connection, listed)
+            with self._write_lock:
+                with self.writing() as connection:
+                    put_agents(connection, listed, self._rows)
+                self._have_written(listed)
+
+    def _have_written(self, agents: Iterable[Agent]) -> None:
+        for agent in agents:
+            if agent.state.is_live:
+                self._rows[agent.agent_id] = agent
+            else:
+                self._rows.pop(agent.agent_id, None)
 
     def agents(self, include_ended: bool = True, limit: int = 10_000) -> list[Agent]:
         """Live ones first, then ended ones, newest first within each; at most ``limit``."""
@@ -109,9 +127,25 @@ _PUT, _NAMES = _put(), tuple(f.name for f in fields(Agent))
 """Made once: to make them takes as long as to run them."""
 
 
-def put_agents(connection: Connection, agents: Iterable[Agent]) -> None:
-    """Within a transaction of the caller's."""
-    connection.execute(_PUT, [_row(agent) for agent in agents])
+_USED = ("usage", "last_action", "last_action_at")
+_REST = itemgetter(*(name for name in _NAMES if name not in _USED))
+_USE = update(AGENTS).where(AGENTS.c.agent_id == bindparam("id")).values({name: bindparam(f"new_{name}") for name in _USED})
+
+
+def put_agents(connection: Connection, agents: Iterable[Agent], kept: Mapping[str, Agent]) -> None:
+    """Within a transaction of the caller's. ``kept``: agents as their rows are: of one that only used something, that alone is written."""
+    used: list[Agent] = []
+    whole: list[Agent] = []
+    for agent in agents:
+        had = kept.get(agent.agent_id)
+        is_same = had is not None and all(map(is_, _REST(agent.__dict__), _REST(had.__dict__)))
+        (used if is_same else whole).append(agent)
+    if used:
+        rows = [{"id": one.agent_id, **{f"new_{name}": getattr(one, name) for name in _USED}, "new_usage": flat(one.usage)} for one in used]
+        if connection.execute(_USE, rows).rowcount != len(used):
+            whole += used  # a row is not there that was: somebody else writes into this file
+    if whole:
+        connection.execute(_PUT, [_row(agent) for agent in whole])
 
 
 def _row(agent: Agent) -> dict[str, Any]:

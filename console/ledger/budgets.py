@@ -11,8 +11,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 
 from console.domain.agent import Agent
 from console.domain.budget import Limits, Usage
-from console.ledger.agents import flat, limits_of, put_agents, usage_of
-from console.ledger.database import Database
+from console.ledger.agents import AgentTables, flat, limits_of, put_agents, usage_of
 from console.ledger.tables import BUDGET_CHANGES, BUDGET_LIMITS, BUDGET_USAGE, BUDGET_WARNED, KV, RESERVATIONS
 
 Node = tuple[str, str]
@@ -86,24 +85,28 @@ class Books:
         self.limits.update(newer.limits)
 
 
-class BudgetTables(Database):
+class BudgetTables(AgentTables):
     """Everything here is durable on return, or NotRecorded was raised and nothing of it was written."""
 
     def keep_books(self, books: Books, at: float) -> None:
         """All of it in one transaction."""
         if not books:
             return
-        with self.writing() as connection:
-            if books.agents:
-                put_agents(connection, books.agents.values())
-            _put_usage(connection, books.usage, at)
-            _put_held(connection, books.held)
-            _put_warned(connection, books.warned)
-            _put_limits(connection, books.limits)
-            if books.day:
-                statement = upsert(KV)
-                changed = statement.on_conflict_do_update(index_elements=["key"], set_={"value": statement.excluded.value})
-                connection.execute(changed, {"key": DAY, "value": books.day})
+        with self._write_lock:
+            with self.writing() as connection:
+                self._put(connection, books, at)
+            self._have_written(books.agents.values())
+
+    def _put(self, connection: Connection, books: Books, at: float) -> None:
+        put_agents(connection, books.agents.values(), self._rows)
+        _put_usage(connection, books.usage, at)
+        _put_held(connection, books.held)
+        _put_warned(connection, books.warned)
+        _put_limits(connection, books.limits)
+        if books.day:
+            statement = upsert(KV)
+            changed = statement.on_conflict_do_update(index_elements=["key"], set_={"value": statement.excluded.value})
+            connection.execute(changed, {"key": DAY, "value": books.day})
 
     def change_limits(self, scope: str, key: str, limits: Limits, changes: Iterable[LimitChange]) -> None:
         """What holds from now on, and its history. For agents and trees the limits stand in their own rows."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from console.ledger.agents import AgentTables
 from console.ledger.approvals import ApprovalTables
 from console.ledger.budgets import BudgetTables
 from console.ledger.calls import CallTables
@@ -20,7 +19,6 @@ from console.ledger.tables import KV
 
 
 class Ledger(
-    AgentTables,
     SessionTables,
     ContextTables,
     SpendTables,

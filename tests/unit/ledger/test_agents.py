@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind
 from console.domain.budget import Limits, Usage, first_breach
@@ -120,3 +121,59 @@ def test_nothing_to_save_is_no_transaction(ledger: Ledger) -> None:
     ledger.save_agents([])
     ledger.add_events([])
     assert ledger.agents() == []
+
+
+def test_what_an_agent_used_is_written_alone_and_anything_else_of_it_whole(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    asked: list[str] = []
+    event.listen(ledger._engine, "before_cursor_execute", lambda *said: asked.append(said[2].split()[0]))
+    one = agent()
+
+    def saved(now: Agent) -> str:
+        asked.clear()
+        ledger.save_agent(now)
+        assert ledger.load_agent(now.agent_id) == now
+        return asked[1]
+
+    assert saved(one) == "INSERT"
+    one = one.changed(usage=Usage(tokens=7, cost_usd=0.5), last_action="\ud800 x", last_action_at=9.5)
+    assert saved(one) == "UPDATE"
+    one = one.changed(usage=Usage(tokens=8), state_reason="other")
+    assert saved(one) == "INSERT"
+    assert saved(one.changed(usage=Usage(tokens=9))) == "UPDATE"
+    one = one.changed(state=AgentState.ENDED)
+    assert saved(one) == "INSERT"
+    assert saved(one.changed(usage=Usage(tokens=10))) == "INSERT", "of one that ended nothing is kept in mind"
+    ledger.close()
+
+
+def test_what_was_refused_by_the_disk_is_not_taken_for_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    one = agent()
+    ledger.save_agent(one)
+    monkeypatch.setattr("console.ledger.database.failpoint", refuse)
+    with pytest.raises(NotRecorded):
+        ledger.save_agent(one.changed(name="other"))
+    monkeypatch.undo()
+    other = one.changed(name="other").changed(usage=Usage(tokens=3))
+    ledger.save_agent(other)
+    assert ledger.load_agent(one.agent_id) == other
+    ledger.close()
+
+
+def test_a_row_that_somebody_else_took_out_is_written_whole_again(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    one = agent()
+    ledger.save_agent(one)
+    with sqlite3.connect(tmp_path / "ledger.db") as db:
+        db.execute("delete from agents")
+    db.close()
+    used = one.changed(usage=Usage(tokens=3))
+    ledger.save_agents([used])
+    assert ledger.load_agent(one.agent_id) == used
+    ledger.close()
+
+
+def refuse(name: str) -> None:
+    if name == "ledger.commit":
+        raise OSError("no space left")
