@@ -266,7 +266,7 @@ def release_document(
 ) -> bytes:
     """A signed un-kill that names every order it releases; UsageProblem without a signer, a good epoch or an order."""
     if not signers:
-        raise UsageProblem("A release needs a signing key.", "Run 'watchfloor keys init' or name the keys folder.")
+        raise UsageProblem("There is no private key here to sign with.", "Sign where the private keys are, or name their files with --key.")
     if not 1 <= epoch <= MAX_EPOCH:
         raise UsageProblem("The epoch is out of range.", f"Use 1 to {MAX_EPOCH}.")
     if not releases and not baseline:
