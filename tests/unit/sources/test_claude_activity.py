@@ -124,3 +124,11 @@ def test_a_transcript_is_found_by_session_and_names_lead_nowhere_else(tmp_path: 
     assert transcript([folder], "-a", "sess", "x") == sub
     for name in ("../-a/sess", "", ".", "a/b", "a" * 99, "sess\0", "séss"):
         assert transcript([folder], "-a", name) is None and transcript([folder], "-a", "sess", name or "/") is None
+
+
+def test_what_the_strict_reader_refuses_is_read_all_the_same() -> None:
+    from console.sources.claude_activity import ClaudeLines
+
+    for odd in (b'"\\ud800"', b"NaN", b"1e999"):
+        [entry] = ClaudeLines().take(b'{"type": "user", "message": {"content": "hi"}, "odd": ' + odd + b"}")
+        assert entry.text == "hi"

@@ -20,7 +20,7 @@ from console.domain.errors import ConsoleError, NotFound, Unavailable
 from console.domain.permission import PermissionRequest
 from console.enforcement.sightings import observed_id
 from console.ledger.activity import Bounds
-from console.supervisor import activity_intake
+from console.supervisor import activity_follow, activity_intake
 from console.supervisor.activity import ActivityDesk
 
 PROGRAM = ("/bin/sh", "-c", TALKING, "claude-code", "", "hi")
@@ -82,6 +82,21 @@ def test_a_session_that_is_seen_is_followed_and_its_file_may_go(stage: Stage) ->
     stage.main.unlink()
     assert stage.texts(agent) == ["one", "two", "three"]
     assert "program's own file is gone" in stage.desk.words(agent)
+
+
+def test_one_who_is_seen_no_more_is_followed_no_more_until_somebody_looks(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    [agent] = stage.sees("")
+    stage.writes(stage.main, "one")
+    assert stage.texts(agent) == ["one"]
+    following = stage.desk.following
+    assert following is not None and following._files
+    monkeypatch.setattr(activity_follow, "LINGER_S", -1.0)
+    stage.sees()
+    stage.writes(stage.main, "two")
+    assert stage.texts(agent) == ["one"] and not following._files and not following._turns.due(1e9)
+    monkeypatch.undo()
+    stage.desk.window(agent, before=None, after=None, limit=1)
+    assert stage.texts(agent) == ["one", "two"]
 
 
 def test_a_supervisor_that_starts_again_goes_on_and_doubles_nothing(stage: Stage, tmp_path: Path) -> None:
