@@ -179,7 +179,7 @@ def test_identical_emergency_files_are_different_orders() -> None:
 
 
 def test_signing_refuses_what_could_not_be_read_or_binds_nothing(fleet: Any) -> None:
-    with pytest.raises(UsageProblem, match="signing key"):
+    with pytest.raises(UsageProblem, match="no private key"):
         fleet.release(2, [order_of(1, b"")])
     with pytest.raises(UsageProblem, match="must name"):
         fleet.release(2, [], "k1")
