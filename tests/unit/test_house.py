@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -117,6 +118,14 @@ def test_nothing_of_ours_runs_git_where_agents_write() -> None:
     assert not found
 
 
+def test_no_window_of_ours_opens_a_link_or_reads_markup() -> None:
+    """G1, G4: what an agent wrote is text: no address in it is followed, no picture loaded, and nothing here could."""
+    never = r"\b(openUrl|QDesktopServices|setOpenExternalLinks|setOpenLinks|linkActivated|LinksAccessible\w*|QTextBrowser"
+    never += r"|TextBrowserInteraction|QWebEngine\w*|RichText|AutoText|setHtml|insertHtml|setMarkdown)\b"
+    found = [f"{f.relative_to(ROOT)}: {m[0]}" for f in (ROOT / "console" / "gui").rglob("*.py") for m in re.finditer(never, f.read_text())]
+    assert not found
+
+
 def test_folders_of_these_names_never_become_packages() -> None:
     assert not (ROOT / "envoy" / "__init__.py").exists()
     assert not (ROOT / "packaging" / "__init__.py").exists()
@@ -141,3 +150,8 @@ def test_requirements_are_pinned_by_hash_and_name_no_index() -> None:
         assert "--hash=sha256:" in text and "index-url" not in text and "find-links" not in text and "://" not in text
         pinned = [line for line in text.splitlines() if line and not line.startswith((" ", "#"))]
         assert pinned and all("==" in line for line in pinned)
+        entries = re.split(r"\n(?=\S)", "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#")).strip())
+        bare = [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry]
+        assert not bare, f"{name}: without a hash of their own: {bare}"
+    installs = re.findall(r"^\s*pip_install (.*)$", (ROOT / "packaging" / "prepare.sh").read_text(), re.MULTILINE)
+    assert installs and all("--require-hashes" in line or "--no-deps" in line for line in installs), installs
