@@ -97,7 +97,7 @@ def _judged(places: Places, kept: list[Path]) -> tuple[Verdict, list[str]]:
         compared.append("what the running supervisor remembers")
         if not said.whole:
             return replace(verdict, whole=False, records=said.records, first_bad=said.first_bad, why=said.why), compared
-    own = sorted(places.receipts_dir.glob(f"*{SUFFIX}"))
+    own = sorted(path for path in places.receipts_dir.glob(f"*{SUFFIX}") if path.is_file())
     found = compare(places.audit_db, [*own, *kept], places.keys_dir / "host-key.pub")
     compared.append(f"{found.receipts} sealed receipts")
     return (replace(verdict, whole=False, why=found.why) if found.why else verdict), compared
