@@ -92,6 +92,7 @@ def _log_to(places: Places) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("httpx").setLevel(logging.WARNING)
     logging.getLogger("urllib3").setLevel(logging.ERROR)
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # a line for each piece of garbage would push out all others
 
 
 def serve(given: argparse.Namespace) -> int:
