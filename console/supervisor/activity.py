@@ -52,7 +52,7 @@ class ActivityDesk:
             self.problem = str(error)
             return
         self.problem = self.store.lost
-        self.following = Following(core, self.store, redact, root, homes, lambda agent_id: agent_id in self.intake.streams, fresh)
+        self.following = Following(core, self.store, redact, root, homes, self.intake.streams, fresh)
 
     def start(self) -> None:
         """Begins to collect."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 from console.domain.agent import AgentId, Sighting, SourceReport
@@ -30,6 +31,7 @@ Changed = dict[str, tuple[int, int]]
 _SOURCES = (claude_activity.SOURCE, codex_activity.SOURCE)
 _ALWAYS = float("inf")
 _PLACES_MAX = 20
+_WHOSE = attrgetter("key", "session", "cwd", "part", "agent_id")
 _BROKEN = (OSError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RuntimeError, MemoryError)
 
 
@@ -43,14 +45,14 @@ class Following:
         redact: Redact,
         root: Path | None,
         homes: Path,
-        is_heard: Callable[[str], bool],
+        heard: Container[str],
         fresh: Freshness | None = None,
     ) -> None:
         """``root``: the one home in which others are looked for, None: any. ``homes``: the workspaces of agents of ours.
 
-        ``is_heard``: who tells by itself what it does; its files would say it twice.
+        ``heard``: who tells by itself what it does; its files would say it twice.
         """
-        self._core, self._store, self._redact, self._is_heard = core, store, redact, is_heard
+        self._core, self._store, self._redact, self._heard = core, store, redact, heard
         self._root, self._homes, self._fresh = root, homes, fresh or Freshness()
         self._lock = threading.Lock()
         self._wanted: dict[Followed, float] = {}
@@ -60,8 +62,8 @@ class Following:
         self._rows: frozenset[tuple[str, str, int, str]] = frozenset()
         """Sub-agents of them: session, id, whose, home."""
         self._turns = Turns(self._fresh)
-        self._said: dict[str, tuple[object, int, list[tuple[str, str, str, str, str]]]] = {}
-        """By source: rows, agents and whose files, as the last round had them."""
+        self._said: dict[str, tuple[object, int, tuple[Sighting, ...]]] = {}
+        """By source: rows, agents and who was seen, as the last round had them."""
         self._files: dict[Followed, AgentFiles] = {}
         self._rates = RateBook()
 
@@ -77,22 +79,22 @@ class Following:
                     seen = dict.fromkeys(self._whereabouts(report), _ALWAYS)
                     ends = [i for i, until in wanted.items() if i[1].source == report.source and until == _ALWAYS and i not in seen]
                     wanted = wanted | dict.fromkeys(ends, tick + LINGER_S) | seen
-            if gone := {one for one, until in wanted.items() if until <= tick or self._is_heard(one[0])}:
+            if gone := {one for one, until in wanted.items() if until <= tick or one[0] in self._heard}:
                 wanted = {one: until for one, until in wanted.items() if one not in gone}
             self._wanted = wanted
 
     def _is_new(self, report: SourceReport) -> bool:
         """Whether it names others, or they have other rows, than last time; most say that somebody spent something."""
         state, had = self._core.state, self._said.get(report.source)
-        whose = [(one.key, one.session, one.cwd, one.part, one.agent_id) for one in report.sightings]
-        if had is not None and had[0] is state.rows and had[1] == len(state.agents) and had[2] == whose:
-            return False
-        self._said[report.source] = (state.rows, len(state.agents), whose)
-        return True
+        seen = report.sightings
+        self._said[report.source] = (state.rows, len(state.agents), seen)
+        if had is None or had[0] is not state.rows or had[1] != len(state.agents) or len(had[2]) != len(seen):
+            return True
+        return any(one is not before and _WHOSE(one) != _WHOSE(before) for one, before in zip(seen, had[2], strict=True))
 
     def look_at(self, agent_id: str) -> None:
         """One that is looked at is followed for a while, though it ended. Blocks."""
-        if self._is_heard(agent_id):
+        if agent_id in self._heard:
             return
         known, until = [(agent_id, where) for where in self._places(agent_id)], time.monotonic() + LINGER_S
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,8 @@ from console.domain.errors import ConsoleError, NotFound, Unavailable
 from console.domain.permission import PermissionRequest
 from console.enforcement.sightings import observed_id
 from console.ledger.activity import Bounds
+from console.sources import activity_files
+from console.sources.freshness import Freshness
 from console.supervisor import activity_follow, activity_intake
 from console.supervisor.activity import ActivityDesk
 
@@ -30,7 +33,7 @@ SESSION = "11111111-1111-4111-8111-111111111111"
 class Stage:
     """A desk without its thread: ``turn`` is one round of it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, fresh: Freshness | None = None) -> None:
         self.home = folder / "home"
         self.projects = self.home / ".claude" / "projects" / "-work-x"
         self.projects.mkdir(parents=True)
@@ -39,7 +42,7 @@ class Stage:
         self.state = state
         core: Any = SimpleNamespace(state=state, loop=None)
         self.core = core
-        self.desk = ActivityDesk(folder / "a.db", Bounds(), core, self.redactor.redact, self.home, folder / "workspaces")
+        self.desk = ActivityDesk(folder / "a.db", Bounds(), core, self.redactor.redact, self.home, folder / "workspaces", fresh)
         self.main = self.projects / f"{SESSION}.jsonl"
 
     def sees(self, *keys: str, **fields: Any) -> list[AgentId]:
@@ -217,6 +220,56 @@ def test_a_disk_that_refuses_is_said_and_nothing_is_lost(stage: Stage, monkeypat
     assert "disk is full" in stage.desk.problem
     monkeypatch.undo()
     assert sorted(stage.texts(agent)) == ["asked", "from its file"]
+
+
+def test_what_a_disk_refused_in_the_middle_of_a_turn_is_read_again_though_a_watch_tells_of_nothing_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activity_files, "SEEK_S", 0.0)  # what a watch tells is believed from the first search on
+    fresh = Freshness()
+    stage = Stage(tmp_path, fresh)
+    fresh.begins("w", [str(stage.projects)])
+    (session,) = stage.sees("")
+    stage.writes(stage.main, "one")
+    assert stage.texts(session) == ["one"]
+    assert stage.desk.store is not None
+    keeps, kept = stage.desk.store.together, []
+
+    @contextmanager
+    def refuses_at_the_end() -> Iterator[None]:
+        with keeps():
+            yield
+            kept.append(1)
+            raise ConsoleError("the disk is full")
+
+    stage.writes(stage.main, "two")
+    fresh.changed([str(stage.main)])
+    monkeypatch.setattr(stage.desk.store, "together", refuses_at_the_end)
+    stage.desk.turn()
+    assert kept and "disk is full" in stage.desk.problem
+    monkeypatch.setattr(stage.desk.store, "together", keeps)
+    assert stage.texts(session) == ["one", "two"], "it was read to its end, and nothing of that was kept"
+    stage.desk.end()
+
+
+def test_who_tells_by_itself_is_followed_no_more(stage: Stage) -> None:
+    (session,) = stage.sees("")
+    stage.writes(stage.main, "one")
+    assert stage.texts(session) == ["one"]
+    stage.desk.intake.streams[session] = 1
+    stage.sees("")
+    stage.writes(stage.main, "two")
+    assert stage.texts(session) == ["one"]
+
+
+def test_another_session_in_the_same_row_is_followed_too(stage: Stage) -> None:
+    (session,) = stage.sees("")
+    other = SESSION.replace("1", "2")
+    stage.writes(stage.main, "one")
+    assert stage.texts(session) == ["one"]
+    stage.sees("", session=other)
+    stage.writes(stage.projects / f"{other}.jsonl", "two")
+    assert stage.texts(session) == ["one", "two"]
 
 
 def test_what_one_file_breaks_keeps_no_other_from_being_read(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
