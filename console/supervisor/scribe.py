@@ -34,6 +34,19 @@ from console.supervisor.egress_seal import EgressSeal, left_over
 
 log = logging.getLogger(__name__)
 Job = Callable[[], object]
+_TROUBLE = (
+    ConsoleError,
+    OSError,
+    ValueError,
+    SQLAlchemyError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RuntimeError,
+    MemoryError,
+)
+"""What may befall a write. Were one of these its end, nothing would be written any more, and nobody told."""
 PAY_S = 5.0
 """Between two tries of a log that refused."""
 KEEP_LINES = 20_000
@@ -167,7 +180,7 @@ class Scribe:
     def _write_and_say(self) -> bool:
         try:
             self._write()
-        except (ConsoleError, OSError, ValueError, SQLAlchemyError) as error:
+        except _TROUBLE as error:
             self._show(error)
             return False
         return True
@@ -247,7 +260,7 @@ class Scribe:
         while (job := self._jobs.get()) is not None:
             try:
                 job()
-            except (ConsoleError, OSError, ValueError, SQLAlchemyError) as error:
+            except _TROUBLE as error:
                 self._show(error)
 
     def _show(self, error: Exception) -> None:

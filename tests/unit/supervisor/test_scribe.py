@@ -73,6 +73,28 @@ def test_a_log_that_refuses_keeps_the_ledger_waiting_for_nothing(kept: tuple[Scr
     assert [line.kind for line in scribe.ledger.events("a-1")] == ["isolated"]
 
 
+@pytest.mark.parametrize(
+    "error", [TypeError("x"), AttributeError("x"), MemoryError(), RuntimeError("x"), KeyError("x"), ZeroDivisionError()]
+)
+def test_a_write_that_breaks_is_said_and_is_not_the_end_of_writing(
+    kept: tuple[Scribe, Stubborn, list[str]], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    scribe, _, shown = kept
+    written: list[bool] = []
+
+    def breaks(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(scribe.ledger, "keep_books", breaks)
+        scribe.event("a-1", 1.0, "isolated", "operator:0")
+        scribe.then(written.append)
+        scribe.job(breaks)
+        assert scribe.settle() and written == [False] and len(shown) >= 2
+    scribe.then(written.append)
+    assert scribe.settle() and written == [False, True] and [line.kind for line in scribe.ledger.events("a-1")] == ["isolated"]
+
+
 def test_the_end_tries_once_more(tmp_path: Path) -> None:
     ledger, audit = Ledger(tmp_path / "ledger.db"), Stubborn(tmp_path / "audit.db")
     scribe = Scribe(ledger, audit, lambda text: None)
