@@ -112,6 +112,8 @@ class Events(QObject):
     def _ended(self) -> None:
         reply, self._reply = self._reply, None
         if reply is not None:
+            if reply.error() is not QNetworkReply.NetworkError.NoError and self._running:
+                self._link.failed(reply)
             refused = reply.error() is QNetworkReply.NetworkError.NoError and not self._up
             reply.deleteLater()
             if refused:

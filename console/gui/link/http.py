@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, ValidationError
-from PySide6.QtCore import QObject, QUrl, Signal
+from PySide6.QtCore import QObject, QTimer, QUrl, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkReply, QNetworkRequest
 
 from console.api.messages import ErrorView
@@ -41,7 +44,35 @@ _BROKEN = (
     QNetworkReply.NetworkError.RemoteHostClosedError,
 )
 """An answer that stopped half-way is none, whatever status it began with."""
+_LOST = (
+    QNetworkReply.NetworkError.ConnectionRefusedError,
+    QNetworkReply.NetworkError.RemoteHostClosedError,
+    QNetworkReply.NetworkError.HostNotFoundError,
+    QNetworkReply.NetworkError.TimeoutError,
+    QNetworkReply.NetworkError.OperationCanceledError,
+    QNetworkReply.NetworkError.UnknownNetworkError,
+    QNetworkReply.NetworkError.TemporaryNetworkFailureError,
+    QNetworkReply.NetworkError.NetworkSessionFailedError,
+    QNetworkReply.NetworkError.UnknownServerError,
+)
+"""The connection itself failed, or nothing came over it in time."""
 _START = "Start one: watchfloor supervisor"
+
+
+AT_ONCE = 5
+"""Requests that are with Qt at the same time. It opens six connections (one is the stream's) and keeps the rest in a queue of its own;
+when the connections fail together, as they do once a supervisor is gone, that queue is never looked at again (6.11), nor is any later
+request. So it never has a queue, and a manager one of whose connections failed is asked nothing more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Asked:
+    """A request that was not given to Qt yet."""
+
+    start: Callable[[], None]
+    refuse: Callable[[ConsoleError], None]
+    until: float
+    """Monotonic seconds."""
 
 
 class Link(QObject):
@@ -55,16 +86,23 @@ class Link(QObject):
         super().__init__(parent)
         self._socket = socket
         self.manager = QNetworkAccessManager(self)
+        self._spent: list[QNetworkAccessManager] = []
+        """Managers that are asked nothing more, until their last answers have come."""
         self._open: set[QNetworkReply] = set()
+        self._waiting: deque[_Asked] = deque()
+        self._expiry = QTimer(self)
+        self._expiry.setInterval(500)
+        self._expiry.timeout.connect(self._expire)
 
     @property
     def in_flight(self) -> int:
         """Answers still on their way."""
-        return len(self._open)
+        return len(self._open) + len(self._waiting)
 
     def close(self) -> None:
         """Ends every request; what they asked for is answered with an error."""
         self._socket = None
+        self._drop(lambda _asked: True)
         for reply in list(self._open):
             reply.abort()
 
@@ -109,13 +147,53 @@ class Link(QObject):
         if body is not None:
             request.setHeader(QNetworkRequest.KnownHeaders.ContentTypeHeader, "application/json")
             data = body.model_dump_json().encode()
-        reply = self.manager.sendCustomRequest(request, verb.encode(), data)
-        self._open.add(reply)
-        reply.finished.connect(lambda: self._finish(reply, view, pending))
+
+        def start() -> None:
+            reply = self.manager.sendCustomRequest(request, verb.encode(), data)
+            self._open.add(reply)
+            reply.finished.connect(lambda: self._finish(reply, view, pending))
+
+        asked = _Asked(start, pending.reject, monotonic() + timeout_s)
+        if verb == "GET":
+            self._waiting.append(asked)
+        else:
+            self._waiting.appendleft(asked)  # what a person does goes before what is only read
+        self._next()
         return pending
+
+    def failed(self, reply: QNetworkReply) -> None:
+        """A connection failed: whatever follows is asked of a new manager."""
+        if reply.manager() is self.manager:
+            self._spent.append(self.manager)
+            self.manager = QNetworkAccessManager(self)
+        for manager in [one for one in self._spent if not any(left.manager() is one for left in self._open)]:
+            if not any(left.isRunning() for left in manager.findChildren(QNetworkReply)):
+                self._spent.remove(manager)
+                manager.deleteLater()
+
+    def _next(self) -> None:
+        while self._waiting and len(self._open) < AT_ONCE:
+            self._waiting.popleft().start()
+        if bool(self._waiting) != self._expiry.isActive():
+            self._expiry.start() if self._waiting else self._expiry.stop()
+
+    def _expire(self) -> None:
+        """What waited for as long as its answer may take is not asked any more."""
+        now = monotonic()
+        self._drop(lambda asked: asked.until < now)
+        self._next()
+
+    def _drop(self, which: Callable[[_Asked], bool]) -> None:
+        gone = [asked for asked in self._waiting if which(asked)]
+        self._waiting = deque(asked for asked in self._waiting if asked not in gone)
+        for asked in gone:
+            asked.refuse(errors.TimedOut("The supervisor did not answer in time; this was not sent.", "Try again."))
 
     def _finish(self, reply: QNetworkReply, view: type[V], pending: Pending[V]) -> None:
         self._open.discard(reply)
+        if reply.error() in _LOST:
+            self.failed(reply)
+        self._next()
         reply.deleteLater()
         status = reply.attribute(QNetworkRequest.Attribute.HttpStatusCodeAttribute)
         broken = reply.error() in _BROKEN
