@@ -55,11 +55,27 @@ def read_argv(argv: tuple[str, ...], described: Description) -> Reading:
     if described.special == "find":
         _find(argv[1:], made)
         return made
-    _Reader(argv[1:], described, made).read()
+    _Operands(_Options(argv[1:], described, made).read(), made).read()
     return made
 
 
-class _Reader:
+@dataclass(frozen=True, slots=True)
+class _Parted:
+    """The words of a command, told apart."""
+
+    words: tuple[str, ...]
+    described: Description
+    """Of the subcommand, where there is one."""
+    seen: frozenset[str]
+    """Options."""
+    operands: list[str]
+    scripts: list[str]
+    """Given by options."""
+    lacks: bool
+    """An option had no value."""
+
+
+class _Options:
     """getopt_long(3), with what an option's value means."""
 
     def __init__(self, words: tuple[str, ...], described: Description, made: Reading) -> None:
@@ -72,9 +88,8 @@ class _Reader:
         self._path: list[str] = []
         self._scripts: list[str] = []
         self._lacks = False
-        """An option had no value."""
 
-    def read(self) -> None:
+    def read(self) -> _Parted:
         if self._described.special == "test" and (found := {"-v", "-R"} & set(self._words)):  # wherever it stands, after -- too
             self._made.uses.append(Use("run", "", f"option {min(found)} evaluates what is in brackets"))
         if self._described.special == "strings" and any(word.startswith("@") for word in self._words):
@@ -97,7 +112,7 @@ class _Reader:
                     self._operands += self._words[self._at :]
                     break
         self._made.words = (*self._path, *self._operands)
-        self._finish()
+        return _Parted(self._words, self._described, frozenset(self._seen), self._operands, self._scripts, self._lacks)
 
     def _enter(self, word: str) -> None:
         inner = self._described.commands.get(word)
@@ -192,7 +207,16 @@ class _Reader:
         elif kind != "text":
             self._made.uses.append(Use(kind, value, f"option {name}"))
 
-    def _finish(self) -> None:
+
+class _Operands:
+    """What is left when the options are read, with what they say of it."""
+
+    def __init__(self, parted: _Parted, made: Reading) -> None:
+        self._words, self._described, self._seen = parted.words, parted.described, parted.seen
+        self._operands, self._scripts, self._lacks = parted.operands, parted.scripts, parted.lacks
+        self._made = made
+
+    def read(self) -> None:
         kinds = next((kinds for names, kinds in self._described.given if names & self._seen), self._described.operands)
         special = self._described.special
         if special in ("sed", "awk"):

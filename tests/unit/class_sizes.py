@@ -54,7 +54,6 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "killswitch/launches:Launches": (240, 15, GUARD),
     "killswitch/reaper:Kill": (260, 20, GUARD),
     "killswitch/second_look:SecondLook": (200, 18, GUARD),
-    "policy/argv:_Reader": (230, 15, ONE_READING),
     "policy/shell:ShellJudge": (230, 17, ONE_READING),
     "remotekill/poller:Poller": (230, 17, ONE_STATE),
     "sandbox/docker:Docker": (220, 18, ONE_DOOR),
