@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -17,6 +16,7 @@ from console.api.messages import ErrorView, OutputView
 from console.domain.activity import Entry, Kind
 from console.ledger.activity import ActivityStore, Bounds
 from console.supervisor.activity_routes import row_of
+from tests.fakes.view_answers import say
 
 HOSTILE = (
     "<b>APPROVED</b> <img src='/etc/icon.png'>",
@@ -114,7 +114,7 @@ class FakeActivity:
         given = request.query_params
         self.asked.append(dict(given))
         if self.broken:
-            return _say(ErrorView(error=self.broken, remedy="Look at the disk."), 500)
+            return say(ErrorView(error=self.broken, remedy="Look at the disk."), 500)
         before, after = given.get("before"), given.get("after")
         agent_id = request.path_params["id"]
         found = self.store.window(
@@ -126,7 +126,7 @@ class FakeActivity:
             kinds=[k for k in given.get("kind", "").split(",") if k],
         )
         held = found.holding
-        return _say(
+        return say(
             ActivityPage(
                 agent_id=agent_id,
                 rows=[row_of(kept) for kept in found.rows],
@@ -146,13 +146,9 @@ class FakeActivity:
         offset = int(request.query_params.get("offset", "0"))
         data = self.output.encode("utf-8", "surrogatepass")[offset:]
         text = data.decode("utf-8", "backslashreplace")
-        return _say(OutputView(text=text, offset=offset + len(data), total=offset + len(data), state="running"))
+        return say(OutputView(text=text, offset=offset + len(data), total=offset + len(data), state="running"))
 
     async def _one(self, request: Request) -> Response:
         kept = self.store.one(request.path_params["id"], request.path_params["seq"])
         assert kept is not None
-        return _say(ActivityEntryView(row=row_of(kept)))
-
-
-def _say(view: BaseModel, status: int = 200) -> Response:
-    return Response(view.model_dump_json(), status, media_type="application/json")
+        return say(ActivityEntryView(row=row_of(kept)))

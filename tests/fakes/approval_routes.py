@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -17,6 +16,7 @@ from console.api.messages import ErrorView
 from console.domain.agent import AgentId, ContextId
 from console.domain.approval import Approval, digest_of
 from console.domain.permission import PermissionRequest
+from tests.fakes.view_answers import say
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -163,13 +163,13 @@ class FakeApprovals:
         rows = sorted(self.waiting, key=lambda one: one.left_s)
         oldest = max((time.time() - one.asked_at for one in rows), default=None)
         items = len({one.group for one in rows})
-        return _say(a.ApprovalsView(waiting=rows, decided=self.ended, items=items, oldest_wait_s=oldest, median_decide_s=38.0))
+        return say(a.ApprovalsView(waiting=rows, decided=self.ended, items=items, oldest_wait_s=oldest, median_decide_s=38.0))
 
     async def _one(self, request: Request) -> Response:
         wanted = request.path_params["id"]
         found = next((one for one in [*self.waiting, *self.ended] if one.id == wanted), None)
         if found is None:
-            return _say(ErrorView(error="There is no such approval.", remedy="watchfloor approvals list shows them."), 404)
+            return say(ErrorView(error="There is no such approval.", remedy="watchfloor approvals list shows them."), 404)
         tree = [
             a.TreeCost(id=found.root_id, name=found.root_name, level=0, cost_usd=31.42, share=0.52),
             a.TreeCost(id=found.agent_id, name=found.agent_name, level=1, cost_usd=found.cost_usd, share=0.68, asks=True),
@@ -187,7 +187,7 @@ class FakeApprovals:
         before = [a.JustBefore(at=found.asked_at - 18, kind="action", text="cargo package --no-verify")]
         before.append(a.JustBefore(at=found.asked_at - 47, kind="denied", text="cat .cargo/credentials.toml"))
         detail = self.more.get(found.id, "")
-        return _say(
+        return say(
             a.ApprovalDetailView(row=found, detail=detail, parts=parts(found), tree=tree, blast=blast, similar=similar, before=before)
         )
 
@@ -195,7 +195,7 @@ class FakeApprovals:
         body = a.DecideBody.model_validate_json(await request.body())
         self.log.append(body)
         if self.refuse is not None:
-            return _say(ErrorView(error=self.refuse[1], remedy="Rearm first."), self.refuse[0])
+            return say(ErrorView(error=self.refuse[1], remedy="Rearm first."), self.refuse[0])
         results = []
         for one in body.requests:
             found = next((w for w in self.waiting if w.id == one.id), None)
@@ -209,15 +209,15 @@ class FakeApprovals:
                 grant = a.GrantRow(session=found.session, digest=one.digest, approval_id=one.id, by="operator:0", at=time.time())
                 self.given.append(grant.model_copy(update={"tool": found.tool, "argument": found.argument}))
             results.append(a.DecidedRow(id=one.id, done=True))
-        return _say(a.DecideView(results=results))
+        return say(a.DecideView(results=results))
 
     async def _draft(self, _request: Request) -> Response:
-        return _say(p.DraftView(rules=["shell(cargo publish --dry-run:*)"]))
+        return say(p.DraftView(rules=["shell(cargo publish --dry-run:*)"]))
 
     async def _policy(self, _request: Request) -> Response:
         if self.broken_policy:
-            return _say(ErrorView(error=self.broken_policy, remedy="Look at the disk."), 500)
-        return _say(self.policy)
+            return say(ErrorView(error=self.broken_policy, remedy="Look at the disk."), 500)
+        return say(self.policy)
 
     async def _try(self, request: Request) -> Response:
         body = p.PolicyTryBody.model_validate_json(await request.body())
@@ -234,21 +234,17 @@ class FakeApprovals:
             )
             for at, b in enumerate(("ask", "deny"))
         ]
-        return _say(p.PolicyTryView(recorded=2310, changed=14, looser=1, calls=calls, sha256="c" * 64, text=f"tried {body.add}"))
+        return say(p.PolicyTryView(recorded=2310, changed=14, looser=1, calls=calls, sha256="c" * 64, text=f"tried {body.add}"))
 
     async def _save(self, request: Request) -> Response:
         self.saved.append(p.PolicySaveBody.model_validate_json(await request.body()))
-        return _say(p.PolicyView(text="{}", sha256="c" * 64))
+        return say(p.PolicyView(text="{}", sha256="c" * 64))
 
     async def _grants(self, _request: Request) -> Response:
-        return _say(a.GrantsView(grants=self.given))
+        return say(a.GrantsView(grants=self.given))
 
     async def _end(self, request: Request) -> Response:
         body = a.EndGrantBody.model_validate_json(await request.body())
         self.taken_back.append(body)
         self.given = [one for one in self.given if one.session != body.session]
-        return _say(a.GrantsView(grants=self.given))
-
-
-def _say(view: BaseModel, status: int = 200) -> Response:
-    return Response(view.model_dump_json(), status, media_type="application/json")
+        return say(a.GrantsView(grants=self.given))

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Protocol
 
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -19,6 +18,7 @@ from console.api import budgets as b
 from console.api import messages as m
 from console.domain.budget import LIMIT_WORDS
 from tests.fakes.gui_fixture import HOSTILE_NAMES
+from tests.fakes.view_answers import refuse, say
 
 AT_FULL = ["Kill ladder, verified: freeze → isolate → kill.", "Reason goes to tree, audit, notification, file."]
 LIMITS = ("cost_usd", "tokens", "wall_s", "tool_calls", "iterations", "step_s", "consecutive_errors", "cpu_s")
@@ -255,14 +255,14 @@ class FakeBudgets:
         order = request.query_params.get("order", "")
         self.asked.append(f"page {order} {request.query_params.get('limit', '')}".strip())
         if self.broken:
-            return _refuse(503, self.broken)
+            return refuse(503, self.broken)
         view = self.page().model_copy()
         if order == "spend":
             view.trees = sorted(view.trees, key=lambda t: (t.tree.done, -t.tree.spent_usd))
         limit = int(request.query_params.get("limit", b.ROWS))
         view.more_trees += max(0, len(view.trees) - limit)
         view.trees = view.trees[:limit]
-        return _say(view)
+        return say(view)
 
     def _rows(self) -> list[b.BudgetRow]:
         view = self.page()
@@ -272,10 +272,10 @@ class FakeBudgets:
         scope, key = request.query_params.get("scope", ""), request.query_params.get("key", "")
         self.asked.append(f"node {scope} {key}")
         if self.broken:
-            return _refuse(503, self.broken)
+            return refuse(503, self.broken)
         found = next((r for r in self._rows() if r.key == key and (r.scope == scope or {r.scope, scope} == {"agent", "tree"})), None)
         row = found.model_copy(update={"scope": scope}) if found else b.BudgetRow(scope=scope, key=key, name=key)  # type: ignore[arg-type]
-        return _say(self.node(row))
+        return say(self.node(row))
 
     def caps_of(self, row: b.BudgetRow) -> dict[str, float]:
         """What holds: set here before, else by the row."""
@@ -312,19 +312,19 @@ class FakeBudgets:
     async def _pictures(self, _request: Request) -> Response:
         self.asked.append("pictures")
         if self.broken:
-            return _refuse(503, self.broken)
+            return refuse(503, self.broken)
         hostile = any(a.name in HOSTILE_NAMES for a in self._house.agents.values())
         empty = b.BudgetPictures(
             at=time.time(), burn=b.DayBurn(note="no projection: nothing was spent in the last hour"), windows=not_available()
         )
         drawn = self.drawn or (pictures(time.time(), hostile) if self._house.agents else empty)
-        return _say(drawn)
+        return say(drawn)
 
     async def _change(self, request: Request) -> Response:
         body = b.BudgetBody.model_validate(json.loads(await request.body()))
         self.log.append(body.model_dump())
         if self.refused:
-            return _refuse(409, self.refused, "Look at the disk.")
+            return refuse(409, self.refused, "Look at the disk.")
         row = b.BudgetRow(scope=body.scope, key=body.key, name=body.key)
         known = next((r for r in self._rows() if r.key == body.key), row).model_copy(update={"scope": body.scope})
         held = self.caps_of(known if body.key else row)
@@ -341,17 +341,9 @@ class FakeBudgets:
             view.words = (
                 f"{len(self.halts)} agents have used it up and will be halted at once." if self.halts else "Nobody is halted by it now."
             )
-            return _say(view)
+            return say(view)
         held.clear()
         held.update(new)
         self.changes = [*changes, *self.changes]
         view.words = f"{body.scope} {body.key}: {len(changes)} limits changed: {body.reason}"
-        return _say(view)
-
-
-def _say(view: BaseModel, status: int = 200) -> Response:
-    return Response(view.model_dump_json(), status, media_type="application/json")
-
-
-def _refuse(status: int, error: str, remedy: str = "") -> Response:
-    return _say(m.ErrorView(error=error, remedy=remedy), status)
+        return say(view)

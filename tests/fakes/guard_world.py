@@ -99,19 +99,7 @@ class GuardWorld:
 
     def clear(self) -> None:
         """The same guard as if it were new: no agent, no latch, nothing frozen."""
-        for process in self._started:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-        tree = find_tree(self.instance, find_mounts())
-        assert tree is not None
-        until(lambda: tree.agents.kill() and not tree.agents.is_populated(), "the agents are gone")
-        tree.close()
-        for process in self._started:
-            process.wait(WAIT_S)
-            for pipe in (process.stdout, process.stderr):
-                if pipe is not None:
-                    pipe.close()
-        self._started.clear()
+        self._end_started()
         until(lambda: (self.operator.status()["kill"] or {"done": True})["done"], "its kills are done")
         status = self.operator.status()
         if status["latched"]:
@@ -172,7 +160,8 @@ class GuardWorld:
         self.supervisor.close()
         self.operator.close()
 
-    def close(self) -> None:
+    def _end_started(self) -> None:
+        """Whatever was started, and what that started in its leaf, is dead and reaped."""
         for process in self._started:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -186,6 +175,10 @@ class GuardWorld:
             for pipe in (process.stdout, process.stderr):
                 if pipe is not None:
                     pipe.close()
+        self._started.clear()
+
+    def close(self) -> None:
+        self._end_started()
         if self.pid:
             with contextlib.suppress(ProcessLookupError):
                 end(self.pid)

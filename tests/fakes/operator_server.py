@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -37,6 +36,7 @@ from tests.fakes.policy_routes import FakePolicy
 from tests.fakes.program_routes import FakePrograms
 from tests.fakes.sandbox_routes import FakeSandboxes
 from tests.fakes.stop_routes import FakeStops
+from tests.fakes.view_answers import refuse, say
 
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -48,14 +48,6 @@ def make_fleet(name: str, now: float) -> list[m.AgentView]:
     if name == "hostile":
         return fixture.hostile_agents(now)
     return fixture.many_agents(int(name), now)
-
-
-def say(view: BaseModel, status: int = 200) -> Response:
-    return Response(view.model_dump_json(), status, media_type="application/json")
-
-
-def refuse(status: int, error: str, remedy: str = "") -> Response:
-    return say(m.ErrorView(error=error, remedy=remedy), status)
 
 
 class FakeSupervisor:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -17,16 +16,9 @@ from console.domain.errors import ConsoleError
 from console.domain.network import Allowlist, AllowlistEntry, Sensitivity
 from console.egress.url_test import judge_url
 from tests.fakes import pages_fixture as fixture
+from tests.fakes.view_answers import refuse, say
 
 Tell = Callable[[str, dict[str, Any]], None]
-
-
-def _say(view: BaseModel, status: int = 200) -> Response:
-    return Response(view.model_dump_json(), status, media_type="application/json")
-
-
-def _refuse(status: int, error: str, remedy: str = "") -> Response:
-    return _say(m.ErrorView(error=error, remedy=remedy), status)
 
 
 def _entry(entry_id: str, view: m.AllowlistEntryBody | m.AllowlistEntryView) -> AllowlistEntry:
@@ -101,7 +93,7 @@ class FakeRooms:
 
     async def _list(self, _request: Request) -> Response:
         view = m.AllowlistView(version=self.version, entries=self.entries, envoy=self.envoy, sandboxes=14)  # type: ignore[arg-type]
-        return _say(view)
+        return say(view)
 
     async def _test(self, request: Request) -> Response:
         body = m.UrlTestBody.model_validate_json(await request.body())
@@ -114,9 +106,9 @@ class FakeRooms:
                 live.append(draft)
             judged = judge_url(Allowlist(self.version, tuple(live)), body.method, body.url)
         except ConsoleError as error:
-            return _refuse(error.http_status, error.what, error.remedy)
+            return refuse(error.http_status, error.what, error.remedy)
         asked = body.entry is not None and body.validate_with_envoy
-        return _say(
+        return say(
             m.UrlTestView(
                 allowed=judged.allowed,
                 entry_id=judged.entry_id,
@@ -127,7 +119,7 @@ class FakeRooms:
         )
 
     async def _history(self, _request: Request) -> Response:
-        return _say(rv.AllowlistHistoryView(live=self.version, versions=self.versions))
+        return say(rv.AllowlistHistoryView(live=self.version, versions=self.versions))
 
     async def _revert(self, request: Request) -> Response:
         body = rv.RevertBody.model_validate_json(await request.body())
@@ -143,21 +135,21 @@ class FakeRooms:
     async def _backtest(self, request: Request) -> Response:
         body = rv.BacktestBody.model_validate_json(await request.body())
         self.log.append(("backtest", body.replaces or body.remove or "", body.model_dump()))
-        return _refuse(503, self.refuse_backtest) if self.refuse_backtest else _say(self.backtest)
+        return refuse(503, self.refuse_backtest) if self.refuse_backtest else say(self.backtest)
 
     def _changed(self, entry_id: str) -> Response:
         self.version += 1
         self.tell("allowlist", {"version": self.version})
         words = "validated by Envoy in 21 ms · applied to 14 sandboxes in 38 ms"
         view = m.AllowlistChangedView(version=self.version, entry_id=entry_id, validated_ms=21, applied_ms=38, sandboxes=14, words=words)
-        return _say(view)
+        return say(view)
 
     def _stands_against(self, base: int | None) -> Response | None:
         if self.refuse_save:
-            return _refuse(400, f"Envoy refused the change: {self.refuse_save}", "The old list is still live.")
+            return refuse(400, f"Envoy refused the change: {self.refuse_save}", "The old list is still live.")
         if base is not None and base != self.version:
             words = f"The allowlist is at version {self.version} now, not {base}."
-            return _refuse(409, words, "Look at it again, then repeat the change.")
+            return refuse(409, words, "Look at it again, then repeat the change.")
         return None
 
     async def _add(self, request: Request) -> Response:
@@ -185,7 +177,7 @@ class FakeRooms:
         entry_id, query = request.path_params["id"], request.query_params
         self.log.append(("remove", entry_id, dict(query)))
         if not query.get("reason", "").strip():
-            return _refuse(400, "Removing an entry needs a reason.")
+            return refuse(400, "Removing an entry needs a reason.")
         against = self._stands_against(int(query["base_version"]) if "base_version" in query else None)
         if against is not None:
             return against
@@ -194,10 +186,10 @@ class FakeRooms:
 
     async def _config(self, _request: Request) -> Response:
         text = "static_resources:\n  listeners:\n" + "".join(f"  - name: egress_{n}\n    filter_chains: []\n" for n in range(14))
-        return _say(m.EnvoyConfigView(version=self.version, text=text))
+        return say(m.EnvoyConfigView(version=self.version, text=text))
 
     async def _egress(self, request: Request) -> Response:
-        return _say(m.EgressPage(egress=self.egress[: int(request.query_params.get("limit", "200"))]))
+        return say(m.EgressPage(egress=self.egress[: int(request.query_params.get("limit", "200"))]))
 
     # --- rollback
 
@@ -209,11 +201,11 @@ class FakeRooms:
         return self.details.get(record_id) or fixture.record_detail(row)
 
     async def _rollbacks(self, _request: Request) -> Response:
-        return _say(m.RollbackPage(records=self.records))
+        return say(m.RollbackPage(records=self.records))
 
     async def _rollback(self, request: Request) -> Response:
         found = self.detail(request.path_params["id"])
-        return _say(found) if found else _refuse(404, "No such record.")
+        return say(found) if found else refuse(404, "No such record.")
 
     async def _restore(self, request: Request) -> Response:
         record_id = request.path_params["id"]
@@ -221,16 +213,16 @@ class FakeRooms:
         self.log.append(("restore", record_id, body.model_dump()))
         found = self.detail(record_id)
         if found is None:
-            return _refuse(404, "No such record.")
+            return refuse(404, "No such record.")
         if found.conflict:
-            return _refuse(409, found.conflict, "Nothing was written.")
+            return refuse(409, found.conflict, "Nothing was written.")
         if body.expect_now_sha256 != found.now_sha256:
-            return _refuse(409, "The file is not what you looked at any more.", "Look at the record again, then decide.")
+            return refuse(409, "The file is not what you looked at any more.", "Look at the record again, then decide.")
         done = found.row.model_copy(update={"state": "restored", "restored_at": time.time(), "restored_by": "operator:1000"})
         self.records = [done if r.record_id == record_id else r for r in self.records]
         self.details.pop(record_id, None)
         self.tell("rollback", {"record_id": record_id, "state": "restored"})
-        return _say(done)
+        return say(done)
 
     # --- audit
 
@@ -247,9 +239,9 @@ class FakeRooms:
             if len(found) == limit:
                 break
         newest = self.audit[-1].seq if self.audit else 0
-        return _say(m.AuditPage(rows=found, total=newest, newest=newest))
+        return say(m.AuditPage(rows=found, total=newest, newest=newest))
 
     async def _verify(self, _request: Request) -> Response:
         self.log.append(("verify", "", {}))
         whole = m.AuditVerdict(whole=True, records=self.audit[-1].seq if self.audit else 0, checked_at=time.time())
-        return _say(self.verdict or whole)
+        return say(self.verdict or whole)

@@ -12,8 +12,8 @@ from starlette.routing import Route
 
 from console.api import policy_messages as p
 from console.api import policy_page as v
-from console.api.messages import ErrorView
 from tests.fakes.approval_routes import HOSTILE, FakeApprovals
+from tests.fakes.view_answers import refuse, say
 
 _SETS: tuple[tuple[Literal["deny", "ask", "allow"], str, int], ...] = (
     ("deny", "file(read:/etc/shadow)", 0), ("deny", "file(read:**/.ssh/**)", 3), ("deny", "shell(sudo:*)", 41),
@@ -155,9 +155,7 @@ class FakePolicy:
         return self._say(self.answer or explained(body))
 
     def _say(self, view: BaseModel) -> Response:
-        if self.broken:
-            return Response(ErrorView(error=self.broken, remedy="Look at the disk.").model_dump_json(), 500, media_type="application/json")
-        return Response(view.model_dump_json(), 200, media_type="application/json")
+        return refuse(500, self.broken, "Look at the disk.") if self.broken else say(view)
 
 
 def explained(body: v.ExplainBody) -> v.ExplainView:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -15,16 +14,13 @@ from console.api import messages as m
 from console.api import program_messages as pm
 from console.domain.activity import Entry, Kind
 from console.supervisor.programs import TEMPLATES
+from tests.fakes.view_answers import refuse, say
 
 if TYPE_CHECKING:
     from tests.fakes.operator_server import FakeSupervisor
 
 NO_PROGRAM = "it was not started as a program that one can talk to (watchfloor run --agent ...)"
 HOSTS = ", ".join(f"api-{n}.example.org:443" for n in range(8))
-
-
-def _say(view: BaseModel, status: int = 200) -> Response:
-    return Response(view.model_dump_json(), status, media_type="application/json")
 
 
 def reach(body: pm.ProgramItem | m.LaunchBody) -> list[pm.ReachView]:
@@ -132,15 +128,15 @@ class FakePrograms:
         ]
 
     async def _listed(self, _request: Request) -> Response:
-        return _say(self.view)
+        return say(self.view)
 
     async def _first_run(self, _request: Request) -> Response:
-        return _say(self.first_run) if self.first_run else _say(m.ErrorView(error="There is no such route."), 404)
+        return say(self.first_run) if self.first_run else refuse(404, "There is no such route.")
 
     async def _hook_preview(self, request: Request) -> Response:
         if self.hook_preview is None:
-            return _say(m.ErrorView(error="~/.claude/settings.json is not JSON.", remedy="Mend it; it is left as it is."), 400)
-        return _say(self.hook_preview.model_copy(update={"program": request.path_params["program"]}))
+            return refuse(400, "~/.claude/settings.json is not JSON.", "Mend it; it is left as it is.")
+        return say(self.hook_preview.model_copy(update={"program": request.path_params["program"]}))
 
     def _preview_of(self, body: pm.ProgramItem | m.LaunchBody, agent: str) -> pm.ProgramPreview:
         self.previews.append(body)
@@ -150,22 +146,22 @@ class FakePrograms:
 
     async def _preview(self, request: Request) -> Response:
         body = pm.ProgramsBody.model_validate_json(await request.body())
-        return _say(pm.ProgramPreviews(items=[self._preview_of(item, item.agent) for item in body.items]))
+        return say(pm.ProgramPreviews(items=[self._preview_of(item, item.agent) for item in body.items]))
 
     async def _preview_command(self, request: Request) -> Response:
-        return _say(self._preview_of(m.LaunchBody.model_validate_json(await request.body()), "command"))
+        return say(self._preview_of(m.LaunchBody.model_validate_json(await request.body()), "command"))
 
     async def _start(self, request: Request) -> Response:
         item = pm.ProgramsBody.model_validate_json(await request.body()).items[0]
         self.started.append(item)
         if self.fails:
-            return _say(pm.ProgramsStarted(items=[pm.StartedView(error=self.fails, remedy="watchfloor doctor", exit_code=6)]))
+            return say(pm.ProgramsStarted(items=[pm.StartedView(error=self.fails, remedy="watchfloor doctor", exit_code=6)]))
         agent = m.AgentView(
             id="started-1", name=item.name or item.agent, session="started-1", control_level="managed", sandbox=item.sandbox
         )
         self._desk.upsert(agent)
         view = pm.StartedView(id=agent.id, control_level="managed", network_mode=item.network_mode or "FULL", network_enforced=True)
-        return _say(pm.ProgramsStarted(items=[view]))
+        return say(pm.ProgramsStarted(items=[view]))
 
     async def _message(self, request: Request) -> Response:
         return self._talk(request.path_params["id"], "said", pm.SayBody.model_validate_json(await request.body()).text)
@@ -176,12 +172,12 @@ class FakePrograms:
     async def _end(self, request: Request) -> Response:
         agent_id, body = request.path_params["id"], pm.EndBody.model_validate_json(await request.body())
         self.said.append((agent_id, "end", body.reason))
-        return _say(self.ending.model_copy(update={"id": agent_id}))
+        return say(self.ending.model_copy(update={"id": agent_id}))
 
     def _talk(self, agent_id: str, done: str, text: str) -> Response:
         self.said.append((agent_id, done, text))
         if self.refuse is not None:
-            return _say(m.ErrorView(error=self.refuse[1], remedy="watchfloor fleet shows its state."), self.refuse[0])
+            return refuse(self.refuse[0], self.refuse[1], "watchfloor fleet shows its state.")
         if text:
             self._desk.activity.keep(agent_id, [Entry(Kind.MESSAGE, f"said-{len(self.said)}", time.time(), text, who="operator:0")])
-        return _say(pm.SaidView(id=agent_id, done=done))  # type: ignore[arg-type]
+        return say(pm.SaidView(id=agent_id, done=done))  # type: ignore[arg-type]

@@ -12,15 +12,12 @@ from starlette.routing import Route
 from console.api import messages as m
 from console.api import sandbox_messages as s
 from console.api.adopt_messages import AdoptBody, AdoptedView, Candidate, CandidatesView
+from tests.fakes.view_answers import refuse, say
 
 if TYPE_CHECKING:
     from tests.fakes.operator_server import FakeSupervisor
 
 SEVERITY = {"FULL": 0, "PROXIED": 1, "NONE": 2}
-
-
-def _say(view: m.View, status: int = 200) -> Response:
-    return Response(view.model_dump_json(), status, media_type="application/json")
 
 
 def change(at: float, cause: str, mode: str = "", **more: object) -> s.ModeChangeView:
@@ -94,14 +91,14 @@ class FakeSandboxes:
         body = s.StricterBody.model_validate_json(await request.body())
         self.asked.append(body)
         if self.refuse is not None:
-            return _say(m.ErrorView(error=self.refuse[1], remedy="Look at it again."), self.refuse[0])
+            return refuse(self.refuse[0], self.refuse[1], "Look at it again.")
         named = self._desk.agents[body.scope.target]
         meant = [a for a in self._desk.agents.values() if a.session == named.session and a.state != "ended"]
         agents = [self._switched(a, body) for a in meant]
         if not body.dry_run:
             self._desk.upsert(*(self._tightened(a, body) for a in meant))
         verified = sum(a.verified for a in agents)
-        return _say(
+        return say(
             s.StricterView(
                 dry_run=body.dry_run,
                 mode=body.mode,
@@ -121,28 +118,28 @@ class FakeSandboxes:
         )
 
     async def _candidates(self, request: Request) -> Response:
-        return _say(self.candidates.model_copy(update={"agent": request.query_params["agent"]}))
+        return say(self.candidates.model_copy(update={"agent": request.query_params["agent"]}))
 
     async def _adopt(self, request: Request) -> Response:
         body = AdoptBody.model_validate_json(await request.body())
         self.adopted.append(body)
         if self.refuse is not None:
-            return _say(m.ErrorView(error=self.refuse[1], remedy="Look at it again."), self.refuse[0])
+            return refuse(self.refuse[0], self.refuse[1], "Look at it again.")
         self._desk.upsert(self._desk.agents[body.agent].model_copy(update={"control_level": "adopted"}))
-        return _say(self.adopting.model_copy(update={"agent": body.agent}))
+        return say(self.adopting.model_copy(update={"agent": body.agent}))
 
     async def _register(self, request: Request) -> Response:
         body = s.RegisterDataBody.model_validate_json(await request.body())
         self.registered.append(body)
         if self.refuse is not None:
-            return _say(m.ErrorView(error=self.refuse[1], remedy="Look at it again."), self.refuse[0])
+            return refuse(self.refuse[0], self.refuse[1], "Look at it again.")
         named = self._desk.agents[body.scope.target]
         mode = {"CONFIDENTIAL": "PROXIED", "SECRET": "NONE"}.get(body.sensitivity, named.network_mode)
         stricter = s.StricterBody.model_validate({"scope": body.scope.model_dump(), "mode": mode, "reason": body.reason})
         switched = [self._switched(named, stricter)] if SEVERITY[mode] > SEVERITY[named.network_mode] else []
         if not body.dry_run and switched:
             self._desk.upsert(self._tightened(named, stricter))
-        return _say(
+        return say(
             s.StricterView(
                 dry_run=body.dry_run, mode=mode, sensitivity=body.sensitivity, session=named.session, sessions_total=1, agents=switched,
                 switched=len(switched), not_enforceable=sum(not a.verified for a in switched), ms=3.0,
@@ -165,6 +162,6 @@ class FakeSandboxes:
 
     async def _modes(self, request: Request) -> Response:
         if self.refuse_history is not None:
-            return _say(m.ErrorView(error=self.refuse_history[1]), self.refuse_history[0])
+            return say(m.ErrorView(error=self.refuse_history[1]), self.refuse_history[0])
         session = request.path_params["id"]
-        return _say(self.histories.get(session) or history(session, time.time()))
+        return say(self.histories.get(session) or history(session, time.time()))

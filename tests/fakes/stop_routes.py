@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -18,19 +17,12 @@ from console.api import persistence as p
 from console.api import rotation_messages as ro
 from console.domain.ladder import Reach, Scope
 from tests.fakes import gui_fixture as fixture
+from tests.fakes.view_answers import refuse, say
 
 if TYPE_CHECKING:
     from tests.fakes.operator_server import FakeSupervisor
 
 SHARED = "it shares the host's network, so its own traffic cannot be cut"
-
-
-def _say(view: BaseModel, status: int = 200) -> Response:
-    return Response(view.model_dump_json(), status, media_type="application/json")
-
-
-def _refuse(status: int, error: str, remedy: str = "") -> Response:
-    return _say(m.ErrorView(error=error, remedy=remedy), status)
 
 
 class FakeStops:
@@ -108,14 +100,14 @@ class FakeStops:
     async def _preview(self, request: Request) -> Response:
         body = la.LadderBody.model_validate_json(await request.body())
         if self.refuse is not None:
-            return _refuse(*self.refuse, "Look at the fleet.")
-        return _say(self.preview(body))
+            return refuse(*self.refuse, "Look at the fleet.")
+        return say(self.preview(body))
 
     async def _act(self, request: Request) -> Response:
         body = la.LadderBody.model_validate_json(await request.body())
         self.house.log.append((body.action, body.scope.target or body.scope.reach, {"reach": body.scope.reach, "reason": body.reason}))
         if self.refuse_act is not None:
-            return _refuse(*self.refuse_act, "Rearm first.")
+            return refuse(*self.refuse_act, "Rearm first.")
         members = self._members(body.scope)
         treated = {a.id: self._treat(body.action, a) for a in members}
         acting = [a for a in members if treated[a.id][0] != "excluded" and a.id not in self.fails]
@@ -135,7 +127,7 @@ class FakeStops:
             return JSONResponse(made.as_json())
         excluded = {i: words for i, (kind, words) in treated.items() if kind == "excluded"}
         failed = {i: words for i, words in self.fails.items() if i in treated}
-        return _say(m.ActView(agents=[a.id for a in acting], failed=failed, excluded=excluded, notes=self.notes))
+        return say(m.ActView(agents=[a.id for a in acting], failed=failed, excluded=excluded, notes=self.notes))
 
     # --- workspaces
 
@@ -143,7 +135,7 @@ class FakeStops:
         return w.ContextsView(contexts=self.contexts, used=sum(c.bytes for c in self.contexts), capacity=50 << 30, maximum=20 << 30)
 
     async def _contexts(self, _request: Request) -> Response:
-        return _say(self._contexts_view())
+        return say(self._contexts_view())
 
     async def _on_context(self, request: Request) -> Response:
         body = w.ContextActBody.model_validate_json(await request.body())
@@ -151,26 +143,26 @@ class FakeStops:
         self.house.log.append((f"context-{verb}", name, {"reason": body.reason}))
         found = next((c for c in self.contexts if c.context_id == name), None)
         if found is None:
-            return _refuse(404, "There is no such workspace.")
+            return refuse(404, "There is no such workspace.")
         if verb == "delete" and (found.agents_live or found.hold):
-            return _refuse(409, "It is held, or agents live in it.", "Release it first.")
+            return refuse(409, "It is held, or agents live in it.", "Release it first.")
         if verb == "delete":
             self.contexts = [c for c in self.contexts if c is not found]
         else:
             hold = f"operator:0: {body.reason}" if verb == "hold" else ""
             self.contexts = [c.model_copy(update={"hold": hold}) if c is found else c for c in self.contexts]
-        return _say(self._contexts_view())
+        return say(self._contexts_view())
 
     # --- the hunt and the secrets
 
     async def _persistence(self, _request: Request) -> Response:
-        return _say(p.PersistenceView(reports=self.reports))
+        return say(p.PersistenceView(reports=self.reports))
 
     async def _rotation(self, _request: Request) -> Response:
-        return _refuse(503, self.rotation_refused) if self.rotation_refused else _say(self.rotation)
+        return refuse(503, self.rotation_refused) if self.rotation_refused else say(self.rotation)
 
     async def _rotate(self, request: Request) -> Response:
         body = ro.RotationBody.model_validate_json(await request.body())
         self.house.log.append(("rotate", "", {"reason": body.reason}))
         self.rotation = self.rotation.model_copy(update={"last_at": time.time(), "last_ok": True, "unfinished": False})
-        return _say(self.rotation)
+        return say(self.rotation)
