@@ -19,6 +19,7 @@ from console.killswitch.aims import Aim, watch
 from console.killswitch.cgroups import Refused
 from console.killswitch.engine_socket import EngineSilent, Running
 from console.killswitch.faults import FAULTS, note_fault
+from console.killswitch.leaderless import AFTER_MS, strike_leaderless
 from console.killswitch.order import Field as Field
 from console.killswitch.order import Order as Order
 from console.killswitch.second_look import SecondLook
@@ -173,9 +174,12 @@ class Kill:
         self.judge_zero()
 
     def _strike_again(self, left: list[Aim]) -> None:
-        tree = self.field_.tree
+        tree, spared = self.field_.tree, self.field_.spared
+        mount, below = (tree.mount, tree.agents.path) if tree else (None, None)
         for aim in left:
-            aim.strike(tree.mount if tree else None, tree.agents.path if tree else None, spared=self.field_.spared)
+            aim.strike(mount, below, spared=spared)
+            if self.ms() > AFTER_MS and (found := strike_leaderless(aim.held, mount, below, spared)):
+                aim.writes["pidfd SIGKILL to members whose first thread had ended"] = f"sent to {found}"
             if aim.is_pending_container and self._listed is not None:
                 aim.engine_says_gone = all(c.agent_id != aim.agent_id for c in self._listed)
 
