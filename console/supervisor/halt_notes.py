@@ -29,6 +29,9 @@ def note_name(agent: Agent) -> str:
 def text_of(agent: Agent, at: float, reason: str) -> bytes:
     """What the owner reads; hostile names in visible characters only, bounded."""
     when = time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(at))
+    again = (
+        f"  watchfloor run --again {agent.agent_id}" if agent.argv else "  (it was not started here, but adopted: as it was started before)"
+    )
     lines = [
         f"Watchfloor halted this agent at {when}.",
         f"Agent:   {agent.agent_id} ({_plain(agent.name)})",
@@ -39,7 +42,7 @@ def text_of(agent: Agent, at: float, reason: str) -> bytes:
         "To go on, an operator raises the limit, with a reason, and starts it again:",
         "  watchfloor budget list",
         "  watchfloor budget set ... --reason ...",
-        f"  watchfloor run --again {agent.agent_id}",
+        again,
         "",
     ]
     return "\n".join(lines).encode()

@@ -38,6 +38,13 @@ def test_both_files_say_why_in_characters_that_can_be_seen(tmp_path: Path) -> No
     assert (out / "HALTED-a-1.txt").stat().st_mode & 0o777 == 0o600
 
 
+def test_who_was_adopted_is_not_sent_to_a_verb_that_would_refuse(tmp_path: Path) -> None:
+    out, ws = places(tmp_path)
+    leave_notes(out, ws, [AGENT, replace(AGENT, agent_id=AgentId("a-2"), argv=("sleep", "9"))], 1000.0, WHY)
+    assert "run --again" not in (out / "HALTED-a-1.txt").read_text() and "adopted" in (out / "HALTED-a-1.txt").read_text()
+    assert "watchfloor run --again a-2" in (out / "HALTED-a-2.txt").read_text()
+
+
 def test_a_second_halt_overwrites_nothing(tmp_path: Path) -> None:
     out, ws = places(tmp_path)
     leave_notes(out, ws, [AGENT], 1000.0, "first")
