@@ -27,6 +27,7 @@ from console.killswitch.faults import FAULTS as FAULTS
 from console.killswitch.faults import note_fault as note_fault
 from console.killswitch.journal import Journal
 from console.killswitch.latch import Latch
+from console.killswitch.leaderless import strike_leaderless
 from console.killswitch.passphrase import Passphrase
 from console.killswitch.peers import AgentPlaces
 from console.killswitch.reaper import Field, Kill, Order
@@ -321,7 +322,9 @@ class Guard:
                 tree.agents.kill()
             for held in self.registry.held.values():
                 if held.entry.agent_id not in aimed and (latched or held.entry.killed) and held.is_populated():
-                    Aim(held.entry.agent_id, held).strike(tree.mount if tree else None, tree.agents.path if tree else None)
+                    mount, below = (tree.mount, tree.agents.path) if tree else (None, None)
+                    Aim(held.entry.agent_id, held).strike(mount, below)
+                    strike_leaderless(held, mount, below, self._field(0).spared)
                     self.notices["risen"] = f"Agent {held.entry.agent_id} had processes after its kill; they are struck until none is left."
 
     def agent_places(self) -> AgentPlaces:
