@@ -34,81 +34,25 @@ class Agent:
     def __init__(self, path: str = "", timeout_s: float = 60) -> None:
         self.path = path or os.environ.get("WATCHFLOOR_AGENT_SOCKET", "WATCHFLOOR_AGENT_SOCKET (not set)")
         self.timeout_s = timeout_s
-        self._kept: list[tuple[int, socket.socket]] = []
-        """At most one connection, with the process that made it; taken out while it is in use."""
+        self._line = _Line()
 
     def __reduce__(self) -> tuple[type["Agent"], tuple[str, float]]:
         return Agent, (self.path, self.timeout_s)
 
-    def __del__(self) -> None:
-        self.close()
-
     def close(self) -> None:
         """Ends the connection that is kept. The next call makes a new one."""
-        with contextlib.suppress(AttributeError, IndexError):
-            while True:
-                self._kept.pop()[1].close()
+        self._line.close()
 
     def call(self, method: str, route: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """One request; ``body`` goes as JSON."""
         try:
-            status, text = self._exchange(method, _letter(method, route, body))
+            status, text = self._line.exchange(self.path, self.timeout_s, method, _letter(method, route, body))
             data: dict[str, Any] = json.loads(text or b"{}")
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Refused(0, f"no supervisor at {self.path}: {error}") from error
         if status >= 400:
             raise Refused(status, f"{data.get('error', '')} {data.get('remedy', '')}".strip())
         return data
-
-    def _exchange(self, method: str, letter: bytes) -> tuple[int, bytes]:
-        sock, is_kept = self._take()
-        try:
-            try:
-                _send(sock, letter)
-            except (BrokenPipeError, ConnectionResetError):
-                if not is_kept:
-                    raise
-                sock.close()
-                sock = self._connect()
-                _send(sock, letter)
-            answer = http.client.HTTPResponse(sock, method=method)
-            answer.begin()
-            text = answer.read()
-        except BaseException:
-            sock.close()
-            raise
-        if answer.will_close:
-            sock.close()
-        else:
-            self._keep(sock)
-        return answer.status, text
-
-    def _take(self) -> tuple[socket.socket, bool]:
-        """A connection that nobody else uses, and whether it was used before."""
-        with contextlib.suppress(IndexError):
-            while True:
-                maker, sock = self._kept.pop()
-                if maker == os.getpid() and _is_silent(sock):  # the other end of a fork goes on with it
-                    sock.settimeout(self.timeout_s)
-                    return sock, True
-                sock.close()
-        return self._connect(), False
-
-    def _keep(self, sock: socket.socket) -> None:
-        self._kept.append((os.getpid(), sock))
-        with contextlib.suppress(IndexError):
-            while len(self._kept) > 1:
-                self._kept.pop(0)[1].close()
-
-    def _connect(self) -> socket.socket:
-        sock = socket.socket(socket.AF_UNIX)
-        try:
-            sock.settimeout(self.timeout_s)
-            sock.connect(self.path)
-        except BaseException:
-            sock.close()
-            raise
-        return sock
 
     def spawn(self, argv: list[str], **options: Any) -> dict[str, Any]:
         """Starts a child agent; options: name, context_id, sandbox, sensitivity, network_mode, limits. Answers with its id."""
@@ -187,6 +131,74 @@ class Agent:
     def me(self) -> dict[str, Any]:
         """This agent as Watchfloor sees it."""
         return self.call("GET", "/v1/self")
+
+
+class _Line:
+    """The connection that is kept; at most one, and taken out while it is in use."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[int, socket.socket]] = []
+        """With the process that made it."""
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                self.kept.pop()[1].close()
+
+    def exchange(self, path: str, timeout_s: float, method: str, letter: bytes) -> tuple[int, bytes]:
+        """Status and body of the answer."""
+        sock, is_kept = self._take(path, timeout_s)
+        try:
+            try:
+                _send(sock, letter)
+            except (BrokenPipeError, ConnectionResetError):
+                if not is_kept:
+                    raise
+                sock.close()
+                sock = self.connect(path, timeout_s)
+                _send(sock, letter)
+            answer = http.client.HTTPResponse(sock, method=method)
+            answer.begin()
+            text = answer.read()
+        except BaseException:
+            sock.close()
+            raise
+        if answer.will_close:
+            sock.close()
+        else:
+            self._keep(sock)
+        return answer.status, text
+
+    def connect(self, path: str, timeout_s: float) -> socket.socket:
+        """A new one."""
+        sock = socket.socket(socket.AF_UNIX)
+        try:
+            sock.settimeout(timeout_s)
+            sock.connect(path)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _take(self, path: str, timeout_s: float) -> tuple[socket.socket, bool]:
+        """A connection that nobody else uses, and whether it was used before."""
+        with contextlib.suppress(IndexError):
+            while True:
+                maker, sock = self.kept.pop()
+                if maker == os.getpid() and _is_silent(sock):  # the other end of a fork goes on with it
+                    sock.settimeout(timeout_s)
+                    return sock, True
+                sock.close()
+        return self.connect(path, timeout_s), False
+
+    def _keep(self, sock: socket.socket) -> None:
+        self.kept.append((os.getpid(), sock))
+        with contextlib.suppress(IndexError):
+            while len(self.kept) > 1:
+                self.kept.pop(0)[1].close()
 
 
 class _Paper:

@@ -6,16 +6,18 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from console.domain.errors import Conflict, NotFound
 from tests.fakes.instance import Instance, until
 from tests.leaks import cgroup_places
 
 ONE_CONNECTION = """
-connect, made = agent._connect, []
-agent._connect = lambda: made.append(connect()) or made[-1]
+connect, made = agent._line.connect, []
+agent._line.connect = lambda *way: made.append(connect(*way)) or made[-1]
 for n in range(10):
     agent.usage(tokens=1)
 print('connections', len(made), flush=True)
@@ -31,7 +33,7 @@ time.sleep(600)
 """
 A_CHILD_WRITES = """
 agent.usage(tokens=1)
-sock = agent._kept[0][1]
+sock = agent._line.kept[0][1]
 pid = os.fork()
 if not pid:
     print('child', flush=True)
@@ -64,7 +66,8 @@ def nobody_stays(it: Instance) -> Iterator[None]:
     yield
     for agent in it.api.fleet().agents:
         if agent.state in ("running", "frozen", "waiting"):
-            it.api.kill(agent.id)
+            with suppress(Conflict, NotFound):  # it ended by itself meanwhile
+                it.api.kill(agent.id)
 
 
 def tokens(it: Instance, agent: str) -> float:

@@ -327,7 +327,7 @@ def test_threads_never_hear_each_others_answers_and_one_connection_stays(tmp_pat
             thread.start()
         for thread in threads:
             thread.join(60)
-        assert not wrong and len(agent._kept) == 1
+        assert not wrong and len(agent._line.kept) == 1
         before = len(made)
         agent.usage(tokens=1)
         assert len(made) == before
@@ -358,7 +358,7 @@ def test_it_can_be_copied_and_leaves_nothing_open(server: AgentSocket) -> None:
     agent = Agent(str(server.path), timeout_s=7)
     agent.me()
     twin = pickle.loads(pickle.dumps(copy.deepcopy(agent)))  # noqa: S301 - our own
-    assert (twin.path, twin.timeout_s, twin._kept) == (agent.path, 7, [])
+    assert (twin.path, twin.timeout_s, twin._line.kept) == (agent.path, 7, [])
     assert twin.me() == {"id": "me-1"}
 
 
