@@ -7,38 +7,15 @@ said. Files are known by how far they were read, in the same transaction as what
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
-import threading
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator
 
-from console.domain.activity import KINDS, Entry, FilePlace, Holding, Kept, Kind, Window, bounded
+from console.domain.activity import Entry, FilePlace, Kind, bounded
 from console.domain.errors import ConsoleError
+from console.ledger.activity_file import FIELDS
+from console.ledger.activity_pages import ActivityPages
 
-VERSION = 1
-PAGE_MAX = 500
-_WAIT_S = 20.0
-_STEP = 2000
-"""Entries looked through between two looks at the clock."""
-_FIELDS = "kind, source_id, at, text, who, turn, tool, pair, verdict, ref, rollback_id, failed, tokens, cost_nano, audit, left_out"
-_SCHEMA = """
-create table entries(
-  seq integer primary key autoincrement, agent text not null, kind text not null, source_id text not null, at real not null,
-  text text not null, who text not null, turn integer not null, tool text not null, pair text not null, verdict text not null,
-  ref text not null, rollback_id text not null, failed integer not null, tokens integer not null, cost_nano integer,
-  audit integer not null, left_out integer not null, unique(agent, source_id)) strict;
-create index by_agent on entries(agent, seq);
-create table agents(agent text primary key, count integer not null, dropped integer not null, dropped_at real not null, place text not null)
-  without rowid, strict;
-create table files(
-  agent text not null, path text not null, dev integer not null, inode integer not null, offset integer not null, mark text not null,
-  state text not null, skipping integer not null, primary key(agent, path)) without rowid, strict;
-"""
-_INSERT = f"insert or ignore into entries(agent, {_FIELDS}) values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+_INSERT = f"insert or ignore into entries(agent, {FIELDS}) values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 _GROWN = "update entries set tokens = ?, cost_nano = ?, text = ? where agent = ? and source_id = ? and kind = 'spend' and tokens < ?"
 """An answer may be written while it still grows: its largest numbers count."""
 _COUNTED = "insert into agents values(?,?,0,0.0,'') on conflict(agent) do update set count = count + excluded.count"
@@ -58,89 +35,8 @@ _UNWEIGHED = 4 << 20
 _WHOLE = 1 << 63
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """How much is kept."""
-
-    per_agent: int = 100_000
-    total: int = 1_000_000
-    mib: int = 2048
-
-
-class _Opened:
-    """The file, and who may use it when."""
-
-    def __init__(self, file: Path, bounds: Bounds | None = None) -> None:
-        self.file, self.bounds = file, bounds or Bounds()
-        self.lost = ""
-        """Why the store began anew, or empty."""
-        self._lock, self._read_lock = threading.RLock(), threading.Lock()
-        self._is_together = self._is_spoiled = self._is_careful = False
-        self._unweighed = 0
-        try:
-            self._db = self._opened()
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise self._refused(error) from error
-            aside = file.with_name(f"{file.name}.broken-{int(time.time())}")
-            for suffix in ("", "-wal", "-shm"):
-                with contextlib.suppress(FileNotFoundError):
-                    file.with_name(file.name + suffix).replace(aside.with_name(aside.name + suffix))
-            self.lost = f"{file.name} was damaged ({error}) and lies aside as {aside.name}: activity from before is missing here"
-            self._db = self._opened()
-        # Whoever searches never keeps those waiting who write.
-        self._reads = sqlite3.connect(file, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
-        self._reads.execute("pragma query_only = on")
-        self._reads.create_function("fold", 1, _fold, deterministic=True)
-        self._total = int(self._db.execute("select count(*) from entries").fetchone()[0])
-
-    def _opened(self) -> sqlite3.Connection:
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        db = sqlite3.connect(self.file, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
-        try:
-            db.execute("pragma journal_mode = wal")
-            db.execute("pragma synchronous = normal")
-            version = db.execute("pragma user_version").fetchone()[0]
-            if version == 0:
-                db.executescript(f"begin immediate; {_SCHEMA} pragma user_version = {VERSION}; commit;")
-            elif version != VERSION:
-                raise ConsoleError(f"{self.file.name} is of version {version}.", "It was written by a later Watchfloor: use that one.")
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-    def _refused(self, error: sqlite3.Error) -> ConsoleError:
-        return ConsoleError(f"{self.file} cannot be used: {error}.", "Look at the disk and at who may write the state directory.")
-
-    @contextlib.contextmanager
-    def _use(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                yield self._db
-            except sqlite3.Error as error:
-                raise self._refused(error) from error
-
-    @contextlib.contextmanager
-    def _look(self) -> Iterator[sqlite3.Connection]:
-        with self._read_lock:
-            try:
-                yield self._reads
-            except sqlite3.Error as error:
-                raise self._refused(error) from error
-
-    def close(self) -> None:
-        """Twice is once."""
-        with self._lock, self._read_lock:
-            self._db.close()
-            self._reads.close()
-
-
-class ActivityStore(_Opened):
+class ActivityStore(ActivityPages):
     """Any thread, one at a time. Raises ConsoleError when the disk refuses."""
-
-    # --- writing
 
     def add(self, agent: str, entries: Iterable[Entry], place: FilePlace | None = None, *, again: bool = False) -> tuple[int, int]:
         """Keeps what is new, and how far its file was read, in one transaction: (how many, the newest number).
@@ -260,122 +156,6 @@ class ActivityStore(_Opened):
         with self._use() as db:
             db.execute("insert into agents values(?,0,0,0.0,?) on conflict(agent) do update set place = excluded.place", (agent, place))
 
-    # --- reading
-
-    def place(self, agent: str) -> str:
-        """As ``set_place`` left it, or empty."""
-        with self._look() as db:
-            row = db.execute("select place from agents where agent = ?", (agent,)).fetchone()
-        return str(row[0]) if row else ""
-
-    def files(self, agent: str) -> dict[str, FilePlace]:
-        """By path."""
-        with self._look() as db:
-            rows = db.execute("select path, dev, inode, offset, mark, state, skipping from files where agent = ?", (agent,)).fetchall()
-        return {p: FilePlace(p, dev, inode, offset, mark, state, bool(skips)) for p, dev, inode, offset, mark, state, skips in rows}
-
-    def holding(self, agent: str) -> Holding:
-        """How much there is."""
-        with self._look() as db:
-            return self._holding(db, agent)
-
-    @staticmethod
-    def _holding(db: sqlite3.Connection, agent: str) -> Holding:
-        row = db.execute("select count, dropped from agents where agent = ?", (agent,)).fetchone()
-        ends = db.execute("select ifnull(min(seq), 0), ifnull(max(seq), 0) from entries where agent = ?", (agent,)).fetchone()
-        return Holding(row[0], ends[0], ends[1], row[1]) if row else Holding()
-
-    def one(self, agent: str, seq: int) -> Kept | None:
-        """An entry with all of its text that is kept."""
-        with self._look() as db:
-            row = db.execute(f"select seq, length(text), {_FIELDS} from entries where agent = ? and seq = ?", (agent, seq)).fetchone()
-        return _kept(row) if row else None
-
-    def window(
-        self,
-        agent: str,
-        *,
-        before: int | None = None,
-        after: int | None = None,
-        limit: int = 200,
-        query: str = "",
-        kinds: Sequence[str] = (),
-        head: int = 600,
-        time_s: float = 1.0,
-    ) -> Window:
-        """Up to ``limit`` entries, oldest first: the newest there are, those below ``before``, or those above ``after``.
-
-        ``query``: as plain text in text, tool, path and child; letters in either case. The search ends after ``time_s`` and says how far
-        it came. ``head``: characters given of each text.
-        """
-        wanted = [kind for kind in dict.fromkeys(kinds) if kind in KINDS]
-        limit = max(1, min(limit, PAGE_MAX))
-        search = _Search(agent, query, wanted, head, "up" if after is not None else "down")
-        with self._look() as db:
-            holding = self._holding(db, agent)
-            start = after if after is not None else before if before is not None else holding.newest + 1
-            rows, to = search.run(db, start, holding, limit, time.monotonic() + time_s)
-        rows.sort(key=lambda row: row.seq)
-        whole = len(rows) < limit and not to
-        down = after is None
-        at_start = whole if down else not holding.oldest or (after or 0) < holding.oldest
-        at_end = before is None if down else whole
-        return Window(tuple(rows), holding, at_start, at_end, to)
-
-
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """One question, answered in steps so that time can be looked at between them."""
-
-    agent: str
-    query: str
-    kinds: list[str]
-    head: int
-    way: Literal["up", "down"]
-
-    def run(self, db: sqlite3.Connection, start: int, holding: Holding, limit: int, until: float) -> tuple[list[Kept], int]:
-        """(entries, how far it came when time was over, else 0)."""
-        found: list[Kept] = []
-        at = start
-        step = _STEP if self.query or self.kinds else PAGE_MAX
-        while len(found) < limit:
-            block = self._block(db, at, step)
-            if block is None:
-                return found, 0
-            found += [_kept(row) for row in self._rows(db, at, block, limit - len(found))]
-            at = block
-            if len(found) < limit and time.monotonic() > until:
-                return found, max(1, at)
-        return found, 0
-
-    def _block(self, db: sqlite3.Connection, at: int, step: int) -> int | None:
-        """The number up to which ``step`` more entries reach; None: there are none."""
-        order, sign = ("desc", "<") if self.way == "down" else ("asc", ">")
-        numbers = f"select seq from entries where agent = ? and seq {sign} ? order by seq {order} limit ?"
-        last = "min" if self.way == "down" else "max"
-        row = db.execute(f"select {last}(seq) from ({numbers})", (self.agent, at, step)).fetchone()
-        return None if row[0] is None else int(row[0])
-
-    def _rows(self, db: sqlite3.Connection, at: int, block: int, limit: int) -> list[Any]:
-        span = "seq < ? and seq >= ?" if self.way == "down" else "seq > ? and seq <= ?"
-        where, values = [f"agent = ? and {span}"], [self.agent, at, block]
-        if self.kinds:
-            where.append(f"kind in ({','.join('?' * len(self.kinds))})")
-            values += self.kinds
-        if self.query:
-            # instr() and not LIKE: no pattern characters to escape, and LIKE stops at a NUL, behind which text could hide.
-            fold = "lower" if self.query.isascii() else "fold"
-            where.append("(" + " or ".join(f"instr({fold}({name}), {fold}(?)) > 0" for name in ("text", "tool", "ref", "who")) + ")")
-            values += [self.query] * 4
-        order = "desc" if self.way == "down" else "asc"
-        fields = _FIELDS.replace(" text,", f" substr(text, 1, {self.head:d}),")
-        question = f"select seq, length(text), {fields} from entries where {' and '.join(where)} order by seq {order} limit ?"
-        return db.execute(question, (*values, limit)).fetchall()
-
-
-def _fold(text: Any) -> str:
-    return text.casefold() if isinstance(text, str) else ""
-
 
 def _file(agent: str, place: FilePlace | None) -> tuple[object, ...] | None:
     """Raises ValueError when no column can hold it."""
@@ -390,9 +170,3 @@ def _file(agent: str, place: FilePlace | None) -> tuple[object, ...] | None:
 def _row(agent: str, e: Entry) -> tuple[object, ...]:
     numbers = (int(e.failed), e.tokens, e.cost_nano, e.audit, e.left_out)
     return (agent, e.kind.value, e.source_id, e.at, e.text, e.who, e.turn, e.tool, e.pair, e.verdict, e.ref, e.rollback_id, *numbers)
-
-
-def _kept(row: Any) -> Kept:
-    kind, source, at, text, who, turn, tool, pair, verdict, ref, rollback, failed, tokens, cost, audit, left_out = row[2:]
-    entry = Entry(Kind(kind), source, at, text, who, turn, tool, pair, verdict, ref, rollback, bool(failed), tokens, cost, audit, left_out)
-    return Kept(row[0], entry, row[1])

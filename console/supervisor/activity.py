@@ -18,7 +18,8 @@ from console.domain import event as e
 from console.domain.activity import Kept, Window
 from console.domain.errors import ConsoleError, NotFound, Unavailable
 from console.domain.network import EgressRecord
-from console.ledger.activity import ActivityStore, Bounds
+from console.ledger.activity import ActivityStore
+from console.ledger.activity_file import Bounds
 from console.sources.freshness import Freshness
 from console.supervisor.activity_clean import Redact, cleaned_all
 from console.supervisor.activity_follow import Changed, Following

@@ -24,7 +24,7 @@ from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState, SpawnLimits
 from console.killswitch.client import GuardClient
 from console.killswitch.spawn import START_S
-from console.ledger.activity import Bounds
+from console.ledger.activity_file import Bounds
 from console.rollback.store import RollbackStore
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir

@@ -29,7 +29,8 @@ from console.gui.pages.activity.book import TRIM_TO, Book, Item  # noqa: E402
 from console.gui.pages.activity.feed import FeedModel  # noqa: E402
 from console.gui.pages.activity.rows import COLUMNS, HEIGHT, lines_of, painter_of, words_of  # noqa: E402
 from console.gui.widgets.rows import RowView  # noqa: E402
-from console.ledger.activity import ActivityStore, Bounds  # noqa: E402
+from console.ledger.activity import ActivityStore  # noqa: E402
+from console.ledger.activity_file import Bounds  # noqa: E402
 from console.supervisor.activity_routes import row_of  # noqa: E402
 from tests.fakes.activity_routes import feed  # noqa: E402
 

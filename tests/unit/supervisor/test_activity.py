@@ -20,7 +20,7 @@ from console.domain.conversation import TALKING
 from console.domain.errors import ConsoleError, NotFound, Unavailable
 from console.domain.permission import PermissionRequest
 from console.enforcement.sightings import observed_id
-from console.ledger.activity import Bounds
+from console.ledger.activity_file import Bounds
 from console.sources import activity_files
 from console.sources.freshness import Freshness
 from console.supervisor import activity_follow, activity_intake
