@@ -99,7 +99,9 @@ def test_what_holds_by_default_and_each_way_to_stop_are_told(
     assert first.defaults.facts.accessibleName() == "" and first.defaults.problem.text().startswith("Not known: ")
 
 
-def test_of_old_news_nothing_stays_ticked(make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot) -> None:
+def test_of_old_news_nothing_stays_ticked(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     house = make_house("0")
     page = open_window("fleet").page
     assert isinstance(page, FleetPage)
@@ -109,6 +111,7 @@ def test_of_old_news_nothing_stays_ticked(make_house: Callable[..., FakeHouse], 
     )
     first._poll.stop()
     house.stop()
+    monkeypatch.setattr("console.gui.models.switch.SILENT_S", 0.2)
     qtbot.waitUntil(lambda: first._tally.text() == "9 need you")  # by the time alone: nobody tells that nobody tells
     shown = first.sources.accessibleName() + first.armed.paths.accessibleName() + first.engines.facts.accessibleName()
     assert not any(word in shown for word in ("Watching.", "Ready.", "Judging.", "Proven", "works")) and shown.count("Not known.") == 9 + 4

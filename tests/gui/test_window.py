@@ -253,7 +253,7 @@ def test_a_supervisor_that_goes_and_comes_back(make_house: Make, open_window: Op
     house = make_house("200")
     window = open_window("fleet")
     house.stop()
-    qtbot.waitUntil(lambda: window.switch.light(window.desk.clock() + 6)[0] == "unknown")
+    qtbot.waitUntil(lambda: window.switch.light(window.desk.clock() + 61)[0] == "unknown")
     qtbot.waitUntil(lambda: not window.switch.guard.alive)
     assert len(window.fleet.rows) == 200, "what was known stays on the page"
     gone = house.supervisor.agents.pop("a-199")

@@ -282,13 +282,13 @@ class EgressLog(QWidget):
         self.changed.emit()
 
     def _say(self) -> None:
-        if self._old:
-            self.state.say("not live: what passes now is not known", "warn", "triangle")
-            return
         rate = self.book.rate(monotonic())
         following = self.is_following
         why = "following" if following else "stopped while you read" if self.view.verticalScrollBar().value() else "waits for the pointer"
-        self.state.say(f"{rate:.1f} requests/s · {why}", "text2", "dot" if following else "pause")
+        if self._old:
+            self.state.say("not live: what passes now is not known", "warn", "triangle")
+        else:
+            self.state.say(f"{rate:.1f} requests/s · {why}", "text2", "dot" if following else "pause")
         self.newer.setText(f"{self._waiting:,} new")
         self.newer.setVisible(self._waiting > 0 and not following)
 
