@@ -89,7 +89,7 @@ class Reference:
 
     def arguments(self, name: str, words: list[str]) -> list[int]:
         (flags, valued, kinds), pending = PROGRAMS[name], words[::-1]
-        found, seen, operands = [ALLOW], "", words[:0]
+        found, seen, operands, lacks = [ALLOW], "", words[:0], False
         while pending:
             word = pending.pop()
             if word == "--":
@@ -100,11 +100,12 @@ class Reference:
                 seen += option.group(1) + option.group(2)
                 if option.group(2) and (option.group(2) not in valued or not (option.group(3) or pending)):
                     found.append(ASK)
+                    lacks = lacks or option.group(2) in valued  # which word is missing nobody can say, so neither what it would have read
                 elif option.group(2):
                     found.append(self.use(valued[option.group(2)], option.group(3) or pending.pop()))
         kinds = ["read"] if name == "grep" and set("ef") & set(seen) else kinds
         uses = [(kinds[min(place, len(kinds) - 1)], word) for place, word in enumerate(operands)]
-        if name == "grep" and "r" in seen and not any(kind == "read" and word != "-" for kind, word in uses):
+        if name == "grep" and "r" in seen and (lacks or not any(kind == "read" and word != "-" for kind, word in uses)):
             uses.append(("read", "."))
         return found + [self.use(kind, word) for kind, word in uses]
 

@@ -154,21 +154,28 @@ def test_the_reference_stays_small_and_apart() -> None:
     assert all(catalogue().of(name) for name in reference_policy.PROGRAMS)
 
 
-def compared(examples: int) -> None:
+def compared(examples: int, same_each_time: bool) -> None:
     """The seed is what hypothesis draws: structures drawn one by one take a hundred times as long as judging them."""
     SEEN.clear()
-    bounds = settings(max_examples=examples, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    bounds = settings(
+        max_examples=examples,
+        derandomize=same_each_time,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
     bounds(given(st.integers(0, 2**64))(compare))()
-    assert sum(SEEN.values()) >= examples * 20 and min(SEEN[word] for word in ("allow", "ask", "deny")) > examples, SEEN
+    assert sum(SEEN.values()) >= examples * 20 and min(SEEN[word] for word in ("allow", "ask", "deny")) > examples / 2, SEEN
     assert SEEN["unread"] < examples, SEEN
 
 
 def test_both_answer_alike() -> None:
-    """3,000 calls; 10,000 by words are test_differential_worlds.py's, and a million of each --long's."""
-    compared(150)
+    """3,000 calls, the same each time; 10,000 by words are test_differential_worlds.py's, and a million of each --long's."""
+    compared(150, same_each_time=True)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
 def test_both_answer_alike_a_million_times() -> None:
-    compared(int(os.environ.get("WATCHFLOOR_DIFFERENTIAL", "50000")))
+    compared(int(os.environ.get("WATCHFLOOR_DIFFERENTIAL", "50000")), same_each_time=False)
