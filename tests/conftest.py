@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
@@ -42,6 +43,9 @@ def pytest_configure(config: pytest.Config) -> None:
     mark = secrets.token_hex(8)
     os.environ[SESSION_VARIABLE] = mark
     config.stash[_SESSION] = Session(mark, folder)
+    # What is drawn at random is the same each time, and a busy machine fails no test; --long draws anew.
+    settings.register_profile("ordinary", derandomize=not config.getoption("--long"), deadline=None, database=None)
+    settings.load_profile("ordinary")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for what it starts in the background: tests send it
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
