@@ -153,7 +153,7 @@ async def keep_adopted(parts: Parts) -> None:
     state, empty = parts.core.state, dict[AgentId, int]()
     while True:
         await asyncio.sleep(LOOK_S)
-        ids = [i for i in sorted(state.live) if state.agents[i].control_level is ControlLevel.ADOPTED]
+        ids = sorted(i for i in state.held if state.agents[i].control_level is ControlLevel.ADOPTED)
         for agent_id in ids:
             try:
                 alive = await asyncio.to_thread(may_live, parts, agent_id)
