@@ -28,7 +28,7 @@ class World:
     def __init__(self, *says: dict[str, Any] | ConsoleError) -> None:
         self.says, self.posted = list(says), list[Any]()
         agent = SimpleNamespace(agent_id="a-1", control_level=ControlLevel.ADOPTED, process=OVER)
-        self.state = SimpleNamespace(live={"a-1"}, agents={"a-1": agent})
+        self.state = SimpleNamespace(held={"a-1"}, agents={"a-1": agent})
         self.core, self.guard, self.post = self, self, self.posted.append
 
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
