@@ -20,6 +20,7 @@ Whose = tuple[int, str, str]
 """(uid, source, session)"""
 OfAgent = tuple[str, float, int, int, int, str, float]
 """(agent, USD, tokens, answers, unpriced answers, model of the last answer, when)"""
+_IS_SUMMED = "select 1 from sum_sessions where session = ? and source = ? and uid = ?"
 _OF_SESSION = (
     f"select agent, cost / {NANO}.0, tokens, answers, unpriced, model, at from sum_agents where session = ? and source = ? and uid = ?"
 )
@@ -34,12 +35,14 @@ class SpendTotals(SpendSums):
 
     def by_agents(self, keys: Sequence[Whose]) -> list[list[OfAgent]]:
         """The same of many, in their order."""
-        known = "select 1 from sum_sessions where session = ? and source = ? and uid = ?"
-        new = [(session, source, uid) for uid, source, session in keys if not self._asked(known, (session, source, uid))]
+        asked = [(session, source, uid) for uid, source, session in keys]
+        found = [self._asked(_OF_SESSION, key) for key in asked]
+        # One of which nothing is said has used nothing, or was never summed.
+        new = [key for key, rows in zip(asked, found, strict=True) if not rows and not self._asked(_IS_SUMMED, key)]
         if new:
             with self.writing():
                 self._sum_sessions(new)
-        found = [self._asked(_OF_SESSION, (session, source, uid)) for uid, source, session in keys]
+            found = [self._asked(_OF_SESSION, key) for key in asked]
         return [[(agent, cost, int(tokens), *rest) for agent, cost, tokens, *rest in rows] for rows in found]
 
     def _sum_sessions(self, new: list[tuple[str, str, int]]) -> None:
