@@ -13,6 +13,7 @@ from console.cli import out
 from console.cli.agent import show
 from console.cli.link import connect
 from console.cli.options import Json, StateDir, verb_app
+from console.cli.plain import plain
 from console.cli.tables import new_table
 
 _STATE_STYLES = {
@@ -44,13 +45,15 @@ def fleet(
         if agent is not None:
             return _one(client.agent(agent), as_json=as_json)
         seen = client.fleet()
+        waiting = [] if seen.agents else [one.source for one in client.status().sources if not one.looked_at]
     if as_json:
         out.emit({"killed": seen.killed, "kill_reason": seen.kill_reason, "agents": [_as_json(a) for a in seen.agents]})
         return 0
     if seen.killed:
         out.show(out.words(f"KILLED: {seen.kill_reason or 'no reason given'}. Nothing starts until rearm.", "bold red", 600))
     if not seen.agents:
-        out.say("No agents. Start one with: watchfloor run -- COMMAND")
+        first = f"No agents are seen yet: {plain(', '.join(waiting))} had no look so far." if waiting else "No agents."
+        out.say(f"{first} Start one with: watchfloor run -- COMMAND")
         return 0
     out.show(_table(seen))
     live = sum(1 for a in seen.agents if a.ended_at is None)

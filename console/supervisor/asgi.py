@@ -293,9 +293,12 @@ async def _drain(receive: Callable[[], Awaitable[Message]]) -> None:
 
 
 async def _refuse(send: Callable[[Message], Awaitable[None]], status: int) -> None:
-    refusals = {413: f"The body is over {MAX_BODY} bytes.", 403: "Browsers are not served.", 408: f"The body took over {BODY_S:g} s."}
-    words = refusals[status]
-    body = json.dumps({"error": words, "remedy": "", "exit_code": 2}).encode()
+    words, remedy = {
+        413: (f"The body is over {MAX_BODY} bytes.", "Send less at once."),
+        403: ("Browsers are not served.", "Leave Origin out, and name localhost as the Host."),
+        408: (f"The body took over {BODY_S:g} s.", "Send it again, all of it."),
+    }[status]
+    body = json.dumps({"error": words, "remedy": remedy, "exit_code": 2}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

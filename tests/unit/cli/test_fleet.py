@@ -9,6 +9,8 @@ from tests.fakes.verbs import Watchfloor
 
 HOSTILE = "\x1b]0;owned\x07\u202e[bold]x[/bold]" + "y" * 100_000
 
+STATUS = {"instance": "i", "host": "h", "version": "1", "state_dir": "/s", "mode": "root", "killed": False, "pid": 1}
+
 
 def agent(id_: str, parent: str | None = None, **more: object) -> dict[str, object]:
     return {"id": id_, "parent_id": parent, "depth": 2 if parent else 1, "name": id_, **more}
@@ -44,6 +46,15 @@ def test_what_is_not_enforced_is_full_whatever_was_asked(watchfloor: Watchfloor,
     assert "FULL, not enforced" in watchfloor("fleet").out
 
 
+def test_nobody_is_said_to_be_there_before_everybody_has_looked(watchfloor: Watchfloor, api: CannedApi) -> None:
+    api.say("GET /api/fleet", {"agents": []})
+    looked = {"source": "docker", "available": True, "reason": "", "looked_at": 5.0}
+    api.say("GET /api/status", STATUS | {"sources": [looked, {"source": "claude_code", "available": False, "reason": "Not looked yet."}]})
+    assert "yet: claude_code had no look so far" in watchfloor("fleet").out
+    api.say("GET /api/status", STATUS | {"sources": [looked]})
+    assert watchfloor("fleet").out.startswith("No agents. Start one with")
+
+
 def test_json_has_the_documented_keys(watchfloor: Watchfloor, api: CannedApi) -> None:
     api.say("GET /api/fleet", {"killed": True, "agents": [agent("a", cost_usd=1.5)]})
     data = watchfloor("fleet", "--json").json
@@ -75,6 +86,7 @@ def test_the_row_says_what_counts(watchfloor: Watchfloor, api: CannedApi) -> Non
 
 def test_killed_comes_first(watchfloor: Watchfloor, api: CannedApi) -> None:
     api.say("GET /api/fleet", {"killed": True, "kill_reason": "why"})
+    api.say("GET /api/status", STATUS)
     assert watchfloor("fleet").out.startswith("KILLED: why. Nothing starts until rearm.")
 
 
