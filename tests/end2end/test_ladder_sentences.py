@@ -150,13 +150,13 @@ def test_whoever_joins_an_isolated_session_has_no_network_and_one_agent_alone_ca
 @pytest.mark.envoy
 def test_a_reconnection_gives_nothing_that_the_sessions_data_forbids(it: Instance) -> None:
     agent = it.python(
-        "while not os.path.exists('data'): time.sleep(0.05)\nagent.private_data('payroll', 'SECRET'); print('registered', flush=True)\n"
+        "while not os.path.exists('now'): time.sleep(0.05)\nagent.private_data('payroll', 'SECRET'); print('registered', flush=True)\n"
         + PORTAL,
         network_mode="PROXIED",
         context_id="payroll",
     )
     act(it, "isolate", "agent", agent)
-    (it.places.workspaces_dir / "payroll" / "data").touch()
+    (it.places.workspaces_dir / "payroll" / "now").touch()
     it.says(agent, "registered")
     assert "without network" in preview(it, "reconnect", "agent", agent).acts[0].why
     act(it, "reconnect", "agent", agent)
