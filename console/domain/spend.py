@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 NANO = 10**9
 """Nano-dollars in a dollar."""
@@ -10,8 +10,7 @@ MOST_TOKENS = 10**9
 """Of one kind in one answer; more is no count that a model gave."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(NamedTuple):
     """What one answer used. The kinds do not overlap: ``plain`` is input that no cache had."""
 
     plain: int = 0
@@ -44,9 +43,11 @@ class Tokens:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One answer of a model, as a program that asked for it wrote it down."""
+class Answer(NamedTuple):
+    """One answer of a model, as a program that asked for it wrote it down.
+
+    A tuple, since histories hold a hundred thousand of them: it is made in a quarter of the time that a frozen dataclass takes.
+    """
 
     source: str
     """``claude_code`` or ``codex``."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import fields
 from typing import Any
 
 from console.domain.spend import Answer, Tokens
@@ -179,10 +178,10 @@ class CodexStream:
         before = self._sums.get(thread, Tokens())
         if len(self._sums) >= _MOST_THREADS and thread not in self._sums:
             return Heard([{"kind": "trouble", "text": "it has more threads than are counted"}])
-        more = Tokens(*(max(0, getattr(total, f.name) - getattr(before, f.name)) for f in fields(Tokens)))
+        more = Tokens(*(max(0, now - then) for now, then in zip(total, before, strict=True)))
         if not more.total:
             return Heard()
-        self._sums[thread] = Tokens(*(max(getattr(total, f.name), getattr(before, f.name)) for f in fields(Tokens)))
+        self._sums[thread] = Tokens(*map(max, total, before))
         self._told += 1
         parent = "" if thread == self.thread else thread
         return Heard(answers=[Answer(SOURCE, f"{thread}-{self._told}", time.time(), self.model, "", self.thread, parent, "", more)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from console.domain.spend import Answer, Tokens
@@ -61,7 +61,7 @@ def answers(data: bytes, state: Thread, seen: Reading, uid: int = -1, *, ours: b
             continue
         if found is not None and found.tokens.is_sane():
             seen.answers += 1
-            yield replace(found, uid=uid, ours=ours)
+            yield found._replace(uid=uid, ours=ours)
         elif found is not None:
             seen.odd += 1
 

@@ -178,7 +178,7 @@ class SpendReader:
         before, now = places.get(transcript.key), transcript.seen
         if before is not None and _same(before, now) and (before.size, before.mtime_ns) == (now.st_size, _mtime(now)):
             return False
-        place = self._follow(transcript, before, found, lambda answer: self._take(answers, answer))
+        place = self._follow(transcript, before, found, answers)
         if place is not None:
             waiting[transcript.key] = place
         if len(answers) >= _BATCH:
@@ -194,13 +194,11 @@ class SpendReader:
                     for answer in self._store.kept(source, model):
                         self._store.set_price(answer, self._rates.price(answer), self._rates.version)
 
-    def _take(self, answers: dict[Key, Answer], answer: Answer) -> None:
-        """Kept early when there are many: an answer counts once however often it is added, so nothing hangs on where its file ends."""
-        _put(answers, answer)
-        if len(answers) >= 2 * _BATCH:
-            with self._store.writing():
-                self._store.add([(one, self._rates.price(one)) for one in answers.values()], self._rates.version)
-            answers.clear()
+    def _keep_early(self, answers: dict[Key, Answer]) -> None:
+        """There are many: an answer counts once however often it is added, so nothing hangs on where its file ends."""
+        with self._store.writing():
+            self._store.add([(one, self._rates.price(one)) for one in answers.values()], self._rates.version)
+        answers.clear()
 
     def _keep(self, answers: dict[Key, Answer], waiting: dict[str, Place]) -> None:
         """Answers and how far was read, together or not at all."""
@@ -222,7 +220,7 @@ class SpendReader:
                 if _is_transcript(source, path):
                     yield Transcript(source, path, seen, ours)
 
-    def _follow(self, transcript: Transcript, before: Place | None, found: Found, take: Callable[[Answer], None]) -> Place | None:
+    def _follow(self, transcript: Transcript, before: Place | None, found: Found, answers: dict[Key, Answer]) -> Place | None:
         """Reads what is new; None when it cannot be read."""
         try:
             fd = os.open(transcript.path, _FLAGS)
@@ -240,10 +238,14 @@ class SpendReader:
             found.read += 1
             until = min(seen.st_size, offset + PASS_MAX)
             for block, behind in _blocks(fd, offset, until, found):
-                offset = behind
+                offset, session = behind, None
                 for answer in lines.take(block):
-                    found.sessions.add((answer.uid, answer.source, answer.session))
-                    take(answer)
+                    if answer.session != session:
+                        session = answer.session
+                        found.sessions.add((answer.uid, answer.source, session))
+                    _put(answers, answer)
+                if len(answers) >= 2 * _BATCH:
+                    self._keep_early(answers)
             found.left += seen.st_size - until
             size = seen.st_size if until == seen.st_size else -1  # -1: there is more of it, whatever its size says next
             return Place(seen.st_dev, _number(seen), size, _mtime(seen), offset, _mark(fd, offset), lines.state())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 
@@ -139,7 +139,7 @@ class SpendStore(SpendTotals):
           select uid, source, answer_id, at, model, tier, session, agent, project,
             plain, cache_read, cache_write_5m, cache_write_1h, output, searches
           from answers where source = ? and model = ? and nano is null"""
-        return [replace(Answer(*(*row[1:9], Tokens(*row[9:]))), uid=row[0]) for row in self._asked(query, (source, model))]
+        return [Answer(*(*row[1:9], Tokens(*row[9:])))._replace(uid=row[0]) for row in self._asked(query, (source, model))]
 
     def set_price(self, answer: Answer, nano: int | None, prices: str) -> None:
         """Within ``writing``."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
 from console.domain.spend import NANO, Answer, Tokens
 
@@ -48,8 +48,8 @@ class StreamMeter:
     def charge(self, answer: Answer) -> Increment:
         """Counts what this line adds to its answer."""
         before, cost_before = self._answers.pop(answer.answer_id, (Tokens(), -1))
-        now = Tokens(*(max(getattr(before, f.name), getattr(answer.tokens, f.name)) for f in fields(Tokens)))
-        price = self._price(replace(answer, tokens=now))
+        now = Tokens(*map(max, before, answer.tokens))
+        price = self._price(answer._replace(tokens=now))
         if price is None and len(self.unpriced) < MOST_UNPRICED:
             self.unpriced.add(answer.model[:200])
         cost = max(cost_before, price or 0, 0)

@@ -10,6 +10,7 @@ that has its libraries loaded (as the supervisor has); ``process`` is the whole 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import random
@@ -99,6 +100,9 @@ def measure(folder: Path, peer: Path, megabytes: int, rounds: int) -> None:
     size = sessions(home, megabytes)
     rates = RateBook()
     rates.version  # noqa: B018 - loads the table, as the supervisor does in a thread of its own
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)  # as the supervisor has it once it is ready
     environment = {"HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / ".claude"), "TZ": "UTC", "PATH": os.environ["PATH"]}
     said: dict[str, float] = {}
 

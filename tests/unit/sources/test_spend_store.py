@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,38 +28,38 @@ def put(store: SpendStore, *priced: tuple[Answer, int | None], prices: str = "ta
 
 
 def test_an_answer_counts_once_with_its_largest_numbers(store: SpendStore) -> None:
-    put(store, (ONE, 5), (replace(ONE, session="resumed"), 5))
-    put(store, (replace(ONE, tokens=Tokens(10, 20, 30, 40, 60)), 7), (replace(ONE, tokens=Tokens(1)), 1))
+    put(store, (ONE, 5), (ONE._replace(session="resumed"), 5))
+    put(store, (ONE._replace(tokens=Tokens(10, 20, 30, 40, 60)), 7), (ONE._replace(tokens=Tokens(1)), 1))
     (only,) = store.sums("session")
     assert (only.key, only.answers, only.tokens, only.cost_usd) == ("s1", 1, 160, 7e-9)
 
 
 def test_what_is_not_priced_is_counted_apart_and_never_as_nothing(store: SpendStore) -> None:
-    put(store, (ONE, 10**9), (replace(ONE, answer_id="m2", model="new-one"), None))
+    put(store, (ONE, 10**9), (ONE._replace(answer_id="m2", model="new-one"), None))
     assert [(s.key, s.cost_usd, s.unpriced) for s in store.sums("model")] == [("claude-x", 1.0, 0), ("new-one", 0.0, 1)]
     assert [s.key for s in store.unpriced()] == ["new-one"] and store.prices() == ["table 1"]
     assert store.unpriced_models("table 2") == [("claude_code", "new-one")] and store.unpriced_models("table 1") == []
     (kept,) = store.kept("claude_code", "new-one")
-    assert kept == replace(ONE, answer_id="m2", model="new-one")
+    assert kept == ONE._replace(answer_id="m2", model="new-one")
     with store.writing():
         store.set_price(kept, 3, "table 2")
     assert store.unpriced() == []
 
 
 def test_what_the_program_said_it_cost_goes_before_the_table(store: SpendStore) -> None:
-    put(store, (replace(ONE, reported_nano=2 * 10**9), 10**9), (replace(ONE, answer_id="m2", model="y", reported_nano=0), None))
+    put(store, (ONE._replace(reported_nano=2 * 10**9), 10**9), (ONE._replace(answer_id="m2", model="y", reported_nano=0), None))
     assert [(s.key, s.cost_usd, s.unpriced) for s in store.sums("model")] == [("claude-x", 2.0, 0), ("y", 0.0, 0)]
 
 
 def test_sums_by_day_are_in_order_and_bounded_by_time(store: SpendStore) -> None:
-    put(store, *((replace(ONE, answer_id=str(n), at=ONE.at + n * 86400.0), n * 10**9) for n in range(3)))
+    put(store, *((ONE._replace(answer_id=str(n), at=ONE.at + n * 86400.0), n * 10**9) for n in range(3)))
     assert [s.cost_usd for s in store.sums("day")] == [0.0, 1.0, 2.0]
     assert [s.cost_usd for s in store.sums("day", ONE.at + 1, ONE.at + 2 * 86400)] == [1.0]
     assert store.sums("project")[0].sessions == 1
 
 
 def test_nothing_that_transcripts_claim_overflows(store: SpendStore) -> None:
-    put(store, *((replace(ONE, answer_id=str(n)), (1 << 62)) for n in range(8)))
+    put(store, *((ONE._replace(answer_id=str(n)), (1 << 62)) for n in range(8)))
     assert store.sums("day")[0].cost_usd > 3e10
 
 
@@ -99,6 +98,6 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_nobodys_word_counts_for_anothers_answer(store: SpendStore) -> None:
-    mine, theirs = replace(ONE, uid=1), replace(ONE, uid=2, tokens=Tokens(10**9))
+    mine, theirs = ONE._replace(uid=1), ONE._replace(uid=2, tokens=Tokens(10**9))
     put(store, (mine, 5), (theirs, 10**9))
     assert [(row[1], row[2]) for row in store.by_agent(1, "claude_code", "s1")] == [(5e-9, 150)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,7 @@ def store(tmp_path: Path) -> Iterator[SpendStore]:
 
 def fill(store: SpendStore, days: int, each: int = 3) -> None:
     answers = [
-        replace(ONE, answer_id=f"{d}-{n}", at=NOW - d * DAY, session=f"s{d % 2}", agent="sub" if n == 1 else "", model=f"m{n}")
+        ONE._replace(answer_id=f"{d}-{n}", at=NOW - d * DAY, session=f"s{d % 2}", agent="sub" if n == 1 else "", model=f"m{n}")
         for d in range(days)
         for n in range(each)
     ]
@@ -105,7 +104,7 @@ def test_a_later_version_is_refused(tmp_path: Path) -> None:
 
 def test_agents_that_were_started_here_are_told_apart(store: SpendStore) -> None:
     with store.writing():
-        store.add([(ONE, 1), (replace(ONE, answer_id="x", ours=True), 10)], "t")
+        store.add([(ONE, 1), (ONE._replace(answer_id="x", ours=True), 10)], "t")
     assert [round(s.cost_usd * 1e9) for ours in (None, True, False) for s in store.sums("source", ours=ours)] == [11, 10, 1]
 
 

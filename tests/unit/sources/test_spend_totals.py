@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,7 +95,7 @@ def test_a_new_day_forgets_the_one_before_and_an_earlier_one_is_summed_anew(tmp_
     store = SpendStore(tmp_path / "cost.db")
     one = Answer("claude_code", "m", NOON, "x", "", "s", "", "/p", Tokens(1))
     with store.writing():
-        store.add([(one, NANO), (replace(one, answer_id="n", at=NOON + DAY), 2 * NANO)], "t")
+        store.add([(one, NANO), (one._replace(answer_id="n", at=NOON + DAY), 2 * NANO)], "t")
     assert store.since_day(TODAY, MIDNIGHT, ours=False)[0] == 3.0
     assert store.since_day("2026-11-22", MIDNIGHT + DAY, ours=False)[0] == 2.0
     assert store._asked("select day from sum_days") == [("2026-11-22",)]
@@ -136,7 +135,7 @@ def test_a_history_that_fails_half_way_leaves_sums_that_are_still_kept(tmp_path:
 def test_the_model_is_that_of_the_last_answer(tmp_path: Path) -> None:
     store = SpendStore(tmp_path / "cost.db")
     one = Answer("claude_code", "m", NOON, "first", "", "s", "", "/p", Tokens(1))
-    later, earlier = replace(one, answer_id="n", at=NOON + 5, model="later"), replace(one, answer_id="o", at=NOON - 5, model="earlier")
+    later, earlier = one._replace(answer_id="n", at=NOON + 5, model="later"), one._replace(answer_id="o", at=NOON - 5, model="earlier")
     for each in (one, later, earlier):
         store.by_agent(-1, "claude_code", "s")
         with store.writing():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +28,7 @@ def test_an_answer_that_is_named_again_adds_only_what_it_grew_by() -> None:
 
 def test_an_id_that_was_claimed_with_nothing_in_it_hides_nothing() -> None:
     meter = StreamMeter(price)
-    meter.charge(replace(answer("a"), tokens=Tokens()))
+    meter.charge(answer("a")._replace(tokens=Tokens()))
     assert meter.charge(answer("a", 50)) == Increment(0, 50, 50_000)
 
 
