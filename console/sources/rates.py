@@ -57,7 +57,8 @@ class _Card:
     steps: tuple[Rates, ...]
 
     def of(self, tokens: Tokens) -> int:
-        return self.steps[sum(1 for start in self.starts if tokens.input > start)].of(tokens)
+        above = sum(1 for start in self.starts if tokens.input > start) if self.starts else 0
+        return self.steps[above].of(tokens)
 
 
 class RateBook:
