@@ -31,10 +31,10 @@ def test_the_page_tells_where_it_looks_and_what_each_source_can_see_and_stop(
     page = open_window("fleet").page
     assert isinstance(page, FleetPage) and page.first_run.isVisible()
     table = page.first_run.sources
-    qtbot.waitUntil(lambda: "~/.claude/projects" in table.accessibleName())
+    qtbot.waitUntil(lambda: "~/.claude/projects" in table.accessibleName() and "Claude hook: Judging." in table.accessibleName())
     assert "Stops: Those that Watchfloor started, with proof" in table.accessibleName()
     assert "Processes: Silent. its look takes longer than 10 s" in table.accessibleName()
-    assert "Claude hook: Judging." in table.accessibleName() and "Looks in remote.bucket" in table.accessibleName()
+    assert "Looks in remote.bucket" in table.accessibleName()
     assert page.first_run._tally.text() == "4 watching · 3 not found · 2 need you"
     assert table.height() == HEAD + 9 * ROW
 
