@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from console.domain.activity import Entry, FilePlace, Kept, Kind
+from console.domain.activity import Entry, FilePlace, Kind
 from console.domain.errors import ConsoleError
 from console.ledger.activity import ActivityStore
 from console.ledger.activity_file import Bounds
+from tests.fakes.activity_entries import entries, texts
 
 
 @pytest.fixture
@@ -19,14 +20,6 @@ def store(tmp_path: Path) -> Iterator[ActivityStore]:
     made = ActivityStore(tmp_path / "a.db")
     yield made
     made.close()
-
-
-def entries(first: int, last: int, kind: Kind = Kind.MESSAGE) -> list[Entry]:
-    return [Entry(kind, f"s{n}", float(n), f"entry {n}") for n in range(first, last)]
-
-
-def texts(rows: tuple[Kept, ...]) -> list[str]:
-    return [row.entry.text for row in rows]
 
 
 def test_read_twice_is_kept_once(store: ActivityStore) -> None:

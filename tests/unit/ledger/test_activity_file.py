@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from console.domain.activity import Entry, Kept, Kind
 from console.ledger.activity import ActivityStore
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ActivityStore]:
-    made = ActivityStore(tmp_path / "a.db")
-    yield made
-    made.close()
-
-
-def entries(first: int, last: int, kind: Kind = Kind.MESSAGE) -> list[Entry]:
-    return [Entry(kind, f"s{n}", float(n), f"entry {n}") for n in range(first, last)]
-
-
-def texts(rows: tuple[Kept, ...]) -> list[str]:
-    return [row.entry.text for row in rows]
+from tests.fakes.activity_entries import entries
 
 
 def test_a_damaged_store_lies_aside_and_says_so(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from console.domain.activity import Entry, Kept, Kind
+from console.domain.activity import Entry, Kind
 from console.ledger.activity import ActivityStore
+from tests.fakes.activity_entries import entries, texts
 
 
 @pytest.fixture
@@ -16,14 +17,6 @@ def store(tmp_path: Path) -> Iterator[ActivityStore]:
     made = ActivityStore(tmp_path / "a.db")
     yield made
     made.close()
-
-
-def entries(first: int, last: int, kind: Kind = Kind.MESSAGE) -> list[Entry]:
-    return [Entry(kind, f"s{n}", float(n), f"entry {n}") for n in range(first, last)]
-
-
-def texts(rows: tuple[Kept, ...]) -> list[str]:
-    return [row.entry.text for row in rows]
 
 
 def test_pages_lead_through_all_of_it_both_ways(store: ActivityStore) -> None:
