@@ -45,7 +45,7 @@ can_install() { command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n
 
 system_packages() {
   command -v dpkg-query >/dev/null || { say "this is not Debian or Ubuntu: Python 3.11, Qt's libraries, bubblewrap and iproute2 must be there already"; return 0; }
-  local missing names=() wanted name
+  local missing names=() options=() wanted name
   missing=$(missing_packages "$@")
   [ -n "$missing" ] || return 0
   if ! can_install; then
@@ -54,13 +54,18 @@ system_packages() {
     return 0
   fi
   say "installing system packages:" $missing
-  quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q || die "apt could not read its package lists"
+  if [ -z "${WATCHFLOOR_APT_READ:-}" ]; then
+    quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q || die "apt could not read its package lists"
+    export WATCHFLOOR_APT_READ=1   # once for all that this run installs
+  fi
   for wanted in $missing; do
     for name in ${wanted//|/ }; do
       if apt-cache show "$name" >/dev/null 2>&1; then names+=("$name"); break; fi
     done
   done
-  quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${names[@]}" ||
+  # dpkg waits for the disk after each file, for the case of a power cut; what has no init is a container or chroot, and is made anew then.
+  [ -d /run/systemd/system ] || options=(-o Dpkg::Options::=--force-unsafe-io)
+  quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${options[@]}" "${names[@]}" ||
     die "apt could not install: ${names[*]}"
 }
 
@@ -99,9 +104,10 @@ choose_venv() {
 }
 
 # --- 3. and 4. pinned wheels and the package ---
-# ready SET: the virtual environment holds requirements/SET.txt and the package, as the stamp says.
+# ready SET [OPTION...]: the virtual environment holds requirements/SET.txt and the package, as the stamp says. Options are pip's.
 ready() {
   local set=$1 python stamp
+  shift
   choose_venv
   exec 8>"$PWD/.watchfloor-setup.lock"
   flock 8
@@ -116,8 +122,8 @@ ready() {
   fi
   if ! grep -qxF "$set $stamp" "$venv/.watchfloor"; then
     say "installing pinned packages ($set)"
-    pip_install --require-hashes -r requirements/build.txt
-    pip_install --require-hashes -r "requirements/$set.txt"
+    pip_install "$@" --require-hashes -r requirements/build.txt
+    pip_install "$@" --require-hashes -r "requirements/$set.txt"
     pip_install --no-deps --no-build-isolation --no-index --editable .
     printf '%s\n' "$set $stamp" >>"$venv/.watchfloor"
   fi

@@ -19,7 +19,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from tests.leaks import SESSION_VARIABLE, Session, ask_engine  # noqa: E402 - needs the line above
-from tests.sharing import taken  # noqa: E402
+from tests.workers import side_by_side  # noqa: E402
 
 FULL_COUNTS_S = 3600
 """Time-out of a test with its full counts: 200 supervisors that are killed and started take minutes on a busy machine."""
@@ -29,20 +29,11 @@ _SHALLOW = ("unit", "gui")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the full counts of the heavy tests")
-    parser.addoption(
-        "--share", metavar="FOLDER", help="run beside others that were given this folder: each file is run by whoever is free first"
-    )
+    parser.addoption("--workers", type=int, default=1, help="processes that run the tests side by side; each file goes to whoever is free")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Short, because a unix socket's path holds 107 bytes; 0711, because agents run under another uid.
-    folder = Path(tempfile.mkdtemp(prefix="wt-", dir="/tmp"))  # noqa: S108
-    folder.chmod(0o711)
-    os.environ["TMPDIR"] = str(folder)
-    tempfile.tempdir = None
-    mark = secrets.token_hex(8)
-    os.environ[SESSION_VARIABLE] = mark
-    config.stash[_SESSION] = Session(mark, folder)
+    _begin(config)
     # What is drawn at random is the same each time, and a busy machine fails no test; --long draws anew.
     settings.register_profile("ordinary", derandomize=not config.getoption("--long"), deadline=None, database=None)
     settings.load_profile("ordinary")
@@ -54,6 +45,18 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     session = config.stash.get(_SESSION, None)
     if session is not None:
         shutil.rmtree(session.folder, ignore_errors=True)
+
+
+def _begin(config: pytest.Config) -> None:
+    """A session of its own for this process."""
+    # Short, because a unix socket's path holds 107 bytes; 0711, because agents run under another uid.
+    folder = Path(tempfile.mkdtemp(prefix="wt-", dir="/tmp"))  # noqa: S108
+    folder.chmod(0o711)
+    os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = None
+    mark = secrets.token_hex(8)
+    os.environ[SESSION_VARIABLE] = mark
+    config.stash[_SESSION] = Session(mark, folder)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -68,21 +71,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """With ``--share``: pytest's own loop, over the files that nobody else has taken. None is left out, and none is run twice."""
-    share = session.config.getoption("--share")
-    if share is None or session.config.getoption("collectonly") or session.testsfailed:
+    """With ``--workers``: several processes instead of pytest's own loop."""
+    config = session.config
+    count = config.getoption("--workers")
+    if count < 2 or config.getoption("collectonly") or session.testsfailed:
         return None
-    items = taken(session.items, Path(share), ROOT)
-    item = next(items, None)
-    while item is not None:
-        following = next(items, None)
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        if session.shouldfail:
-            raise session.Failed(session.shouldfail)
-        if session.shouldstop:
-            raise session.Interrupted(session.shouldstop)
-        item = following
-    return True
+    return side_by_side(session, count, ROOT, lambda: _begin(config))
 
 
 _SESSION = pytest.StashKey[Session]()

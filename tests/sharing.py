@@ -1,4 +1,4 @@
-"""Runs of the tests side by side that share their files out: whoever is free takes the next, so that all end together."""
+"""Processes that share the files of the tests out: whoever is free takes the next, so that all end together."""
 
 from __future__ import annotations
 

@@ -84,6 +84,10 @@ class AdoptedView(View):
     """Processes that may be its and were left outside."""
     best_effort: str = ""
     """Why a kill of it cannot be proven; empty: it can."""
+    owner_folder: str = ""
+    """Where its owner (its account) reads that it was adopted and, once a budget stops it, why; empty: nowhere."""
+    owner_why_not: str = ""
+    """Why there is no such folder."""
     frozen: str = ""
     """Why it is frozen still (its thaw could not be recorded); empty: it goes on."""
     lacks: list[str] = list(LACKS)

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from console.api.bodies import View
 
 
-class _Shown(BaseModel):
-    """Keys are stable, more may be added."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class PathView(_Shown):
+class PathView(View):
     """One way this host can be stopped, with the proof."""
 
     name: str
@@ -40,7 +34,7 @@ class PathView(_Shown):
     """This host's clock minus the bucket's (remote); the answer's Date header counts whole seconds."""
 
 
-class ArmedView(_Shown):
+class ArmedView(View):
     """The armed light: can this host be stopped right now."""
 
     state: Literal["armed", "in_doubt", "killed"]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from console.api import budgets as b
-from console.api.wire import Wire
-
-CHANGE_S = 60.0
-"""Longest wait for a change: it may halt agents."""
+from console.api.wire import CHANGE_S, Wire
 
 
 class BudgetRoutes:
@@ -26,10 +23,6 @@ class BudgetRoutes:
         """GET /api/budgets/history, newest first."""
         query = {"scope": scope or None, "key": key or None, "limit": limit}
         return self._wire.ask(b.BudgetHistoryView, "GET", "/api/budgets/history", query=query)
-
-    def budget_pictures(self) -> b.BudgetPictures:
-        """GET /api/budgets/pictures."""
-        return self._wire.ask(b.BudgetPictures, "GET", "/api/budgets/pictures")
 
     def change_budget(self, body: b.BudgetBody) -> b.BudgetSetView:
         """POST /api/budgets; returns once it is recorded, kept and in force."""

@@ -17,17 +17,18 @@ from console.api import ladder as la
 from console.api import messages as m
 from console.api import persistence as p
 from console.api import rearm_messages as rm
-from console.api import review_messages as r
 from console.api import rotation_messages as s
 from console.api import sandbox_messages as sb
 from console.api.activity_client import ActivityRoutes
 from console.api.adopt_client import AdoptRoutes
+from console.api.allowlist_client import AllowlistRoutes
 from console.api.approval_client import ApprovalRoutes
 from console.api.budget_client import BudgetRoutes
 from console.api.dry_run_client import DryRunRoutes
+from console.api.key_client import KeyRoutes
 from console.api.program_client import ProgramRoutes
 from console.api.sources import SourcesView
-from console.api.wire import V, Wire, segment
+from console.api.wire import CHANGE_S, V, Wire, segment
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
 from console.domain.kill import Receipt, receipt_from_json
 from console.settings.places import Places
@@ -37,10 +38,8 @@ LAUNCH_S = 300.0
 KILL_S = 30.0
 LADDER_S = 60.0
 """A whole session or host, with every network looked at."""
-CHANGE_S = 60.0
 ROTATION_S = 120.0
 """A plan may hold programs that take their time."""
-"""Envoy validates before it applies."""
 
 
 class _FleetRoutes:
@@ -160,30 +159,9 @@ class _SwitchRoutes:
 
 
 class _NetworkRoutes:
-    """The allowlist, Envoy's configuration, and what passed."""
+    """What sessions may reach and hold: Envoy, modes, data, workspaces, sources, and what passed."""
 
     _wire: Wire
-
-    def allowlist(self) -> m.AllowlistView:
-        """GET /api/allowlist."""
-        return self._wire.ask(m.AllowlistView, "GET", "/api/allowlist")
-
-    def add_entry(self, body: m.AllowlistEntryBody) -> m.AllowlistChangedView:
-        """POST /api/allowlist; returns once Envoy validated and confirmed it."""
-        return self._wire.ask(m.AllowlistChangedView, "POST", "/api/allowlist", body=body, timeout_s=CHANGE_S)
-
-    def change_entry(self, entry_id: str, body: m.AllowlistEntryBody) -> m.AllowlistChangedView:
-        """PUT /api/allowlist/{entry_id}."""
-        return self._wire.ask(m.AllowlistChangedView, "PUT", f"/api/allowlist/{segment(entry_id)}", body=body, timeout_s=CHANGE_S)
-
-    def remove_entry(self, entry_id: str, *, reason: str, base_version: int | None = None) -> m.AllowlistChangedView:
-        """DELETE /api/allowlist/{entry_id}."""
-        query = {"reason": reason, "base_version": base_version}
-        return self._wire.ask(m.AllowlistChangedView, "DELETE", f"/api/allowlist/{segment(entry_id)}", query=query, timeout_s=CHANGE_S)
-
-    def test_url(self, body: m.UrlTestBody) -> m.UrlTestView:
-        """POST /api/allowlist/test."""
-        return self._wire.ask(m.UrlTestView, "POST", "/api/allowlist/test", body=body, timeout_s=CHANGE_S)
 
     def envoy_config(self) -> m.EnvoyConfigView:
         """GET /api/envoy/config."""
@@ -209,26 +187,6 @@ class _NetworkRoutes:
     def mode_history(self, context_id: str, agent_id: str = "") -> sb.ModeHistoryView:
         """GET /api/contexts/{id}/modes, newest first."""
         return self._wire.ask(sb.ModeHistoryView, "GET", f"/api/contexts/{segment(context_id)}/modes", query={"agent": agent_id or None})
-
-    def allowlist_history(self, limit: int = 50) -> r.AllowlistHistoryView:
-        """GET /api/allowlist/history, newest first."""
-        return self._wire.ask(r.AllowlistHistoryView, "GET", "/api/allowlist/history", query={"limit": limit})
-
-    def revert_allowlist(self, body: r.RevertBody) -> m.AllowlistChangedView:
-        """POST /api/allowlist/revert."""
-        return self._wire.ask(m.AllowlistChangedView, "POST", "/api/allowlist/revert", body=body, timeout_s=CHANGE_S)
-
-    def backtest(self, body: r.BacktestBody) -> r.BacktestView:
-        """POST /api/allowlist/backtest."""
-        return self._wire.ask(r.BacktestView, "POST", "/api/allowlist/backtest", body=body, timeout_s=CHANGE_S)
-
-    def allowlist_file(self) -> r.AllowlistFileView:
-        """GET /api/allowlist/file."""
-        return self._wire.ask(r.AllowlistFileView, "GET", "/api/allowlist/file")
-
-    def import_allowlist(self, body: r.ImportBody) -> r.ImportView:
-        """POST /api/allowlist/import."""
-        return self._wire.ask(r.ImportView, "POST", "/api/allowlist/import", body=body, timeout_s=CHANGE_S)
 
     def sources(self) -> SourcesView:
         """GET /api/sources."""
@@ -303,6 +261,7 @@ class ApiClient(
     _FleetRoutes,
     _SwitchRoutes,
     _NetworkRoutes,
+    AllowlistRoutes,
     _RecordRoutes,
     _SecretRoutes,
     ProgramRoutes,
@@ -311,6 +270,7 @@ class ApiClient(
     BudgetRoutes,
     ApprovalRoutes,
     DryRunRoutes,
+    KeyRoutes,
 ):
     """A supervisor, seen through operator.sock."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel
+from console.api.bodies import View
 
 
-class VariableView(BaseModel):
+class VariableView(View):
     """One variable. ``secret``: it is one, or reads as one."""
 
     name: str
@@ -15,7 +15,7 @@ class VariableView(BaseModel):
     secret: bool = False
 
 
-class EnvironmentView(BaseModel):
+class EnvironmentView(View):
     """What an agent was started with."""
 
     agent_type: str = ""

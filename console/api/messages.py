@@ -13,6 +13,7 @@ from console.api.bodies import Id as Id
 from console.api.bodies import Name as Name
 from console.api.bodies import Reason as Reason
 from console.api.bodies import Request as Request
+from console.api.bodies import StartBody
 from console.api.bodies import View as View
 from console.api.environment import EnvironmentView
 from console.api.rearm_messages import RearmProof
@@ -171,29 +172,14 @@ class AgentDetailView(View):
     """Whether its tool calls are judged before they happen, as far as was seen (``enforced: ...``); empty: nobody promised it."""
 
 
-class LaunchBody(Request):
+class LaunchBody(StartBody):
     """POST /api/agents; the agent routes' POST /v1/spawn takes the same without parent_id."""
 
     argv: Annotated[list[str], Field(min_length=1, max_length=1000)]
-    name: Name = ""
     parent_id: Id | None = None
-    context_id: Id | None = None
-    sandbox: Literal["none", "bubblewrap", "docker", "gvisor"] = "none"
-    sensitivity: Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET"] = "PUBLIC"
-    network_mode: Literal["FULL", "PROXIED", "NONE"] | None = None
-    limits: dict[str, float] = {}
-    tree_limits: dict[str, float] = {}
-    env: dict[str, str] = {}
-    agent_type: Annotated[str, Field(max_length=63)] = ""
-    project: Annotated[str, Field(max_length=400)] = ""
-    """What it is charged to besides its session; empty: its session. Children have their parent's."""
-    scopes: Annotated[list[str] | None, Field(max_length=20)] = None
-    """READ_FS WRITE_FS DELETE_FS READ_DB WRITE_DB SEND_EMAIL CALL_API RUN_CODE; None: what its parent has, or the options say."""
     wait_output: bool = False
     dangerous_ok: Annotated[str, Field(max_length=500)] = ""
     """An operator's reason to start it though its words name dangerous operations (428 without); agents have no use for it."""
-    dry_run: bool = False
-    """Its calls are judged and planned, not executed, until an operator says otherwise."""
 
 
 class LaunchedView(View):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel
-
+from console.api.bodies import View
 from console.api.messages import SCHEMA_VERSION
 
 
-class FindingView(BaseModel):
+class FindingView(View):
     """One place that differs from the session's baseline. Paths and texts are escaped already."""
 
     root: str
@@ -31,7 +30,7 @@ class FindingView(BaseModel):
     note: str
 
 
-class PersistenceReport(BaseModel):
+class PersistenceReport(View):
     """One session. With ``doubts`` the answer is unknown, never fine."""
 
     context_id: str
@@ -45,7 +44,7 @@ class PersistenceReport(BaseModel):
     quarantine: str
 
 
-class PersistenceView(BaseModel):
+class PersistenceView(View):
     """GET /api/persistence: the latest report of each session that was looked at; with ``?session=ID`` that one, looked at now."""
 
     schema_version: int = SCHEMA_VERSION

@@ -6,38 +6,23 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from console.api.bodies import SCHEMA_VERSION, Id, Name, Request, View
+from console.api.bodies import SCHEMA_VERSION, Request, StartBody, View
 from console.domain.conversation import MOST_MESSAGE, MOST_WITHIN_S
 
 MOST_ITEMS = 50
 Model = Annotated[str, Field(max_length=100)]
 
 
-class ProgramItem(Request):
+class ProgramItem(StartBody):
     """One program to start."""
 
     agent: Literal["claude-code", "codex"]
     prompt: Annotated[str, Field(min_length=1, max_length=MOST_MESSAGE)]
     model: Model = ""
     """Empty: the setting programs.models, else the program's own choice."""
-    name: Name = ""
-    context_id: Id | None = None
-    sandbox: Literal["none", "bubblewrap", "docker", "gvisor"] = "none"
-    sensitivity: Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET"] = "PUBLIC"
-    network_mode: Literal["FULL", "PROXIED", "NONE"] | None = None
-    limits: dict[str, float] = {}
-    tree_limits: dict[str, float] = {}
-    env: dict[str, str] = {}
-    agent_type: Annotated[str, Field(max_length=63)] = ""
-    """Settings of another type than the program's own name."""
     project: Annotated[str, Field(max_length=200)] = ""
-    """What its spend is charged to besides, or empty."""
-    scopes: Annotated[list[str] | None, Field(max_length=20)] = None
-    """Kinds of effects it is granted, or None: the setting agents.scopes."""
     once: bool = False
     """It answers the prompt and ends; nobody can talk to it."""
-    dry_run: bool = False
-    """Its calls are judged and planned, not executed, until an operator says otherwise."""
 
 
 class ProgramsBody(Request):

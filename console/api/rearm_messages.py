@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-SCHEMA_VERSION = 1
+from console.api.bodies import SCHEMA_VERSION, Request, View
+
 Passphrase = Annotated[str, Field(max_length=256, repr=False)]
 KillId = Annotated[str, Field(max_length=64)]
 Via = Literal["", "terminal", "console"]
 
 
-class _Request(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
-
-
-class _View(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+class _Request(Request):
+    model_config = ConfigDict(hide_input_in_errors=True)
 
 
 class Signature(_Request):
@@ -56,7 +53,7 @@ class PassphraseBody(_Request):
     operator: Annotated[str, Field(max_length=100)] = ""
 
 
-class PassphraseView(_View):
+class PassphraseView(View):
     """GET and POST /api/passphrase."""
 
     schema_version: int = SCHEMA_VERSION
@@ -68,7 +65,7 @@ class PassphraseView(_View):
     notes: list[str] = []
 
 
-class KilledView(_View):
+class KilledView(View):
     """One kill that the latch covers. Reason and names are hostile text."""
 
     kill_id: str
@@ -97,7 +94,7 @@ class AgainBody(_Request):
     """Why it is started again though its words name dangerous operations; without it that is refused (428)."""
 
 
-class AgainView(_View):
+class AgainView(View):
     """An agent that ran before the kill. Nothing starts it but a person, one by one."""
 
     id: str
@@ -111,7 +108,7 @@ class AgainView(_View):
     why_not: str = ""
 
 
-class RearmView(_View):
+class RearmView(View):
     """GET /api/kill-switch/rearm: what a rearm would release, what it takes, what speaks against it."""
 
     schema_version: int = SCHEMA_VERSION

@@ -21,6 +21,8 @@ class RollbackRow(View):
     created_at: float
     restored_at: float | None = None
     restored_by: str = ""
+    doubt: str = ""
+    """Why the audit log does not stand behind this row, in words; empty: it does."""
 
 
 class RollbackPage(View):
@@ -98,3 +100,5 @@ class AuditVerdict(View):
     why: str = ""
     head: str = ""
     checked_at: float = 0.0
+    unknown: list[str] = []
+    """What cannot be told though the log is whole, in words: never green."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
-
-SCHEMA_VERSION = 1
+from console.api.bodies import SCHEMA_VERSION, View
 
 
-class SourcesFileView(BaseModel):
+class SourcesFileView(View):
     """One ``sources/TYPE.json``."""
 
     agent_type: str
@@ -20,7 +18,7 @@ class SourcesFileView(BaseModel):
     """Shown, each with the reason why it cannot be enforced."""
 
 
-class SourcesView(BaseModel):
+class SourcesView(View):
     """Answer of GET /api/sources."""
 
     schema_version: int = SCHEMA_VERSION

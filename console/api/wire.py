@@ -35,6 +35,8 @@ from console.settings.places import Places
 V = TypeVar("V", bound=BaseModel)
 
 CONNECT_S = 2.0
+CHANGE_S = 60.0
+"""Longest wait in seconds for a change: Envoy validates before it applies, agents may be halted."""
 ANSWER_LIMIT = 64 * 1024 * 1024
 """Bytes of one answer or one event; a fleet of 10,000 agents is about 8 MB."""
 SILENCE_S = 60.0

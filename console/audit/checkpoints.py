@@ -13,7 +13,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from console.audit.database import check_plain
 from console.audit.record import GENESIS
+
+LIMIT_BYTES = 512 << 20
+"""Of a checkpoint file; one a minute makes 100 MB a year."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,13 @@ def beside(path: Path) -> Path:
 def read_checkpoints(path: Path) -> Checkpoints:
     """Reads and checks the file; never raises on its content. Raises OSError when it is there but cannot be read."""
     try:
-        raw = path.read_bytes()
+        check_plain(path)
+        with path.open("rb") as file:
+            raw = file.read(LIMIT_BYTES + 1)
     except FileNotFoundError:
         return Checkpoints((), "the checkpoint file is missing")
+    if len(raw) > LIMIT_BYTES:
+        return Checkpoints((), "the checkpoint file is larger than any that is written", lines=1)
     whole = _without_torn_end(raw)
     points: list[Checkpoint] = []
     link = GENESIS
@@ -85,8 +93,8 @@ class CheckpointFile:
 
     def add(self, point: Checkpoint) -> None:
         """Raises OSError, and then nothing of it stays."""
-        if os.fstat(self._fd).st_size != self._size:
-            raise OSError(0, "the checkpoint file was changed by somebody else")
+        if why := self.foreign():
+            raise OSError(0, why)
         link = _link(point, self._link)
         line = json.dumps({"at": point.at, "hash": point.hash, "link": link, "seq": point.seq}, separators=(",", ":")).encode() + b"\n"
         try:
@@ -98,6 +106,16 @@ class CheckpointFile:
             raise
         self._size += len(line)
         self._link = link
+
+    def foreign(self) -> str:
+        """What somebody else did to the file since, in words, or ''."""
+        try:
+            named, own = self.path.lstat(), os.fstat(self._fd)
+        except OSError as error:
+            return f"the checkpoint file is gone: {error.strerror}"
+        if (named.st_dev, named.st_ino) != (own.st_dev, own.st_ino):
+            return "the checkpoint file was replaced by somebody else"
+        return "" if own.st_size == self._size else "the checkpoint file was changed by somebody else"
 
     def close(self) -> None:
         """Once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from contextlib import closing
 from pathlib import Path
 
@@ -36,6 +37,19 @@ class Damaged(ConsoleError):
     """The audit log is not whole. The supervisor starts killed, sets it aside (`segments.set_aside`) and begins a new one."""
 
 
+class NotPlain(OSError):
+    """A link, a pipe or a folder in a file's place: somebody put it there, and a pipe is waited for forever."""
+
+    def __init__(self) -> None:
+        super().__init__(0, "it is not a plain file")
+
+
+def check_plain(path: Path) -> None:
+    """Raises NotPlain when something else is there, OSError when it cannot be looked at; a missing file is none (FileNotFoundError)."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise NotPlain
+
+
 def damaged(path: Path, why: str) -> Damaged:
     """With the words and the remedy everyone shows."""
     return Damaged(
@@ -46,7 +60,7 @@ def damaged(path: Path, why: str) -> Damaged:
 
 def is_damage(error: Exception) -> bool:
     """Whether the file's content is wrong (else: disk full, read-only, busy)."""
-    if isinstance(error, UnicodeDecodeError):
+    if isinstance(error, (UnicodeDecodeError, NotPlain)):
         return True
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in _DAMAGE
@@ -61,6 +75,8 @@ def reason(error: Exception) -> str:
 
 def open_writer(path: Path) -> sqlite3.Connection:
     """The one connection that appends. Raises sqlite3.Error, OSError, Conflict (a newer version wrote it)."""
+    if os.path.lexists(path):
+        check_plain(path)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
@@ -84,7 +100,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
 
 def open_reader(path: Path) -> sqlite3.Connection:
     """A connection that cannot write, on a live log too; texts come as bytes. Raises sqlite3.Error, OSError (missing)."""
-    path.stat()
+    check_plain(path)
     uri = path.absolute().as_uri() + "?mode=ro"
     try:
         return _reader(uri)

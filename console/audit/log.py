@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +25,10 @@ CHECKPOINT_ROWS = 256
 CHECKPOINT_S = 60.0
 RESERVE_BYTES = 256 * 1024
 _REMEDY = "Free space or mend the disk; what only stops or tightens still works."
+_REPLACED = "its file was replaced by somebody else"
+_EVIDENCE = (
+    "Keep the state directory as evidence: somebody writes in it. What only stops or tightens still works; a restart looks at it all."
+)
 
 
 class _Pending:
@@ -98,7 +103,8 @@ class AuditLog:
                     batch, self._waiting = self._waiting, []
                 self._write(batch)
         if pending.record is None:
-            raise NotRecorded(f"The audit log could not be written: {pending.problem or 'it was interrupted'}.", _REMEDY)
+            remedy = _EVIDENCE if pending.problem == _REPLACED else _REMEDY
+            raise NotRecorded(f"The audit log could not be written: {pending.problem or 'it was interrupted'}.", remedy)
         return pending.record
 
     @property
@@ -109,8 +115,9 @@ class AuditLog:
     def verify(self) -> Verdict:
         """Verifies the file against its checkpoints and against what this writer remembers."""
         with self._disk_lock:
-            head = self._head
-        return verify_file(self.path, beside(self.path), expect_head=head)
+            head, foreign = self._head, "" if self._closing.is_set() else _foreign(self.path, self._identity, self._checkpoints)
+        found = verify_file(self.path, beside(self.path), expect_head=head)
+        return replace(found, whole=False, why=f"{foreign}.") if foreign and found.whole else found
 
     def page(self, before: int | None = None, limit: int = PAGE_MAX, query: str = "") -> list[Record]:
         """As `AuditReader.page`."""
@@ -228,7 +235,7 @@ class AuditLog:
             return ""
         try:
             if _identity(self.path) != self._identity:
-                return "its file was replaced by somebody else"
+                return _REPLACED
             records = self._commit([p.content for p in batch])
         except (sqlite3.Error, OSError) as error:
             return reason(error)
@@ -302,6 +309,14 @@ def _lock(path: Path) -> int:
 def _identity(path: Path) -> tuple[int, int]:
     seen = path.lstat()
     return seen.st_dev, seen.st_ino
+
+
+def _foreign(path: Path, identity: tuple[int, int], checkpoints: CheckpointFile) -> str:
+    """What somebody else did to the files since they were opened, in words, or ''."""
+    try:
+        return checkpoints.foreign() if _identity(path) == identity else _REPLACED
+    except OSError as error:
+        return f"the file is gone: {reason(error)}"
 
 
 def _row(record: Record, content: Draft) -> tuple[Any, ...]:

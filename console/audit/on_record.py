@@ -1,7 +1,7 @@
-"""Whether the log still has what sealed receipts tell of it: the digest of each was on record as soon as it was sealed.
+"""Whether the log still leads to what is known of it from elsewhere: seals of receipts, the records they name, and anchors.
 
-A log that was put back to an older copy, checkpoints and all, is whole in itself; a receipt that was sealed since betrays it, best one
-that is kept on another machine: who rewrites the log can delete what lies beside it.
+A log that was put back to an older copy, or rewritten, checkpoints and all, is whole in itself. The digest of each receipt was on record as
+soon as it was sealed, and the receipt names the newest record of that moment: one that is kept on another machine betrays both.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from console.audit.anchors import Anchor, broken
 from console.audit.database import open_reader, reason
+from console.audit.older import few, lost, moment, not_proven, older_logs
 from console.audit.receipt_seal import verify_file
+from console.audit.retirement import HOST, KIND, Retirement, retirement_of, worth
 
 FIELD = "seal_sha256"
 _AGAIN_S = (0.0, 0.5, 2.0)
@@ -25,65 +28,146 @@ _AGAIN_S = (0.0, 0.5, 2.0)
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """``receipts`` were looked for; ``why`` in words when one is not on record, else empty."""
+    """``receipts`` and ``anchors`` were looked for; ``why`` in words when the log does not lead to one, else empty."""
 
     receipts: int
     why: str = ""
+    unknown: tuple[str, ...] = ()
+    """What cannot be told, in words: neither whole nor not."""
+    retired: tuple[str, ...] = ()
+    """Keys that the log says are retired, since when, and what their signatures are worth; in words."""
 
 
-def compare(log: Path, receipts: Iterable[Path], public_key: Path | None = None) -> Compared:
-    """Looks for each sealed receipt's digest in the log; never raises on what the files hold.
+@dataclass(slots=True)
+class _Book:
+    """What one log has on record."""
 
-    Receipts of before the log's first record are passed over where an older, damaged log was set aside: theirs is in there.
+    began: float = float("inf")
+    """Of its first record; without one: never."""
+    seals: dict[str, int] = field(default_factory=dict)
+    """Digest of a sealed receipt, and the first record that holds it."""
+    retired: dict[str, tuple[int, float, Retirement]] = field(default_factory=dict)
+    """By key id: the first record that says so, and when that was made."""
+    wrong: list[str] = field(default_factory=list)
+    """Retirements that are none."""
+
+    def has_before(self, key_id: str, digest: str) -> bool:
+        """Whether this seal was on record here before its key was retired."""
+        retired = self.retired.get(key_id)
+        return retired is None or self.seals[digest] < retired[0]
+
+
+class _Bad(Exception):
+    """What the log does not lead to, in words."""
+
+
+def compare(log: Path, receipts: Iterable[Path], public_key: Path | None = None, anchors: Sequence[Anchor] = ()) -> Compared:
+    """Looks for each sealed receipt and anchor in the log; never raises on what the files hold.
+
+    A receipt of before the log's first record is looked for in the logs that were set aside, and what is found only there, or
+    nowhere, is unknown.
     """
-    paths, why = list(receipts), ""
+    paths, found = list(receipts), Compared(0)
     for pause in _AGAIN_S:
         time.sleep(pause)
-        why = _first_missing(log, paths, public_key)
-        if not why:
+        found = _compared(log, paths, public_key, anchors)
+        if not found.why:
             break
-    return Compared(len(paths), why)
+    return found
 
 
-def _first_missing(log: Path, paths: list[Path], public_key: Path | None) -> str:
-    if not paths:
-        return ""
+def _compared(log: Path, paths: list[Path], public_key: Path | None, anchors: Sequence[Anchor]) -> Compared:
+    older = older_logs(log)
+    unknown = [not_proven(path) for path in older]
+    books, retired = list[_Book](), list[str]()
     try:
-        known, began = _known(log)
+        with closing(open_reader(log)) as connection:
+            own = _read(connection)
+            unknown += lost(connection)
+            books = [*(_readable(path) for path in older), own]
+            retired = [_said(*books[-1].retired[key]) for key in own.retired]
+            for words in own.wrong:
+                raise _Bad(words)
+            for anchor in anchors:
+                if why := broken(connection, anchor):
+                    raise _Bad(why)
+            unknown += few([words for path in paths for words in _unknown_of(connection, books, path, public_key)], "receipts")
+    except _Bad as bad:
+        return Compared(len(paths), str(bad), tuple(unknown), tuple(retired))
     except (sqlite3.Error, OSError) as error:
-        return f"the file cannot be read: {reason(error)}."
-    is_second = any(log.parent.glob(f"{log.stem}-set-aside-*"))
-    for path in paths:
-        seal = verify_file(path, public_key)
-        if not seal.good:
-            return f"the sealed receipt {path.name} is not what this host signed: {seal.why}"
-        if is_second and (seal.signed_at or 0.0) < began:
-            continue
-        if _digest(path) not in known:
-            at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seal.signed_at or 0.0))
-            return (
-                f"no record of the receipt of kill {seal.kill_id}, sealed {at}: records were cut or an older log was put back"
-                " (or the disk refused that record)."
-            )
-    return ""
+        return Compared(len(paths), f"the file cannot be read: {reason(error)}.", tuple(unknown), tuple(retired))
+    return Compared(len(paths), "", tuple(unknown), tuple(retired))
 
 
-def _known(log: Path) -> tuple[set[str], float]:
-    """(every digest on record, when the first record was made; without one: never)."""
-    with closing(open_reader(log)) as connection:
-        row = connection.execute("SELECT at FROM records ORDER BY seq LIMIT 1").fetchone()
-        found = set()
-        with closing(connection.execute("SELECT data FROM records WHERE instr(data, ?)", (FIELD,))) as rows:
-            for (data,) in rows:
-                found.add(_field(data))
-    return found, float(row[0]) if row is not None else float("inf")
+def _unknown_of(connection: sqlite3.Connection, books: list[_Book], path: Path, public_key: Path | None) -> list[str]:
+    """What cannot be told of one receipt. Raises _Bad when it is not what this host signed, or the log does not lead to it."""
+    keys = {key: found[2].raw() for book in books for key, found in book.retired.items() if found[2].role == HOST}
+    seal = verify_file(path, public_key, keys)
+    if not seal.good:
+        raise _Bad(f"the sealed receipt {path.name} is not what this host signed: {seal.why}")
+    digest, own = _digest(path), books[-1]
+    named, at = f"the receipt of kill {seal.kill_id}, sealed {moment(seal.signed_at or 0.0)}", seal.signed_at or 0.0
+    if digest in own.seals:
+        if seal.retired and not (seal.key_id in own.retired and own.has_before(seal.key_id, digest)):
+            raise _Bad(f"{named}, came on record after its key {seal.key_id} had been retired: it is worth nothing.")
+        if seal.audit_head is not None and (why := broken(connection, Anchor(*seal.audit_head, f"the receipt of kill {seal.kill_id}"))):
+            raise _Bad(why)
+        return []
+    if len(books) > 1 and at < own.began:
+        if any(digest in book.seals and book.has_before(seal.key_id, digest) for book in books[:-1]):
+            return [f"{named}, is on record only in a log that was set aside"]
+        return [f"{named}, of before this log, is on record in no log that was set aside and can be read"]
+    if seal.retired:
+        raise _Bad(f"{named}, was sealed with the retired key {seal.key_id} and is not on record: it is worth nothing.")
+    raise _Bad(f"no record of {named}: records were cut or an older log was put back (or the disk refused that record).")
 
 
-def _field(data: bytes) -> str:
+def retired_keys(log: Path) -> dict[str, Retirement]:
+    """By key id, as the log says; nothing where it cannot be read."""
     try:
-        return str(json.loads(data)[FIELD])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return ""
+        with closing(open_reader(log)) as connection:
+            return {key: found[2] for key, found in _read(connection).retired.items()}
+    except (sqlite3.Error, OSError):
+        return {}
+
+
+def _readable(log: Path) -> _Book:
+    """Of a log that was set aside: what can be read of it, and be it nothing."""
+    try:
+        with closing(open_reader(log)) as connection:
+            return _read(connection)
+    except (sqlite3.Error, OSError):
+        return _Book()
+
+
+def _read(connection: sqlite3.Connection) -> _Book:
+    book = _Book()
+    row = connection.execute("SELECT at FROM records ORDER BY seq LIMIT 1").fetchone()
+    book.began = float(row[0]) if row is not None else book.began
+    with closing(connection.execute("SELECT seq, data FROM records WHERE instr(data, ?) ORDER BY seq", (FIELD,))) as rows:
+        for seq, data in rows:
+            book.seals.setdefault(str(_fields(data).get(FIELD, "")), seq)
+    with closing(connection.execute("SELECT seq, at, data FROM records WHERE kind = ? ORDER BY seq", (KIND,))) as rows:
+        for seq, at, data in rows:
+            found = retirement_of(_fields(data))
+            why = "it cannot be read" if found is None else found.problem()
+            if found is None or why:
+                book.wrong.append(f"record {seq} retires a key, but {why}.")
+            else:
+                book.retired.setdefault(found.key_id, (seq, float(at), found))
+    return book
+
+
+def _said(seq: int, at: float, found: Retirement) -> str:
+    return f"the {found.role} key {found.key_id} was retired at record {seq}, {moment(at)}: {worth(found.role)}"
+
+
+def _fields(data: bytes) -> dict[str, object]:
+    try:
+        found = json.loads(data)
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _digest(path: Path) -> str:

@@ -1,7 +1,8 @@
 """The seal of a receipt: the host's signature over all of it, checked from the file and the host's public key alone.
 
 A sealed receipt is one JSON document ``{"receipt": {...}, "seal": {"alg", "key_id", "signed_at", "sig"}}`` in canonical form with a
-closing newline. The signature covers everything but itself, and the file is good only byte for byte as it was written.
+closing newline. The signature covers everything but itself, and the file is good only byte for byte as it was written. The receipt names
+the newest record of the audit log as it was sealed (``audit_head``): wherever it is kept, it betrays a log that was rewritten since.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import binascii
 import hashlib
 import json
 import math
+import os
+import stat
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +28,8 @@ SUFFIX = ".sealed.json"
 ALGORITHM = "Ed25519"
 _CONTEXT = b"watchfloor-receipt-seal-1\n"
 """Before what is signed, so that a signature of the host's key over anything else is none over a receipt."""
+HEAD = "audit_head"
+"""Key of a sealed receipt: ``{"seq", "hash"}`` of the newest record of the audit log when it was sealed."""
 _LIMIT = 256 * 1024 * 1024
 _KEY_LIMIT = 64 * 1024
 
@@ -40,6 +45,10 @@ class SealVerdict:
     key_id: str = ""
     signed_at: float | None = None
     """Seconds since the epoch, by the host's clock."""
+    audit_head: tuple[int, str] | None = None
+    """Number and hash of the newest audit record when it was sealed; None: sealed by an earlier version."""
+    retired: bool = False
+    """Sealed with a key that was retired: good for nothing unless its seal was on record before that."""
 
 
 class _Bad(Exception):
@@ -58,24 +67,28 @@ def seal(receipt_json: Mapping[str, Any], private: Ed25519PrivateKey, signed_at:
     return _canonical({"receipt": receipt_json, "seal": {**head, "sig": signature}}) + b"\n"
 
 
-def verify_file(path: Path, public_key_path: Path | None = None) -> SealVerdict:
+def verify_file(path: Path, public_key_path: Path | None = None, retired: Mapping[str, bytes] | None = None) -> SealVerdict:
     """Verifies a sealed receipt; never raises on what the files hold.
 
-    Without ``public_key_path`` the key is the one of the instance whose ``receipts`` folder the file lies in.
+    Without ``public_key_path`` the key is the one of the instance whose ``receipts`` folder the file lies in. ``retired``: key id and
+    raw public key of keys of before; one that such a key sealed is ``retired``, and then ``good`` says only that its signature fits.
     """
     try:
         raw = _read(path, _LIMIT)
         public = _public(public_key_path or path.absolute().parent.parent / "keys" / "host-key.pub")
-        return _judged(raw, public, path.name)
+        return _judged(raw, public, path.name, retired or {})
     except _Bad as bad:
         return SealVerdict(False, str(bad))
 
 
-def _judged(raw: bytes, public: Ed25519PublicKey, name: str) -> SealVerdict:
+def _judged(raw: bytes, public: Ed25519PublicKey, name: str, retired: Mapping[str, bytes]) -> SealVerdict:
     # 1. The shape, byte for byte as it is written: nothing that a parser reads over was changed or added.
     document = _parse(raw)
     receipt, head = document["receipt"], dict(document["seal"])
     signature = _signature(head.pop("sig"))
+    is_retired = head["key_id"] in retired
+    if is_retired:
+        public = Ed25519PublicKey.from_public_bytes(retired[head["key_id"]])
     # 2. The algorithm is ours to choose, never the file's.
     if head["alg"] != ALGORITHM:
         raise _Bad(f"its seal is not {ALGORITHM}.")
@@ -91,12 +104,22 @@ def _judged(raw: bytes, public: Ed25519PublicKey, name: str) -> SealVerdict:
     kill_id = str(receipt.get("kill_id", ""))
     if name.endswith(SUFFIX) and name != kill_id + SUFFIX:
         raise _Bad("it is the receipt of another kill than its file name says.")
-    return SealVerdict(True, "", kill_id, str(head["key_id"]), float(head["signed_at"]))
+    return SealVerdict(True, "", kill_id, str(head["key_id"]), float(head["signed_at"]), _audit_head(receipt), is_retired)
+
+
+def _audit_head(receipt: Mapping[str, Any]) -> tuple[int, str] | None:
+    found = receipt.get(HEAD)
+    if isinstance(found, dict) and type(found.get("seq")) is int and isinstance(found.get("hash"), str):
+        return found["seq"], found["hash"]
+    return None
 
 
 def _read(path: Path, limit: int) -> bytes:
     try:
-        with path.open("rb") as file:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe waits for nobody
+        with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise _Bad(f"{path} is not a plain file.")
             raw = file.read(limit + 1)
     except OSError as error:
         raise _Bad(f"{path} cannot be read: {error.strerror or error}.") from error
@@ -128,7 +151,7 @@ def _parse(raw: bytes) -> dict[str, Any]:
     receipt, head = document["receipt"], document["seal"]
     if not isinstance(receipt, dict) or not isinstance(head, dict) or set(head) != {"alg", "key_id", "signed_at", "sig"}:
         raise _Bad("its seal has not the shape of one.")
-    if not isinstance(head["signed_at"], (int, float)) or not _is_finite(head["signed_at"]):
+    if not isinstance(head["key_id"], str) or not isinstance(head["signed_at"], (int, float)) or not _is_finite(head["signed_at"]):
         raise _Bad("its seal has not the shape of one.")
     return document
 

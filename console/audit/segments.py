@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def set_aside(path: Path, at: float | None = None) -> Path:
         # The log's own file after its -wal: one that is left behind by a crash would be played into the new file of that name.
         for name in (path.name + "-wal", path.name + "-shm", path.name, beside(path).name):
             part = path.with_name(name)
-            if part.exists():
+            if os.path.lexists(part):
                 part.rename(folder / name)
     except OSError as error:
         raise NotRecorded(f"The damaged audit log cannot be set aside: {error.strerror}.", f"Move {path} away by hand.") from error

@@ -18,6 +18,7 @@ from console.cli.tables import new_table
 from console.domain.errors import ConsoleError, ExitCode, Unreachable, UsageProblem
 from console.domain.kill import exit_code
 from console.domain.ladder import Reach, Rung, Scope
+from console.domain.words import counted
 from console.killswitch.client import GuardClient
 
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="Its id, as watchfloor fleet lists it.", show_default=False)]
@@ -46,7 +47,8 @@ def scope_of(agent: str, tree: bool, session: str, host: bool, everything: bool)
     named = [bool(agent), bool(session), host, everything]
     if sum(named) != 1:
         raise UsageProblem(
-            "Name one of: AGENT, --session CONTEXT, --host, --all.", "watchfloor fleet lists agents and their sessions; see --help."
+            "Name one of: AGENT, --session CONTEXT, --host, --all.",
+            "watchfloor fleet lists agents, watchfloor network sandboxes their sessions; see --help.",
         )
     if tree and not agent:
         raise UsageProblem("--tree goes with an AGENT.", "A session, a host and everything include what is below already.")
@@ -122,7 +124,7 @@ def _freeze_without_supervisor(state_dir: str | None, as_json: bool, why: Consol
     if as_json:
         out.emit({"agents": [], "frozen": frozen, "failed": failed, "by": "guard"})
     else:
-        out.say(f"the supervisor does not answer; the guard has frozen {frozen} agents")
+        out.say(f"the supervisor does not answer; the guard has frozen {counted(frozen, 'agent')}")
         for agent, words in list(failed.items())[:NAMED]:
             out.note(f"NOT frozen: {plain(agent, 70)}: {plain(words, 500)}")
     return 1 if failed else 0
@@ -167,8 +169,9 @@ def _show_preview(seen: LadderPreview, as_json: bool) -> int:
     out.say(plain(seen.words, 500))
     if seen.why_not:
         out.note(f"it would be refused: {plain(seen.why_not, 500)}")
-    counted = f" ({seen.count_age})" if seen.count_age else ""
-    out.say(f"{seen.processes} processes{counted}, {seen.containers} containers, {seen.egress} that can reach the network now")
+    when = f" ({seen.count_age})" if seen.count_age else ""
+    processes, containers = counted(seen.processes, "process", "processes"), counted(seen.containers, "container")
+    out.say(f"{processes}{when}, {containers}, {counted(seen.egress, 'agent')} that can reach the network now")
     table = new_table()
     for name in ("CONTROL LEVEL", "CERTAIN", "BEST EFFORT", "LEFT ALONE"):
         table.add_column(name)

@@ -14,6 +14,7 @@ from console.cli.options import Json, StateDir, verb_app
 from console.cli.plain import plain
 from console.cli.tables import new_table
 from console.domain.errors import Conflict, ExitCode, UsageProblem
+from console.domain.words import counted
 
 ADOPT_S = 60.0
 _NAMED = re.compile(r"([0-9]{1,7}):([0-9]{1,18})")
@@ -75,11 +76,11 @@ def _show(seen: CandidatesView, as_json: bool) -> int:
     if seen.why_not:
         out.note(f"it cannot be adopted: {plain(seen.why_not, 500)}")
         return code
-    out.say(f"{1 + seen.descendants} processes come along.")
+    out.say(f"{counted(1 + seen.descendants, 'process comes', 'processes come')} along.")
     if seen.orphans:
         why = "of its account and its cgroup, started after it, and whoever started them is gone: a guess"
-        out.say(f"{seen.orphans} orphans may be its ({why}): those you know are its come along with --also PID:START; with others left")
-        out.say("outside, a kill of it is best effort.")
+        out.say(f"{counted(seen.orphans, 'orphan')} may be its ({why}): those you know are its come along with --also PID:START;")
+        out.say("with others left outside, a kill of it is best effort.")
     for words in seen.lacks:
         out.say(f"not had by adopting: {words}")
     first = seen.candidates[0]
@@ -96,13 +97,17 @@ def _told(done: AdoptedView, as_json: bool) -> int:
     if as_json:
         out.emit_view(done)
         return code
-    out.say(f"adopted: {plain(done.agent, 70)}, {done.moved} processes")
+    out.say(f"adopted: {plain(done.agent, 70)}, {counted(done.moved, 'process', 'processes')}")
     for pid, why in done.left.items():
         out.note(f"NOT moved: process {plain(pid, 20)}: {plain(why, 300)}")
     if done.orphans:
         out.note(f"{done.orphans} orphans that may be its were left outside")
     if done.best_effort:
         out.note(f"a kill of it is best effort: {plain(done.best_effort, 300)}")
+    if done.owner_folder:
+        out.say(f"its owner reads in {plain(done.owner_folder, 300)} that it was adopted, and why when a budget stops it")
+    if done.owner_why_not:
+        out.note(plain(done.owner_why_not, 500))
     if done.frozen:
         out.note(f"it is FROZEN still: {plain(done.frozen, 300)}")
     return code

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from console.api.client import ApiClient
-from console.audit.on_record import compare
+from console.audit.anchors import anchor_of
+from console.audit.judging import Judged
 from console.audit.reading import AuditReader
-from console.audit.receipt_seal import SUFFIX
 from console.audit.record import Record
-from console.audit.verify import Verdict, verify_file
 from console.cli import out
+from console.cli.audit_judge import exit_code, judge
 from console.cli.options import Json, StateDir, existing_places, new_app
 from console.cli.plain import moment, plain
-from console.domain.errors import ConsoleError, ExitCode, NotFound
-from console.settings.places import Places
+from console.domain.errors import ConsoleError, NotFound
+from console.domain.words import counted
 
 app = new_app("The append-only record of who did what, hash-chained.", no_args_is_help=True)
 _LOOK_S = 0.5
@@ -55,52 +54,49 @@ def tail(
 def verify(
     receipts: Annotated[
         list[Path] | None,
-        typer.Option("--receipt", metavar="FILE", help="Repeatable: a sealed receipt kept elsewhere; its seal must be on record here."),
+        typer.Option("--receipt", metavar="FILE", help="Repeatable: a sealed receipt kept elsewhere; the log must still lead to it."),
+    ] = None,
+    anchors: Annotated[
+        list[str] | None,
+        typer.Option("--anchor", metavar="N:HASH", help="Repeatable: what this verb printed earlier, kept elsewhere; still in the log?"),
     ] = None,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """Is the record whole? Every hash, link and checkpoint, what the running supervisor remembers, and the seals of receipts.
+    """Is the record whole? Every hash, link and checkpoint, the running supervisor's memory, seals of receipts, anchors, rollback records.
 
-    Exit 0: whole, 1: not, with the first bad record.
+    Exit 0: whole; 1: not, with the first bad record; 5: whole, but something of before it, or beside it, cannot be told.
     """
     places = existing_places(state_dir)
     path = places.audit_db
+    given = [anchor_of(text) for text in anchors or ()]
     if not path.exists():
         raise NotFound(f"There is no audit log at {path}.", "Name the state directory with --state-dir.")
     for file in receipts or ():
         if not file.exists():
             raise NotFound(f"There is no file {file}.", "Sealed receipts are in the state directory: receipts/KILL.sealed.json.")
-    verdict, compared = _judged(places, receipts or [])
+    seen = judge(places, receipts or [], given)
     if as_json:
-        out.emit(asdict(verdict) | {"compared_with": compared})
-    elif verdict.whole:
-        out.show(Text(f"whole: {verdict.records} records, head {verdict.head[:16]}…", "green"))
-        out.say(f"compared with {', '.join(compared)}")
+        more = {"compared_with": seen.compared, "unknown": seen.unknown, "retired": seen.retired, "anchor": seen.anchor}
+        out.emit(asdict(seen.verdict) | more)
+    else:
+        _print_verdict(seen)
+    return int(exit_code(seen))
+
+
+def _print_verdict(seen: Judged) -> None:
+    verdict = seen.verdict
+    if verdict.whole:
+        out.show(Text(f"whole: {counted(verdict.records, 'record')}, head {verdict.head[:16]}…", "yellow" if seen.unknown else "green"))
+        out.say(f"compared with {', '.join(seen.compared)}")
+        out.say(f"kept elsewhere, this line betrays a later rewrite: --anchor {seen.anchor}")
     else:
         out.show(out.words(f"NOT WHOLE: {verdict.why}", "bold red", 500))
-        out.say(f"{verdict.records} records were read; first bad record: {verdict.first_bad or 'not known'}")
-    return int(ExitCode.DONE if verdict.whole else ExitCode.FAILURE)
-
-
-def _judged(places: Places, kept: list[Path]) -> tuple[Verdict, list[str]]:
-    """The file by itself first; then what else remembers it: whoever can write file and checkpoints can put both back to older ones."""
-    verdict = verify_file(places.audit_db)
-    compared = [f"its checkpoints (the newest at record {verdict.checkpoint_seq})"]
-    if not verdict.whole:
-        return verdict, compared
-    try:
-        said = ApiClient(places).verify_audit()
-    except ConsoleError as error:
-        compared.append(f"no supervisor's memory ({plain(error.what, 200)})")
-    else:
-        compared.append("what the running supervisor remembers")
-        if not said.whole:
-            return replace(verdict, whole=False, records=said.records, first_bad=said.first_bad, why=said.why), compared
-    own = sorted(path for path in places.receipts_dir.glob(f"*{SUFFIX}") if path.is_file())
-    found = compare(places.audit_db, [*own, *kept], places.keys_dir / "host-key.pub")
-    compared.append(f"{found.receipts} sealed receipts")
-    return (replace(verdict, whole=False, why=found.why) if found.why else verdict), compared
+        out.say(f"{counted(verdict.records, 'record')} read; first bad record: {verdict.first_bad or 'not known'}")
+    for words in seen.retired:
+        out.show(out.words(words, limit=500))
+    for words in seen.unknown:
+        out.show(out.words(f"not known: {words}", "yellow", 500))
 
 
 @app.command("export")
@@ -124,7 +120,7 @@ def export(
     if as_json:
         out.emit({"records": count, "file": str(file.absolute())})
     else:
-        out.say(f"{count} records written to {file}")
+        out.say(f"{counted(count, 'record')} written to {file}")
     return 0
 
 

@@ -165,8 +165,10 @@ def _totals(t: b.BudgetTotals) -> None:
 
 def _add(table: Table, row: b.BudgetRow, indent: str) -> None:
     over = f"passed by {row.overshoot:g} ({row.overshoot_limit})" if row.overshoot else ""
+    ends, _, why = _ends(row.ends_in_s, row.why).partition(": ")
     notes = [
         row.note,
+        why if not row.done else "",
         "unpriced" if row.unpriced else "",
         f"metered {row.metered}" if row.metered in ("after the fact", "by telemetry") else "",
         over,
@@ -174,13 +176,13 @@ def _add(table: Table, row: b.BudgetRow, indent: str) -> None:
     table.add_row(
         f"{indent}{row.scope} {plain(row.key, 64)}",
         out.words(row.name, limit=40) if row.name != row.key else "",
-        "done" if row.done else _ends(row.ends_in_s, row.why),
-        row.first_limit,
+        "done" if row.done else ends,
+        row.first_limit.removesuffix("_usd").removesuffix("_s"),
         f"{row.share:.0%}" if row.share else "",
         f"${row.spent_usd:,.4f}",
         "" if row.cap_usd is None else f"${row.cap_usd:,.2f}",
         "unknown" if row.burn_usd_per_h is None else f"${row.burn_usd_per_h:,.2f}",
-        out.words("; ".join(n for n in notes if n), limit=200),
+        out.words("; ".join(n for n in notes if n), limit=300),
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal
 
+import console
 from console.api.messages import AllowlistEntryBody, LaunchBody
 from console.cli import demo_web
 
@@ -101,6 +103,14 @@ def _fill(roots: list[Toy], missing: int, name: str, room: int) -> int:
         if not layer:
             break
     return number
+
+
+def copy_toys(folder: Path) -> Path:
+    """The toys in ``folder``, where agents under another user id can read them, wherever Watchfloor is installed."""
+    shutil.copytree(Path(console.__file__).parent / "integrations", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return folder
 
 
 def root_launch(tree: Toy, sensitivity: Level, toys: Path, seconds: float) -> LaunchBody:

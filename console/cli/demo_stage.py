@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import time
@@ -12,14 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeVar
 
-import console
 from console.api.messages import AuditVerdict, EgressView, FleetView, LaunchBody
 from console.cli import demo_checks, demo_fleet, demo_web, demo_witness, out
 from console.cli.demo_checks import AfterPress, BeforePress, Promise, Verdict
 from console.cli.demo_hosts import Host, engine_socket_here, host_environment, make_host, make_keys
-from console.cli.demo_standins import BUCKET_WORDS, WEB_WORDS, Bucket, WebHosts, start_bucket, start_web_hosts
-from console.domain.errors import ConsoleError, Unavailable
+from console.cli.demo_standins import BUCKET_WORDS, WEB_WORDS, StandIns
+from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, Target, receipt_from_json
+from console.domain.words import counted
 
 ENVOY_S = 60.0
 OTHER_S = 60.0
@@ -36,10 +35,9 @@ class Stage:
     def __init__(self, folder: Path, agents: int, lasts_s: float) -> None:
         self._folder, self._agents, self._lasts_s = folder, agents, lasts_s
         self._engine = engine_socket_here()
-        self._bucket: Bucket | None = None
-        self._web: WebHosts | None = None
+        self._stand_ins = StandIns()
         self._hosts: list[Host] = []
-        self._no_network = self._no_remote = ""
+        self._no_network = ""
         self._boxes: dict[str, str] = {}
         self._watched: dict[int, int] = {}
         self.other: Host | None = None
@@ -48,45 +46,31 @@ class Stage:
 
     def set_up(self) -> None:
         """Stand-ins, hosts, keys, allowlist, fleets. Raises ConsoleError when the first host cannot run."""
-        self._start_stand_ins()
+        self._stand_ins.start(self._folder)
+        self._no_network = self._stand_ins.no_web
         self._start_hosts()
-        toys = self._copy_toys()
+        toys = demo_fleet.copy_toys(self._folder / "toys")
         self._allow()
         with self.first.client as client:
             roots = []
             for tree, sensitivity in demo_fleet.trees(self._agents):
                 roots.append(client.launch(demo_fleet.root_launch(tree, sensitivity, toys, self._lasts_s)).id)
-                out.note(f"launched {tree.name} ({sensitivity}): {tree.count()} agents")
+                out.note(f"launched {tree.name} ({sensitivity}): {counted(tree.count(), 'agent')}")
             self._launch_boxes(roots)
         if self.other is not None:
             with self.other.client as client:
                 client.launch(demo_fleet.other_host_launch(toys, self._lasts_s))
 
-    def _start_stand_ins(self) -> None:
-        try:
-            self._bucket = start_bucket(self._folder / "bucket.log")
-            out.note(f"stand-in, {BUCKET_WORDS} ({self._bucket.endpoint})")
-        except ConsoleError as error:
-            self._no_remote = str(error)
-            out.note(str(error))
-        try:
-            self._web = start_web_hosts(self._folder / "web.log")
-            out.note(f"stand-in, {WEB_WORDS} ({', '.join(demo_web.HOSTS)})")
-        except Unavailable as error:
-            self._no_network = str(error)
-            out.note(str(error))
-
     def _start_hosts(self) -> None:
-        endpoint = self._bucket.endpoint if self._bucket else ""
-        name = self._bucket.name if self._bucket else ""
-        words = ([BUCKET_WORDS] if self._bucket else []) + ([WEB_WORDS] if self._web else [])
-        netns = self._web.netns if self._web else ""
-        hosts = demo_web.HOSTS if self._web else {}
+        bucket, web = self._stand_ins.bucket, self._stand_ins.web
+        endpoint, name = (bucket.endpoint, bucket.name) if bucket else ("", "")
+        words = ([BUCKET_WORDS] if bucket else []) + ([WEB_WORDS] if web else [])
+        netns, hosts = (web.netns, demo_web.HOSTS) if web else ("", {})
         self.first = make_host(
             "demo-a", self._folder / "a", self._engine, endpoint=endpoint, bucket=name, netns=netns, hosts=hosts, stand_ins=words
         )
         self._hosts.append(self.first)
-        if self._bucket is not None:
+        if bucket is not None:
             words = [BUCKET_WORDS]
             self.other = make_host("demo-b", self._folder / "b", self._engine, endpoint=endpoint, bucket=name, hosts={}, stand_ins=words)
             self._hosts.append(self.other)
@@ -96,16 +80,8 @@ class Stage:
         for host in self._hosts:
             host.wait_ready()
             out.note(f"supervisor and guard of {host.name} run")
-            if self._bucket is not None:  # nothing starts before the first good signed read of the kill file
+            if bucket is not None:  # nothing starts before the first good signed read of the kill file
                 host.wait_armed(30)
-
-    def _copy_toys(self) -> Path:
-        """The toys where agents under another user id can read them, wherever Watchfloor is installed."""
-        toys = self._folder / "toys"
-        shutil.copytree(Path(console.__file__).parent / "integrations", toys, ignore=shutil.ignore_patterns("__pycache__"))
-        for path in (toys, *toys.rglob("*")):
-            path.chmod(0o755 if path.is_dir() else 0o644)
-        return toys
 
     def _allow(self) -> None:
         """The allowlist's one entry, taken by the real Envoy; or why PROXIED reaches nothing here."""
@@ -158,7 +134,7 @@ class Stage:
             return BeforePress(
                 fleet=client.fleet(),
                 egress=egress,
-                arrived=self._web.arrived() if self._web else None,
+                arrived=self._stand_ins.web.arrived() if self._stand_ins.web else None,
                 no_network=self._no_network,
                 boxes=self._boxes,
                 rollback=len(client.rollback().records),
@@ -198,7 +174,7 @@ class Stage:
             left_running=left,
             other=obeyed,
             other_left=other_left,
-            remote=self._no_remote,
+            remote=self._stand_ins.no_bucket,
             restart_refused=self._launch_once_more(),
             audit=audit,
         )
@@ -239,9 +215,7 @@ class Stage:
         for host in reversed(self._hosts):
             left += host.stop()
         self._hosts.clear()
-        for part in (self._web, self._bucket):
-            if part is not None:
-                part.stop()
+        self._stand_ins.stop()
         return left
 
 

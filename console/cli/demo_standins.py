@@ -16,7 +16,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.cli import demo_web
+from console.cli import demo_web, out
 from console.cli.embedded import child_environment
 from console.cli.plain import plain
 from console.domain.errors import ConsoleError, Unavailable
@@ -29,12 +29,12 @@ READY_S = 20.0
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-def end_child(child: subprocess.Popen[bytes], wait_s: float = 5.0) -> None:
+def end_child(child: subprocess.Popen[bytes]) -> None:
     """SIGTERM, then SIGKILL, then reaped: never left behind. Only a child that is still ours is signalled."""
     if child.poll() is None:
         child.terminate()
         try:
-            child.wait(wait_s)
+            child.wait(5.0)
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
@@ -168,3 +168,35 @@ def start_web_hosts(log_file: Path) -> WebHosts:
         end_child(child)
         raise Unavailable(f"The stand-in web hosts are not available, because they did not start: {plain(first, 200)}.", "Run as root.")
     return WebHosts(child, log_file)
+
+
+class StandIns:
+    """Both, as far as this machine lets them be started; ``stop`` may be called at any point and ends what there is."""
+
+    def __init__(self) -> None:
+        self.bucket: Bucket | None = None
+        self.web: WebHosts | None = None
+        self.no_bucket = self.no_web = ""
+        """Why it is not available, or empty."""
+
+    def start(self, folder: Path) -> None:
+        """What of them can be had, their logs in ``folder``; the rest is said."""
+        try:
+            self.bucket = start_bucket(folder / "bucket.log")
+            out.note(f"stand-in, {BUCKET_WORDS} ({self.bucket.endpoint})")
+        except ConsoleError as error:
+            self.no_bucket = str(error)
+            out.note(self.no_bucket)
+        try:
+            self.web = start_web_hosts(folder / "web.log")
+            out.note(f"stand-in, {WEB_WORDS} ({', '.join(demo_web.HOSTS)})")
+        except Unavailable as error:
+            self.no_web = str(error)
+            out.note(self.no_web)
+
+    def stop(self) -> None:
+        """Twice is once."""
+        for part in (self.web, self.bucket):
+            if part is not None:
+                part.stop()
+        self.web = self.bucket = None

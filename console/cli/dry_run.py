@@ -12,6 +12,7 @@ from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir, verb_app
 from console.cli.plain import moment, plain, plain_block
 from console.domain.errors import Conflict, NotFound
+from console.domain.words import counted
 
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="Its id, as fleet shows it.")]
 WAIT_S = 60.0
@@ -30,7 +31,7 @@ def dry_run(
     if as_json:
         out.emit_view(view)
         return 0
-    out.say(f"{plain(view.agent)}: {'in dry-run' if view.on else 'live'}, {len(view.agents)} living agents")
+    out.say(f"{plain(view.agent)}: {'in dry-run' if view.on else 'live'}, {counted(len(view.agents), 'living agent')}")
     for words in view.notes:
         out.note(f"note: {plain(words, 500)}")
     return 0
@@ -64,7 +65,7 @@ def plan(
     if as_json:
         out.emit_view(done)
     elif done.state == "approved":
-        out.say(f"approved: plan {plain(done.plan)}; {done.calls} calls may be made, each once")
+        out.say(f"approved: plan {plain(done.plan)}; {counted(done.calls, 'call')} may be made, each once")
     else:
         out.say(f"plan {plain(done.plan)} is {plain(done.state)}: {plain(done.words, 500)}")
     return 0 if (done.state == "approved") is bool(approve) else 1
@@ -87,7 +88,7 @@ def _shown(view: PlansView, past: bool, as_json: bool) -> int:
 
 def _print(one: PlanView) -> None:
     state = one.state + (f", {int(one.left_s)} s left" if one.state == "approved" else "")
-    out.say(f"\nplan {plain(one.id)} of {plain(one.head)}: {state}, {len(one.calls)} calls, since {moment(one.opened_at)}")
+    out.say(f"\nplan {plain(one.id)} of {plain(one.head)}: {state}, {counted(len(one.calls), 'call')}, since {moment(one.opened_at)}")
     for call in one.calls:
         _print_call(call)
     if one.left_out:

@@ -11,11 +11,14 @@ from pathlib import Path
 import console
 from console.api.client import ApiClient
 from console.cli.plain import plain
+from console.cli.waiting import said_while
 from console.domain.errors import ConsoleError, TimedOut, Unreachable
 from console.killswitch.patience import Patience
 from console.settings.places import Places, find_places
 
 READY_S = 60.0
+ANSWER_S = 5.0
+"""A supervisor that listens and is silent this long hangs, as far as whoever starts something is concerned."""
 _LOOK_S = 0.05
 detached: list[subprocess.Popen[bytes]] = []
 """What this process started and does not wait for; kept so that Python does not take it for forgotten."""
@@ -27,13 +30,25 @@ def ensure_supervisor(state_dir: str | None, *extra: str, ready_s: float = READY
     Raises TimedOut when one is there but does not answer (hung: a second one would be refused), ConsoleError when it cannot start.
     """
     places = find_places(state_dir, create=True)
-    assert places is not None  # create=True makes it or raises
-    if not answers(places):
+    if not _one_is_there(places):
         start_supervisor(places, *extra, ready_s=ready_s)
     return places
 
 
-def answers(places: Places, timeout_s: float = 5) -> bool:
+def _one_is_there(places: Places) -> bool:
+    """Raises TimedOut in words of a start: nothing was asked for yet, so nothing was done."""
+    folder = plain(places.state_dir, 300)
+    try:
+        with said_while(f"the supervisor of {folder} to answer", f"after {ANSWER_S:g} s"):
+            return answers(places, ANSWER_S)
+    except TimedOut as error:
+        raise TimedOut(
+            f"The supervisor of {folder} listens but did not answer within {ANSWER_S:g} s; nothing was started.",
+            "It is busy or hangs: try again, then watchfloor status. watchfloor panic needs no supervisor.",
+        ) from error
+
+
+def answers(places: Places, timeout_s: float = ANSWER_S) -> bool:
     """Whether a supervisor answers; False when none listens. Raises TimedOut when one listens but is silent."""
     with ApiClient(places, timeout_s) as client:
         try:
@@ -58,14 +73,16 @@ def start_supervisor(places: Places, *extra: str, ready_s: float = READY_S) -> N
         )
     detached.append(child)
     patience = Patience(child.pid, ready_s)
-    while not patience.is_over():
-        if _answers_already(places):
-            return
-        if child.poll() is not None:
-            if answers(places):  # another one won the race
+    with said_while("the supervisor that was just started", f"once it has stood still for {ready_s:.0f} s"):
+        while not patience.is_over():
+            if _answers_already(places):
                 return
-            raise ConsoleError(f"The supervisor could not start (exit {child.returncode}): {_last_words(log, start)}", f"Its log is {log}.")
-        time.sleep(_LOOK_S)
+            if child.poll() is not None:
+                if answers(places):  # another one won the race
+                    return
+                why = f"The supervisor could not start (exit {child.returncode}): {_last_words(log, start)}"
+                raise ConsoleError(why, f"Its log is {log}.")
+            time.sleep(_LOOK_S)
     raise TimedOut(
         f"The supervisor was started but did not answer within {patience.waited_s:.0f} s, and gets no further.", f"Its log is {log}."
     )

@@ -15,6 +15,7 @@ from console.cli.link import connect
 from console.cli.options import Json, StateDir, verb_app
 from console.cli.plain import plain
 from console.cli.tables import new_table
+from console.domain.words import counted
 
 _STATE_STYLES = {
     "running": "green",
@@ -28,6 +29,10 @@ _STATE_STYLES = {
     "lost": "red",
 }
 _COUNTERS = (("iterations", "it"), ("tokens", "tok"), ("wall_s", "s"), ("tool_calls", "calls"), ("cost_usd", "$"), ("cpu_s", "s cpu"))
+
+
+WIDE = 100
+"""Columns that the whole table takes."""
 
 
 def fleet(
@@ -55,9 +60,9 @@ def fleet(
         first = f"No agents are seen yet: {plain(', '.join(waiting))} had no look so far." if waiting else "No agents."
         out.say(f"{first} Start one with: watchfloor run -- COMMAND")
         return 0
-    out.show(_table(seen))
+    out.show(_table(seen, room=out.columns()))
     live = sum(1 for a in seen.agents if a.ended_at is None)
-    out.say(f"{len(seen.agents)} agent{'s' if len(seen.agents) != 1 else ''}, {live} not ended, spent today ${seen.spend_today_usd:.2f}")
+    out.say(f"{counted(len(seen.agents), 'agent')}, {live} not ended, spent today ${seen.spend_today_usd:.2f}")
     return 0
 
 
@@ -97,31 +102,47 @@ def _as_json(agent: AgentView) -> dict[str, object]:
     return row
 
 
-def _table(seen: FleetView) -> Table:
-    table = new_table()
-    table.add_column("AGENT", no_wrap=True)
-    for name in ("DEPTH", "CONTROL", "NETWORK"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("COST", justify="right", no_wrap=True)
-    table.add_column("LIMITS USED", overflow="fold")
-    table.add_column("STATE", overflow="fold")
-    table.add_column("NAME", overflow="fold")
-    for guide, agent in in_tree_order(seen.agents):
+def _table(seen: FleetView, *, room: int) -> Table:
+    """In less than WIDE columns the name stands below the id, the tree's lines alone show the depth, and no number is cut in two."""
+    ordered = in_tree_order(seen.agents)
+    narrow = room < WIDE
+    table = _narrow_table(ordered, room) if narrow else _wide_table()
+    for guide, agent in ordered:
         style = _STATE_STYLES.get(agent.state, "dim")
         state = agent.state.replace("_", " ") + (f" ({', '.join(agent.causes)})" if agent.causes else "")
         state += ", dry-run" if agent.dry_run and agent.ended_at is None else ""
         if agent.state_reason:
             state += f": {agent.state_reason}"
+        first, name = Text(guide, "dim") + out.words(agent.id, limit=70), out.words(agent.name, limit=60)
         table.add_row(
-            Text(guide, "dim") + out.words(agent.id, limit=70),
-            str(agent.depth),
+            *([Text("\n").join((first, name))] if narrow else [first, str(agent.depth)]),
             out.words(control_words(agent), "yellow" if agent.best_effort else "", 40),
             out.words(network_words(agent), "" if agent.network_enforced else "yellow", 30),
             cost_words(agent),
-            Text(_limits_used(agent)),
+            Text(_limits_used(agent).replace("/", "/ ") if narrow else _limits_used(agent)),  # a place to break that is in no number
             out.words(state, style, 120),
-            out.words(agent.name, limit=60),
+            *([] if narrow else [name]),
         )
+    return table
+
+
+def _wide_table() -> Table:
+    table = new_table()
+    for name in ("AGENT", "DEPTH", "CONTROL", "NETWORK"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("COST", justify="right", no_wrap=True)
+    for name in ("LIMITS USED", "STATE", "NAME"):
+        table.add_column(name, overflow="fold", min_width=16 if name == "LIMITS USED" else None)
+    return table
+
+
+def _narrow_table(ordered: list[tuple[str, AgentView]], room: int) -> Table:
+    widest = max((len(guide) + len(plain(agent.id, 70)) for guide, agent in ordered), default=0)
+    widths = {"AGENT": widest, "CONTROL": 9, "NETWORK": 9, "COST": 8, "LIMITS USED": 14}
+    table = new_table()
+    for name, width in widths.items():
+        table.add_column(name, overflow="fold", width=width, justify="right" if name == "COST" else "left")
+    table.add_column("STATE", overflow="fold", width=max(8, room - sum(widths.values()) - 2 * len(widths)))
     return table
 
 

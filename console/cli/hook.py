@@ -16,6 +16,7 @@ from console.api.hook_messages import PLACES, HooksView
 from console.cli.options import StateDir, new_app, seek_places
 from console.cli.plain import plain
 from console.domain.errors import ConsoleError, ExitCode
+from console.domain.words import counted
 from console.settings.options import load_options
 
 BLOCK = int(ExitCode.USAGE)
@@ -74,7 +75,7 @@ def hook_words(program: str, *, installed: bool, view: HooksView | None) -> str:
     if heard is None:
         return f"{there}; not enforced: no call has reached this supervisor"
     last = time.strftime("%H:%M:%S", time.localtime(heard.last_at))
-    return f"{there}; enforced: {heard.calls} calls were judged by this supervisor, the last at {last}"
+    return f"{there}; enforced: {counted(heard.calls, 'call was', 'calls were')} judged by this supervisor, the last at {last}"
 
 
 APPS = {"hook": new_app()}

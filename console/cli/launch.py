@@ -8,19 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
-from console.api.client import ApiClient
+from console.api.client import LAUNCH_S, ApiClient
 from console.api.messages import LaunchBody, LaunchedView
+from console.api.program_client import START_S
 from console.cli import out
 from console.cli.embedded import ensure_supervisor
 from console.cli.link import build
 from console.cli.options import DangerousOk, Json, StateDir, new_app
 from console.cli.plain import plain, plain_block
 from console.cli.rearm import hint
+from console.cli.waiting import said_while
 from console.domain.agent import AgentId, ContextId, LaunchRequest
 from console.domain.budget import parse_limits
 from console.domain.errors import NotFound, UsageProblem
 
 _LOOK_S = 0.2
+_IT_RUNS = ("the agent to run (the first one in a container builds its image)", f"after {LAUNCH_S:.0f} s")
 
 app = new_app()
 
@@ -101,7 +104,8 @@ def run(
     )
     with ApiClient(ensure_supervisor(state_dir)) as client:
         hint(client)
-        launched = client.launch(body)
+        with said_while(*_IT_RUNS):
+            launched = client.launch(body)
         _tell(launched, as_json=as_json, wait=wait)
         return _follow(client, launched.id) if wait else 0
 
@@ -131,7 +135,8 @@ def _program(
         else [programs.item_of(agent or "", " ".join(argv), **given)]
     )
     with ApiClient(ensure_supervisor(instance[0])) as client:
-        code, started = programs.start(items, client, dangerous_ok=instance[1], dry_run=dry_run, as_json=as_json)
+        with said_while("the supervisor to look and start", f"after {START_S:.0f} s"):
+            code, started = programs.start(items, client, dangerous_ok=instance[1], dry_run=dry_run, as_json=as_json)
         return _follow(client, started) if wait and started else code
 
 
@@ -151,7 +156,8 @@ def _as_it_was(given: typer.Context) -> None:
 def _again(agent_id: str, state_dir: str | None, dangerous_ok: str, *, as_json: bool, wait: bool) -> int:
     """The same command in the same session, with the same caps: after a rearm, one by one, by a person's choice."""
     with ApiClient(ensure_supervisor(state_dir)) as client:
-        launched = client.again(agent_id, dangerous_ok)
+        with said_while(*_IT_RUNS):
+            launched = client.again(agent_id, dangerous_ok)
         _tell(launched, as_json=as_json, wait=wait)
         return _follow(client, launched.id) if wait else 0
 

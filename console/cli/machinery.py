@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from console.cli.modules import become, folder_arguments
-from console.cli.options import Json, StateDir, new_app, verb_app
+from console.cli.options import Json, Reason, StateDir, new_app, verb_app
 from console.cli.plain import plain
 from console.domain.errors import UsageProblem
 
@@ -41,6 +41,19 @@ def show(state_dir: StateDir = None, as_json: Json = False) -> int:
 def rotate(state_dir: StateDir = None, as_json: Json = False) -> int:
     """A new signing key; hosts trust it once they have the new public file."""
     return oneshot("keys", "rotate", state_dir=state_dir, as_json=as_json)
+
+
+@keys_app.command("retire")
+def retire(
+    kid: Annotated[str, typer.Argument(metavar="KEY", help="Its id, as keys show names it: a fleet's, or the host's own.")],
+    reason: Reason,
+    key: Annotated[list[str] | None, typer.Option("--key", metavar="FILE", help="A private key kept elsewhere that signs it.")] = None,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Take out a key that leaked: on record, signed by one that remains. What it signs from then on is worth nothing here."""
+    more = [word for file in key or [] for word in ("--key", file)]
+    return oneshot("keys", "retire", f"--kid={kid}", f"--reason={reason}", *more, state_dir=state_dir, as_json=as_json)
 
 
 def release(

@@ -314,7 +314,11 @@ def main(argv: list[str]) -> int:
 
 def _usage_error(error: typer.TyperException) -> ConsoleError:
     words = error.format_message() if hasattr(error, "format_message") else str(error)
-    wrong = ConsoleError(words, "watchfloor --help lists the verbs; watchfloor VERB --help what each takes.")
+    if words.startswith("Usage: "):  # a family of verbs without one: typer hands over its help
+        out.note(words + "\n")
+        words = "Which of these commands is meant was not said."
+    of = getattr(getattr(error, "ctx", None), "command_path", "watchfloor")
+    wrong = ConsoleError(words, "watchfloor --help lists the verbs." if of == "watchfloor" else f"{of} --help says what it takes.")
     wrong.exit_code = ExitCode.USAGE
     return wrong
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 from console.cli.embedded import child_environment
@@ -16,18 +15,6 @@ def become(module: str, *arguments: str) -> int:
         os.execve(sys.executable, [sys.executable, "-m", module, *arguments], child_environment())
     except OSError as error:
         raise ConsoleError(f"{module} cannot be started: {error.strerror}.", "Reinstall watchfloor.") from error
-
-
-def start_detached(module: str, *arguments: str) -> None:
-    """Starts ``python -m module`` in a session of its own and returns at once."""
-    subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        env=child_environment(),
-    )
 
 
 def folder_arguments(state_dir: str | None) -> list[str]:

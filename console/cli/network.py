@@ -15,6 +15,7 @@ from console.cli.options import Json, Reason, StateDir, new_app
 from console.cli.plain import moment, plain
 from console.cli.tables import new_table
 from console.domain.errors import ExitCode, NotFound, UsageProblem
+from console.domain.words import counted
 
 app = new_app(
     "What agents may reach: every sandbox with its mode and why; stricter modes and private data, which never loosen.", no_args_is_help=True
@@ -118,7 +119,7 @@ def history(agent: Agent = "", session: Session = "", state_dir: StateDir = None
 
 def _meant(agent: str, session: str) -> MeantBody:
     if bool(agent) == bool(session):
-        raise UsageProblem("Name one of: AGENT, --session CONTEXT.", "watchfloor fleet lists agents and their sessions.")
+        raise UsageProblem("Name one of: AGENT, --session CONTEXT.", "watchfloor network sandboxes lists agents and their sessions.")
     reach: Literal["agent", "session"] = "agent" if agent else "session"
     return build(MeantBody, reach=reach, target=agent or session)
 
@@ -152,9 +153,8 @@ def _told(view: StricterView, as_json: bool) -> int:
 
 def _show_history(seen: ModeHistoryView) -> None:
     began = f", began {moment(seen.began_at)}" if seen.began_at is not None else ""
-    out.say(
-        f"session {plain(seen.session, 70)}: {seen.sensitivity}, network {seen.mode}{began}; {seen.registrations} registrations of data"
-    )
+    data = counted(seen.registrations, "registration")
+    out.say(f"session {plain(seen.session, 70)}: {seen.sensitivity}, network {seen.mode}{began}; {data} of data")
     if not seen.changes:
         out.say("Nothing ever changed its mode.")
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from typing import Any, Protocol, TextIO
 
@@ -11,6 +12,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from console.cli.plain import plain
+from console.cli.tables import fitting
 from console.domain.errors import ConsoleError, UsageProblem
 
 SCHEMA_VERSION = 1
@@ -47,7 +49,8 @@ def show(*things: RenderableType) -> None:
     console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False, soft_wrap=False, width=_width())
     with console.capture() as captured:
         for thing in things:
-            console.print(thing)
+            for part in fitting(thing, console):
+                console.print(part)
     write(captured.get())
 
 
@@ -102,6 +105,11 @@ def _write_to(stream: TextIO | None, text: str) -> None:
 def _width() -> int | None:
     """Wide when a program reads, so that tables are not cut; None: as wide as the terminal."""
     return None if sys.stdout is not None and sys.stdout.isatty() else 160
+
+
+def columns() -> int:
+    """How wide what is shown may be."""
+    return _width() or shutil.get_terminal_size().columns
 
 
 def check_arguments(argv: list[str]) -> None:

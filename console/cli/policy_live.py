@@ -14,6 +14,7 @@ from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import moment, plain
 from console.cli.tables import new_table
 from console.domain.errors import NotFound, UsageProblem
+from console.domain.words import counted
 
 FILE_MAX = 200_000
 Days = Annotated[int, typer.Option("--days", metavar="N", help="Try it on the recorded calls of so many days.")]
@@ -127,7 +128,7 @@ def _told(view: PolicyTryView, as_json: bool) -> int:
         mark = "! " if call.looser else "  "
         out.say(f"{mark}{moment(call.at)}  {call.before} -> {call.after}  {plain(call.tool, 40)} {plain(call.argument, 120)}")
     if view.left_out:
-        out.note(f"{view.left_out} calls were not tried: their agent is not known any more, or time was short")
+        out.note(f"{counted(view.left_out, 'call was', 'calls were')} not tried: their agent is not known any more, or time was short")
     for finding in view.findings[:20]:
         out.note(plain(finding, 300))
     return 1 if view.looser else 0

@@ -83,14 +83,14 @@ def start(items: list[pm.ProgramItem], client: ApiClient, *, dangerous_ok: str =
     hint(client)
     body = pm.ProgramsBody(items=items, dangerous_ok=dangerous_ok)
     if dry_run:
-        return _shown(client.preview_programs(body), as_json), ""
+        return _shown(client.preview_programs(body), as_json, is_confirmed=bool(dangerous_ok.strip())), ""
     started = client.start_programs(body)
     return _told(started, as_json), started.items[0].id if len(items) == 1 else ""
 
 
-def _shown(seen: pm.ProgramPreviews, as_json: bool) -> int:
-    """Exit 0 when nothing would be refused, else the first refusal's code."""
-    code = next((item.exit_code for item in seen.items if item.why_not), int(ExitCode.DONE))
+def _shown(seen: pm.ProgramPreviews, as_json: bool, *, is_confirmed: bool) -> int:
+    """Exit 0 when nothing would be refused, else the first refusal's code: a start whose words name a danger is refused until confirmed."""
+    code = next((found for item in seen.items if (found := _refusal(item, is_confirmed))), int(ExitCode.DONE))
     if as_json:
         out.emit_view(seen)
         return code
@@ -99,8 +99,16 @@ def _shown(seen: pm.ProgramPreviews, as_json: bool) -> int:
         for line in item.reach:
             out.say(f"   {line.what:8}{plain(line.words, 1000)}" + (" (!)" if line.amber else ""))
         for words in item.dangers:
-            out.say(f"   danger  {plain(words, 500)}: to be confirmed with --dangerous-ok REASON (!)")
+            said = "confirmed with --dangerous-ok" if is_confirmed else "refused until it is confirmed with --dangerous-ok REASON (!)"
+            out.say(f"   danger  {plain(words, 500)}: {said}")
     return code
+
+
+def _refusal(item: pm.ProgramPreview, is_confirmed: bool) -> int:
+    """The code a start of it would end with; 0: it would start."""
+    if item.why_not:
+        return item.exit_code or int(ExitCode.FAILURE)
+    return int(ExitCode.DENIED) if item.dangers and not is_confirmed else int(ExitCode.DONE)
 
 
 def _told(started: pm.ProgramsStarted, as_json: bool) -> int:

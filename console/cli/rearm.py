@@ -21,6 +21,7 @@ from console.cli.options import Json, Reason, StateDir, operator, verb_app
 from console.cli.plain import plain
 from console.cli.secret_input import Fd, File, is_person, read_passphrase, typed
 from console.domain.errors import Conflict, ConsoleError, Denied, ExitCode, UsageProblem
+from console.domain.words import counted
 
 SIGN_S = 60.0
 SHOWN = 20
@@ -55,14 +56,14 @@ def rearm(
             raise Conflict(view.blockers[0], "")
         if kill_id and kill_id != view.to_type:
             raise Conflict(f"The kill to release is {view.to_type}, not {plain(kill_id, 64)}.", "Look at its receipt, then rearm.")
-        proof = RearmProof(operator=operator()[:100], generation=view.generation)
+        proof, named = RearmProof(operator=operator()[:100], generation=view.generation), kill_id or view.to_type
         if sign or keys or key:
             proof.signatures, proof.nonce = signed(client, view, reason, keys, key or ()), view.nonce
         elif view.passphrase == "not_set":  # noqa: S105 - a state
-            proof.via, kill_id = "terminal", _typed_id(view)
+            proof.via, named = "terminal", _typed_id(view)  # never filled in: an empty line releases nothing
         else:
             proof.passphrase = _passphrase(view, passphrase_fd, passphrase_file)
-        seen = client.rearm(reason, kill_id or view.to_type, proof)
+        seen = client.rearm(reason, named, proof)
         after = client.rearm_view()
     if as_json:
         again = [a.model_dump() for a in after.was_running]
@@ -85,7 +86,7 @@ def _typed_id(view: RearmView) -> str:
     if not is_person():
         raise Denied("No passphrase is set, and nobody sits at a terminal to type the id of the kill.", WHO)
     out.show(out.words("No passphrase is set: the typed id of the kill is all it takes. Set one: watchfloor passphrase set", "yellow"))
-    return typed(f"Type the id of the kill to release it ({view.to_type}): ")
+    return typed(f"Type the id of the kill, {plain(view.to_type)}, to release it: ")
 
 
 def _passphrase(view: RearmView, fd: int | None, file: str | None) -> str:
@@ -127,7 +128,7 @@ def show_view(view: RearmView) -> None:
     """What was killed and why, as far as the latch covers it; the newest last."""
     if not view.killed:
         return
-    out.show(out.words(f"KILLED, {len(view.kill_ids)} kills, generation {view.generation}", "bold red"))
+    out.show(out.words(f"KILLED, {counted(len(view.kill_ids), 'kill')}, generation {view.generation}", "bold red"))
     for kill in view.kills[-SHOWN:]:
         _show_kill(kill)
     if view.reset_while_killed:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from console.audit.receipt_seal import verify_file
+from console.audit.on_record import compare, retired_keys
+from console.audit.receipt_seal import SealVerdict, verify_file
+from console.audit.retirement import HOST, worth
 from console.cli import out
 from console.cli.options import Json
 from console.cli.plain import moment
@@ -27,15 +29,31 @@ def verify(
     """Is this receipt, byte for byte, what the host signed? Exit 0: yes, 1: no, with why."""
     if not path.exists():
         raise NotFound(f"There is no file {path}.", "Sealed receipts are in the state directory: receipts/KILL.sealed.json.")
-    verdict = verify_file(path, public)
+    verdict = _judged(path, public)
     if as_json:
         out.emit({"file": str(path), **asdict(verdict)})
     elif verdict.good:
         when = moment(verdict.signed_at or 0.0, "seconds")
         out.show(Text("good: sealed by the host, and unchanged since", "green"))
         out.show(out.words(f"kill {verdict.kill_id}, signed {when} with key {verdict.key_id}", limit=300))
+        if verdict.retired:
+            out.show(out.words(f"its key was retired since; this seal was on record before that: {worth(HOST)}", "yellow", 300))
+        if verdict.audit_head is not None:
+            out.say(
+                f"sealed behind record {verdict.audit_head[0]} of the audit log; audit verify --receipt looks whether it is still there"
+            )
         if public is None:
             out.say("the public key was taken from beside the receipt: compare its id with the one you keep")
     else:
         out.show(out.words(f"NOT GOOD: {verdict.why}", "bold red", 600))
     return int(ExitCode.DONE if verdict.good else ExitCode.FAILURE)
+
+
+def _judged(path: Path, public: Path | None) -> SealVerdict:
+    """By file and key; where the log lies beside, a key that was retired is known, and counts only for what was on record before."""
+    log = path.absolute().parent.parent / "audit.db"
+    retired = {key: found.raw() for key, found in retired_keys(log).items() if found.role == HOST} if public is None else {}
+    verdict = verify_file(path, public, retired)
+    if verdict.good and verdict.retired and (why := compare(log, [path]).why):
+        return replace(verdict, good=False, why=why)
+    return verdict

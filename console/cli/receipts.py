@@ -10,6 +10,7 @@ from console.cli.plain import moment
 from console.cli.tables import new_table
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, StepStatus, Target, exit_code
+from console.domain.words import counted
 
 _STEP_STYLES = {StepStatus.OK: "green", StepStatus.FAILED: "bold red", StepStatus.SKIPPED: "yellow", StepStatus.UNKNOWN: "yellow"}
 _OUTCOME_STYLES = {
@@ -29,9 +30,11 @@ def headline(receipt: Receipt) -> str:
     proven, total = counts[Outcome.PROVEN_ZERO], len(receipt.targets)
     parts = [f"{proven} of {total} proven zero in {(receipt.ms_total if receipt.proven_ms is None else receipt.proven_ms) / 1000:.2f} s"]
     if total == 0:
-        parts = ["nothing was running: 0 of 0"]
+        parts = ["nothing was running: 0 of 0" if receipt.only_seen == 0 else "nothing that is held here was running: 0 of 0"]
     if counts[Outcome.BEST_EFFORT]:
         parts.append(f"{counts[Outcome.BEST_EFFORT]} best effort (no proof is possible)")
+    if receipt.only_seen:
+        parts.append(f"{receipt.only_seen} only seen, not stopped")
     not_proven = counts[Outcome.NOT_PROVEN] + counts[Outcome.DYING]
     if not_proven or not receipt.verified_zero:
         parts.insert(0, f"NOT PROVEN: {not_proven} of {total} may still run" if not_proven else "NOT PROVEN")
@@ -55,6 +58,8 @@ def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
         return
     code = exit_code(receipt)
     style = {ExitCode.DONE: "bold green", ExitCode.NOT_PROVEN: "bold red"}.get(code, "bold yellow")
+    if receipt.only_seen and code is ExitCode.DONE:
+        style = "bold yellow"
     out.show(Text(headline(receipt), style))
     when = moment(receipt.pressed_at, "seconds")
     out.show(out.words(f"{receipt.kill_id}  {when}  by {receipt.by}", limit=300), out.words(f"reason: {receipt.reason}", limit=600))
@@ -120,7 +125,7 @@ def evidence_words(target: Target) -> str:
     parts: list[str] = []
     before = evidence.get("pids_before")
     if isinstance(before, list):
-        parts.append(f"{len(before)} processes before")
+        parts.append(f"{counted(len(before), 'process', 'processes')} before")
     for name in ("processes_before", "populated", "cgroup", "container", "container_state", "why"):
         if evidence.get(name) not in (None, ""):
             parts.append(f"{name.replace('_', ' ')} {evidence[name]}")

@@ -36,12 +36,15 @@ def list_records(state_dir: StateDir = None, as_json: Json = False) -> int:
             out.words(row.record_id, limit=70),
             moment(row.created_at, "seconds"),
             out.words(row.kind.replace("_", " "), limit=30),
-            out.words(row.state.replace("_", " "), limit=30),
+            out.words(f"{row.state.replace('_', ' ')}{' (!)' if row.doubt else ''}", "red" if row.doubt else "", 30),
             str(row.before_size),
             out.words(row.agent_id, limit=70),
             out.words(row.path, limit=200),
         )
     out.show(table)
+    for row in seen.records:
+        if row.doubt:
+            out.show(out.words(f"(!) {row.record_id}: {row.doubt}", "red", 300))
     return 0
 
 
@@ -86,6 +89,8 @@ def _print_detail(detail: RollbackDetailView) -> None:
     row = detail.row
     out.say(f"{plain(row.record_id)}: {plain(row.kind.replace('_', ' '))} {plain(row.path, 500)} by {plain(row.agent_id)}")
     out.say(f"state {plain(row.state.replace('_', ' '))}; now {detail.now_sha256 or 'absent'}; before {detail.before_sha256 or 'absent'}")
+    if row.doubt:
+        out.show(out.words(f"(!) {row.doubt}", "red", 300))
     if detail.conflict:
         out.show(out.words(f"a restore would be refused: {detail.conflict}", "yellow", 500))
     for words in detail.dry_run:

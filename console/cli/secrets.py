@@ -16,6 +16,7 @@ from console.cli.options import Json, Reason, StateDir, new_app, verb_app
 from console.cli.plain import plain
 from console.cli.tables import new_table
 from console.domain.errors import ExitCode, UsageProblem
+from console.domain.words import counted
 
 ROTATION_S = 120.0
 """A plan may hold programs that take their time."""
@@ -83,7 +84,7 @@ def revoke(
     if as_json:
         out.emit_view(done)
     else:
-        out.say(f"revoked: {plain(done.agent, 70)}; {done.connections_cut} connections cut")
+        out.say(f"revoked: {plain(done.agent, 70)}; {counted(done.connections_cut, 'connection')} cut")
     return int(ExitCode.DONE)
 
 

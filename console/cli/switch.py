@@ -15,6 +15,7 @@ from console.cli.plain import plain
 from console.cli.sources import discovery_lines
 from console.cli.tables import new_table
 from console.domain.errors import ConsoleError, ExitCode
+from console.domain.words import counted
 from console.killswitch.client import GuardClient
 from console.killswitch.latch import Latch
 from console.settings.places import Places
@@ -135,7 +136,7 @@ def _print_status(
     else:
         caps = guard.get("caps") or {}
         how = caps.get("cgroup") or f"no cgroup, because {caps.get('why', 'unknown')}"
-        out.say(f"guard: pid {guard.get('pid')}, {guard.get('agents')} agents, {plain(how, 200)}")
+        out.say(f"guard: pid {guard.get('pid')}, {counted(int(guard.get('agents') or 0), 'agent')}, {plain(how, 200)}")
         for words in guard.get("notices") or ():
             out.say(f"guard notice: {plain(words, 300)}")
     if supervisor is None:

@@ -10,7 +10,7 @@ from console.cli.machinery import oneshot
 from console.cli.options import Json, StateDir, new_app
 
 app = new_app("Tools of a session's workspace: none is on a PATH but what an operator's key signed.", no_args_is_help=True)
-Session = Annotated[str, typer.Argument(metavar="SESSION", help="Session id, as watchfloor fleet shows it.")]
+Session = Annotated[str, typer.Argument(metavar="SESSION", help="Session id, as watchfloor network sandboxes lists it.")]
 
 
 @app.command("sign")

@@ -11,12 +11,53 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from console.domain.errors import ConsoleError
-from console.settings.durable import make_folder, replace_file
+from console.settings.durable import make_folder, replace_file, sync_folder
 
 PRIVATE_FILE = "host-key.pem"
 PUBLIC_FILE = "host-key.pub"
 """What whoever checks receipts needs; nothing secret. Copy it off the host: a checker must not have to trust the host for it."""
+NEXT_FILE = "host-key.next.pem"
+"""The key that takes over once the record says that the present one is retired; it is on disk before that."""
 _LIMIT = 64 * 1024
+
+
+def prepare_next(keys_dir: Path) -> Ed25519PrivateKey:
+    """A new key beside the present one, on disk when this returns. Raises ConsoleError."""
+    key = Ed25519PrivateKey.generate()
+    try:
+        replace_file(keys_dir / NEXT_FILE, _pem(key))
+    except OSError as error:
+        raise _unusable(keys_dir, error) from error
+    return key
+
+
+def next_key(keys_dir: Path) -> Ed25519PrivateKey | None:
+    """The one that was prepared, or None. Raises ConsoleError when it is there and cannot be used."""
+    try:
+        return _load(keys_dir / NEXT_FILE)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable(keys_dir, error) from error
+
+
+def take_over(keys_dir: Path) -> None:
+    """The prepared key becomes the host's; may be called again after a crash. Raises ConsoleError."""
+    try:
+        (keys_dir / PUBLIC_FILE).unlink(missing_ok=True)  # without it a crash from here on is told from an exchanged key
+        (keys_dir / NEXT_FILE).replace(keys_dir / PRIVATE_FILE)
+        sync_folder(keys_dir)
+    except OSError as error:
+        raise _unusable(keys_dir, error) from error
+    ensure_host_key(keys_dir)
+
+
+def forget_next(keys_dir: Path) -> None:
+    """Nothing was recorded, so nothing takes over. Raises ConsoleError."""
+    try:
+        (keys_dir / NEXT_FILE).unlink(missing_ok=True)
+    except OSError as error:
+        raise _unusable(keys_dir, error) from error
 
 
 def ensure_host_key(keys_dir: Path) -> Ed25519PrivateKey:
@@ -38,10 +79,12 @@ def ensure_host_key(keys_dir: Path) -> Ed25519PrivateKey:
         elif public_file.read_bytes() != public:
             raise ConsoleError(f"{public_file} is not the public part of the host key.", "One of the two was exchanged: find out which.")
     except OSError as error:
-        raise ConsoleError(
-            f"The host key in {keys_dir} cannot be used: {error.strerror}.", "Mend the folder, or free some space."
-        ) from error
+        raise _unusable(keys_dir, error) from error
     return private
+
+
+def _unusable(keys_dir: Path, error: OSError) -> ConsoleError:
+    return ConsoleError(f"The host key in {keys_dir} cannot be used: {error.strerror}.", "Mend the folder, or free some space.")
 
 
 def _load(path: Path) -> Ed25519PrivateKey:

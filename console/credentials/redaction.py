@@ -79,5 +79,7 @@ def _forms(raw: bytes) -> set[str]:
         forms |= {core, core.replace("+", "-").replace("/", "_")}
         if not before:
             forms |= {padded, padded.rstrip("="), base64.urlsafe_b64encode(raw).decode()}
-    forms |= {urllib.parse.quote(form, safe=safe) for form in forms for safe in ("", "/")} | {urllib.parse.quote_plus(f) for f in forms}
+    for quoted in [urllib.parse.quote(raw, safe=""), *(urllib.parse.quote(form, safe="") for form in forms)]:
+        # What quote() with its own safe "/", and quote_plus(), would make of it: a "%" of the form itself is "%25" by now.
+        forms |= {quoted, quoted.replace("%2F", "/"), quoted.replace("%20", "+")}
     return forms | {raw.hex(), raw.hex().upper()}

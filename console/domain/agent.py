@@ -14,7 +14,6 @@ from console.domain.network import NetworkMode, Sensitivity
 
 AgentId = NewType("AgentId", str)
 ContextId = NewType("ContextId", str)
-InstanceId = NewType("InstanceId", str)
 
 AGENT_ID = re.compile(r"^[a-z0-9][a-z0-9-]{0,62}\Z")
 CONTEXT_ID = AGENT_ID

@@ -30,11 +30,6 @@ class ApprovalState(StrEnum):
     EXPIRED = "expired"
     VOID = "void"
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it may still let a call through."""
-        return self in (ApprovalState.WAITING, ApprovalState.APPROVED)
-
 
 @dataclass(frozen=True, slots=True)
 class Grant:

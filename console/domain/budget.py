@@ -227,7 +227,8 @@ def parse_limit(text: str) -> tuple[str, float]:
     """Reads ``cost=2.50``; raises UsageProblem that lists the names. Returns (field of Limits, value)."""
     name, sign, value = text.partition("=")
     if not sign or name not in LIMIT_WORDS:
-        raise UsageProblem(f"Limit {text[:60]!r} is not name=value.", f"Names: {LIMIT_LABELS}.")
+        wrong = f"There is no limit {name[:60]!r}." if sign else f"Limit {text[:60]!r} is not NAME=VALUE, such as cost=2.50."
+        raise UsageProblem(wrong, f"Names: {LIMIT_LABELS}.")
     try:
         number = float(value)
     except ValueError as error:

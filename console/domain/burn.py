@@ -47,6 +47,15 @@ def rate_per_h(minutes: Sequence[float], known_min: float) -> float | None:
     return total / weights * 60 if weights > 0 else None
 
 
+def idle_words(known_min: float, verb: str) -> str:
+    """Why there is no rate: nothing was ``verb`` (spent, used) in the time that anybody has looked, which may be less than the hour."""
+    if known_min >= MINUTES - 1:
+        return f"nothing was {verb} in the last hour"
+    if known_min < 1:
+        return "it has not been looked at for long enough"
+    return f"nothing was {verb} in {int(known_min)} min"
+
+
 def ends_in_s(cap: float, used: float, per_h: float | None) -> float | None:
     """Seconds until the cap is reached at this rate; 0: it is; None: not known, or it is not reached at this rate."""
     if round(used, 9) >= cap:

@@ -98,6 +98,8 @@ class Receipt:
     targets: tuple[Target, ...] = ()
     excluded: tuple[str, ...] = ()
     """What was left alone and why."""
+    only_seen: int | None = None
+    """Agents that a press of everything did not stop since they were only seen, named in ``excluded``; None: unknown, or not everything."""
     ms_total: float = 0.0
     complete: bool = False
     """False while steps are still being carried out."""

@@ -19,11 +19,6 @@ class Rung(StrEnum):
     RECONNECT = "reconnect"
 
     @property
-    def loosens(self) -> bool:
-        """A way back: recorded first, and not done when that fails."""
-        return self in (Rung.THAW, Rung.RECONNECT)
-
-    @property
     def undone_by(self) -> str:
         """The rung that takes it back; empty for a kill and for the ways back."""
         return {Rung.FREEZE: "thaw", Rung.ISOLATE: "reconnect"}.get(self, "")

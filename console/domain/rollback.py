@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+
+FACTS = (
+    "record_id", "agent_id", "context_id", "kind", "path", "before_sha256", "before_size", "before_mode", "before_uid", "before_gid",
+    "undoes", "created_at",
+)  # fmt: skip
+"""Columns of a rollback record that never change once it is written, in the order in which they are hashed."""
+RECORDS_FILE = "records.db"
+"""Where the records are, in the instance's rollback folder; the table is ``records``."""
+
+
+def facts_digest(facts: Iterable[object]) -> str:
+    """SHA-256 in hexadecimal over a record's `FACTS`: it is on record before the action is allowed, so a row that differs was changed."""
+    text = json.dumps(list(facts), separators=(",", ":"), ensure_ascii=True, default=str)
+    return hashlib.sha256(b"watchfloor-rollback-facts-1\n" + text.encode()).hexdigest()
 
 
 class RollbackKind(StrEnum):
@@ -46,3 +63,5 @@ class RollbackRecord:
     state: RollbackState
     restored_at: float | None = None
     restored_by: str = ""
+    facts_sha256: str = ""
+    """`facts_digest` of the row as it is now."""

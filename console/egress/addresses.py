@@ -34,20 +34,6 @@ def host_addresses(proc_net: Path = Path("/proc/self/net")) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def may_reach(address: str, named: Iterable[str], host: Iterable[str] = ()) -> bool:
-    """The same judgement as ``permission``, in Python: for the resolver, and for tests to compare with."""
-    ip = ipaddress.ip_address(address)
-    if _inside(ip, NEVER) or _inside(ip, host):
-        return False
-    if _inside(ip, named):
-        return True
-    return _inside(ip, GLOBAL) and not _inside(ip, PRIVATE)
-
-
-def _inside(ip: ipaddress.IPv4Address | ipaddress.IPv6Address, networks: Iterable[str]) -> bool:
-    return any(ip in ipaddress.ip_network(n) for n in networks)  # False when the versions differ
-
-
 def permission(named: Iterable[str], host: Iterable[str]) -> dict[str, Any]:
     """An RBAC permission: the resolved upstream address is public, or inside a named network, and never one of NEVER or ``host``."""
     never = _any([*NEVER, *host])

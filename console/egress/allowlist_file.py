@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -20,6 +19,7 @@ import yaml
 
 from console.domain.errors import UsageProblem
 from console.domain.network import AllowlistEntry, Sensitivity
+from console.policy.strict_yaml import read_yaml
 
 VERSION = 1
 TEXT_MAX = 1 << 20
@@ -27,25 +27,6 @@ ENTRIES_MAX = 5_000
 _KEY = "watchfloor_allowlist"
 _FIELDS = {f.name for f in fields(AllowlistEntry)} - {"entry_id"}
 _LISTS = ("methods", "paths", "private_networks")
-
-
-class _Strict(yaml.SafeLoader):
-    """SafeLoader that refuses what would be read in two ways: a key twice, anchors and merges."""
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()  # type: ignore[no-untyped-call]
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise UsageProblem(f"Line {event.start_mark.line + 1}: anchors and aliases are not read.", "Write the value out.")
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            name = str(getattr(key, "value", ""))
-            if name in seen or name == "<<":
-                raise UsageProblem(f"Line {key.start_mark.line + 1}: {name[:60]!r} is given twice or merged.", "Give every key once.")
-            seen.add(name)
-        return super().construct_mapping(node, deep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +40,7 @@ def read_file(text: str) -> AllowlistFile:
     """Every entry checked as one that is typed in. Raises UsageProblem with line or entry and field."""
     if len(text) > TEXT_MAX:
         raise UsageProblem(f"The file has more than {TEXT_MAX // 1024} KiB.", "Split it.")
-    try:
-        raw = yaml.load(text, _Strict)  # noqa: S506 - a SafeLoader, made stricter
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"Line {mark.line + 1}: " if mark is not None else ""
-        raise UsageProblem(
-            f"{where}not YAML: {getattr(error, 'problem', None) or 'unreadable'}.", "Mend it, or export the live list."
-        ) from error
-    except (RecursionError, ValueError) as error:
-        raise UsageProblem("Not YAML that is read here.", "Mend it, or export the live list.") from error
+    raw = read_yaml(text, "Mend it, or export the live list.")
     if not isinstance(raw, dict) or raw.get(_KEY) != VERSION or isinstance(raw.get(_KEY), bool):
         raise UsageProblem(f"Not an allowlist: it must begin with '{_KEY}: {VERSION}'.", "Export the live list to see the form.")
     _only(raw, {_KEY, "entries"}, "The file")

@@ -51,7 +51,6 @@ def launch(
     stdin: int | IO[bytes] = subprocess.DEVNULL,
     stdout: int | IO[bytes] = subprocess.DEVNULL,
     stderr: int | IO[bytes] | None = None,
-    pass_fds: Iterable[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Runs ``program`` (a file of this room) or ``executable`` through launch.py: without privilege, without environment."""
     spec = {
@@ -67,7 +66,7 @@ def launch(
         "exec": str(executable) if executable else "",
     }
     command = [sys.executable, "-I", "-S", str(PROGRAMS / "launch.py"), json.dumps(spec)]
-    return subprocess.Popen(command, env={}, cwd="/", stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=tuple(pass_fds))
+    return subprocess.Popen(command, env={}, cwd="/", stdin=stdin, stdout=stdout, stderr=stderr)
 
 
 def passable(folder: Path) -> bool:

@@ -13,7 +13,6 @@ import os
 import runpy
 import signal
 import sys
-from pathlib import Path
 
 NEWNS, NEWNET = 0x00020000, 0x40000000
 MS_BIND, MS_REC, MS_SLAVE = 0x1000, 0x4000, 0x80000
@@ -47,7 +46,7 @@ def cut_off() -> None:
     here = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     os.chroot("/proc")
     os.fchdir(here)
-    while not Path().samefile(".."):
+    while not os.path.samefile(".", ".."):  # noqa: PTH121 - pathlib would be a third of this program's start
         os.chdir("..")
     os.chroot(".")
     must(libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None), "mount namespace")
@@ -70,8 +69,8 @@ def enter(folder: str, bind: bool) -> None:
 def main(spec: dict) -> None:  # type: ignore[type-arg]
     """Carries SPEC out: {netns, cwd, bind, uid, gid, umask, exec?, program?, args, parent}."""
     parent, args = spec["parent"], spec["args"]
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("0")  # not as the supervisor, which is taken last
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("0")  # not as the supervisor, which is taken last
     namespace = runpy.run_path(spec["program"]) if spec.get("program") else {}
     binary = os.open(spec["exec"], os.O_RDONLY | os.O_CLOEXEC) if spec.get("exec") else -1
     if spec.get("netns"):

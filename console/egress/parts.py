@@ -51,8 +51,8 @@ def covering(allowlist: Allowlist, host: str, port: int) -> list[AllowlistEntry]
     return [e for e in allowlist.entries if e.port == port and e.covers_host(sample)]
 
 
-def allow(allowed: Json, name: str = "addresses") -> Json:
-    return {"action": "ALLOW", "policies": {name: {"permissions": [allowed], "principals": [{"any": True}]}}}
+def allow(allowed: Json) -> Json:
+    return {"action": "ALLOW", "policies": {"addresses": {"permissions": [allowed], "principals": [{"any": True}]}}}
 
 
 def dns_cache(slot: Slot, around: Surroundings) -> Json:

@@ -102,10 +102,6 @@ class Portals:
                 ) from error
         return self._relays.cut(agent_id)
 
-    def revoke(self, agent_id: str) -> int:
-        """Cuts every connection of one sandbox, which stays attached; how many."""
-        return self._relays.cut(agent_id)
-
     def detach(self, agent_id: str) -> int:
         """Takes the network away: port closed, every connection reset, the relay gone before this returns; how many. Not attached:
         nothing to do. What Envoy knew of it goes behind that."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.agent import Agent, AgentState, ControlLevel
-from console.domain.budget import Usage
-from console.enforcement.charging import ancestry
+from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
+from console.domain.budget import Usage, shortfall
+from console.enforcement.charging import ancestry, kept, nodes_of
 from console.enforcement.state import EngineState
 
 NOTE = "adopted: it stays on the network it was started with"
@@ -46,5 +46,44 @@ def _with_parts(state: EngineState, agent: Agent) -> Usage:
     usage = agent.usage
     for part in [state.agents[i] for i, seen in state.seen.items() if seen.part and seen.inside is None and i in state.agents]:
         if part.agent_id != agent.agent_id and agent.agent_id in ancestry(state, part):
-            usage = usage.plus(Usage(iterations=part.usage.iterations, tokens=part.usage.tokens, cost_usd=part.usage.cost_usd))
+            usage = usage.plus(_charged(part))
+            state.taken_in[part.agent_id] = agent.agent_id, _charged(part)
     return usage
+
+
+def _charged(agent: Agent) -> Usage:
+    """Of what it used, that which transcripts tell."""
+    return Usage(iterations=agent.usage.iterations, tokens=agent.usage.tokens, cost_usd=agent.usage.cost_usd)
+
+
+def taken_in(state: EngineState, event: e.Sighted, agent_id: AgentId, names: Iterable[str]) -> Iterator[c.Command]:
+    """What is seen in the processes of an adopted agent for the first time, and was a row of its own before: its session by session, and
+    sub-agents. What was charged for them is the agent's own use from now on, to nobody again.
+
+    ``names``: under which sources know what is seen inside it now.
+    """
+    agent = state.agents[agent_id]
+    if agent.control_level is not ControlLevel.ADOPTED:
+        return
+    found = {state.rows[name] for name in names if name in state.rows} - {agent_id}
+    if not (grown := [i for i in sorted(found) if _is_new_inside(state, i)]):
+        return  # sources look one after the other: of a row that one of them still shows by itself more may come
+    for other in grown:
+        part = state.agents[other]
+        more = shortfall(_charged(part), state.taken_in.get(other, (agent_id, Usage()))[1])
+        state.taken_in[other] = agent_id, _charged(part)
+        agent = state.put(replace(agent, usage=agent.usage.plus(more)))
+        above = ancestry(state, part)
+        for node in ancestry(state, agent):
+            if node not in above:
+                state.tree_usage[node] = state.tree_usage.get(node, Usage()).plus(more)
+    state.budget.metered.add(agent_id)
+    yield kept(state, event, agent, nodes_of(state, agent))
+    yield c.ShowAgent(agent)
+
+
+def _is_new_inside(state: EngineState, agent_id: AgentId) -> bool:
+    """Whether it was charged as a row of its own until now: what only telemetry told was charged to nobody."""
+    agent, seen = state.agents.get(agent_id), state.seen.get(agent_id)
+    is_own = agent is not None and agent.control_level is ControlLevel.OBSERVED and seen is not None and seen.inside is None
+    return is_own and agent_id in state.budget.metered

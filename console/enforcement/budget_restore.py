@@ -12,9 +12,15 @@ from console.enforcement.budget_state import Node
 from console.enforcement.identity import TELEMETRY
 from console.enforcement.state import EngineState
 
+_MAY_BE_TWICE = (ControlLevel.OBSERVED, ControlLevel.ADOPTED)
+
 
 def restored(state: EngineState, event: e.Restored) -> None:
-    """After the agents are known again. Where a kept sum and the sum of the agents differ, the larger holds."""
+    """After the agents are known again. Where a kept sum and the sum of the agents differ, the larger holds.
+
+    Agents that are or were only seen are in the kept sum already, and what they used may be another agent's use as well: the agent's in
+    whose processes they ran, or ran since that was adopted. Of these the kept sum alone is right.
+    """
     budget, kept = state.budget, event.budget
     budget.boot_id, budget.day = kept.boot_id, kept.day
     budget.limits, budget.defaults = dict(kept.limits), dict(kept.defaults)
@@ -48,6 +54,8 @@ def _sums(state: EngineState, event: e.Restored) -> dict[Node, Usage]:
         if agent.source == TELEMETRY:
             continue  # charged to nobody
         for node in charging.nodes_of(state, agent):
+            if node in event.budget.usage and node != ("tree", str(agent.agent_id)) and agent.control_level in _MAY_BE_TWICE:
+                continue
             if node[0] not in ("agent", "day"):
                 sums[node] = sums.get(node, Usage()).plus(agent.usage)
     return sums

@@ -17,6 +17,7 @@ from console.domain.agent import Agent, AgentId
 from console.domain.approval import digest_of
 from console.domain.lineage import Mark
 from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.domain.words import counted
 from console.enforcement import lineages
 from console.enforcement.dry_state import JudgedAs, Key
 from console.enforcement.state import EngineState
@@ -93,7 +94,7 @@ def entered(state: EngineState, event: d.DryRunEntered) -> Iterator[c.Command]:
             yield c.TellAgent(agent_id, "dry_run", "You are in dry-run: calls are judged and planned, and not executed.")
     if heads:
         yield from _end(state, heads, f"{event.agent_id}, above it, was put into dry-run")
-    what = f"{event.agent_id} and all below it are in dry-run ({done} agents): {event.reason}"
+    what = f"{event.agent_id} and all below it are in dry-run ({counted(done, 'agent')}): {event.reason}"
     yield c.Record(event.by, "dry_run.entered", what, agent_id=event.agent_id, data={"agents": done}, must=True)
     yield c.NoteEvent(event.agent_id, "dry_run", f"entered, {words}"[:300])
 
@@ -218,7 +219,7 @@ def approved(state: EngineState, event: d.PlanApproved) -> Iterator[c.Command]:
     for agent_id in sorted(told):
         words = f"plan {event.plan_id} was approved: make its calls again, each once and exactly as before. All else stays dry-run."
         yield c.TellAgent(agent_id, "dry_run", words)
-    yield c.NoteEvent(event.head, "dry_run", f"plan {event.plan_id} approved by {event.by}: {len(event.releases)} calls")
+    yield c.NoteEvent(event.head, "dry_run", f"plan {event.plan_id} approved by {event.by}: {counted(len(event.releases), 'call')}")
 
 
 def ended(state: EngineState, event: d.PlanEnded) -> Iterator[c.Command]:

@@ -115,6 +115,8 @@ class _Joining:
         """Where it is shown; None: nowhere."""
         if one.agent_id and owner is None:
             return None  # left of an agent of ours that has ended: what became of it is the guard's to say
+        if one.source == "docker" and owner is not None:
+            return None  # its own row says all of it
         if one.parent_key is not None:
             self.rows.append(Row(one, inside=owner))
             return self.rows[-1]

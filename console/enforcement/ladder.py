@@ -14,6 +14,7 @@ from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.errors import Conflict, NotFound
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import NetworkMode, stricter_mode
+from console.domain.words import counted
 from console.enforcement.state import NOT_CONFIRMED, EngineState
 
 SHARED = "it shares the host's network, so its own traffic cannot be cut: its requests are denied and what it starts has no network"
@@ -87,7 +88,7 @@ class Plan:
                 f"{self.rung} is not possible: {only.why}.", adopt if only.why == ONLY_SEEN else "watchfloor fleet shows its state."
             )
         whys = Counter(line.why for line in self.lines)
-        words = "; ".join(f"{n} agents: {why}" for why, n in whys.most_common(3))
+        words = "; ".join(f"{counted(n, 'agent')}: {why}" for why, n in whys.most_common(3))
         raise Conflict(f"{self.rung} of {self.scope.words()} touches nobody ({words}).", "watchfloor fleet shows the states.")
 
 
@@ -296,5 +297,5 @@ def _kept(agent: Agent, at: float, what: str, by: str, words: str) -> c.KeepNetw
 def _record(by: str, kind: str, reason: str, ids: list[AgentId], contexts: tuple[str, ...]) -> c.Record:
     where = f"session {', '.join(contexts)}, " if contexts else ""
     data = {"agents": [str(i) for i in ids[:NAMED]], "n": len(ids), "sessions": list(contexts), "reason": reason}
-    what = f"{kind} {where}{len(ids)} agents" + (f": {reason}" if reason else "")
+    what = f"{kind} {where}{counted(len(ids), 'agent')}" + (f": {reason}" if reason else "")
     return c.Record(by, kind, what, verdict="ok", agent_id=ids[0] if ids else "", data=data, must=True)

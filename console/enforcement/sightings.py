@@ -15,11 +15,13 @@ from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlL
 from console.domain.budget import Usage, shortfall
 from console.domain.conversation import started_as
 from console.enforcement import budgets, charging, sameness
+from console.enforcement.adoption import taken_in
 from console.enforcement.identity import TELEMETRY, Row, joined
 from console.enforcement.sameness import Round
 from console.enforcement.state import EngineState, Seen
 
 FINISHED = "finished"
+PAUSED = "paused"
 LAG_S = 10.0
 """How long the stream of a conversation may take to tell what its transcript says."""
 _PARTS = 5000
@@ -60,6 +62,8 @@ def _anew(state: EngineState, event: e.Sighted, had: Round) -> Iterator[c.Comman
     inside = _inside(rows)
     for row in rows:
         _link(state, row)
+        if row.own is not None:
+            yield from taken_in(state, event, row.own, [_name(one) for one in (*row.members, *inside.get(row.own, []))])
     for row in rows:
         agent_id = row.own or _row_id(state, row, taken)
         taken.add(agent_id)
@@ -217,16 +221,18 @@ def _theirs(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, p
         return
     seen_before = state.seen.get(agent_id)
     state.seen[agent_id] = _seen(state, agent_id, row, [])
-    status = AgentState.WAITING if first.status in ("waiting", "idle") else AgentState.RUNNING
+    status = AgentState.WAITING if first.status in ("waiting", "idle", PAUSED) else AgentState.RUNNING
+    reason = "its container is paused" if first.status == PAUSED else ""
     if had is None or not is_live:
-        agent = _born(event, row, agent_id, parent, status)
+        agent = replace(_born(event, row, agent_id, parent, status), state_reason=reason)
         yield c.ShowAgent(state.put(agent if had is None else replace(agent, usage=had.usage)))
         what = f"{first.source} saw {agent_id}"
         yield c.Record("supervisor", "agent.sighted", what, agent_id=agent_id, data={"session": first.session[:200]})
     else:
         now, process = had, _process(row)
-        if (had.state, had.process, had.name, had.network_note) != (status, process, first.name, first.detail):
-            now = had.changed(state=status, process=process, name=first.name, network_note=first.detail)
+        shown = (status, reason, process, first.name, first.detail)
+        if (had.state, had.state_reason, had.process, had.name, had.network_note) != shown:
+            now = had.changed(state=status, state_reason=reason, process=process, name=first.name, network_note=first.detail)
         if parent is not None and had.parent_id is None:
             now = _linked(state, now, parent)
         if now is not had or state.seen[agent_id] != seen_before:
@@ -275,21 +281,31 @@ def _linked(state: EngineState, agent: Agent, parent: Agent) -> Agent:
 
 def _gone(state: EngineState, event: e.Sighted, gone: set[AgentId]) -> Iterator[c.Command]:
     for agent_id in sorted(gone):
-        yield from _end(state, event, agent_id, "no longer seen")
+        moved = state.taken_in.get(agent_id) if agent_id in state.seen and not state.seen[agent_id].part else None
+        yield from _end(state, event, agent_id, f"it runs inside {moved[0]}, which was adopted" if moved else "no longer seen")
     for agent_id, seen in [(i, seen) for i, seen in state.seen.items() if seen.inside is not None and seen.inside not in state.live]:
         yield from _end(state, event, agent_id, f"it ran inside {seen.inside}, which has ended")
     for agent_id in state.seen.keys() - state.live:
         del state.seen[agent_id]
         state.same.pop(agent_id, None)
+        state.taken_in.pop(agent_id, None)
 
 
 def _quiet(state: EngineState, seen_now: set[AgentId]) -> Iterator[c.Command]:
-    """Agents of ours that live on when their session has ended: nobody sees one any more, what it used stays."""
-    for agent_id in sorted((state.seen.keys() & state.held) - seen_now):
-        seen = state.seen[agent_id]
-        if seen.sources:
+    """Whom nobody sees now, though they have not ended: agents of ours whose session has, and whoever a source saw that cannot look.
+
+    What they used stays. Of those that were only seen it is not known any more how they are, and that is said.
+    """
+    for agent_id in sorted(state.seen.keys() - seen_now):
+        seen, agent = state.seen[agent_id], state.agents[agent_id]
+        if not seen.sources:
+            continue
+        if agent_id in state.held:
             state.seen[agent_id] = replace(seen, sources=(), session="", status="")
-            yield c.ShowAgent(state.agents[agent_id])
+        else:
+            state.seen[agent_id] = replace(seen, sources=(), status="")
+            agent = state.put(agent.changed(state_reason=f"not seen now: {', '.join(seen.sources)} cannot look"))
+        yield c.ShowAgent(agent)
 
 
 def _end(state: EngineState, event: e.Sighted, agent_id: AgentId, why: str) -> Iterator[c.Command]:

@@ -80,6 +80,8 @@ class EngineState:
     contexts: dict[str, tuple[Sensitivity, NetworkMode]] = field(default_factory=dict)
     known_contexts: set[str] = field(default_factory=set)
     """Sessions that any agent, dead or alive, has worked in."""
+    taken_in: dict[AgentId, tuple[AgentId, Usage]] = field(default_factory=dict)
+    """Rows of what runs inside one that was adopted: in whom, and what of their use is that one's own since, charged to nobody again."""
     press_observed: set[AgentId] = field(default_factory=set)
     """Observed agents that a press of everything signals as well, as a best effort."""
     killed: bool = False

@@ -6,7 +6,7 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from console.domain.kill import Outcome, Survivor, Target
 from console.killswitch import processes
 from console.killswitch.cgroups import Leaf, Mount, Refused, container_folder
+from console.killswitch.closure import strike
 from console.killswitch.engine_socket import Engine, EngineSilent, Running
 from console.killswitch.registry import Entry, Held
 
@@ -82,7 +83,7 @@ class Aim:
         spared: Callable[[], frozenset[int]] = frozenset,
         sending: Sending = lambda is_there: None,
     ) -> None:
-        """SIGKILL by every way there is. ``spare_leaf``: the one recursive write on ``agents`` has covered the leaf.
+        """SIGKILL by every way but ``strike_descendants``. ``spare_leaf``: the one recursive write on ``agents`` has covered it.
 
         ``spared``: pids that no pidfd is ever used on. ``sending`` is told just before each write, its checks behind it.
         """
@@ -95,12 +96,8 @@ class Aim:
             self.writes["cgroup.kill"] = _checked_kill(held.leaf, mount, below, sending)
         if held.container is not None:
             self.writes["container cgroup.kill"] = _checked_kill(held.container, mount, None, sending)
-        closure = held.follow()
-        if held.init is not None and (closure is None or held.leaf is not None):
+        if held.init is not None and (held.follow() is None or held.leaf is not None):
             self.writes["pidfd SIGKILL"] = _checked_signal(held, spared, sending)
-        if closure is not None:  # nothing in the kernel holds them together: each by a pidfd, the keeper last
-            sending(lambda: True)
-            self.writes["descendants" if held.leaf else "pidfd SIGKILL"] = closure.strike(spared())
 
     def is_zero(self) -> bool:
         """Kernel proof: cgroups unpopulated, init gone, its PID namespace empty."""
@@ -224,6 +221,16 @@ class Aim:
         if held.closure is not None:
             return "SIGKILL to every descendant found by parent or session, until several looks in a row found none; no proof"
         return "SIGKILL through a pidfd"
+
+
+def strike_descendants(aims: Iterable[Aim], spared: Callable[[], frozenset[int]], sending: Sending = lambda is_there: None) -> None:
+    """Of those whom nothing in the kernel holds together: each by a pidfd, the keeper last. A walk over /proc for all of them, so after
+    whatever needs none, and never on the guard's loop."""
+    found = [(aim, aim.held, one) for aim in aims if aim.held is not None and (one := aim.held.follow()) is not None]
+    if found:
+        sending(lambda: True)
+        for (aim, held, _), words in zip(found, strike([one for _, _, one in found], spared()), strict=True):
+            aim.writes["descendants" if held.leaf else "pidfd SIGKILL"] = words
 
 
 def _checked_kill(leaf: Leaf, mount: Mount | None, below: Path | None, sending: Sending) -> str:

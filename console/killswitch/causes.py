@@ -129,10 +129,11 @@ def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def set_frozen(held: Held, on: bool, engine: Engine | None) -> str:
+def set_frozen(held: Held, on: bool, engine: Engine | None, spared: frozenset[int] = frozenset()) -> str:
     """Freezes or thaws one agent by the best way there is: "sent", "gone", or why not. Never raises.
 
-    A container that only its engine can freeze is "sent" once the engine says that it is so.
+    A container that only its engine can freeze is "sent" once the engine says that it is so. Of an agent that may be outside its cgroup
+    what is found there is stopped one by one, but for ``spared`` (the operator's own).
     """
     if held.unopened:
         held.open()
@@ -141,9 +142,11 @@ def set_frozen(held: Held, on: bool, engine: Engine | None) -> str:
     answers = [leaf.freeze(on) for leaf in (held.leaf, held.container) if leaf is not None and leaf.can_freeze]
     if held.entry.container_id and (held.container is None or not held.container.can_freeze) and engine is not None:
         answers.append(_through_engine(engine, held.entry.container_id, on))
+    if answers and held.follow() is not None and _stop_processes(held, on, spared).startswith("failed"):
+        answers.append("failed: it may be outside its cgroup, and not all of it could be signalled there")
     if answers:
         return next((a for a in answers if a not in ("sent", "gone")), answers[0])
-    return _stop_processes(held, on)
+    return _stop_processes(held, on, spared)
 
 
 def _through_engine(engine: Engine, container_id: str, on: bool) -> str:
@@ -162,21 +165,29 @@ def why_not_frozen(held: Held, *, has_engine: bool) -> str:
     leaves = [leaf for leaf in (held.leaf, held.container) if leaf is not None and leaf.can_freeze]
     if any(leaf.is_populated() and not leaf.is_frozen() for leaf in leaves):
         return "its cgroup does not say that it is frozen"
-    if leaves or (held.entry.container_id and has_engine):
+    if (leaves and held.follow() is None) or (held.entry.container_id and has_engine):
         return ""
     if missing := held.unlisted():
         return f"its processes could not be listed: {missing}"
-    running = [pid for pid in held.pids() if processes.state(pid) not in _STOPPED]
+    running = [pid for pid in _outside(held, frozenset()) if processes.state(pid) not in _STOPPED]
     return f"{len(running)} of its processes are not stopped" if running else ""
 
 
-def _stop_processes(held: Held, on: bool) -> str:
-    """SIGSTOP or SIGCONT to every process of the agent, again and again until a look finds none left to signal."""
+def _outside(held: Held, spared: frozenset[int], *, anew: bool = False) -> list[int]:
+    """Its processes that no freezer of its own holds."""
+    found = held.pids(anew=anew)
+    inside = {pid for leaf in (held.leaf, held.container) if leaf is not None and leaf.can_freeze for pid in leaf.pids()}
+    return [pid for pid in found if pid not in inside and pid not in spared]
+
+
+def _stop_processes(held: Held, on: bool, spared: frozenset[int]) -> str:
+    """SIGSTOP to every process of the agent that no freezer holds, again and again until a look finds none left to signal; or SIGCONT to
+    all of them, once: who is stopped started nobody meanwhile."""
     done: set[tuple[int, int]] = set()
     missed = ""
-    for _ in range(SWEEPS):
+    for sweep in range(SWEEPS if on else 1):
         fresh = []
-        for pid in held.pids():
+        for pid in _outside(held, spared, anew=sweep > 0) if on else held.pids():  # who was stopped outside may be inside by now
             ticks = processes.start_ticks(pid)
             if ticks is not None and (pid, ticks) not in done:
                 fresh.append((pid, ticks))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.domain.errors import ConsoleError, Unavailable
+from console.killswitch.below import members
 from console.killswitch.processes import cgroup_line
 
 LEAF_NAME = re.compile(r"^([a-z0-9][a-z0-9-]{0,62})-([0-9a-f]{8})\Z")
@@ -194,16 +195,7 @@ class Leaf:
 
     def pids(self, limit: int = 100_000) -> list[int]:
         """Members, those of groups below included."""
-        found: list[int] = []
-        folders = [self.path]
-        while folders and len(found) < limit:
-            folder = folders.pop()
-            try:
-                found += [int(line) for line in (folder / "cgroup.procs").read_text().split()]
-                folders += [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
-            except (OSError, ValueError):
-                continue
-        return [pid for pid in found[:limit] if pid > 0]
+        return members(self.path, limit)
 
     def close(self) -> None:
         for fd in (*self._files.values(), self._folder):
@@ -211,6 +203,14 @@ class Leaf:
                 os.close(fd)
         self._files.clear()
         self._folder = -1
+
+
+def kind_of(folder: Path) -> str:
+    """``domain``, ``threaded`` ...; empty for the root group, which has no such file, and when it cannot be read."""
+    try:
+        return (folder / "cgroup.type").read_text().strip()
+    except OSError:
+        return ""
 
 
 class Tree:

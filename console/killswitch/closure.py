@@ -6,12 +6,12 @@ is concluded from one look that finds nobody (measured: a scan that races with f
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +57,39 @@ def read_table() -> dict[int, Row]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Every process there was at one look, for as many agents as ask: a walk over /proc for each would last longer than a whole kill."""
+
+    rows: dict[int, Row]
+    never: frozenset[int]
+    """This process and what is above it: never an agent's."""
+    at: float
+    """CLOCK_MONOTONIC: when the look began."""
+    over: float
+    """When it was over."""
+
+
+_newest: Table | None = None
+_looking = threading.Lock()
+
+
+def look_at_all() -> Table:
+    """A look that begins now. OSError when it sees less than there is."""
+    global _newest
+    began = time.monotonic()
+    table = Table(read_table(), frozenset(processes.ancestors(os.getpid())), began, time.monotonic())
+    _newest = table
+    return table
+
+
+def recent_look() -> Table:
+    """The newest look, unless it was over ``APART_S`` ago: then one that begins now. OSError as above."""
+    with _looking:
+        table = _newest
+        return table if table is not None and time.monotonic() - table.over < APART_S else look_at_all()
+
+
 class Closure:
     """One agent's descendants, followed from look to look. ``init`` is its keeper: the shim, to which orphans come (subreaper)."""
 
@@ -72,26 +105,26 @@ class Closure:
         self.quiet = 0
         """Looks in a row that found nobody but the keeper."""
 
-    def look(self) -> list[tuple[int, int]]:
+    def look(self, table: Table | None = None) -> list[tuple[int, int]]:
         """Live members as (pid, start time), the keeper excluded. OSError when nothing can be seen; that is no quiet look."""
+        try:
+            table = table or look_at_all()
+        except OSError:
+            self.quiet = 0
+            raise
         with self._lock:
-            try:
-                table = read_table()
-            except OSError:
-                self.quiet = 0
-                raise
-            found = self._members(table)
+            if table.at < self._looked_at:
+                return sorted(self._known.items())  # an older look says nothing new
+            found = self._members(table.rows, table.never)
             self._known = dict(found)
-            at = time.monotonic()
             if found:
                 self.quiet = 0
-            elif at - self._looked_at >= APART_S:
+            elif table.at - self._looked_at >= APART_S:
                 self.quiet += 1
-            self._looked_at = at
+            self._looked_at = table.at
             return found
 
-    def _members(self, table: dict[int, Row]) -> list[tuple[int, int]]:
-        never = processes.ancestors(os.getpid())
+    def _members(self, table: dict[int, Row], never: frozenset[int]) -> list[tuple[int, int]]:
         if self._init.pid in never:
             return []  # what is below an ancestor of ours is not an agent's
         first = self._init.start_ticks
@@ -119,39 +152,59 @@ class Closure:
             known = dict(self._known)
         return any(processes.is_the_same(pid, ticks) for pid, ticks in known.items())
 
-    def strike(self, spared: frozenset[int] = frozenset()) -> str:
-        """SIGKILL to all but the keeper, who is asked to do the same (SIGTERM), again for what was born meanwhile; then to the keeper.
-
-        The keeper goes last: while it lives, orphans come to it and stay in sight. What was done, in words; never raises.
-        """
+    def why_never(self, spared: frozenset[int]) -> str:
+        """Why nothing below it is signalled; or empty."""
         if self._init.pid in spared or self._init.pid in processes.ancestors(os.getpid()):
             return f"refused: process {self._init.pid} is the guard, the one who pressed, or an ancestor of theirs"
-        self._strikes += 1
-        signalled = 0
-        if not self._looked_at:  # whom it has below it is seen while it is there to be below of
-            with contextlib.suppress(OSError):
-                self.look()
+        return ""
+
+    def hit(self, table: Table, spared: frozenset[int]) -> int:
+        """SIGKILL to all but the keeper, which is asked to do the same: how many it was sent to."""
+        found = [one for one in self.look(table) if one[0] not in spared]
         self._init.send(signal.SIGTERM)
-        for _ in range(ROUNDS):
-            try:
-                found = [one for one in self.look() if one[0] not in spared]
-            except OSError as error:
-                return f"failed: processes cannot be listed: {error.strerror}"
-            for pid, ticks in found:
-                signalled += _kill(pid, ticks)
-            if not found:
-                break
+        return sum(_kill(pid, ticks) for pid, ticks in found)
+
+    def end(self) -> None:
+        """The keeper goes last: while it lives, orphans come to it and stay in sight."""
+        self._strikes += 1
         if self.quiet >= QUIET_LOOKS or self._strikes > PATIENCE:
             self._init.send(signal.SIGKILL)
-        return f"SIGKILL to {signalled} descendants"
+
+    def fail(self) -> None:
+        """Nothing can be seen: no quiet look, and the keeper alone may know whom to end."""
+        self.quiet = 0
+        self._init.send(signal.SIGTERM)
 
     def is_quiet(self) -> bool:
         """Whether the keeper has ended and several looks in a row found nobody. Looks once. Best effort: it proves nothing."""
         try:
-            self.look()
+            self.look(recent_look())
         except OSError:
+            self.quiet = 0
             return False
         return self.quiet >= QUIET_LOOKS and not self._init.is_alive()
+
+
+def strike(closures: Sequence[Closure], spared: frozenset[int] = frozenset()) -> list[str]:
+    """SIGKILL to all below each keeper, again for what was born meanwhile; then to the keepers of whom nobody was left for a while. The
+    same looks serve them all. What was done for each, in words; never raises.
+    """
+    words = {one: one.why_never(spared) for one in closures}
+    sent = {one: 0 for one in closures if not words[one]}
+    try:
+        for _ in range(ROUNDS if sent else 0):
+            table = look_at_all()
+            hits = {one: one.hit(table, spared) for one in sent}
+            sent = {one: sent[one] + hits[one] for one in sent}
+            if not any(hits.values()):
+                break
+    except OSError as error:
+        for one in sent:
+            one.fail()
+        return [words[one] or f"failed: processes cannot be listed: {error.strerror}" for one in closures]
+    for one in sent:
+        one.end()
+    return [words[one] or f"SIGKILL to {sent[one]} descendants" for one in closures]
 
 
 def _kill(pid: int, ticks: int) -> int:

@@ -91,6 +91,7 @@ class Desk:
             "unlatch": Op(self._unlatch, slow=True),
             "passphrase": Op(self._passphrase, slow=True),
             "seen": Op(self._seen),
+            "unheld": Op(lambda m, p: guard.unheld.hear(m, guard.record), slow=True),
             "adoptable": Op(self._adoptable, slow=True),
             "adopt": Op(self._adopt, slow=True),
             "quit": Op(self._quit, slow=True),

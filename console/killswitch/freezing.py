@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 
+from console.domain.agent import ControlLevel
 from console.domain.errors import Conflict, Denied, NotFound, NotRecorded
 from console.domain.guard import HOLD_S
 from console.killswitch.causes import Hold, boottime, set_frozen, why_not_frozen
@@ -124,7 +125,7 @@ class Freezing:
         on = bool(self._guard.causes.of(held.entry.agent_id))
         if held.entry.container_id and (held.container is None or not held.container.can_freeze):
             return self.pausing.ask(held)
-        return set_frozen(held, on, None)
+        return set_frozen(held, on, None, _left_outside(self._guard, held))
 
     def unconfirmed(self, agent_ids: Iterable[str]) -> dict[str, str]:
         """Of these who have a cause: those of whom neither the kernel nor the engine says that nothing of them runs, and why."""
@@ -319,6 +320,11 @@ class Freezing:
             return "The supervisor's heartbeat is missing: nothing starts."
         left = self.lease_left()
         return "There is no valid lease of the remote kill channel: nothing starts." if left == 0.0 else ""
+
+
+def _left_outside(guard: Guard, held: Held) -> frozenset[int]:
+    """Consoles and panic buttons that descend from an agent which was adopted: they were not moved, and are not stopped one by one."""
+    return guard.connected() if held.entry.control_level == ControlLevel.ADOPTED else frozenset()
 
 
 def check_cause(cause: str, allowed: tuple[str, ...]) -> str:

@@ -18,7 +18,7 @@ from console.domain.guard import HEARTBEAT_S, LOST
 from console.domain.kill import StepName, StepStatus
 from console.killswitch import processes
 from console.killswitch.afterwards import Afterwards
-from console.killswitch.aims import Aim, kill_listed
+from console.killswitch.aims import Aim, kill_listed, strike_descendants
 from console.killswitch.causes import Causes
 from console.killswitch.cgroups import Tree, find_mounts, make_tree
 from console.killswitch.durable import Damaged, Reserve, sweep_drafts
@@ -34,6 +34,7 @@ from console.killswitch.reaper import Field, Kill, Order
 from console.killswitch.receipts import new_kill_id, read_receipt, write_receipt
 from console.killswitch.registry import Registry
 from console.killswitch.seen import SeenAgents
+from console.killswitch.unheld import UNHELD_FILE, Unheld
 
 KILLS_KEPT = 50
 MOST_OWED = 500
@@ -108,6 +109,7 @@ class Guard:
         self.notices: dict[str, str] = {}
         self.afterwards = Afterwards(self._amended)
         self.seen = SeenAgents(config.instance_id)
+        self.unheld = Unheld(config.guard_dir / UNHELD_FILE)
         self.supervisor_pid = 0
         self.connected: Callable[[], frozenset[int]] = frozenset
         """Processes that have a line to the guard open (consoles, panic buttons); the doors say."""
@@ -134,6 +136,7 @@ class Guard:
             if not self.latch.state.latched:
                 self.latch.press("registry-unreadable", self.notices["registry"])
         self._read_causes()
+        self.unheld.load()
         self.passphrase.load()
         self.reserve.make()
         self.record("state", self.latch.save, self.registry.save, self.causes.save)
@@ -194,7 +197,7 @@ class Guard:
             if is_all:
                 self.registry.mark_killed(ids, kill_id)
                 self.latch.mark(kill_id)
-                kill.add_aims = lambda: self._add_seen(kill)
+                kill.add_aims, kill.name_left = (lambda: self._add_seen(kill)), (lambda: self.unheld.name_in(kill))
             self.kills[kill_id] = kill
             over = [i for i, old in self.kills.items() if old.finished.is_set()][: max(0, len(self.kills) - KILLS_KEPT)]
             for old_id in over:  # one under way is never forgotten
@@ -315,7 +318,7 @@ class Guard:
         under_way = [kill for kill in list(self.kills.values()) if not kill.finished.is_set()]
         if any(kill.order.is_all for kill in under_way):
             return  # it strikes every 50 ms itself
-        aimed = {aim.agent_id for kill in under_way for aim in kill.aims}
+        aimed, risen = {aim.agent_id for kill in under_way for aim in kill.aims}, list[Aim]()
         with self.lock:
             latched, tree = self.latch.state.latched, self.tree
             if latched and tree is not None and tree.agents.is_populated():
@@ -323,9 +326,11 @@ class Guard:
             for held in self.registry.held.values():
                 if held.entry.agent_id not in aimed and (latched or held.entry.killed) and held.is_populated():
                     mount, below = (tree.mount, tree.agents.path) if tree else (None, None)
-                    Aim(held.entry.agent_id, held).strike(mount, below)
+                    risen.append(Aim(held.entry.agent_id, held))
+                    risen[-1].strike(mount, below)
                     strike_leaderless(held, mount, below, self._field(0).spared)
                     self.notices["risen"] = f"Agent {held.entry.agent_id} had processes after its kill; they are struck until none is left."
+            strike_descendants(risen, self._field(0).spared)  # under the lock: nobody is retired, and closed, meanwhile
 
     def agent_places(self) -> AgentPlaces:
         """Where a peer must not come from."""

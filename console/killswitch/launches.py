@@ -10,6 +10,7 @@ from typing import Any
 
 from console.domain.agent import AGENT_ID, ControlLevel
 from console.domain.errors import Conflict, ConsoleError, Denied, Killed, NotFound, NotRecorded, Unavailable, UsageProblem
+from console.domain.words import counted
 from console.killswitch import processes
 from console.killswitch.causes import set_frozen
 from console.killswitch.cgroups import Leaf, Mount, Refused, container_folder
@@ -225,7 +226,7 @@ class Launches:
         best = [why for agent_id, why in reasons.items() if why and not agent_id.startswith("canary-")]
         guard.notices.pop("best-effort", None)
         if best:
-            guard.notices["best-effort"] = f"A kill of {len(best)} agents is best effort: {'; '.join(dict.fromkeys(best))}."
+            guard.notices["best-effort"] = f"A kill of {counted(len(best), 'agent')} is best effort: {'; '.join(dict.fromkeys(best))}."
 
     def procs(self, agent_id: str) -> dict[str, Any]:
         """How many processes an agent has, the first hundred, and whether any may be alive: a list that cannot be read is empty.
@@ -252,7 +253,8 @@ class Launches:
             unknown = [i for i in ([] if scope == "all" else scope) if i not in guard.registry.held]
             is_news = bool(unknown) and not guard.registry.incomplete
             if is_news:
-                words = f"The registry does not know {len(unknown)} agents that the supervisor follows, for example {unknown[0][:63]}."
+                who = f"{counted(len(unknown), 'agent')} that the supervisor follows, for example {unknown[0][:63]}"
+                words = f"The registry does not know {who}."
                 guard.registry.incomplete = guard.notices["registry"] = words
         if is_news:
             guard.record("registry", guard.registry.save)

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from console.killswitch import processes
-from console.killswitch.cgroups import Leaf, Tree
+from console.killswitch.cgroups import Leaf, Tree, kind_of
 from console.killswitch.processes import Handle
 
 MOVED, ENDED = "moved", "ended"
@@ -44,20 +44,12 @@ def why_not_movable(pid: int, tree: Tree) -> str:
     where = tree.mount.locate(processes.cgroup_line(pid) or "")
     if where is None:
         return "its cgroup lies outside of what is mounted here"
-    if _kind(where) not in ("", "domain"):
+    if kind_of(where) not in ("", "domain"):
         return "its cgroup cannot be left: it is threaded"
     shared = Path(os.path.commonpath((where, tree.agents.path)))
     if not os.access(shared / "cgroup.procs", os.W_OK, effective_ids=True):
         return f"not available, because {shared}/cgroup.procs cannot be written by this account"
     return ""
-
-
-def _kind(folder: Path) -> str:
-    """``domain``, ``threaded`` ...; empty for the root group, which has no such file, and when it cannot be read."""
-    try:
-        return (folder / "cgroup.type").read_text().strip()
-    except OSError:
-        return ""
 
 
 def move(pid: int, ticks: int, tree: Tree, leaf: Leaf) -> str:

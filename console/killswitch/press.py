@@ -23,6 +23,7 @@ from console.killswitch.peers import inside_an_agent
 from console.killswitch.reaper import Field, Kill, Order
 from console.killswitch.receipts import new_kill_id, read_receipt, write_receipt
 from console.killswitch.registry import Registry
+from console.killswitch.unheld import UNHELD_FILE, Unheld
 
 RECORD_S = 3.0
 """A press without a guard waits no longer for the disk; its process ends then, proof in hand."""
@@ -114,6 +115,7 @@ def press_without_guard(
     latch = Latch(guard_dir, reserve, run_dir)
     if is_all:
         latch.mark(kill.order.kill_id)
+        kill.name_left = lambda: _name_left(kill, guard_dir)
     recorder = _aside(lambda: _record(kill, guard_dir, latch, registry, reserve))
     kill.on_done = lambda: _finish(kill, guard_dir, recorder)
     kill.run()
@@ -125,6 +127,15 @@ def press_without_guard(
     if tree is not None:
         tree.close()
     return receipt
+
+
+def _name_left(kill: Kill, guard_dir: Path) -> None:
+    """Who was only seen, as a supervisor last said it to a guard. A disk that hangs leaves it unknown."""
+    unheld = Unheld(guard_dir / UNHELD_FILE)
+    reader = _aside(unheld.load)
+    if reader is not None:
+        reader.join(RECORD_S)
+    unheld.name_in(kill)
 
 
 def _record(kill: Kill, guard_dir: Path, latch: Latch, registry: Registry, reserve: Reserve) -> None:

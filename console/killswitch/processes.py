@@ -9,6 +9,7 @@ import resource
 import select
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ _CANNOT_LOOK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EIO
 MEMORY_S = 0.5
 """A read of a process's memory is waited for that long; then the process counts as one that could not be looked at."""
 MOST_WAITING = 8
+RECENT_S = 0.02
+"""A look at all processes that was over no longer ago is not made again."""
 
 
 def _fetch(pid: int | str, name: str, limit: int = 65536) -> bytes:
@@ -173,6 +176,14 @@ def uids(pid: int) -> set[int]:
     return set()
 
 
+def process_of(thread: int) -> int:
+    """The process that a thread is of; 0 when it is gone."""
+    for line in _read(thread, "status").splitlines():
+        if line.startswith(b"Tgid:"):
+            return int(line.split()[1])
+    return 0
+
+
 def pid_namespace(pid: int | str) -> int | None:
     """Inode of the PID namespace; None when it cannot be read."""
     try:
@@ -204,9 +215,25 @@ def _list_pids() -> list[int]:
         return [int(entry.name) for entry in entries if entry.name.isdigit()]
 
 
-def members(namespace: int) -> list[int]:
-    """Live processes of a PID namespace, as far as their links can be read. OSError when we cannot look."""
-    return [pid for pid in _list_pids() if _namespace(pid) == namespace and is_alive(pid)]
+_seen: tuple[float, dict[int, list[int]]] = (-1.0, {})
+"""The newest look at everybody's namespace: CLOCK_MONOTONIC of its end, and the processes of each."""
+_looking = threading.Lock()
+
+
+def members(namespace: int, *, anew: bool = False) -> list[int]:
+    """Live processes of a PID namespace, as far as their links can be read. OSError when we cannot look.
+
+    A look that was over just now serves for many agents, unless it is to be made ``anew``.
+    """
+    global _seen
+    with _looking:
+        if anew or time.monotonic() - _seen[0] >= RECENT_S:
+            found: dict[int, list[int]] = {}
+            for pid in _list_pids():
+                found.setdefault(_namespace(pid) or 0, []).append(pid)
+            _seen = time.monotonic(), found
+        there = _seen[1].get(namespace, ())
+    return [pid for pid in there if is_alive(pid)]
 
 
 def command_line(pid: int) -> str:

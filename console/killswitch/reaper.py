@@ -7,6 +7,7 @@ kernel or the strike is repeated every 50 ms, 5 s at most, (4) a second look at 
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +16,8 @@ from dataclasses import dataclass, field
 from console.domain.failpoints import failpoint
 from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor
-from console.killswitch.aims import Aim, watch
+from console.domain.words import counted
+from console.killswitch.aims import Aim, strike_descendants, watch
 from console.killswitch.cgroups import Refused
 from console.killswitch.engine_socket import EngineSilent, Running
 from console.killswitch.faults import FAULTS, note_fault
@@ -29,6 +31,12 @@ LAST_LOOK_S = 2.0
 MOST_AMENDED = 50
 ENGINE_THREADS = 8
 DISK_S = 2.0
+_CAME_TO = {
+    Outcome.PROVEN_ZERO: "proven zero",
+    Outcome.BEST_EFFORT: "gone as far as can be seen (best effort)",
+    Outcome.NOT_PROVEN: "NOT proven",
+    Outcome.DYING: "NOT proven",
+}
 FAILED_AT = "The guard failed at this; see guard.log."
 
 
@@ -41,6 +49,8 @@ class Kill:
     aims: list[Aim]
     add_aims: Callable[[], None] = lambda: None
     """Takes in whom it takes time to look at, on the kill's own thread."""
+    name_left: Callable[[], None] = lambda: None
+    """Writes down who was only seen and is not stopped, once nobody waits for a proof any more."""
     on_zero: Callable[[], None] = lambda: None
     on_done: Callable[[], None] = lambda: None
     limit_s: float = KILL_LIMIT_S
@@ -55,6 +65,7 @@ class Kill:
     amended: list[str] = field(default_factory=list)
     second_look: SecondLook = field(init=False)
     excluded: list[str] = field(default_factory=list)
+    only_seen: int | None = None
     survivors: tuple[Survivor, ...] = ()
     finished: threading.Event = field(default_factory=threading.Event)
     _listed: list[Running] | None = None
@@ -99,10 +110,9 @@ class Kill:
                 covered = tree.agents.kill() == "sent"
             except (Refused, OSError) as error:
                 self.excluded.append(f"The agents' cgroup was not struck as a whole: {error}")
+        spared = functools.cache(self.field_.spared)  # looked up once for all of them, when the first needs it
         for aim in self.aims:
-            if aim.control_level == "observed":  # a walk over /proc each: never on the loop's thread
-                continue
-            aim.strike(mount, below, spare_leaf=covered, spared=self.field_.spared, sending=self._goes_out)
+            aim.strike(mount, below, spare_leaf=covered, spared=spared, sending=self._goes_out)
             if covered and aim.held is not None and aim.held.leaf is not None:
                 aim.writes["cgroup.kill on agents"] = "sent"
 
@@ -112,13 +122,10 @@ class Kill:
 
     def run(self) -> None:
         """Everything after the first wave."""
-        refused = sum(1 for a in self.aims for w in a.writes.values() if w.startswith(("refused", "failed")))
-        words = f"{len(self.aims)} agents signalled" + (f", {refused} writes refused or failed" if refused else "")
-        if self.first_ms is not None:
-            words += f"; the first {self.first_ms} ms after the press was heard"
-        self.note(StepName.SIGNAL, StepStatus.FAILED if refused else StepStatus.OK, words)
         try:
             self._tell_engine()
+            strike_descendants(self.aims, self.field_.spared, self._goes_out)
+            self.note(StepName.SIGNAL, *_signalled(self.aims, self.first_ms))
             self.add_aims()
             self._prove()
             self.phase = "second_look"
@@ -127,6 +134,7 @@ class Kill:
             self.second_look.look()
             self.judge_zero()
             self.note(StepName.SECOND_LOOK, *self.second_look.verdict())
+            self.name_left()
         except FAULTS as fault:
             note_fault("kill", fault)
             self._judge_after(fault)
@@ -174,14 +182,15 @@ class Kill:
         self.judge_zero()
 
     def _strike_again(self, left: list[Aim]) -> None:
-        tree, spared = self.field_.tree, self.field_.spared
+        tree, spared = self.field_.tree, functools.cache(self.field_.spared)
         mount, below = (tree.mount, tree.agents.path) if tree else (None, None)
         for aim in left:
             aim.strike(mount, below, spared=spared)
             if self.ms() > AFTER_MS and (found := strike_leaderless(aim.held, mount, below, spared)):
-                aim.writes["pidfd SIGKILL to members whose first thread had ended"] = f"sent to {found}"
+                aim.writes["pidfd SIGKILL to members that cgroup.kill does not end"] = f"sent to {found}"
             if aim.is_pending_container and self._listed is not None:
                 aim.engine_says_gone = all(c.agent_id != aim.agent_id for c in self._listed)
+        strike_descendants(left, spared)
 
     def judge_zero(self) -> None:
         self.survivors = tuple(s for aim in self.aims for s in aim.survivors()) + tuple(self.second_look.left_alone)
@@ -193,7 +202,9 @@ class Kill:
         else:
             best = sum(1 for a in self.aims if a.outcome is Outcome.BEST_EFFORT)
             self.note(
-                StepName.ZERO, StepStatus.OK, f"{len(self.aims) - best} agents proven zero" + (f", {best} best effort" if best else "")
+                StepName.ZERO,
+                StepStatus.OK,
+                f"{counted(len(self.aims) - best, 'agent')} proven zero" + (f", {best} best effort" if best else ""),
             )
 
     def _tell_engine(self) -> None:
@@ -246,19 +257,19 @@ class Kill:
 
     def look_later(self) -> list[str]:
         """One look at the open targets; those that are dead by now are proven in the receipt, which says when. Gives the words of it."""
-        return self._amend([a for a in self.open_aims() if a.prove_late(self.ms())], "proven zero after the receipt was given")
+        return self._amend([a for a in self.open_aims() if a.prove_late(self.ms())], "{} after the receipt was given")
 
     def take_back(self, aim: Aim) -> list[str]:
         """A container that started after the kill and was struck: a target of its own from now on."""
         self.aims = [*(a for a in self.aims if not (a.came_back and a.container_id == aim.container_id)), aim]
         self.settle_again([aim])
-        dead = aim.outcome is not Outcome.NOT_PROVEN
-        return self._amend([aim], f"started after the kill and was killed again: {'proven zero' if dead else 'NOT proven'}")
+        return self._amend([aim], "started after the kill and was killed again: {}")
 
     def _amend(self, aims: list[Aim], what: str) -> list[str]:
+        """``what`` says of each what it came to, at the {}."""
         if not aims:
             return []
-        words = [f"{aim.name()}: {what}, {self.ms() / 1000:.1f} s after the press" for aim in aims]
+        words = [f"{aim.name()}: {what.format(_CAME_TO[aim.outcome])}, {self.ms() / 1000:.1f} s after the press" for aim in aims]
         self.amended = [*self.amended, *words][-MOST_AMENDED:]
         self.judge_zero()
         self.note(StepName.SECOND_LOOK, *self.second_look.verdict())
@@ -282,7 +293,16 @@ class Kill:
             steps=tuple(self.steps[name] for name in StepName if name in self.steps),
             targets=targets,
             excluded=tuple(self.excluded),
+            only_seen=self.only_seen,
             ms_total=self._ms_done or self.ms(),
             complete=self.phase == "done",
             amended=tuple(self.amended),
         )
+
+
+def _signalled(aims: list[Aim], first_ms: float | None) -> tuple[StepStatus, str]:
+    refused = sum(1 for a in aims for w in a.writes.values() if w.startswith(("refused", "failed")))
+    words = f"{counted(len(aims), 'agent')} signalled" + (f", {refused} writes refused or failed" if refused else "")
+    if first_ms is not None:
+        words += f"; the first {first_ms} ms after the press was heard"
+    return StepStatus.FAILED if refused else StepStatus.OK, words

@@ -13,8 +13,9 @@ from typing import Any
 from console.domain.agent import AGENT_ID
 from console.killswitch import processes
 from console.killswitch.absence import Place, here, place_from, why_unknown
+from console.killswitch.below import remove
 from console.killswitch.cgroups import Leaf, Refused, Tree
-from console.killswitch.closure import Closure
+from console.killswitch.closure import Closure, recent_look
 from console.killswitch.durable import Damaged, read_sealed, seal, write_whole
 from console.killswitch.processes import Handle
 from console.killswitch.witness import Witness
@@ -131,17 +132,17 @@ class Held:
             return processes.state(self.init.pid) == "T"
         return any(leaf.is_held_frozen() for leaf in leaves)
 
-    def pids(self) -> list[int]:
-        """Its processes, as this host sees them."""
+    def pids(self, *, anew: bool = False) -> list[int]:
+        """Its processes, as this host sees them; ``anew``: by a look that begins now, and not by one that was over just now."""
         found = [pid for leaf in (self.leaf, self.container) if leaf is not None for pid in leaf.pids()]
         if not found and self.entry.pid_namespace and self.init is not None and self.init.is_alive():
             with contextlib.suppress(OSError):  # too few descriptors to look: its init is known
-                found = processes.members(self.entry.pid_namespace)
-        if not found and self.init is not None and self.init.is_alive():
-            found = [self.init.pid]
+                found = processes.members(self.entry.pid_namespace, anew=anew)
+        if self.init is not None and self.init.is_alive():
+            found.append(self.init.pid)
         if (closure := self.follow()) is not None:
             with contextlib.suppress(OSError):
-                found += [pid for pid, _ in closure.look()]
+                found += [pid for pid, _ in closure.look(None if anew else recent_look())]
         return list(dict.fromkeys(found))
 
     def unlisted(self) -> str:
@@ -150,7 +151,7 @@ class Held:
             if self.entry.pid_namespace and self.init is not None and self.init.is_alive():
                 processes.members(self.entry.pid_namespace)
             if (closure := self.follow()) is not None:
-                closure.look()
+                closure.look(recent_look())
         except OSError as error:
             return error.strerror or str(error)
         return ""
@@ -297,7 +298,7 @@ class Registry:
                 continue
             held.close()
             folders = [f for f in (held.entry.leaf, *held.entry.limit_leaves) if f]
-            if not all(_remove(Path(folder)) for folder in folders):
+            if not all(remove(Path(folder)) for folder in folders):
                 still.append(held)  # an unreaped zombie keeps its v1 group busy: tried again later
         self.retired = still[-1000:]
 
@@ -324,19 +325,6 @@ def _open_init(pid: int, ticks: int) -> Handle | None:
         if error.errno in (None, errno.ESRCH, errno.EINVAL, errno.ENOENT):  # ended; its number is another process's, or a thread's
             return None
         raise
-
-
-def _remove(folder: Path) -> bool:
-    """Bottom up; True when it is gone."""
-    try:
-        below = [Path(entry) for entry in folder.iterdir() if entry.is_dir() and not entry.is_symlink()]
-        if all(_remove(sub) for sub in below):
-            folder.rmdir()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return not folder.exists()
 
 
 def _entry_from(raw: dict[str, Any]) -> Entry:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from console.domain.kill import Outcome, StepStatus, Survivor
+from console.domain.words import counted
 from console.killswitch import processes
 from console.killswitch.aims import Aim, kill_listed
 from console.killswitch.engine_socket import EngineSilent
@@ -61,7 +62,8 @@ class SecondLook:
     def look(self) -> None:
         """Strikes whatever shows up."""
         aims = self._kill.aims
-        again = [a for a in aims if a.outcome is Outcome.PROVEN_ZERO and a.held is not None and a.held.is_populated()]
+        over = (Outcome.PROVEN_ZERO, Outcome.BEST_EFFORT)
+        again = [a for a in aims if a.outcome in over and a.held is not None and a.held.is_populated()]
         for aim in again:
             aim.outcome, aim.ms = Outcome.DYING, None
         self._say(again, "agents had processes again, struck again")
@@ -154,7 +156,7 @@ class SecondLook:
                     aim.held.close()
             time.sleep(PAUSE_S)
         if back:
-            self._words.append(f"{len(back)} containers had come back, killed again")
+            self._words.append(f"{counted(len(back), 'container')} had come back, killed again")
 
     def _blame(self, alive: list[Aim]) -> None:
         for aim in alive:

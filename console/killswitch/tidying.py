@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from console.killswitch.below import remove
 from console.killswitch.cgroups import Tree
 from console.killswitch.guard import Guard
 from console.killswitch.registry import Entry
@@ -67,10 +68,8 @@ def _remove(folder: Path, inode: int, whole: bool) -> bool:
     try:
         if folder.lstat().st_ino != inode:
             return True
-        below = [Path(entry) for entry in folder.iterdir() if entry.is_dir() and not entry.is_symlink()] if whole else []
-        for one in below:
-            if not _remove(one, one.lstat().st_ino, whole):
-                return False
+        if whole:
+            return remove(folder)
         folder.rmdir()
     except FileNotFoundError:
         return True

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from console.domain.errors import ConsoleError
+from console.settings.sqlite_file import WAIT_S, open_or_begin_anew, refused
 
 VERSION = 1
-_WAIT_S = 20.0
 FIELDS = "kind, source_id, at, text, who, turn, tool, pair, verdict, ref, rollback_id, failed, tokens, cost_nano, audit, left_out"
 _SCHEMA = """
 create table entries(
@@ -46,47 +43,18 @@ class ActivityFile:
 
     def __init__(self, file: Path, bounds: Bounds | None = None) -> None:
         self.file, self.bounds = file, bounds or Bounds()
-        self.lost = ""
-        """Why the store began anew, or empty."""
         self._lock, self._read_lock = threading.RLock(), threading.Lock()
         self._is_together = self._is_spoiled = self._is_careful = False
         self._unweighed = 0
-        try:
-            self._db = self._opened()
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise self._refused(error) from error
-            aside = file.with_name(f"{file.name}.broken-{int(time.time())}")
-            for suffix in ("", "-wal", "-shm"):
-                with contextlib.suppress(FileNotFoundError):
-                    file.with_name(file.name + suffix).replace(aside.with_name(aside.name + suffix))
-            self.lost = f"{file.name} was damaged ({error}) and lies aside as {aside.name}: activity from before is missing here"
-            self._db = self._opened()
+        self._db, self.lost = open_or_begin_anew(file, VERSION, {0: _SCHEMA}, _look_inside, any_thread=True)
+        """And why it began anew, or empty."""
+        if self.lost:
+            self.lost += ": activity from before is missing here"
         # Whoever searches never keeps those waiting who write.
-        self._reads = sqlite3.connect(file, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
+        self._reads = sqlite3.connect(file, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
         self._reads.execute("pragma query_only = on")
         self._reads.create_function("fold", 1, _fold, deterministic=True)
         self._total = int(self._db.execute("select count(*) from entries").fetchone()[0])
-
-    def _opened(self) -> sqlite3.Connection:
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        db = sqlite3.connect(self.file, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
-        try:
-            db.execute("pragma journal_mode = wal")
-            db.execute("pragma synchronous = normal")
-            version = db.execute("pragma user_version").fetchone()[0]
-            if version == 0:
-                db.executescript(f"begin immediate; {_SCHEMA} pragma user_version = {VERSION}; commit;")
-            elif version != VERSION:
-                raise ConsoleError(f"{self.file.name} is of version {version}.", "It was written by a later Watchfloor: use that one.")
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-    def _refused(self, error: sqlite3.Error) -> ConsoleError:
-        return ConsoleError(f"{self.file} cannot be used: {error}.", "Look at the disk and at who may write the state directory.")
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[sqlite3.Connection]:
@@ -94,7 +62,7 @@ class ActivityFile:
             try:
                 yield self._db
             except sqlite3.Error as error:
-                raise self._refused(error) from error
+                raise refused(self.file, error) from error
 
     @contextlib.contextmanager
     def _look(self) -> Iterator[sqlite3.Connection]:
@@ -102,13 +70,17 @@ class ActivityFile:
             try:
                 yield self._reads
             except sqlite3.Error as error:
-                raise self._refused(error) from error
+                raise refused(self.file, error) from error
 
     def close(self) -> None:
         """Twice is once."""
         with self._lock, self._read_lock:
             self._db.close()
             self._reads.close()
+
+
+def _look_inside(db: sqlite3.Connection) -> None:
+    db.execute("select seq from entries limit 1").fetchone()
 
 
 def _fold(text: Any) -> str:

@@ -47,10 +47,6 @@ class AgentTables(Database):
         self._rows: dict[str, Agent] = {}
         """Agents that live, as their rows are on disk: whoever writes them keeps the lock until this says so too."""
 
-    def save_agent(self, agent: Agent) -> None:
-        """Writes every field, durable on return. Raises NotRecorded."""
-        self.save_agents([agent])
-
     def save_agents(self, agents: Iterable[Agent]) -> None:
         """Writes all of them or none, in one transaction. Raises NotRecorded."""
         listed = list(agents)
@@ -74,16 +70,6 @@ class AgentTables(Database):
             query = query.where(AGENTS.c.live == 1)
         with self.reading() as connection:
             return [_agent(row) for row in connection.execute(query).mappings()]
-
-    def load_agent(self, agent_id: str) -> Agent | None:
-        """The agent as last saved, or None."""
-        with self.reading() as connection:
-            row = connection.execute(select(AGENTS).where(AGENTS.c.agent_id == agent_id)).mappings().first()
-        return None if row is None else _agent(row)
-
-    def add_event(self, agent_id: str, at: float, kind: str, text: str) -> None:
-        """One event, durable on return. Raises NotRecorded."""
-        self.add_events([(agent_id, at, kind, text)])
 
     def add_events(self, lines: Iterable[tuple[str, float, str, str]]) -> None:
         """Many events (agent id, at, kind, text) in one transaction. Raises NotRecorded."""

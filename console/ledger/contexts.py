@@ -83,10 +83,6 @@ class ContextTables(Database):
             values = {"ended_at": at, "last_used": func.max(table.last_used, at)}
             connection.execute(update(CONTEXTS).where(table.context_id == context_id, table.gone_at.is_(None)).values(**values))
 
-    def context_measured(self, context_id: str, used: int, complete: bool, at: float) -> None:
-        """What it holds, in bytes. Raises NotRecorded."""
-        self.contexts_measured({context_id: (used, complete)}, at)
-
     def contexts_measured(self, found: Mapping[str, tuple[int, bool]], at: float) -> None:
         """What each holds (bytes, and whether that is all of it), in one transaction. Raises NotRecorded."""
         rows = [{"one": i, "bytes": int64(used), "complete": int(complete), "measured_at": at} for i, (used, complete) in found.items()]

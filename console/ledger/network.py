@@ -87,12 +87,6 @@ class NetworkTables(Database):
         with self.reading() as connection:
             return {entry_id: (int(n), float(last)) for entry_id, n, last in connection.execute(query)}
 
-    def blocked_since(self, at: float) -> int:
-        """How many requests were blocked at or after ``at``."""
-        query = select(func.count()).select_from(EGRESS).where(EGRESS.c.allowed == 0, EGRESS.c.at >= at)
-        with self.reading() as connection:
-            return int(connection.execute(query).scalar_one())
-
     def save_allowlist(self, allowlist: Allowlist, by: str, reason: str, at: float) -> None:
         """Appends a version. Raises Conflict unless its number is above every stored one, NotRecorded."""
         entries = json.dumps([asdict(entry) for entry in allowlist.entries])

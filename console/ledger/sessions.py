@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import reduce
+from typing import TypeVar
 
-from sqlalchemy import insert, select
+from sqlalchemy import Column, insert, select
 
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode, Sensitivity, higher, read_sensitivity, stricter_mode
 from console.ledger.database import Database
 from console.ledger.tables import ISOLATIONS, MODES, SENSITIVITIES
 
-
-@dataclass(frozen=True, slots=True)
-class SensitivityEvent:
-    """One registration of private data."""
-
-    at: float
-    level: Sensitivity
-    dataset: str
-    source: str
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +53,6 @@ class SessionTables(Database):
     def levels(self) -> dict[str, Sensitivity]:
         """Level of every session that has one. Raises ConsoleError when the ledger cannot be read."""
         return self._levels(None)
-
-    def sensitivity_events(self, context_id: str, limit: int = 100) -> list[SensitivityEvent]:
-        """The newest registrations of a session, newest first."""
-        table = SENSITIVITIES.c
-        query = select(table.at, table.level, table.dataset, table.source).where(table.context_id == context_id)
-        with self.reading() as connection:
-            rows = connection.execute(query.order_by(table.seq.desc()).limit(limit))
-            return [SensitivityEvent(at, read_sensitivity(level), dataset, source) for at, level, dataset, source in rows]
 
     def restrict_mode(self, context_id: str, mode: NetworkMode, why: str, at: float, *, cause: str = "", by: str = "") -> None:
         """Records a network mode of the session; durable on return. A looser one changes nothing. Raises NotRecorded."""
@@ -126,24 +109,24 @@ class SessionTables(Database):
         return {context_id: words for context_id, words in found.items() if words}
 
     def _levels(self, context_id: str | None) -> dict[str, Sensitivity]:
-        query = select(SENSITIVITIES.c.context_id, SENSITIVITIES.c.level).distinct()
-        if context_id is not None:
-            query = query.where(SENSITIVITIES.c.context_id == context_id)
-        found: defaultdict[str, list[Sensitivity]] = defaultdict(list)
-        with self.reading() as connection:
-            for context, level in connection.execute(query):
-                found[context].append(read_sensitivity(level))
-        return {context: reduce(higher, levels) for context, levels in found.items()}
+        return self._tightest(SENSITIVITIES.c.context_id, SENSITIVITIES.c.level, read_sensitivity, higher, context_id)
 
     def _modes(self, context_id: str | None) -> dict[str, NetworkMode]:
-        query = select(MODES.c.context_id, MODES.c.mode).distinct()
+        return self._tightest(MODES.c.context_id, MODES.c.mode, read_mode, stricter_mode, context_id)
+
+    def _tightest(
+        self, session: Column[str], kept: Column[str], read: Callable[[str], T], tighter: Callable[[T, T], T], context_id: str | None
+    ) -> dict[str, T]:
+        """Of each session, or of one, the tightest of all that was ever kept."""
+        query = select(session, kept).distinct()
         if context_id is not None:
-            query = query.where(MODES.c.context_id == context_id)
-        found: defaultdict[str, list[NetworkMode]] = defaultdict(list)
+            query = query.where(session == context_id)
+        found: dict[str, T] = {}
         with self.reading() as connection:
-            for context, mode in connection.execute(query):
-                found[context].append(read_mode(mode))
-        return {context: reduce(stricter_mode, modes) for context, modes in found.items()}
+            for context, text in connection.execute(query):
+                value = read(text)
+                found[context] = tighter(found[context], value) if context in found else value
+        return found
 
 
 def read_mode(text: str) -> NetworkMode:

@@ -34,14 +34,10 @@ class Spend:
 
 
 class SpendTables(Database):
-    """Sums over time. A clock that went back never hides spend: nothing is cut off at the upper end but in the slices."""
-
-    def add_spend(self, agent_id: str, root_id: str, at: float, cost_usd: float, tokens: int) -> None:
-        """One sample, durable on return. Raises UsageProblem on NaN, negatives and absurd sizes, NotRecorded."""
-        self.add_spends([SpendSample(agent_id, root_id, at, cost_usd, tokens)])
+    """Sums over time. A clock that went back never hides spend: nothing is cut off at the upper end."""
 
     def add_spends(self, samples: Iterable[SpendSample]) -> None:
-        """Many samples in one transaction, all or none. Raises as `add_spend`."""
+        """All of them or none, durable on return. Raises UsageProblem on NaN, negatives and absurd sizes, NotRecorded."""
         rows = [
             {
                 "agent_id": sample.agent_id,
@@ -56,12 +52,10 @@ class SpendTables(Database):
             with self.writing() as connection:
                 connection.execute(insert(SPEND), rows)
 
-    def spend_since(self, at: float, root_id: str | None = None) -> Spend:
-        """What everything, or one tree, spent at or after ``at``."""
+    def spend_since(self, at: float) -> Spend:
+        """What everything spent at or after ``at``."""
         # total() and not sum(): a float whatever the samples are, and no integer overflow.
         query = select(func.total(SPEND.c.cost_usd), func.total(SPEND.c.tokens)).where(SPEND.c.at >= at)
-        if root_id is not None:
-            query = query.where(SPEND.c.root_id == root_id)
         with self.reading() as connection:
             cost, tokens = connection.execute(query).one()
         return Spend(float(cost), int(tokens))
@@ -89,17 +83,3 @@ class SpendTables(Database):
         with self.reading() as connection:
             rows = [SpendSample(x.agent_id, x.root_id, x.at, x.cost_usd, x.tokens) for x in connection.execute(query)]
         return sorted(rows, key=lambda sample: sample.at)
-
-    def spend_by_minute(self, agent_id: str, minutes: int, now: float) -> list[float]:
-        """USD in each of the last ``minutes`` minutes up to ``now``, oldest first."""
-        ago = cast((now - SPEND.c.at) / 60.0, Integer)
-        query = (
-            select(ago, func.total(SPEND.c.cost_usd))
-            .where(SPEND.c.agent_id == agent_id, SPEND.c.at > now - 60 * minutes, SPEND.c.at <= now)
-            .group_by(ago)
-        )
-        slices = [0.0] * minutes
-        with self.reading() as connection:
-            for index, cost in connection.execute(query):
-                slices[minutes - 1 - index] = float(cost)
-        return slices

@@ -19,10 +19,10 @@ class Kept:
     problem: str = ""
     """Why the newest file is not in force; empty when it is. To be shown as an alarm."""
 
-    def offered(self, data: bytes, context_id: str = "", workspace: str = "") -> Kept:
+    def offered(self, data: bytes) -> Kept:
         """What is in force once ``data`` was found as the file's content."""
         try:
-            return Kept(read_settings(data, context_id, workspace), data)
+            return Kept(read_settings(data), data)
         except UsageProblem as error:
             return replace(self, problem=str(error))
 

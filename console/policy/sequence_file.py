@@ -16,16 +16,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
-
-import yaml
 
 from console.domain.errors import UsageProblem
 from console.policy.rules import Rule, read_rule
 from console.policy.scopes import read_scopes
 from console.policy.sequences import Matcher, Pattern, Step
+from console.policy.strict_yaml import read_yaml
 
 BYTES_MAX = 256 * 1024
 PATTERNS_MAX = 100
@@ -40,25 +39,6 @@ _TIGHTEN = ("NONE", "NONE if PROXIED")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}\Z")
 _HOW = "See docs/policy.md; the patterns that were in force stay in force."
 GONE = "it is gone, and what it said stays in force; to end that, write one without patterns"
-
-
-class _Strict(yaml.SafeLoader):
-    """SafeLoader that refuses what would be read in two ways, or would grow: a key twice, anchors, aliases, merges."""
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()  # type: ignore[no-untyped-call]
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise UsageProblem(f"Line {event.start_mark.line + 1}: anchors and aliases are not read.", "Write the value out.")
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            name = str(getattr(key, "value", ""))
-            if not isinstance(key, yaml.ScalarNode) or name in seen or name == "<<":
-                raise UsageProblem(f"Line {key.start_mark.line + 1}: {name[:60]!r} is given twice or merged.", "Give every key once.")
-            seen.add(name)
-        return super().construct_mapping(node, deep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +78,10 @@ def _yaml(data: bytes) -> Any:
     if len(data) > BYTES_MAX:
         raise UsageProblem(f"The file has {len(data):,} bytes; at most {BYTES_MAX:,} are read.", _HOW)
     try:
-        return yaml.load(data.decode("utf-8"), _Strict)  # noqa: S506 - a SafeLoader, made stricter
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"Line {mark.line + 1}: " if mark is not None else ""
-        raise UsageProblem(f"{where}not YAML: {getattr(error, 'problem', None) or 'unreadable'}.", _HOW) from error
-    except (RecursionError, ValueError) as error:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
         raise UsageProblem("Not YAML that is read here.", _HOW) from error
+    return read_yaml(text, _HOW)
 
 
 def _pattern(found: object, at: int, built_in: bool) -> Pattern:

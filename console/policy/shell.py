@@ -17,17 +17,17 @@ from console.policy.commands import CommandRules, Program, find_program
 from console.policy.dangers import Danger, danger_of
 from console.policy.declared import Declared
 from console.policy.hosts import HostRules
-from console.policy.lexer import Refused, Target, check_text
+from console.policy.lexer import Refused, check_text
 from console.policy.lines import Simple, simple_commands
 from console.policy.loading import Settings
+from console.policy.made_steps import DEPTH, StepMaker
 from console.policy.paths import FileRules, Files, Once, absolute
 from console.policy.programs import Catalogue, Description
+from console.policy.redirects import judge_redirect
 from console.policy.rules import Rule, read_rule
 from console.policy.uses import UseRules
 from console.policy.verdicts import NO_RULE, Judgement, Part, Redirect, Step, denied, worst
 
-_DEPTH = 6
-"""Commands within commands."""
 _APPLETS = frozenset({"busybox", "toybox", "coreutils"})
 _SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "ash", "rbash", "mksh"])
 
@@ -66,6 +66,7 @@ class ShellJudge:
     def __init__(self, policy: Policy, files: Files) -> None:
         self._policy = policy
         self._files = files if isinstance(files, Once) else Once(files)
+        self._steps = StepMaker(policy.catalogue, self._files)
         self._uses = UseRules(policy.files, policy.hosts, self._files, policy.declared)
 
     def text(self, text: str, cwd: str = "") -> Judgement:
@@ -83,7 +84,7 @@ class ShellJudge:
         if not argv or not argv[0]:
             return denied("bounds", "shell", "there is no program")
         parts, program = self._command(argv, place)
-        return worst(parts, (self._step(argv, program, place, "", ()),))
+        return worst(parts, (self._steps.made(argv, program, place.cwd),))
 
     def _text(self, text: str, place: Place) -> Judgement:
         try:
@@ -105,27 +106,14 @@ class ShellJudge:
             found, program = self._command(simple.argv, place, _source(text, simple))
             redirects: list[Redirect] = []
             for target in simple.targets:
-                found.append(self._redirect(target, place, redirects))
+                part, moved = judge_redirect(target, place.cwd, self._policy.files, self._files)
+                found.append(part)
+                redirects += moved
             parts += found + _oddities(simple)
             # No step of its own is made of ``cd DIR &&``: what comes after it follows what came before it.
-            steps.append(self._step(simple.argv, program, place, (before or simple.joined) if steps else "", tuple(redirects)))
+            steps.append(self._steps.made(simple.argv, program, place.cwd, (before or simple.joined) if steps else "", tuple(redirects)))
             before = ""
         return worst(parts, tuple(steps))
-
-    def _step(self, argv: tuple[str, ...], program: Program, place: Place, joined: str, redirects: tuple[Redirect, ...]) -> Step:
-        facts = program.facts
-        file = (*facts.inode, facts.changed_ns) if facts is not None and facts.inode is not None else None
-        return Step(argv, program.path, place.cwd, joined, redirects, self._environment(argv, program, place), file)
-
-    def _environment(self, argv: tuple[str, ...], program: Program, place: Place) -> tuple[tuple[str, str], ...]:
-        """Variables without which it, or what it runs in its turn, would run others."""
-        described = self._policy.catalogue.of(program.name)
-        if described is None or described.operands[:1] != ("inner",) or place.depth > _DEPTH:
-            return described.environment if described else ()
-        inners = [inner for inner in read_argv(argv, described).inners if inner and inner[0]]
-        place = replace(place, depth=place.depth + 1)
-        found = [self._environment(inner, find_program(inner[0], place.cwd, self._files), place) for inner in inners]
-        return tuple(dict.fromkeys(pair for pairs in found for pair in pairs))
 
     def _folder(self, simple: Simple, following: str, place: Place, parts: list[Part]) -> Place:
         """``cd DIR && ...``: no program runs; what follows is judged, and executed, from there."""
@@ -144,24 +132,6 @@ class ShellJudge:
         if ".." in folder.split("/") and facts.real != _flat(folder, place.cwd):
             parts.append(Part(text, Verdict.DENY, "cd", "parse", "the shell and the disk read '..' behind a link differently"))
         return replace(place, cwd=facts.real or absolute(folder, place.cwd), moved=True)
-
-    def _redirect(self, target: Target, place: Place, redirects: list[Redirect]) -> Part:
-        word, operator = target.word, target.operator
-        descriptor = target.descriptor if target.descriptor is not None else (0 if operator.startswith("<") else 1)
-        shown = f"{operator} {word.value}"
-        if operator in (">&", "<&") and (word.value in ("-", "0", "1", "2")):
-            mode = "close" if word.value == "-" else "copy"
-            redirects.append(Redirect(descriptor, mode=mode, source=-1 if mode == "close" else int(word.value)))
-            return Part(shown, Verdict.ALLOW, "descriptors", "redirect", "one descriptor becomes another")
-        if word.pattern or word.tilde or operator == "<&" or (operator == ">&" and (word.value.isdigit() or target.descriptor is not None)):
-            return Part(shown, Verdict.DENY, "static shell only", "redirect", "which file it names is not certain")
-        use = "read" if operator == "<" else "write"
-        mode = "read" if operator == "<" else "append" if ">>" in operator else "write"
-        real = self._files.look(absolute(word.value, place.cwd)).real
-        redirects.append(Redirect(descriptor, real, mode))
-        if operator.startswith("&") or operator == ">&":
-            redirects.append(Redirect(2, mode="copy", source=1))
-        return replace(self._policy.files.judge(use, word.value, place.cwd, self._files), step="redirect", action=use)
 
     def _command(self, argv: tuple[str, ...], place: Place, text: str = "") -> tuple[list[Part], Program]:
         """Every part of one command and of what it runs, and the program it is."""
@@ -187,7 +157,7 @@ class ShellJudge:
             parts += self._inside(argv, program, place)
         for inner in reading.inners:
             parts += self._inner(inner, reading, place)
-        if reading.drops and self._environment(argv, program, place):
+        if reading.drops and self._steps.environment(argv, program, place.cwd, place.depth):
             why = f"{program.name} takes the variables away that keep what it runs from running others"
             parts.append(Part(shown, Verdict.ASK, NO_RULE, "program", why))
         return parts, program
@@ -202,7 +172,7 @@ class ShellJudge:
         return place.cwd if use.why == "option -C" or not reading.base else absolute(reading.base, place.cwd)
 
     def _never(self, program: Program, argv: tuple[str, ...], place: Place) -> str:
-        if place.depth > _DEPTH:
+        if place.depth > DEPTH:
             return "commands within commands are too deep"
         if program.called in self._policy.catalogue.builtins:
             return f"{program.called} is a builtin of the shell, not a program"
@@ -260,10 +230,10 @@ class ShellJudge:
             elif "/" in word and (part := self._uses.judge(Use("read", word), place.cwd, False)).verdict is Verdict.DENY:
                 parts.append(part)
         parts += self._as_its_file(argv, program, place)
-        if program.names & _APPLETS and len(argv) > 1 and place.depth <= _DEPTH:
+        if program.names & _APPLETS and len(argv) > 1 and place.depth <= DEPTH:
             inner = self._command(argv[1:], replace(place, depth=place.depth + 1))[0]
             parts += [part for part in inner if part.verdict is Verdict.DENY]
-        if program.names & _SHELLS and place.depth <= _DEPTH and (script := _script_of(argv)):
+        if program.names & _SHELLS and place.depth <= DEPTH and (script := _script_of(argv)):
             found = self._text(script, replace(place, depth=place.depth + 1))
             parts += [part for part in found.parts if part.verdict is Verdict.DENY and part.step != "parse"]
         return parts
@@ -271,7 +241,7 @@ class ShellJudge:
     def _as_its_file(self, argv: tuple[str, ...], program: Program, place: Place) -> list[Part]:
         """What is denied of an undescribed name's arguments, where it is a link to a described program: that one may be what runs."""
         described = self._policy.catalogue.of(posixpath.basename(program.real))
-        if described is None or not described.is_described or place.depth > _DEPTH:
+        if described is None or not described.is_described or place.depth > DEPTH:
             return []
         reading = read_argv((posixpath.basename(program.real), *argv[1:]), described)
         parts = self._used(reading, described, place)

@@ -26,7 +26,6 @@ PUBLIC_FILE = "fleet-keys.json"
 """What hosts trust. Copy it to every host of the fleet; it holds nothing secret."""
 EPOCH_FILE = "signed-epoch"
 _SCHEMA = "watchfloor-fleet-keys/1"
-_KID = re.compile(r"[0-9a-f]{16}")
 _FLEET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _LIMIT = 256 * 1024
 

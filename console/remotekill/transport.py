@@ -48,13 +48,18 @@ FAULTS: tuple[type[Exception], ...] = (
     KeyError,
     TypeError,
     AttributeError,
+    RecursionError,  # JSON nested deeper than Python reads
 )
 """What a faulty or hostile server, network or token endpoint makes the client raise."""
 
 T = TypeVar("T")
 
 
-class AnswerTooLarge(OSError):
+class BadAnswer(OSError):
+    """The client made nothing of what the server sent."""
+
+
+class AnswerTooLarge(BadAnswer):
     """The server sent more than the caller asked for."""
 
 
@@ -171,7 +176,8 @@ class _Box(Generic[T]):
     def __init__(self) -> None:
         self.done = threading.Event()
         self.value: T | None = None
-        self.error: Exception | None = None
+        self.error: Exception | None = BadAnswer("the client failed at the answer")
+        """What it comes to unless it ends well: whatever else an answer makes the client raise is a fault too, and ends no poller."""
 
 
 class Lane:
@@ -219,6 +225,7 @@ class Lane:
                 if self._sockets is sockets:
                     self._client = client
                 box.value = work(client, lambda: max(0.0, end - time.monotonic()))
+                box.error = None
             except FAULTS as error:
                 box.error = error
             finally:
@@ -288,7 +295,7 @@ def words_of(error: Exception) -> str:
         return f"HTTP {int(code)}"
     if isinstance(error, TimeoutError | requests.exceptions.Timeout | urllib3.exceptions.TimeoutError):
         return "no answer in time"
-    if isinstance(error, AnswerTooLarge):
+    if isinstance(error, BadAnswer):
         return str(error)
     if isinstance(error, requests.exceptions.ConnectionError | urllib3.exceptions.ProtocolError | ConnectionError):
         return "connection refused or lost"

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.errors import Conflict, NotFound, NotRecorded
-from console.domain.rollback import RollbackKind, RollbackRecord, RollbackState
+from console.domain.rollback import FACTS, RollbackKind, RollbackRecord, RollbackState, facts_digest
 from console.rollback.images import Image
 
 VERSION = 1
-_FACTS = "record_id, agent_id, context_id, kind, path, before_sha256, before_size, before_mode, before_uid, before_gid, undoes, created_at"
+_FACTS = ", ".join(FACTS)
 _SCHEMA = (
     """CREATE TABLE records (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, record_id TEXT NOT NULL UNIQUE, agent_id TEXT NOT NULL, context_id TEXT NOT NULL,
@@ -74,6 +74,7 @@ class Entry:
             state=state,
             restored_at=self.restored_at,
             restored_by=self.restored_by,
+            facts_sha256=facts_digest(getattr(self, name) for name in FACTS),
         )
 
     @property

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, UsageProblem
 from console.domain.failpoints import failpoint
-from console.domain.rollback import RollbackKind, RollbackRecord, RollbackState
+from console.domain.rollback import RECORDS_FILE, RollbackKind, RollbackRecord, RollbackState
 from console.rollback.beneath import MAX_BYTES, relative_parts, workspace
 from console.rollback.images import Image, Objects, look
 from console.rollback.journal import Entry, Journal
@@ -38,7 +38,7 @@ class RollbackStore:
         self._objects = Objects(dir / "objects", MAX_TOTAL)
         try:
             dir.chmod(0o700)
-            self._journal = Journal(dir / "records.db")
+            self._journal = Journal(dir / RECORDS_FILE)
         except BaseException:
             self._objects.close()
             raise
@@ -88,13 +88,18 @@ class RollbackStore:
         entry = self._journal.get(record_id)
         return entry.as_record(self._state(entry, None))
 
+    def undoing(self, record_id: str) -> RollbackRecord | None:
+        """The newest record of what a restore of this one overwrote, or None. Raises NotFound."""
+        own = self._journal.own_of(self._journal.get(record_id))
+        return None if own is None else own.as_record(self._state(own, None))
+
     def detail(self, record_id: str) -> RollbackDetail:
         """Diff, conflict and dry run of one record; reads the file, writes nothing. Raises NotFound."""
         entry = self._journal.get(record_id)
         newer = self._journal.newer(entry)
         content = bytearray()
         now, refused = self._now(entry, lambda piece: content.extend(piece[: DIFF_BYTES - len(content)]))
-        before, lost = self._before(entry)
+        before, lost = _before(self._objects, entry)
         why = refused or conflict(entry, now, newer) or lost
         longest = max(now.size if now else 0, entry.before_size)
         diff = compare(bytes(content), before, cut=longest > DIFF_BYTES)
@@ -180,15 +185,6 @@ class RollbackStore:
         self._seen.remember(entry, image)
         return image, ""
 
-    def _before(self, entry: Entry) -> tuple[bytes, str]:
-        """(the first bytes of the snapshot, '') or (b'', why they are lost)."""
-        if entry.before_sha256 is None:
-            return b"", ""
-        try:
-            return self._objects.read(entry.before_sha256, DIFF_BYTES), ""
-        except ConsoleError as error:
-            return b"", error.what
-
     def _state(self, entry: Entry, budget: list[int] | None) -> RollbackState:
         newer = self._journal.newer(entry)
         try:
@@ -199,6 +195,16 @@ class RollbackStore:
         if now is None:  # not looked at: said so, not guessed
             return RollbackState.RESTORED if entry.restored_at is not None else RollbackState.UNKNOWN
         return state(entry, now, newer)
+
+
+def _before(objects: Objects, entry: Entry) -> tuple[bytes, str]:
+    """(the first bytes of the snapshot, '') or (b'', why they are lost)."""
+    if entry.before_sha256 is None:
+        return b"", ""
+    try:
+        return objects.read(entry.before_sha256, DIFF_BYTES), ""
+    except ConsoleError as error:
+        return b"", error.what
 
 
 def _draft(entry: Entry) -> str:

@@ -50,11 +50,6 @@ def limits_of(pid: int) -> dict[str, Any]:
     return found
 
 
-def processor_seconds(pid: int) -> float | None:
-    """Processor time of the cgroup v2 group a process is in, as the kernel counts it with or without a controller; None: not known."""
-    return processor_seconds_in(processor_file(pid))
-
-
 def processor_file(pid: int) -> str:
     """Where the kernel counts the processor time of the cgroup v2 group that a process is in; empty: nowhere."""
     return next((str(file) for folder in _folders(pid, every=False) if (file := folder / "cpu.stat").is_file()), "")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from docker import APIClient
-from docker.errors import DockerException, NotFound
-from requests.exceptions import RequestException
+from docker.errors import NotFound
 
 from console.domain.errors import ConsoleError
-from console.sandbox.docker import find_socket
+from console.sandbox.engine import Engine
 
 ENGINE_S = 10
 PROOF_S = 3.0
@@ -36,24 +35,13 @@ def namespaces_of(pid: int) -> tuple[bool, bool]:
 
 def cut_container(engine_socket: str | None, container_id: str, pid: int) -> None:
     """Ends every network of a container; returns only when its namespace holds nothing but ``lo``. Raises ConsoleError otherwise."""
-    try:
-        client = APIClient(base_url=f"unix://{find_socket(engine_socket)}", version=_API, timeout=ENGINE_S)
-        with contextlib.closing(client):
-            networks = client.inspect_container(container_id)["NetworkSettings"]["Networks"]
-            for name in networks:
-                if name not in ("none", "host"):
-                    with contextlib.suppress(NotFound):
-                        client.disconnect_container_from_network(container_id, name, force=True)
-    except (DockerException, RequestException, OSError) as error:
-        raise ConsoleError(f"The engine did not disconnect it: {str(error)[:200]}", "Kill the agent, or try again.") from error
-    until = time.monotonic() + PROOF_S
-    try:
-        while interfaces(pid) != ["lo"]:
-            if time.monotonic() > until:
-                raise ConsoleError(f"Interfaces are left: {', '.join(interfaces(pid))[:100]}.", "Kill the agent.")
-            time.sleep(0.005)
-    except OSError as error:
-        raise ConsoleError("It ended meanwhile.", "") from error
+    with Engine(engine_socket).calls("disconnect it", ENGINE_S, "Kill the agent, or try again.", _API) as client:
+        for name in client.inspect_container(container_id)["NetworkSettings"]["Networks"]:
+            if name not in ("none", "host"):
+                with contextlib.suppress(NotFound):
+                    client.disconnect_container_from_network(container_id, name, force=True)
+    if left := _settled(pid, lambda found: found == ["lo"]):
+        raise ConsoleError(f"Interfaces are left: {', '.join(left)[:100]}.", "Kill the agent.")
 
 
 def join_container(engine_socket: str | None, container_id: str, pid: int) -> None:
@@ -61,19 +49,21 @@ def join_container(engine_socket: str | None, container_id: str, pid: int) -> No
 
     Raises ConsoleError.
     """
-    try:
-        client = APIClient(base_url=f"unix://{find_socket(engine_socket)}", version=_API, timeout=ENGINE_S)
-        with contextlib.closing(client):
-            networks = client.inspect_container(container_id)["NetworkSettings"]["Networks"]
-            if BRIDGE not in networks:
-                client.connect_container_to_network(container_id, BRIDGE)
-    except (DockerException, RequestException, OSError) as error:
-        raise ConsoleError(f"The engine did not connect it: {str(error)[:200]}", "Start the agent again.") from error
+    with Engine(engine_socket).calls("connect it", ENGINE_S, "Start the agent again.", _API) as client:
+        if BRIDGE not in client.inspect_container(container_id)["NetworkSettings"]["Networks"]:
+            client.connect_container_to_network(container_id, BRIDGE)
+    if _settled(pid, lambda found: found != ["lo"]):
+        raise ConsoleError("It is connected but has no interface.", "Start the agent again.")
+
+
+def _settled(pid: int, is_good: Callable[[list[str]], bool]) -> list[str]:
+    """Looks until its interfaces are good: nothing, or those it had when the time was over. Raises ConsoleError when it is gone."""
     until = time.monotonic() + PROOF_S
     try:
-        while interfaces(pid) == ["lo"]:
+        while not is_good(found := interfaces(pid)):
             if time.monotonic() > until:
-                raise ConsoleError("It is connected but has no interface.", "Start the agent again.")
-            time.sleep(0.02)
+                return found
+            time.sleep(0.005)
     except OSError as error:
         raise ConsoleError("It ended meanwhile.", "") from error
+    return []

@@ -10,21 +10,16 @@ import json
 import os
 import secrets
 import signal
-import socket
 import threading
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from docker import APIClient
-from docker.errors import DockerException, NotFound
-from requests import RequestException
 
 from console.domain.agent import AgentId, ControlLevel, SandboxKind
-from console.domain.errors import Conflict, ConsoleError, TimedOut, Unavailable
+from console.domain.errors import Conflict, ConsoleError, TimedOut
 from console.domain.errors import NotFound as NotHeld
 from console.domain.hardening import Given
 from console.domain.network import NetworkMode
@@ -32,33 +27,11 @@ from console.sandbox import image, launcher
 from console.sandbox.bounds import limits_of
 from console.sandbox.container_gate import PORTAL, Gate
 from console.sandbox.container_output import Follower
-from console.sandbox.docker_config import AGENT_LABEL, CONTROL, OUTPUT_LABEL, container_config, described, engine_lacks
+from console.sandbox.docker_config import AGENT_LABEL, CONTROL, OUTPUT_LABEL, container_config, described
+from console.sandbox.engine import Engine
 from console.sandbox.hardening import Mode, judge, refuse_unless
 from console.sandbox.interface import OUTPUT_BYTES, Availability, LaunchSpec, Prepared, Ticket
 from console.sandbox.processes import open_process, start_ticks, wait_gone
-
-ENGINE_S = 30
-"""Longest wait in seconds for one answer of the engine."""
-LOOK_S = 5
-"""The same where only its being there is asked for: nobody waits for an engine that hangs."""
-DEFAULT_SOCKET = "/var/run/docker.sock"
-_REMEDY = "Start the Docker engine, or name its socket in DOCKER_HOST."
-
-
-def find_socket(engine_socket: str | None) -> str:
-    """The engine's socket path: as given, else DOCKER_HOST, else the usual place. Raises Unavailable for a remote engine."""
-    named = engine_socket or os.environ.get("DOCKER_HOST", "") or DEFAULT_SOCKET
-    path = named.removeprefix("unix://")
-    if not path.startswith("/"):
-        raise Unavailable(f"{named[:100]} is not a local engine.", "Only an engine on this machine can be held: name its unix socket.")
-    return path
-
-
-def knock(path: str, timeout_s: float = ENGINE_S) -> None:
-    """Raises OSError when nothing listens there: docker-py would leave its own attempt's socket open."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.settimeout(timeout_s)
-        sock.connect(path)
 
 
 @dataclass(slots=True)
@@ -79,6 +52,19 @@ class Held:
         if self.gate is not None:
             self.gate.shut()
 
+    def let_go(self) -> None:
+        """Closes and removes all of it but the container itself."""
+        if self.follower is not None:
+            self.follower.stop()
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+            self.pidfd = None
+        if self.gate is not None:
+            self.gate.remove()
+        if self.group is not None:
+            with contextlib.suppress(OSError):  # the guard removes it with the leaf it lies in
+                self.group.rmdir()
+
 
 class Docker:
     """Contained agents as containers of a local engine."""
@@ -89,34 +75,14 @@ class Docker:
     """The engine's name of the runtime; empty: its default."""
 
     def __init__(self, engine_socket: str | None = None) -> None:
-        self._engine_socket = engine_socket
+        self._engine = Engine(engine_socket)
         self._lock = threading.Lock()
         self._held: dict[AgentId, Held] = {}
         self._orders: dict[AgentId, bytes] = {}
 
     def available(self) -> Availability:
         """Whether an engine answers on its socket."""
-        try:
-            with self._engine("answer", LOOK_S) as engine:
-                version = str(engine.version().get("Version", ""))
-                lacks = engine_lacks(engine.info())
-        except ConsoleError as error:
-            return Availability(False, error.what, error.remedy)
-        without = f" It cannot give: {', '.join(lacks)}." if lacks else ""
-        return Availability(True, f"Docker {version[:40]} answers on {find_socket(self._engine_socket)}.{without}")
-
-    @contextlib.contextmanager
-    def _engine(self, what: str, timeout_s: int = ENGINE_S) -> Iterator[APIClient]:
-        """A client for a few calls. Whatever goes wrong between us and the engine becomes a ConsoleError."""
-        path = find_socket(self._engine_socket)
-        try:
-            knock(path, timeout_s)
-            client = APIClient(base_url=f"unix://{path}", version="auto", timeout=timeout_s)
-            with contextlib.closing(client):
-                yield client
-        except (DockerException, RequestException, OSError) as error:
-            words = str(getattr(error, "explanation", "") or error)[:300]
-            raise ConsoleError(f"The Docker engine did not {what}: {words}", _REMEDY) from error
+        return self._engine.available()
 
     def prepare(self, spec: LaunchSpec, ticket: Ticket) -> Prepared:
         """A running container that waits at its gate. Raises ConsoleError, and then nothing of it is left."""
@@ -124,13 +90,13 @@ class Docker:
         with self._lock:
             if spec.agent_id in self._held:
                 raise Conflict(f"Agent {spec.agent_id} exists already.", "Release it first.")
-        with self._engine("build the agent image") as engine:
+        with self._engine.calls("build the agent image") as engine:
             digest = image.ensure_image(engine)
         name = f"watchfloor-{spec.agent_id}-{secrets.token_hex(4)}"
         control = spec.output.parent / f".gate-{name}"
         held = Held("", None, Gate(control))
         try:
-            with self._engine("start the container") as engine:
+            with self._engine.calls("start the container") as engine:
                 os.close(launcher.open_output(spec.output))
                 assert held.gate is not None
                 held.gate.furnish()
@@ -148,7 +114,7 @@ class Docker:
                 facts |= described(found) | limits_of(pid) | {"asked_full": spec.network_mode is NetworkMode.FULL}
                 held.given = judge(self.mode, facts)
                 refuse_unless(held.given, self.mode)
-            held.follower = self._follow(held.container_id, spec.output, spec.output_max_bytes)
+            held.follower = self._engine.follow(held.container_id, spec.output, spec.output_max_bytes)
         except ConsoleError:
             self._discard(held, name)
             raise
@@ -177,23 +143,16 @@ class Docker:
     def ended_by(self, prepared: Prepared) -> str:
         """The memory limit, when the kernel ended the container for it."""
         try:
-            with self._engine("say how the container ended") as engine:
-                found = engine.inspect_container(prepared.container_id)
+            found = self._engine.inspect(prepared.container_id)
         except ConsoleError:
             return ""
         return f"memory limit {int(found['HostConfig']['Memory']) >> 20} MiB" if found["State"]["OOMKilled"] else ""
 
-    def _follow(self, container_id: str, output: Path, limit: int) -> Follower:
-        try:
-            return Follower(find_socket(self._engine_socket), container_id, output, limit)
-        except OSError as error:
-            raise ConsoleError(f"The container's output cannot be kept: {str(error)[:300]}", _REMEDY) from error
-
     def _discard(self, held: Held, name: str) -> None:
         held.shut_gate()
         with contextlib.suppress(ConsoleError):
-            self._remove(name)
-        _let_go(held)
+            self._engine.remove(name)
+        held.let_go()
 
     def _find(self, agent_id: AgentId) -> Held:
         with self._lock:
@@ -231,24 +190,10 @@ class Docker:
         held = self._find(prepared.agent_id)
         if held.pidfd is not None and not wait_gone(held.pidfd, timeout):
             raise TimedOut("The agent still runs.", "")
-        code = self._exit_code(held.container_id)
+        code = self._engine.exit_code(held.container_id, launcher.END_S)
         if held.follower is not None:
             held.follower.finish(launcher.END_S)
         return code
-
-    def _exit_code(self, container_id: str) -> int | None:
-        deadline = time.monotonic() + launcher.END_S
-        while True:
-            try:
-                with self._engine("say how the container ended") as engine:
-                    state = engine.inspect_container(container_id)["State"]
-            except ConsoleError:
-                return None
-            if not state["Running"]:
-                return int(state["ExitCode"])
-            if time.monotonic() > deadline:
-                return None
-            time.sleep(0.05)
 
     def release(self, prepared: Prepared) -> None:
         """Removes the container (ending it if need be) and everything held for it. Raises ConsoleError when the engine refuses."""
@@ -260,27 +205,22 @@ class Docker:
         held.shut_gate()
         try:
             if held.container_id:
-                self._remove(held.container_id)
+                self._engine.remove(held.container_id)
         finally:
-            _let_go(held)
-
-    def _remove(self, name: str) -> None:
-        with self._engine("remove the container") as engine, contextlib.suppress(NotFound):
-            engine.remove_container(name, force=True, v=True)
+            held.let_go()
 
     def reattach(self, agent_id: AgentId, pid: int, start_ticks: int, container_id: str) -> Prepared:
         """Follows a container that an earlier supervisor started; its exit code is known as long as it is not removed."""
         held = Held(container_id, open_process(pid, start_ticks))
         try:
-            with self._engine("find the container") as engine:
-                found = engine.inspect_container(container_id)
+            found = self._engine.inspect(container_id)
             labels = found["Config"]["Labels"]
             if labels.get(AGENT_LABEL) != agent_id:
                 raise Conflict(f"Container {container_id[:12]} is not agent {agent_id}'s.", "It is left alone.")
             held.gate = gate_of(found, Path(labels[OUTPUT_LABEL]).parent)
-            held.follower = self._follow(container_id, Path(labels[OUTPUT_LABEL]), OUTPUT_BYTES)
+            held.follower = self._engine.follow(container_id, Path(labels[OUTPUT_LABEL]), OUTPUT_BYTES)
         except Conflict:
-            _let_go(held)
+            held.let_go()
             raise
         except ConsoleError:
             pass  # the engine is away, or has forgotten it: the init's pidfd still tells when it ends
@@ -340,16 +280,3 @@ def _describe(spec: LaunchSpec, held: Held, pid: int, ticks: int, warnings: tupl
         mask=True,
         control_level=ControlLevel.CONTAINED,
     )
-
-
-def _let_go(held: Held) -> None:
-    if held.follower is not None:
-        held.follower.stop()
-    if held.pidfd is not None:
-        os.close(held.pidfd)
-        held.pidfd = None
-    if held.gate is not None:
-        held.gate.remove()
-    if held.group is not None:
-        with contextlib.suppress(OSError):  # the guard removes it with the leaf it lies in
-            held.group.rmdir()

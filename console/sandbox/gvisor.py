@@ -15,7 +15,7 @@ from typing import Any
 from console.domain.agent import SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.network import NetworkMode
-from console.sandbox.docker import LOOK_S, Docker
+from console.sandbox.docker import Docker
 from console.sandbox.docker_config import DEFAULT_PIDS
 from console.sandbox.hardening import Mode
 from console.sandbox.interface import Availability, LaunchSpec, Prepared, Ticket
@@ -54,8 +54,7 @@ class Gvisor(Docker):
         return Availability(True, words)
 
     def _arguments(self) -> list[str]:
-        with self._engine("list its runtimes", LOOK_S) as engine:
-            runtimes: dict[str, Any] = engine.info().get("Runtimes") or {}
+        runtimes: dict[str, Any] = self._engine.info().get("Runtimes") or {}
         if RUNTIME not in runtimes:
             raise Unavailable(f"The engine has no runtime named {RUNTIME}.", _REMEDY)
         arguments = [str(word) for word in runtimes[RUNTIME].get("runtimeArgs") or ()]

@@ -6,20 +6,14 @@ engine itself refuses that. What it wrote is kept first, up to the output's boun
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from docker import APIClient
-from docker.errors import DockerException
-from requests import RequestException
-
 from console.domain.errors import Conflict, ConsoleError
 from console.sandbox import launcher
-from console.sandbox.container_output import Follower
-from console.sandbox.docker import ENGINE_S, find_socket, gate_of, knock
+from console.sandbox.docker import gate_of
 from console.sandbox.docker_config import AGENT_LABEL, INSTANCE_LABEL
+from console.sandbox.engine import Engine
 from console.sandbox.interface import OUTPUT_BYTES
 
 OVER = ("exited", "dead")
@@ -39,27 +33,17 @@ class LeftContainers:
     """Of one instance. Every call blocks, and is bounded in time."""
 
     def __init__(self, engine_socket: str | None, instance_id: str) -> None:
-        self._socket, self._instance_id = engine_socket, instance_id
-
-    @contextlib.contextmanager
-    def _engine(self) -> Iterator[APIClient]:
-        try:
-            path = find_socket(self._socket)
-            knock(path)
-            with contextlib.closing(APIClient(base_url=f"unix://{path}", version="auto", timeout=ENGINE_S)) as client:
-                yield client
-        except (DockerException, RequestException, OSError, KeyError, TypeError, ValueError) as error:
-            raise ConsoleError(f"A dead container could not be looked at or removed: {str(error)[:300]}", _REMEDY) from error
+        self._engine, self._instance_id = Engine(engine_socket), instance_id
 
     def find(self) -> list[Left]:
         """Those that are over. ConsoleError when the engine does not say."""
-        with self._engine() as engine:
+        with self._engine.calls("list its dead containers", remedy=_REMEDY) as engine:
             listed = engine.containers(all=True, filters={"label": f"{INSTANCE_LABEL}={self._instance_id}", "status": list(OVER)})
             return [Left(str(c["Id"]), str((c.get("Labels") or {}).get(AGENT_LABEL, ""))) for c in listed]
 
     def remove(self, left: Left, output: Path) -> None:
         """Keeps what it wrote in ``output``, then removes it. ConsoleError when either fails, Conflict when it is not what it was."""
-        with self._engine() as engine:
+        with self._engine.calls("remove a dead container", remedy=_REMEDY) as engine:
             found = engine.inspect_container(left.container_id)
             labels, state = found["Config"]["Labels"] or {}, found["State"]
             if (labels.get(INSTANCE_LABEL), labels.get(AGENT_LABEL)) != (self._instance_id, left.agent_id):
@@ -68,7 +52,7 @@ class LeftContainers:
                 raise Conflict(
                     f"Container {left.container_id[:12]} is {str(state['Status'])[:20]} again.", "Kill its agent; it is left alone."
                 )
-            follower = Follower(find_socket(self._socket), left.container_id, output, OUTPUT_BYTES)
+            follower = self._engine.follow(left.container_id, output, OUTPUT_BYTES)
             if not follower.finish(launcher.END_S):
                 follower.stop()
                 raise ConsoleError(f"What container {left.container_id[:12]} wrote could not be kept whole: it is left alone.", _REMEDY)

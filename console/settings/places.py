@@ -11,6 +11,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, overload
 
 import platformdirs
 
@@ -157,6 +158,10 @@ def choose_state_dir(option: str | None) -> tuple[Path, bool]:
     return real_folder(default_state_dir()), True
 
 
+@overload
+def find_places(option: str | None, *, create: Literal[True]) -> Places: ...
+@overload
+def find_places(option: str | None, *, create: bool) -> Places | None: ...
 def find_places(option: str | None, *, create: bool) -> Places | None:
     """The places of an existing instance; with ``create`` a new instance is made. None: no instance there yet.
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import ProcessIdentity
+from console.sources.foreign_text import plain
 from console.sources.freshness import Freshness
 from console.sources.homes import OwnHome, read_foreign
-from console.sources.interface import Confinement, plain
+from console.sources.interface import Confinement
 from console.sources.processes import ProcessFacts, ProcessTable
 from console.sources.programs import CLAUDE, Programs
 

@@ -7,17 +7,18 @@ whoever sums must count its id once.
 
 from __future__ import annotations
 
+import ctypes
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, cast
 
 import msgspec
 
 from console.domain.spend import NANO, Answer, Tokens
-from console.sources.interface import plain
+from console.sources.foreign_text import plain
 
 SOURCE = "claude_code"
 _MARK = b'put_tokens"'
@@ -81,7 +82,8 @@ _known = lru_cache(maxsize=4096)(plain)
 
 def answers(data: bytes, session: str, agent: str, seen: Reading, uid: int = -1, *, ours: bool = False) -> Iterator[Answer]:
     """The answers in whole lines. ``session``, ``agent``: by the file's name, for records that do not say; ``uid``: whose file it is."""
-    position = data.find(_MARK)
+    find = _finder(data)
+    position = find(0)
     while position >= 0:
         start = data.rfind(b"\n", 0, position) + 1
         end = data.find(b"\n", position)
@@ -89,7 +91,35 @@ def answers(data: bytes, session: str, agent: str, seen: Reading, uid: int = -1,
         found = _answer(data[start:end], session, agent, seen, uid, ours)
         if found is not None:
             yield found
-        position = data.find(_MARK, end)
+        position = find(end)
+
+
+def _finder(data: bytes) -> Callable[[int], int]:
+    """Where the next mark is from a place on, or -1; while ``data`` is held.
+
+    The C library looks in half the time that ``bytes.find`` takes, and lets other threads run meanwhile.
+    """
+    memmem = _libc_memmem()
+    if memmem is None:
+        return lambda start: data.find(_MARK, start)
+    base, size = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0, len(data)
+
+    def find(start: int) -> int:
+        at = memmem(base + start, size - start, _MARK, len(_MARK)) if start < size else None
+        return -1 if at is None else at - base
+
+    return find
+
+
+@cache
+def _libc_memmem() -> Callable[[int, int, bytes, int], int | None] | None:
+    try:
+        found = ctypes.CDLL(None).memmem
+    except (OSError, AttributeError):
+        return None
+    found.restype = ctypes.c_void_p
+    found.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
+    return cast(Callable[[int, int, bytes, int], int | None], found)
 
 
 def _answer(line: bytes, session: str, agent: str, seen: Reading, uid: int, ours: bool) -> Answer | None:

@@ -12,8 +12,9 @@ from typing import Any
 
 from console.domain.agent import Sighting, SourceReport
 from console.sources.claude_subagents import acted, usage
+from console.sources.foreign_text import plain
 from console.sources.homes import read_foreign
-from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, Confinement, Pids, plain
+from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, Confinement, Pids
 from console.sources.processes import ProcessTable
 from console.sources.programs import CODEX, Programs, Running
 from console.sources.session_spend import SessionSpend

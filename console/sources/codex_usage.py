@@ -13,7 +13,7 @@ from typing import Any
 
 from console.domain.spend import Answer, Tokens
 from console.sources.claude_transcripts import TOLERANT_MAX, Reading, at_of
-from console.sources.interface import plain
+from console.sources.foreign_text import plain
 
 SOURCE = "codex"
 _MARKS = (b'"token_usage_record"', b'"token_count"', b'"turn_context"', b'"session_meta"')

@@ -7,12 +7,12 @@ import json
 import re
 import socket
 import time
-import urllib.parse
 from pathlib import Path
 from typing import Any
 
 from console.domain.agent import ProcessIdentity, Sighting, SourceReport
-from console.sources.interface import MAX_SIGHTINGS, UNVERIFIED, Confinement, Pids, plain
+from console.sources.foreign_text import plain
+from console.sources.interface import MAX_SIGHTINGS, UNVERIFIED, Confinement, Pids
 from console.sources.processes import ProcessTable
 
 LABEL_INSTANCE = "io.watchfloor.instance"
@@ -20,11 +20,16 @@ LABEL_AGENT = "io.watchfloor.agent"
 LABEL_CONTEXT = "io.watchfloor.context"
 _CONTAINER_ID = re.compile(r"^[0-9a-f]{64}\Z")
 _ANSWER_CAP = 16 * 1024 * 1024
+_YOUNG_S = 60.0
+"""A container with our own label may be one that is being started: after so long the supervisor knows it, or it is nobody's."""
+_OURS_BY_LABEL = "Carries this instance's label: unless an agent here is shown with this container, nobody here started it"
 _SEEN_ONLY = "Seen through its container's labels: Watchfloor shows it and has no control over it."
 
 
 class DockerSource:
-    """Lists the engine's running containers by label; the supervisor knows its own, so they are left out."""
+    """Lists the engine's running containers by label. Of those with our own label the engine knows which are agents of ours: a label hides
+    nobody.
+    """
 
     name = "docker"
     can_see = (
@@ -54,7 +59,7 @@ class DockerSource:
         return []
 
     def look(self) -> SourceReport:
-        """Every labelled agent container that is not ours. Never raises."""
+        """Every labelled agent container. Never raises."""
         try:
             listed = self._get("/containers/json")
         except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
@@ -72,7 +77,7 @@ class DockerSource:
 
     def _sighting(self, row: dict[str, Any]) -> Sighting | None:
         labels = row.get("Labels")
-        kind = _kind(labels, self._instance_id) if isinstance(labels, dict) else ""
+        kind = _kind(labels, self._instance_id, _age_s(row)) if isinstance(labels, dict) else ""
         if not kind or not isinstance(labels, dict):
             return None
         container_id = row["Id"]
@@ -148,21 +153,23 @@ class _EngineConnection(http.client.HTTPConnection):
         self.sock.connect(str(self._path))
 
 
-def engine_socket_from(docker_host: str) -> Path:
-    """The unix socket that DOCKER_HOST names, else the engine's usual one."""
-    parsed = urllib.parse.urlsplit(docker_host)
-    return Path(parsed.path) if parsed.scheme == "unix" and parsed.path else Path("/var/run/docker.sock")
-
-
 def _is_id(value: object) -> bool:
     return isinstance(value, str) and _CONTAINER_ID.match(value) is not None
 
 
-def _kind(labels: dict[str, Any], own_instance: str) -> str:
-    """What the labels say it is, or empty: not an agent, or one of our own."""
+def _age_s(row: dict[str, Any]) -> float:
+    """Since it was made; of one that does not say, for ever."""
+    made = row.get("Created")
+    return time.time() - made if isinstance(made, int | float) and not isinstance(made, bool) else float("inf")
+
+
+def _kind(labels: dict[str, Any], own_instance: str, age_s: float) -> str:
+    """What the labels say it is, or empty: not an agent, or one of our own that may be starting."""
     if LABEL_INSTANCE in labels or LABEL_AGENT in labels:
         other = plain(labels.get(LABEL_INSTANCE), 16)
-        return "" if other == own_instance else f"Agent of another Watchfloor instance ({other or 'unnamed'})"
+        if other == own_instance:
+            return _OURS_BY_LABEL if age_s >= _YOUNG_S else ""
+        return f"Agent of another Watchfloor instance ({other or 'unnamed'})"
     if "devcontainer.local_folder" in labels or "devcontainer.config_file" in labels:
         return "Dev container"
     if labels.get("kagenti.io/type") == "agent":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +24,6 @@ SAYS_OF_A_ROW = (UNVERIFIED, FINISHED, YOUNG)
 
 MAX_SIGHTINGS = 1000
 """Per look and source; what lies beyond is counted in the report's reason, never dropped in silence."""
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-
 
 Pids = Literal["all"] | Callable[[int], bool]
 """Which processes may be seen: all, or those the callable says yes to."""
@@ -80,14 +76,3 @@ class Source(Protocol):
     def look(self) -> SourceReport:
         """One look. Never raises; blocks for the source's own time-out at most; incremental where that saves work."""
         ...
-
-
-def plain(value: object, limit: int = 200) -> str:
-    """A foreign value as text that can be stored and encoded: no control characters, no lone surrogates, bounded.
-
-    Views still escape it (markup, bidirectional controls). Anything but text and whole numbers reads as empty.
-    """
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        return ""
-    text = (str(value) if isinstance(value, str) or abs(value) < 10**30 else "")[:limit]
-    return text if text.isprintable() else _CONTROL.sub("\ufffd", text)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from console.domain.agent import Sighting, SourceReport
 from console.domain.spend import Answer
-from console.sources.interface import UNVERIFIED, YOUNG, plain
+from console.sources.foreign_text import plain
+from console.sources.interface import UNVERIFIED, YOUNG
 from console.sources.otlp_book import FORGET_S, SESSIONS_MAX, TelemetryBook, Told, described
 from console.sources.otlp_http import HOST, Receiver
 from console.sources.otlp_protobuf import MISSING

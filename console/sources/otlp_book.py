@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from console.domain.budget import Usage
 from console.domain.spend import NANO, Answer, Tokens
-from console.sources.interface import plain
+from console.sources.foreign_text import plain
 from console.sources.otlp_items import Item
 from console.sources.otlp_sums import COST, MOST_USD, TOKENS, Refused, Sums, counts, number
 

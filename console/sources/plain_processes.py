@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 from console.domain.agent import ProcessIdentity, Sighting, SourceReport
-from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, plain
+from console.sources.foreign_text import plain
+from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS
 from console.sources.processes import ticks_of_boot
 from console.sources.programs import CLAUDE, CODEX, PROGRAMS, Programs, Running
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from console.domain.errors import ConsoleError
 from console.sources.freshness import Freshness
 from console.sources.rates import RateBook
-from console.sources.spend_reader import Found, SpendReader
+from console.sources.spend_reader import SpendReader
 from console.sources.spend_store import SpendStore
+from console.sources.transcript_files import Found
 
 log = logging.getLogger(__name__)
 PERIOD_S = 1.0

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 
 from console.domain.spend import Answer, Tokens
 from console.sources.spend_totals import BULK, SpendTotals
+from console.sources.transcript_files import Place
 
 KEEP_DAYS = 92
 """Answers of earlier days are kept as sums: by day, model, session, sub-agent and project."""
@@ -48,21 +48,6 @@ insert into answers values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
   where excluded.plain + excluded.cache_read + excluded.cache_write_5m + excluded.cache_write_1h + excluded.output
     > plain + cache_read + cache_write_5m + cache_write_1h + output
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """How far a file was read, and by what it is known again."""
-
-    dev: int
-    inode: int
-    size: int
-    mtime_ns: int
-    offset: int
-    mark: str
-    """Digest of the last bytes before ``offset``."""
-    state: str
-    """What earlier lines said, JSON, or empty."""
 
 
 class SpendStore(SpendTotals):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +11,9 @@ from typing import Any, Literal
 
 from console.domain.errors import ConsoleError
 from console.domain.spend import NANO
+from console.settings.sqlite_file import open_or_begin_anew, refused
 from console.sources.spend_schema import UPGRADES, VERSION
 
-_WAIT_S = 20.0
 By = Literal["day", "model", "session", "project", "source"]
 
 
@@ -40,52 +38,24 @@ class SpendSums:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.lost = ""
-        """Why the store began anew, or empty."""
         self.closed = ""
         """The first day whose answers are kept one by one; empty: all. What is read of an earlier one is not added: it is in the sums."""
         self.late = 0
         """Answers that were not added because of that."""
+        self._db, lost = open_or_begin_anew(file, VERSION, UPGRADES, lambda db: db.execute("select path from files limit 1").fetchone())
+        self.lost = lost and f"{lost}: history whose transcripts are gone is missing"
+        """Why the store began anew, or empty."""
         try:
-            self._db = self._opened()
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise self._refused(error) from error
-            aside = file.with_name(f"{file.name}.broken-{int(time.time())}")
-            for suffix in ("", "-wal", "-shm"):  # a log of the old one must not be played into the new one
-                with contextlib.suppress(FileNotFoundError):
-                    file.with_name(file.name + suffix).replace(aside.with_name(aside.name + suffix))
-            self.lost = f"{file.name} was damaged ({error}) and lies aside as {aside.name}: history whose transcripts are gone is missing"
-            self._db = self._opened()
-
-    def _opened(self) -> sqlite3.Connection:
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        db = sqlite3.connect(self.file, timeout=_WAIT_S, isolation_level=None)
-        try:
-            db.execute("pragma journal_mode = wal")
-            db.execute("pragma synchronous = normal")
-            version = db.execute("pragma user_version").fetchone()[0]
-            if version > VERSION:
-                raise ConsoleError(f"{self.file.name} is of version {version}.", "It was written by a later Watchfloor: use that one.")
-            steps = UPGRADES.get(version, "")
-            if steps:
-                db.executescript(f"begin immediate; {steps} pragma user_version = {VERSION}; commit;")
-            db.execute("select path from files limit 1").fetchone()
-            self.closed = next((row[0] for row in db.execute("select value from meta where name = 'closed'")), "")
-        except BaseException:
-            db.close()
+            self.closed = next((row[0] for row in self._asked("select value from meta where name = 'closed'")), "")
+        except ConsoleError:
+            self._db.close()
             raise
-        return db
 
     def _asked(self, query: str, values: tuple[object, ...] = ()) -> list[Any]:
         try:
             return self._db.execute(query, values).fetchall()
         except sqlite3.Error as error:
-            raise self._refused(error) from error
-
-    def _refused(self, error: sqlite3.Error) -> ConsoleError:
-        return ConsoleError(f"{self.file} cannot be used: {error}.", "Look at the disk and at who may write the state directory.")
+            raise refused(self.file, error) from error
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -99,7 +69,7 @@ class SpendSums:
                 self._db.execute("rollback")
                 raise
         except sqlite3.Error as error:
-            raise self._refused(error) from error
+            raise refused(self.file, error) from error
 
     def prices(self) -> list[str]:
         """Versions of the price table that prices were taken from."""

@@ -29,12 +29,8 @@ _OF_SESSION = (
 class SpendTotals(SpendSums):
     """Opened by one thread at a time. Raises ConsoleError when the disk refuses."""
 
-    def by_agent(self, uid: int, source: str, session: str) -> list[OfAgent]:
-        """One session of this user, agent by agent."""
-        return self.by_agents([(uid, source, session)])[0]
-
     def by_agents(self, keys: Sequence[Whose]) -> list[list[OfAgent]]:
-        """The same of many, in their order."""
+        """Of each of these sessions, in their order, what its agents used."""
         asked = [(session, source, uid) for uid, source, session in keys]
         found = [self._asked(_OF_SESSION, key) for key in asked]
         # One of which nothing is said has used nothing, or was never summed.

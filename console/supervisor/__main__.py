@@ -105,7 +105,6 @@ def serve(given: argparse.Namespace) -> int:
     from console.supervisor.peers import Peer
 
     places = find_places(given.state_dir, create=True)
-    assert places is not None
     mine = Peer(os.getpid(), os.geteuid(), Path("/proc/self/cgroup").read_text(), True)
     if "/agents/" in mine.cgroups and "/watchfloor-" in mine.cgroups:
         raise ConsoleError("This process runs inside an agent's cgroup: a supervisor does not start there.", "Start it outside any agent.")

@@ -13,6 +13,7 @@ from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError
 from console.sandbox.processes import start_ticks
 from console.supervisor.core import now
+from console.supervisor.owner_notes import open_for_owner
 from console.supervisor.parts import Parts
 
 DESCRIBED = 20
@@ -65,7 +66,10 @@ class AdoptDesk:
         return await asyncio.to_thread(self._parts.guard.call, "adoptable", pid=pid, start_ticks=ticks, spare=spare)
 
     async def adopt(self, body: v.AdoptBody, by: str, caller_pid: int) -> v.AdoptedView:
-        """1. it is what was shown, 2. the record, 3. the guard's move, 4. it is believed. NotFound, Conflict, Denied, NotRecorded ..."""
+        """1. it is what was shown, 2. the record, 3. the guard's move, 4. its owner's folder, 5. it is believed.
+
+        NotFound, Conflict, Denied, NotRecorded ...
+        """
         agent = self._agent(body.agent)
         if why := self._why_not(agent):
             raise Conflict(f"Agent {agent.agent_id} is not adopted: {why}.", "watchfloor fleet shows its state.")
@@ -88,11 +92,21 @@ class AdoptDesk:
             refused = Record(by, "adopt.refused", f"{agent.agent_id}: {error}"[:1000], verdict="failed", agent_id=agent.agent_id, must=True)
             self._parts.scribe.record(refused)
             raise
+        found = {k: done[k] for k in ("moved", "left", "left_n", "best_effort", "frozen")}
+        found |= await asyncio.to_thread(self._open_for_owner, agent.agent_id, process, body.uid, by)
         core = self._parts.core
         core.post(e.Adopted(*now(), agent.agent_id, process, int(done["moved"]), str(done["best_effort"]), by))
         await core.saved()
-        found = {k: done[k] for k in ("moved", "left", "left_n", "best_effort", "frozen")}
         return v.AdoptedView(agent=agent.agent_id, orphans=len(done["orphans"]), **found)
+
+    def _open_for_owner(self, agent_id: AgentId, process: ProcessIdentity, uid: int, by: str) -> dict[str, str]:
+        """It is adopted with or without: what cannot be had is said."""
+        try:
+            return {"owner_folder": str(open_for_owner(self._parts.places.state_dir, agent_id, process, uid, by))}
+        except (OSError, ConsoleError) as error:
+            why = f"why a budget stops it cannot be left where its owner can read it: {error}"[:500]
+            self._parts.notice(f"{agent_id}: {why}")
+            return {"owner_why_not": why}
 
     def _move(self, body: v.AdoptBody, agent_id: AgentId, by: str, caller_pid: int) -> dict[str, Any]:
         return self._parts.guard.call(

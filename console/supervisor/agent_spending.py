@@ -19,6 +19,7 @@ from console.domain.errors import ConsoleError, NotFound, NotRecorded, UsageProb
 from console.supervisor.answers import answer, body_of
 from console.supervisor.core import Core, now
 from console.supervisor.scribe import Scribe
+from console.supervisor.spent import tell_spend
 from console.supervisor.views import agent_view
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -115,8 +116,4 @@ class AgentSpending:
         )
 
     def _meter(self, spent: Usage) -> None:
-        """The burn that is shown, and the samples of the day."""
-        if spent.cost_usd or spent.tokens:
-            at, _ = now()
-            self._core.meters.add(self._id, at, spent.cost_usd)
-            self._scribe.spend(self._id, self._core.state.agents[self._id].root_id, at, spent.cost_usd, spent.tokens)
+        tell_spend(self._core, self._scribe, self._id, now()[0], spent.cost_usd, spent.tokens)

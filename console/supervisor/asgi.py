@@ -53,8 +53,16 @@ class Door:
     ) -> None:
         """``resting``: bounds what is kept between two requests, shared with other doors; None: ``connections`` alone does."""
         self.path, self._accepts, self._connections, self._resting = path, accepts, connections, resting
+        # No web sockets: nothing here speaks them, and an upgraded connection would pass by every bound of this module.
         self._config = uvicorn.Config(
-            bounded(app), lifespan="off", log_config=None, access_log=False, proxy_headers=False, timeout_keep_alive=KEEP_S
+            bounded(app),
+            http=H11Protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_S,
         )
         self._config.load()
         self._state = ServerState()

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
+from console.audit.belonging import FIELD, STARTED, foreign
+from console.audit.checkpoints import beside
 from console.audit.database import Damaged
 from console.audit.log import AuditLog
+from console.audit.older import LOST
 from console.audit.segments import set_aside
+from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError
 from console.domain.failpoints import failpoint
+from console.domain.rollback import RECORDS_FILE
 from console.killswitch.client import GuardClient
 from console.ledger.store import Ledger
 from console.settings.durable import replace_file
@@ -25,16 +31,31 @@ _DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 
 
 def open_audit(places: Places) -> tuple[AuditLog, Path | None]:
-    """The log, and where a damaged one was put. The whole chain is verified: a record changed long ago counts as well."""
+    """The log, and where a damaged one was put. The whole chain is verified: a record changed long ago counts as well.
+
+    A log that is gone, with its checkpoints, where one was kept before, is begun anew and says so first; the instance starts killed.
+    """
+    if not os.path.lexists(places.audit_db) and not os.path.lexists(beside(places.audit_db)) and _kept_one(places):
+        log.error("the audit log is missing")
+        start_killed(places, "the audit log is missing")
+        audit = AuditLog(places.audit_db)
+        audit.append("supervisor", LOST, "the log before this one is missing: what it held is not known", verdict="not_proven", must=True)
+        return audit, None
     try:
         audit = AuditLog(places.audit_db)
     except Damaged as error:
         return _begin_anew(places, str(error))
     verdict = audit.verify()
-    if verdict.whole:
+    why = verdict.why or foreign(places.audit_db, places.instance_id)
+    if not why:
         return audit, None
     audit.close()
-    return _begin_anew(places, verdict.why)
+    return _begin_anew(places, why)
+
+
+def _kept_one(places: Places) -> bool:
+    """Whether this instance has had an audit log: nothing else of what is kept is made before it."""
+    return os.path.lexists(places.rollback_dir / RECORDS_FILE)
 
 
 def _begin_anew(places: Places, why: str) -> tuple[AuditLog, Path]:
@@ -43,6 +64,11 @@ def _begin_anew(places: Places, why: str) -> tuple[AuditLog, Path]:
     aside = set_aside(places.audit_db)
     failpoint("books.aside")
     return AuditLog(places.audit_db), aside
+
+
+def started(places: Places, guard_pid: int) -> Record:
+    """The record of a start; it names the instance, so that a log that was taken from another is told."""
+    return Record("supervisor", STARTED, f"pid {os.getpid()}, guard pid {guard_pid}", data={FIELD: places.instance_id})
 
 
 def open_ledger(path: Path) -> tuple[Ledger, Path | None]:

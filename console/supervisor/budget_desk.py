@@ -12,6 +12,7 @@ from console.domain.budget import LIMIT_LABELS, LIMIT_NAMES, LIMIT_WORDS, UNCAPP
 from console.domain.command import Record
 from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
+from console.domain.words import counted
 from console.ledger.budgets import LimitChange
 from console.supervisor.budget_foresight import foresee, foreseen
 from console.supervisor.budget_gauges import gauges
@@ -103,7 +104,9 @@ class BudgetDesk:
                 halted = self._post(asked, by, body.reason)
             if agent_id:
                 await self._parts.core.saved()
-            return self._said(asked, words if not halted else f"{words}. {len(halted)} agents are halted now.", halted)
+            return self._said(
+                asked, words if not halted else f"{words}. {counted(len(halted), 'agent is', 'agents are')} halted now.", halted
+            )
 
     def _would(self, asked: Asked) -> b.BudgetSetView:
         """What a change would do; it does nothing."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from console.api.budgets import GaugeView
 from console.domain.budget import GAUGES, LIMIT_NAMES, RESERVABLE, Limits, Usage
-from console.domain.burn import ends_in_s, rate_per_h
+from console.domain.burn import ends_in_s, idle_words, rate_per_h
 
 Level = Literal["within", "above_75", "above_90", "over"]
 SHOWN = ("cost_usd", "tokens", "wall_s", "tool_calls", "iterations", "step_s", "consecutive_errors", "cpu_s")
@@ -68,7 +68,7 @@ def _rate(facts: Facts, name: str) -> tuple[float | None, str]:
         return (facts.usage.cpu_s / wall * 3600 if wall >= 15 else None), "unknown: it has not run for long enough"
     minutes = facts.minutes(name)
     if not minutes:
-        return None, "unknown: nothing was used in the last hour"
+        return None, f"unknown: {idle_words(facts.known_min, 'used')}"
     rate = rate_per_h(minutes, facts.known_min)
     return rate, "unknown: it has not been looked at for long enough" if rate is None else ""
 

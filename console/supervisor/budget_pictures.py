@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from console.api import budgets as b
-from console.domain.burn import forecast, rate_per_h
+from console.domain.burn import forecast, idle_words, rate_per_h
 from console.domain.errors import ConsoleError
 from console.sources.homes import homes
 from console.sources.spend_store import SpendStore
@@ -39,7 +39,7 @@ async def pictures(parts: Parts) -> b.BudgetPictures:
         if seen is not None:
             view.burn.low_usd_per_h, view.burn.high_usd_per_h = seen.low, seen.high
     else:
-        view.burn.note = "no projection: nothing was spent in the last hour"
+        view.burn.note = f"no projection: {idle_words(known, 'spent')}"
     return view
 
 

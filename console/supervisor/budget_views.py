@@ -28,7 +28,6 @@ AT_FULL = [
     "A session, a project or the day: every live agent in it is halted, and none starts in it until the limit is raised, with a reason.",
     "Agents that are only observed cannot be stopped: you are warned. Adopt them.",
 ]
-DEAD = (AgentState.ENDED, AgentState.FAILED, AgentState.LOST, AgentState.KILLED, AgentState.HALTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +245,7 @@ class Snapshot:
             day=key,
             day_cap_usd=facts.limits.cost_usd,
             day_note=day_note(self.budget.day, self.at),
+            known_min=facts.known_min,
         )
         minutes = facts.minutes("cost_usd")
         if minutes:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from console.audit.rollback_rows import FACTS_FIELD
 from console.domain.agent import Agent
 from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.rollback import RollbackKind, RollbackRecord
@@ -37,15 +38,21 @@ class Kept:
 
     records: tuple[str, ...] = ()
     not_kept: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    """Digest of each record, in their order."""
 
     def as_data(self) -> dict[str, object]:
-        """For the record of the call."""
+        """For the agent: its ids, and what could not be kept."""
         return {"rollback": list(self.records), "not_kept": list(self.not_kept)}
+
+    def as_record(self) -> dict[str, object]:
+        """For the record of the call."""
+        return self.as_data() | {FACTS_FIELD: dict(zip(self.records, self.facts, strict=True))}
 
 
 def keep(store: Store, agent: Agent, parts: Iterable[Part], workspace: Path, *, is_code: bool) -> Kept:
     """Copies what is named, durably. NotRecorded when the disk refuses: then the call must not run. Blocks."""
-    records, said = list[str](), list[str]()
+    records, facts, said = list[str](), list[str](), list[str]()
     root = str(workspace.resolve())
     for path, kind in _named(parts).items():
         if len(records) >= MOST:
@@ -56,7 +63,9 @@ def keep(store: Store, agent: Agent, parts: Iterable[Part], workspace: Path, *, 
             said.append(f"{path[:_WORDS]}: {why}")
             continue
         try:
-            records.append(store.snapshot(agent.agent_id, agent.context_id, kind, path.removeprefix(f"{root}/")).record_id)
+            made = store.snapshot(agent.agent_id, agent.context_id, kind, path.removeprefix(f"{root}/"))
+            records.append(made.record_id)
+            facts.append(made.facts_sha256)
         except NotRecorded:
             raise
         except ConsoleError as error:
@@ -65,7 +74,7 @@ def keep(store: Store, agent: Agent, parts: Iterable[Part], workspace: Path, *, 
             raise NotRecorded(
                 f"No rollback record could be written: {error.strerror}.", "Make room on the disk, then ask again."
             ) from error
-    return Kept(tuple(records), (*said, CODE if is_code else UNKNOWN))
+    return Kept(tuple(records), (*said, CODE if is_code else UNKNOWN), tuple(facts))
 
 
 def _named(parts: Iterable[Part]) -> dict[str, RollbackKind]:

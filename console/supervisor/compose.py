@@ -35,7 +35,7 @@ from console.supervisor.adoption import keep_adopted
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.answers import asked_by
 from console.supervisor.asgi import App, Door
-from console.supervisor.books import DAMAGED, MISSING, forget_loss, note_loss, noted_loss, open_audit, open_ledger, start_killed
+from console.supervisor.books import DAMAGED, MISSING, forget_loss, note_loss, noted_loss, open_audit, open_ledger, start_killed, started
 from console.supervisor.contexts import Contexts
 from console.supervisor.core import Core
 from console.supervisor.desk import Desk
@@ -62,7 +62,7 @@ from console.supervisor.policy_page import PolicyLook
 from console.supervisor.policy_page_routes import policy_page_routes
 from console.supervisor.policy_review import PolicyReview
 from console.supervisor.policy_routes import policy_routes
-from console.supervisor.press_scope import keep_telling
+from console.supervisor.press_scope import keep_naming, keep_telling
 from console.supervisor.program_routes import program_routes
 from console.supervisor.restore import restore
 from console.supervisor.revive import ensure_guard
@@ -238,7 +238,7 @@ class Supervisor:
         hooks = Door(self.places.hooks_sock, hook_app(self.doors.hooks), self._accepts_hooks, mode=0o600)
         await hooks.open()
         if self.set_aside is not None:
-            words = f"a damaged audit log was set aside as {self.set_aside.name}; a new segment begins and this host starts killed"
+            words = f"a damaged audit log was set aside as {self.set_aside.parent.name}; a new segment begins and this host starts killed"
             self.parts.scribe.record(Record("supervisor", "audit.set_aside", words, verdict="not_proven", must=True))
             self.parts.notice(words, "red")
         if self.ledger_lost:
@@ -255,12 +255,13 @@ class Supervisor:
         self.runner.task(keep_adopted(self.parts))
         self.runner.task(keep_tidy(self.parts, self.stop))
         self.runner.task(keep_telling(self.parts, self.places.is_default))
+        self.runner.task(keep_naming(self.parts, self.places.is_default))
         self.runner.task(self.launcher.bounding.measure())
         self.runner.task(fold_journal(self.parts, self.stop.amend))
         self.runner.task(finish_rotations(self.parts, self.stop))
         envoy = asyncio.create_task(self._start_egress())
         self._start_remote()
-        self.parts.scribe.record(Record("supervisor", "supervisor.started", f"pid {os.getpid()}, guard pid {self.guard_pid}"))
+        self.parts.scribe.record(started(self.places, self.guard_pid))
         try:
             await self.desk.end.wait()
         finally:

@@ -13,9 +13,10 @@ from console.domain.errors import UsageProblem
 from console.settings.options import load_options
 from console.settings.places import Places
 from console.sources.rates import RateBook
-from console.sources.spend_reader import Found, SpendReader
+from console.sources.spend_reader import SpendReader
 from console.sources.spend_store import SpendStore
 from console.sources.spend_sums import Sum
+from console.sources.transcript_files import Found
 from console.supervisor.own_agents import workspaces_with_transcripts
 from console.supervisor.printing import show
 

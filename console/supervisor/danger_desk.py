@@ -150,7 +150,7 @@ def unconfirmed(found: tuple[Named, ...]) -> Unconfirmed:
     count = f"{len(found)} dangerous operations" if len(found) > 1 else "a dangerous operation"
     return Unconfirmed(
         f"It names {count}: {_told(found)}",
-        "Nothing was sent. If it is meant, send it again with a reason: --dangerous-ok REASON. Its calls are judged all the same.",
+        "Nothing was sent or started. If it is meant, ask again with a reason: --dangerous-ok REASON. Its calls are judged all the same.",
     )
 
 

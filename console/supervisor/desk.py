@@ -1,4 +1,4 @@
-"""What an operator can ask that is more than one call: status, fleet, rearm, rollback, audit; the ladder has its own module."""
+"""What an operator can ask that is more than one call: status, fleet, rearm, audit; ladder and rollback have modules of their own."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import time
 
 from console import __version__
 from console.api import messages as m
+from console.audit.judging import beside
 from console.domain.agent import Agent, AgentId
-from console.domain.command import Record
-from console.domain.errors import Conflict, ConsoleError
+from console.domain.errors import Conflict
 from console.supervisor.allowlist_review import ReviewDesk
 from console.supervisor.core import now
 from console.supervisor.follow import Follower
@@ -20,6 +20,7 @@ from console.supervisor.network import NetworkDesk
 from console.supervisor.part_looks import PartLooks
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import RearmAsk, unlatch
+from console.supervisor.rollback_desk import RollbackDesk
 from console.supervisor.stop import StopDesk
 from console.supervisor.views import agent_view, receipt_row
 
@@ -36,6 +37,7 @@ class Desk:
         self.parts, self.launcher, self.stop, self.network, self.follower = parts, launcher, stop, network, follower
         self.ladder = LadderDesk(parts, stop, follower)
         self.review = ReviewDesk(parts, network)
+        self.rollback = RollbackDesk(parts, self.name_of)
         self.end = asyncio.Event()
         self._verdict: m.AuditVerdict | None = None
         boxes = {kind.value if kind.value != "none" else "managed": box.available for kind, box in parts.sandboxes.items()}
@@ -88,7 +90,7 @@ class Desk:
             sources=self.follower.source_views(),
             engines=await self._engines.words(),
             audit_records=records,
-            audit_whole=verdict.whole if verdict else None,
+            audit_whole=None if verdict is None or (verdict.whole and verdict.unknown) else verdict.whole,
             audit_checked_at=verdict.checked_at if verdict else None,
             operator=f"uid {os.geteuid()}",
             notices=parts.noticed_lines(10) + [str(n) for n in guard.get("notices", [])],
@@ -159,42 +161,7 @@ class Desk:
         async with self.stop.turn, self.stop.writing:
             return await unlatch(self.parts, self.stop, ask)
 
-    # --- rollback and audit
-
-    def rollback_rows(self) -> list[m.RollbackRow]:
-        """Every record, newest first. Blocks."""
-        return [self._row(r) for r in self.parts.rollback.records()]
-
-    def _row(self, record: object) -> m.RollbackRow:
-        fields = {n: getattr(record, n) for n in m.RollbackRow.model_fields if n != "agent_name"}
-        return m.RollbackRow(agent_name=self.name_of(str(fields["agent_id"])), **fields)
-
-    def rollback_detail(self, record_id: str) -> m.RollbackDetailView:
-        """One record with the diff of what a restore would do. Blocks."""
-        detail = self.parts.rollback.detail(record_id)
-        return m.RollbackDetailView(
-            row=self._row(detail.record),
-            conflict=detail.conflict,
-            before_sha256=detail.before_sha256,
-            now_sha256=detail.now_sha256,
-            binary=detail.binary,
-            truncated=detail.truncated,
-            diff=[m.DiffLine(sign=x.sign, left_no=x.left_no, left=x.left, right_no=x.right_no, right=x.right) for x in detail.diff],
-            dry_run=list(detail.dry_run),
-        )
-
-    async def restore(self, record_id: str, body: m.RestoreBody, by: str) -> m.RollbackRow:
-        """Puts a snapshot back: audit first, then the restore, which refuses if the file changed since."""
-        parts = self.parts
-        record = Record(by, "rollback.restore", f"restore {record_id[:64]}: {body.reason}", verdict="allow")
-        await asyncio.to_thread(parts.scribe.record_first, record)
-        try:
-            restored = await asyncio.to_thread(parts.rollback.restore, record_id, by, body.expect_now_sha256)
-        except ConsoleError as error:
-            parts.scribe.record(Record(by, "rollback.refused", f"{record_id[:64]}: {error}", verdict="refused"))
-            raise
-        parts.core.hub.publish("rollback", {"record_id": record_id, "state": restored.state.value})
-        return self._row(restored)
+    # --- audit
 
     def audit_page(self, before: int | None, limit: int, query: str) -> m.AuditPage:
         """A page of records, newest first, with those of whatever acted before it was asked for. Blocks."""
@@ -205,10 +172,19 @@ class Desk:
         return m.AuditPage(rows=rows, total=total, newest=total)
 
     def audit_verify(self) -> m.AuditVerdict:
-        """Checks the whole chain. Blocks."""
+        """Checks the whole chain, and what else here remembers it. Blocks."""
         self.parts.scribe.settle(5.0)
-        found = self.parts.scribe.audit.verify()
+        found, unknown = self.parts.scribe.audit.verify(), list[str]()
+        if found.whole:
+            judged = beside(self.parts.places, found)
+            found, unknown = judged.verdict, list(judged.unknown)
         self._verdict = m.AuditVerdict(
-            whole=found.whole, records=found.records, first_bad=found.first_bad, why=found.why, head=found.head, checked_at=time.time()
+            whole=found.whole,
+            records=found.records,
+            first_bad=found.first_bad,
+            why=found.why,
+            head=found.head,
+            checked_at=time.time(),
+            unknown=unknown,
         )
         return self._verdict

@@ -23,6 +23,7 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId
 from console.domain.errors import ConsoleError
 from console.domain.kill import Step, StepName, StepStatus
+from console.domain.words import counted
 from console.ledger.store import Ledger
 from console.settings.durable import make_folder
 from console.settings.options import EvidenceOptions
@@ -174,15 +175,25 @@ def collect(
     return Collected(digest, case.counts, tuple(c["part"] for c in case.cut), failed)
 
 
+_COUNTED = (
+    ("agents", "agent", ""),
+    ("processes", "process", "processes"),
+    ("files", "open file", ""),
+    ("sockets", "socket", ""),
+    ("egress", "request", ""),
+    ("approvals", "open approval", ""),
+    ("changed", "changed file", ""),
+)
+
+
 def words_of(got: Collected, bound_s: float) -> str:
     """For the receipt: counts, the manifest's hash, what is missing."""
     n = got.counts
     said = [
-        f"{n.get('agents', 0)} agents, {n.get('processes', 0)} processes, {n.get('files', 0)} open files, {n.get('sockets', 0)} sockets, "
-        f"{n.get('egress', 0)} requests, {n.get('approvals', 0)} open approvals, {n.get('changed', 0)} changed files"
+        ", ".join(counted(n.get(name, 0), one, many) for name, one, many in _COUNTED),
     ]
     if n.get("unseen"):
-        said.append(f"{n['unseen']} agents whose processes were never looked at")
+        said.append(f"{counted(n['unseen'], 'agent')} whose processes were never looked at")
     if got.cut:
         said.append(f"cut at {bound_s:g} s: {', '.join(got.cut)}")
     if got.failed:

@@ -330,7 +330,7 @@ def _data(call: Running) -> dict[str, object]:
 
 def _record(call: Running, request: PermissionRequest) -> c.Record:
     what = f"{request.tool} {request.argument}"[:400]
-    data = {**_data(call), "tool": request.tool, "timeout_s": call.timeout_s, "warnings": list(call.plan.warnings), **call.kept.as_data()}
+    data = {**_data(call), "tool": request.tool, "timeout_s": call.timeout_s, "warnings": list(call.plan.warnings), **call.kept.as_record()}
     return c.Record(f"agent:{call.agent_id}", "execute", what, verdict="allow", agent_id=call.agent_id, data=data)
 
 

@@ -40,6 +40,7 @@ UP_WHILE_KILLED = frozenset(
         ("POST", "/api/rotation"),
         ("POST", "/api/rotation/value"),  # what a rotation needs to prove itself
         ("POST", "/api/agents/{id}/revoke-token"),  # only tightens
+        ("POST", "/api/keys/retire"),  # only tightens: whoever has a leaked key signs no release with it
         ("POST", "/api/shutdown"),  # ends the supervisor, never the latch
     }
 )

@@ -1,4 +1,5 @@
-"""The file that says why an agent was halted, where its owner finds it: beside its output here, and in the output folder of its session.
+"""The file that says why an agent was halted, where its owner finds it: beside its output here, and in the output folder of its session;
+of one that was adopted, in the folder of its account (owner_notes.py).
 
 The session's folder is the agent's own: it may hold links, pipes, or files of the same name. Nothing is followed, nothing that is
 there is opened, and what cannot be written there is said.
@@ -11,12 +12,12 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from console.domain.agent import CONTEXT_ID, Agent
+from console.domain.agent import CONTEXT_ID, Agent, ControlLevel
 from console.domain.errors import ConsoleError
+from console.supervisor.note_files import DIRECTORY, give, write_new
+from console.supervisor.owner_notes import leave_for_owner
 
 FOLDER = "output"
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST = 500
 """Notes of one halt: beyond that the receipt and the audit name the rest."""
 
@@ -49,17 +50,23 @@ def text_of(agent: Agent, at: float, reason: str) -> bytes:
 
 
 def leave_notes(output: Path, workspaces: Path, agents: Iterable[Agent], at: float, reason: str) -> str:
-    """Writes both files of each agent; in words why one could not be left in its session's folder, or ''. Blocks."""
+    """Writes both files of each agent; in words why one could not be left where its owner can read it, or ''. Blocks.
+
+    ``output``: in the state directory.
+    """
     failed = ""
     for agent in list(agents)[:_MOST]:
         body = text_of(agent, at, reason)
         try:
             output.mkdir(exist_ok=True, mode=0o700)
-            _write(os.open(output, _DIRECTORY), note_name(agent), body, 0o600)
+            write_new(os.open(output, DIRECTORY), note_name(agent), body, 0o600)
         except (OSError, ConsoleError) as error:
             failed = failed or f"{agent.agent_id}: {error}"
         try:
-            _in_session(workspaces, agent, body)
+            if agent.control_level is ControlLevel.ADOPTED:
+                leave_for_owner(output.parent, agent.agent_id, note_name(agent), body)
+            else:
+                _in_session(workspaces, agent, body)
         except (OSError, ConsoleError) as error:
             failed = failed or f"{agent.agent_id}: {error}"
     return failed[:300]
@@ -68,49 +75,23 @@ def leave_notes(output: Path, workspaces: Path, agents: Iterable[Agent], at: flo
 def _in_session(workspaces: Path, agent: Agent, body: bytes) -> None:
     if not CONTEXT_ID.match(agent.context_id):
         raise ConsoleError("Its session has no folder.", "")
-    base = os.open(workspaces, _DIRECTORY)
+    base = os.open(workspaces, DIRECTORY)
     try:
-        session = os.open(agent.context_id, _DIRECTORY, dir_fd=base)
+        session = os.open(agent.context_id, DIRECTORY, dir_fd=base)
     finally:
         os.close(base)
     try:
-        owner = os.fstat(session)
+        seen = os.fstat(session)
+        owner = (seen.st_uid, seen.st_gid)
         try:
             os.mkdir(FOLDER, 0o755, dir_fd=session)
-            made = os.open(FOLDER, _DIRECTORY, dir_fd=session)
-            _own(made, owner)
+            made = os.open(FOLDER, DIRECTORY, dir_fd=session)
+            give(made, owner)
         except FileExistsError:
-            made = os.open(FOLDER, _DIRECTORY, dir_fd=session)
+            made = os.open(FOLDER, DIRECTORY, dir_fd=session)
     finally:
         os.close(session)
-    _write(made, note_name(agent), body, 0o644, owner)
-
-
-def _write(folder: int, name: str, body: bytes, mode: int, owner: os.stat_result | None = None) -> None:
-    """A new file, or none: a name that is taken gets a number, a few times. Closes ``folder``."""
-    try:
-        for number in range(20):
-            tried = name if not number else name.replace(".txt", f"-{number}.txt")
-            try:
-                file = os.open(tried, _FLAGS, mode, dir_fd=folder)
-            except FileExistsError:
-                continue
-            try:
-                os.write(file, body)
-                if owner is not None:
-                    _own(file, owner)
-            finally:
-                os.close(file)
-            return
-        raise ConsoleError(f"{name} is there already, many times.", "")
-    finally:
-        os.close(folder)
-
-
-def _own(descriptor: int, owner: os.stat_result) -> None:
-    """Its owner's, so that whoever may read the session may read this."""
-    if os.geteuid() == 0:
-        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+    write_new(made, note_name(agent), body, 0o644, owner)
 
 
 def _plain(text: str) -> str:

@@ -21,6 +21,7 @@ from console.sources.program_stream import Event
 from console.supervisor.core import now
 from console.supervisor.listening import Batch
 from console.supervisor.parts import Parts
+from console.supervisor.spent import tell_spend
 
 NOTED = 40
 """Events of one look that go into the agent's list of recent events."""
@@ -90,10 +91,7 @@ class Hearing:
         if batch.tokens or batch.usd or batch.answers or batch.tool_calls or batch.action or batch.errors is not None:
             used = {"iterations": batch.answers, "tokens": batch.tokens, "tool_calls": batch.tool_calls, "errors": batch.errors}
             post(e.UsageReported(*now(), agent_id, cost_usd=batch.usd, action=batch.action, **used))  # type: ignore[arg-type]
-        if batch.usd or batch.tokens:  # the sum of the day, the burn, and what a restart finds of both
-            at, _ = now()
-            self._parts.core.meters.add(agent_id, at, batch.usd)
-            self._parts.scribe.spend(agent_id, self._parts.core.state.agents[agent_id].root_id, at, batch.usd, batch.tokens)
+        tell_spend(self._parts.core, self._parts.scribe, agent_id, now()[0], batch.usd, batch.tokens)
 
     def tell(self, agent_id: AgentId, event: Event) -> None:
         """An event of ours: what an operator said."""

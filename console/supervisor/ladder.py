@@ -17,6 +17,7 @@ from console.domain.errors import ConsoleError, Killed, NotFound, NotRecorded
 from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import NetworkMode
+from console.domain.words import counted
 from console.enforcement.ladder import Line, Plan, Treatment, lifted_sessions, plan, why_not
 from console.enforcement.state import EngineState
 from console.killswitch.aims import BEST_EFFORT_NOTE, CAN_LEAVE_NOTE, Aim
@@ -267,7 +268,7 @@ def _chunks(ids: list[AgentId]) -> list[list[AgentId]]:
 
 def _entry(found: Plan, ids: list[str], reason: str, by: str, contexts: tuple[str, ...], *, must: bool) -> Record:
     data = {"scope": found.scope.words(), "agents": ids[:CHUNK], "n": len(ids), "sessions": list(contexts), "reason": reason}
-    what = f"{found.rung} {found.scope.words()}: {len(ids)} agents" + (f", {reason}" if reason else "")
+    what = f"{found.rung} {found.scope.words()}: {counted(len(ids), 'agent')}" + (f", {reason}" if reason else "")
     return Record(by, found.rung.value, what[:1000], verdict="ok", agent_id=ids[0] if ids else "", data=data, must=must)
 
 
@@ -335,7 +336,7 @@ def _reaches(line: Line) -> bool:
 
 def _sentence(found: Plan, counts: dict[Treatment, int]) -> str:
     touched = counts[Treatment.CERTAIN] + counts[Treatment.BEST_EFFORT]
-    words = f"{found.rung} of {found.scope.words()}: {touched} {'agent' if touched == 1 else 'agents'}"
+    words = f"{found.rung} of {found.scope.words()}: {counted(touched, 'agent')}"
     if counts[Treatment.BEST_EFFORT]:
         words += f", {counts[Treatment.BEST_EFFORT]} of them best effort"
     if counts[Treatment.EXCLUDED]:

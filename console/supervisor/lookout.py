@@ -18,6 +18,7 @@ from console.sources.otlp import OtlpSource
 from console.sources.plain_processes import ProcessSource
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
+from console.supervisor.spent import tell_spend
 
 log = logging.getLogger(__name__)
 PERIOD_S = 1.0
@@ -180,14 +181,13 @@ class Lookout:
 
     def _meter(self, agent_id: AgentId, at: float, before: Usage) -> None:
         agent, seen = self._parts.core.state.agents[agent_id], self._parts.core.state.seen[agent_id]
-        spent, meters = agent.usage.cost_usd - before.cost_usd, self._parts.core.meters
+        spent = agent.usage.cost_usd - before.cost_usd
         if spent <= 0 or agent.source == OtlpSource.name:  # what telemetry alone says is in its row, and in no sum
             return
         if agent.control_level not in (ControlLevel.OBSERVED, ControlLevel.ADOPTED) or seen.inside is not None:
-            meters.add(agent_id, at, spent)
-            self._parts.scribe.spend(agent_id, agent.root_id, at, spent, agent.usage.tokens - before.tokens)
+            tell_spend(self._parts.core, self._parts.scribe, agent_id, at, spent, agent.usage.tokens - before.tokens)
         elif before.cost_usd > 0:  # the first sum is the session's history, which burnt at other times
-            meters.add_seen(agent_id, at, spent)
+            self._parts.core.meters.add_seen(agent_id, at, spent)
 
     def views(self) -> list[m.SourceView]:
         """Each source's own words, where it looks and how it fares."""

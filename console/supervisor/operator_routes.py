@@ -18,6 +18,7 @@ from console.domain.agent import AgentId
 from console.domain.command import Record
 from console.domain.errors import Denied, NotFound
 from console.domain.ladder import Reach, Scope
+from console.domain.words import counted
 from console.supervisor.activity_routes import activity_routes
 from console.supervisor.adopt_routes import adopt_routes
 from console.supervisor.adoption import AdoptDesk
@@ -33,6 +34,7 @@ from console.supervisor.desk import Desk
 from console.supervisor.dry_run_desk import DryRunDesk, dry_run_routes
 from console.supervisor.gates import Gates, Handler
 from console.supervisor.hunt_routes import hunt_routes
+from console.supervisor.key_routes import key_routes
 from console.supervisor.ladder_routes import LadderRoutes, receipt_answer, scope_from
 from console.supervisor.launching_body import request_from
 from console.supervisor.rearm import RearmAsk
@@ -89,6 +91,7 @@ class OperatorRoutes:
         routes += dry_run_routes(DryRunDesk(self._parts), self._by)
         routes += adopt_routes(AdoptDesk(self._parts), self._by)
         routes += budget_routes(self._parts, self._by)
+        routes += key_routes(self._parts, self._by)
         if self._parts.contexts is not None:
             routes += context_routes(self._parts.contexts, self._by)
         # What is up while killed is decided there, for every route: none is added past it.
@@ -174,12 +177,12 @@ class OperatorRoutes:
         return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "egress": rows}), media_type="application/json")
 
     async def _rollbacks(self, _request: Request) -> Response:
-        rows = await asyncio.to_thread(self._desk.rollback_rows)
+        rows = await asyncio.to_thread(self._desk.rollback.rows)
         body = {"schema_version": m.SCHEMA_VERSION, "records": [r.model_dump() for r in rows]}
         return Response(json.dumps(body), media_type="application/json")
 
     async def _rollback(self, request: Request) -> Response:
-        return answer(await asyncio.to_thread(self._desk.rollback_detail, request.path_params["id"]))
+        return answer(await asyncio.to_thread(self._desk.rollback.detail, request.path_params["id"]))
 
     async def _audit(self, request: Request) -> Response:
         before = number_in(request, "before", 0, 1 << 60) or None
@@ -229,7 +232,7 @@ class OperatorRoutes:
     async def _restore(self, request: Request) -> Response:
         body = await body_of(request, m.RestoreBody)
         record_id, by = request.path_params["id"], self._by(request)
-        return answer(await self._desk.restore(record_id, body, by))
+        return answer(await self._desk.rollback.restore(record_id, body, by))
 
     async def _audit_verify(self, _request: Request) -> Response:
         return answer(await asyncio.to_thread(self._desk.audit_verify))
@@ -241,7 +244,10 @@ class OperatorRoutes:
     async def _shutdown(self, request: Request) -> Response:
         live = [a for a in self._core.state.live if self._core.state.agents[a].control_level != "observed"]
         if live:
-            raise Denied(f"{len(live)} agents still run.", "End them first, or press panic; the supervisor stays while anything lives.")
+            raise Denied(
+                f"{counted(len(live), 'agent still runs', 'agents still run')}.",
+                "End them first, or press panic; the supervisor stays while anything lives.",
+            )
         record = Record(self._by(request), "supervisor.shutdown", "asked to end")
         await asyncio.to_thread(self._parts.scribe.record_first, record)
         asyncio.get_running_loop().call_later(0.2, self._desk.end.set)

@@ -1,19 +1,23 @@
 """Whom a press of everything signals besides those who are held: observed agents of the default instance, when the settings say so.
 
-Decided here, told to the guard in advance, and shown before the press. Never with a state directory of its own (the demo, tests), never
-where discovery was confined to a folder, never one in a container or whose source could not prove which process it is.
+Decided here, told to the guard in advance, and shown before the press; whom it does not signal is told too, with why, for its receipt.
+Nobody is meant with a state directory of its own (the demo, tests), where discovery was confined to a folder, nor is one in a container
+or one whose source could not prove which process it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.errors import ConsoleError
+from console.enforcement.state import EngineState
+from console.killswitch.unheld import NAMED
 from console.sandbox.processes import start_ticks
 from console.settings.options import Options
 from console.supervisor.parts import Parts
@@ -22,6 +26,8 @@ log = logging.getLogger(__name__)
 LOOK_S = 2.0
 LINE = 5
 """Agents of one line to the guard, which holds 4 KiB."""
+AGAIN_S = 20.0
+"""The guard is told at least this often: a receipt says when the last word is old."""
 
 
 def meant(options: Options, *, is_default: bool, agents: Iterable[Agent]) -> list[Agent]:
@@ -47,6 +53,76 @@ def proof_of(agent: Agent, proc: Path = Path("/proc")) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return {"id": agent.agent_id, "pid": process.pid, "start_ticks": process.start_ticks, "exe": exe, "uid": uids.pop()}
+
+
+def why_left(agent: Agent, options: Options, *, is_default: bool) -> str:
+    """Why a press does not signal an agent that was only seen."""
+    if agent.container_id:
+        return "it lives in a container that was not started here"
+    if agent.process is None:
+        return "its source cannot prove which process it is"
+    if not is_default:
+        return "this instance has a state directory of its own, and signals only what it holds"
+    if options.discover_root:
+        return "discovery is confined to a folder"
+    if not options.panic.include_observed:
+        return "panic.include_observed is off"
+    return "its program and account could not be proven"
+
+
+def left_alone(state: EngineState, options: Options, *, is_default: bool) -> dict[str, Any]:
+    """Observed agents that live, that nobody means and that run in nobody whom we hold: how many, and the first of them with why."""
+    seen, tops, parts = state.seen, list[Agent](), 0
+    for agent_id in state.live - state.held - state.press_observed:
+        agent, had = state.agents[agent_id], seen.get(agent_id)
+        if agent.control_level is not ControlLevel.OBSERVED or (had is not None and had.inside is not None):
+            continue
+        if had is not None and had.part:
+            parts += 1
+        else:
+            tops.append(agent)
+    tops.sort(key=lambda a: (a.process is None, a.agent_id))
+    named = [
+        {
+            "id": a.agent_id,
+            "name": "".join(x if x.isascii() and x.isprintable() else "?" for x in a.name[:60]),
+            "why": why_left(a, options, is_default=is_default),
+            "pid": a.process.pid if a.process else 0,
+            "start_ticks": a.process.start_ticks if a.process else 0,
+        }
+        for a in tops[:NAMED]
+    ]
+    return {"agents": named, "n": len(tops), "parts": parts}
+
+
+async def keep_naming(parts: Parts, is_default: bool) -> None:
+    """Tells the guard whom no press stops, whenever that changed, and now and then all the same: it says how old the last word is. Forever.
+
+    A new guard reads what the one before was told, until it is told itself.
+    """
+    told: dict[str, Any] | None = None
+    told_at = 0.0
+    while True:
+        await asyncio.sleep(LOOK_S)
+        if not parts.core.state.sighted:
+            continue  # no source has looked yet: nobody seen is not nobody there
+        found = left_alone(parts.core.state, parts.options, is_default=is_default)
+        if told == found and time.monotonic() - told_at < AGAIN_S:
+            continue
+        try:
+            await asyncio.to_thread(name, parts, found)
+            told, told_at = found, time.monotonic()
+        except ConsoleError as error:
+            log.warning("the guard was not told who is only seen: %s", error)
+            told = None
+
+
+def name(parts: Parts, found: dict[str, Any]) -> None:
+    """In lines that the guard takes; the first makes it forget what it was told before."""
+    agents = found["agents"]
+    for start in range(0, max(1, len(agents)), LINE):
+        is_last = start + LINE >= len(agents)
+        parts.guard.call("unheld", **(found | {"agents": agents[start : start + LINE], "more": start > 0, "last": is_last}))
 
 
 async def keep_telling(parts: Parts, is_default: bool) -> None:

@@ -10,6 +10,7 @@ from console.api.program_messages import ReachView
 from console.domain.agent import LaunchRequest, SandboxKind
 from console.domain.conversation import Program, started_as
 from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
+from console.domain.words import counted
 from console.sandbox.programs import Found
 from console.supervisor.codex_trust import KNOWN
 from console.supervisor.parts import Parts
@@ -105,7 +106,7 @@ def _hosts(parts: Parts, mode: NetworkMode, *, enforced: bool) -> ReachView:
 def _scopes(parts: Parts, request: LaunchRequest) -> ReachView:
     state, spawn = parts.core.state, parts.core.state.spawn
     beside = [i for i in state.live if request.context_id and state.agents[i].context_id == request.context_id]
-    whom = f"session {request.context_id}" + (f", whose workspace it shares with {len(beside)} agents" if beside else "")
+    whom = f"session {request.context_id}" + (f", whose workspace it shares with {counted(len(beside), 'agent')}" if beside else "")
     whom = whom if request.context_id else "a session of its own"
     granted = parts.options.agents.scopes if request.scopes is None else request.scopes
     kinds = f"kinds of effects: {', '.join(granted)}" if granted else "no kind of effect is granted: every judged call is denied"

@@ -15,10 +15,11 @@ from console.api import messages as m
 from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.guard import LEASE_S
 from console.domain.kill import Receipt
+from console.remotekill.channel import PollerStatus
 from console.remotekill.document import Junk, KeySet, KillOrder, SignedUnkill, kill_document, order_of, parse
 from console.remotekill.keys import PUBLIC_FILE, load_keys, load_signers
 from console.remotekill.machine import Effect, Mode
-from console.remotekill.poller import Poller, PollerStatus
+from console.remotekill.poller import Poller
 from console.remotekill.state_file import hold_state
 from console.remotekill.store import RemoteStore, now_text
 from console.remotekill.writing import RemoteWrite

@@ -15,7 +15,6 @@ from console.api.rotation_messages import RotationItemView, RotationView
 from console.credentials.again import LOST, due, keep_result, present_again, stand_in
 from console.credentials.marker import Again, Last, RotationItem, load_last, olds
 from console.credentials.plan import OWN_ITEMS, CommandItem, CommandVerifier, FileItem, HttpItem, Item, KeyringItem, Plan, load_plan
-from console.credentials.plugs.interface import Plug
 from console.credentials.plugs.made import kept_name, plugs_of
 from console.credentials.proof import Verifier
 from console.credentials.rotation import RotationResult, rotate, unfinished
@@ -165,10 +164,6 @@ class Rotator:
             last_kill_id=last.kill_id if last else "",
             again_at=last.again_at if last else None,
         )
-
-    def plugs(self) -> list[Plug]:
-        """The plan's items of now; none when it is broken."""
-        return plugs_of(self._plan()[0], self.tokens.store)
 
     def _plan(self) -> tuple[Plan, str]:
         try:

@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, assert_never
 
+from console.audit.rollback_rows import FACTS_FIELD
 from console.domain import command as c
 from console.domain import dry_run as d
 from console.domain.errors import ConsoleError, UsageProblem
@@ -164,7 +165,11 @@ class Runner:
                 what,
                 verdict="allow",
                 agent_id=command.agent_id,
-                data={"rollback_id": record.record_id, "request_id": command.request_id},
+                data={
+                    "rollback_id": record.record_id,
+                    "request_id": command.request_id,
+                    FACTS_FIELD: {record.record_id: record.facts_sha256},
+                },
             )
             await asyncio.to_thread(parts.scribe.record_first, entry)
             failpoint("snapshot.audited")

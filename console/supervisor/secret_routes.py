@@ -12,6 +12,7 @@ from console.api import rotation_messages as rm
 from console.credentials.api_key import PREFIX, ApiKey
 from console.domain.command import Record
 from console.domain.errors import TokenRefused
+from console.domain.words import counted
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.answers import answer, body_of
 from console.supervisor.callers import caller_of
@@ -97,7 +98,7 @@ class SecretRoutes:
         agent_id = self._parts.core.agent_or_404(request.path_params["id"])
         cut = self._doors.revoke(agent_id)  # at once; what only tightens acts first
         await secret_call(self._parts.tokens.bar, agent_id)
-        words = f"the tokens of {agent_id}, and its socket; {cut} connections cut"
+        words = f"the tokens of {agent_id}, and its socket; {counted(cut, 'connection')} cut"
         record = Record(self._by(request), "secrets.revoked", words, verdict="ok", agent_id=agent_id, must=True)
         self._parts.scribe.record(record)
         return answer(rm.RevokedView(agent=agent_id, connections_cut=cut))

@@ -9,20 +9,35 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from console.audit.retirement import FLEET
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
 from console.remotekill.document import KeySet, Signer, baseline_document
-from console.remotekill.keys import KeysShown, init_keys, load_key_files, load_keys, load_signers, rotate_keys, show_keys, take_epoch
+from console.remotekill.keys import (
+    PUBLIC_FILE,
+    KeysShown,
+    init_keys,
+    load_key_files,
+    load_keys,
+    load_signers,
+    rotate_keys,
+    show_keys,
+    take_epoch,
+)
 from console.remotekill.release import Review, make_release, review
 from console.remotekill.state_file import load_state
 from console.remotekill.store import RemoteStore, now_text
 from console.settings.options import Options, load_options
 from console.settings.places import Places
 from console.supervisor.printing import show
+from console.supervisor.retiring import host_key_id, retire_here
 
 
 def keys_arguments(parser: argparse.ArgumentParser) -> None:
     """What ``keys`` takes."""
-    parser.add_argument("action", choices=("init", "show", "rotate"))
+    parser.add_argument("action", choices=("init", "show", "rotate", "retire"))
+    parser.add_argument("--kid", default="", help="id of the key (retire)")
+    parser.add_argument("--reason", default="", help="how it leaked (retire)")
+    parser.add_argument("--key", action="append", default=[], metavar="FILE", help="a private key that signs the retirement; repeatable")
     parser.add_argument("--fleet")
     parser.add_argument("--quorum", type=int, default=1, help="how many distinct keys an un-kill takes (init)")
 
@@ -49,8 +64,10 @@ def _store(options: Options) -> RemoteStore:
 
 
 def keys(places: Places | None, given: argparse.Namespace) -> int:
-    """init, show or rotate."""
+    """init, show, rotate or retire."""
     assert places is not None
+    if given.action == "retire":
+        return _retire(places, given)
     options = load_options(places.settings_file)
     note = ""
     if given.action == "init":
@@ -66,9 +83,26 @@ def keys(places: Places | None, given: argparse.Namespace) -> int:
         "kids": shown.kids,
         "signing": shown.signing,
         "public_file": str(shown.public_file),
+        "host_key": host_key_id(places),
     }
     lines = [f"fleet {shown.fleet}, quorum {shown.quorum}", *(f"key {kid}" for kid in shown.kids), f"hosts trust {shown.public_file}"]
+    lines += [f"this host seals receipts with {data['host_key']}"] if data["host_key"] else []
     show(given, data | {"baseline": note}, lines + ([note] if note else []))
+    return 0
+
+
+def _retire(places: Places, given: argparse.Namespace) -> int:
+    found = retire_here(places, given.kid, given.reason, given.key)
+    lines = [f"{found.role} key {found.key_id} is retired, on record and signed by {found.by}", found.worth]
+    if found.role == FLEET:
+        lines.append(
+            f"copy {places.keys_dir / PUBLIC_FILE} to every other host; tools that it signed are offered again once they are signed anew"
+        )
+    else:
+        lines.append(
+            f"copy {places.keys_dir / 'host-key.pub'} to where receipts are checked; baselines that it signed are believed no more"
+        )
+    show(given, found.model_dump(exclude={"schema_version"}), lines)
     return 0
 
 

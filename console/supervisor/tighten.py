@@ -13,6 +13,7 @@ from console.domain.command import Record
 from console.domain.errors import ConsoleError, Killed, NotFound, NotRecorded
 from console.domain.ladder import Reach, Scope
 from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
+from console.domain.words import counted
 from console.enforcement.tighten import Meant, meant, refuse_looser
 from console.ledger.network_history import NetworkChange
 from console.ledger.sessions import Tightening
@@ -150,7 +151,7 @@ class TightenDesk:
             agents.append(_agent(agent, agent, stricter_mode(agent.effective_mode, to), verified=holds, switched=changes, note=note))
         view = self._view(asked, found, agents, str(mode), str(higher(has_level, asked.level or Sensitivity.PUBLIC)))
         view.dry_run, view.why_not = True, why_not
-        sessions = f"{len(found.contexts)} session{'' if len(found.contexts) == 1 else 's'}"
+        sessions = f"{counted(len(found.contexts), 'session')}"
         view.words = f"{asked.scope.words()}: {view.switched} of {len(agents)} agents in {sessions} would be switched to {mode}."
         return view
 

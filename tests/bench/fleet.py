@@ -291,7 +291,6 @@ def stand_in(state_dir: Path, number: int) -> Iterator[None]:
 def serve(state_dir: str, number: int) -> None:
     """The other side of ``stand_in``; ends by SIGTERM."""
     places = find_places(state_dir, create=True)
-    assert places is not None
     house = FakeHouse(places, str(number))
     house.start()
     views = many_agents(number)

@@ -122,7 +122,6 @@ def as_cedar(made: dict[str, list[str]], workspace: str) -> str:
 def supervisor(count: int, folder: Path) -> Callable[[str, str], object]:
     """A whole decision of a supervisor, by rules that lie in its state directory."""
     places = find_places(str(folder / "state"), create=True)
-    assert places is not None
     workspace = places.workspaces_dir / "c"
     (workspace / "logs").mkdir(parents=True)
     for name in ("a.txt", "b.txt", "logs/x.log"):

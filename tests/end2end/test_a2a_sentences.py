@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import socket
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -40,6 +37,7 @@ from console.api.messages import LaunchBody
 from console.domain.kill import Outcome, Receipt
 from console.integrations.a2a_bridge import ENDED, Bridge, application
 from tests.fakes.instance import PATIENCE_S, Instance, until
+from tests.fakes.standing import standing_instance
 
 AGENT = (
     "import os, sys, time; sys.path.insert(0, os.environ['WATCHFLOOR_TOYS']); import client; agent = client.Agent()\n"
@@ -55,11 +53,8 @@ INPUT, WORKING = TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_WORKI
 
 @pytest.fixture(scope="module")
 def it() -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    with Instance(folder) as instance:
+    with standing_instance() as instance:
         yield instance
-    shutil.rmtree(folder)
 
 
 class Peer:

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from console.api import budgets as b
 from console.api.adopt_messages import AdoptBody, CandidatesView
 from console.domain.errors import Conflict
 from console.killswitch import processes
-from console.killswitch.closure import Closure
+from console.killswitch.closure import Closure, strike
 from console.killswitch.processes import Handle
 from tests.fakes.guard_world import ticks
 from tests.fakes.instance import Instance, until
@@ -61,7 +62,7 @@ class Session:
 
     def close(self) -> None:
         self.handle.send(signal.SIGKILL)
-        until(lambda: not self.closure.strike() or not self.closure.look(), words="nothing of the session is left")
+        until(lambda: not strike([self.closure])[0] or not self.closure.look(), words="nothing of the session is left")
         self.process.wait(60)
         assert self.process.stdout is not None
         self.process.stdout.close()
@@ -146,6 +147,25 @@ def test_it_stays_adopted_when_supervisor_and_guard_are_started_again_and_its_en
             os.kill(pid, signal.SIGKILL)
         session.process.wait(60)
         it.state_becomes(agent, "ended")
+
+
+def test_its_owner_who_is_not_the_operator_reads_why_a_budget_stopped_it_and_can_forge_nothing(
+    state_dir: Path, home: Path, session: Session
+) -> None:
+    with Instance(state_dir, "--discover-root", str(home)) as it:
+        agent = seen(it, session)
+        done = it.api.adopt(confirmed(it.api.adopt_candidates(agent)))
+        said = as_owner(f"ls {done.owner_folder}; cat {done.owner_folder}/*; echo forged > {done.owner_folder}/HALTED-{agent}.txt")
+        assert f"ADOPTED-{agent}.txt" in said.stdout and "took over" in said.stdout and "denied" in said.stderr
+        it.api.change_budget(b.BudgetBody(scope="agent", key=agent, limits={"wall": 0.5}, reason="a test"))
+        it.state_becomes(agent, "halted")
+        note = until(lambda: as_owner(f"cat {done.owner_folder}/HALTED-{agent}.txt").stdout, words="its owner can read why")
+        assert "agent limit wall_s" in note and agent in note
+        assert not any("could not be left" in words for words in it.api.status().notices)
+
+
+def as_owner(command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["/bin/sh", "-c", command], user=UID, group=UID, extra_groups=[], capture_output=True, text=True)
 
 
 @pytest.fixture

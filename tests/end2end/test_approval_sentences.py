@@ -3,66 +3,22 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from console.api.approval_messages import ApprovalRow, DecideBody, Decided, EndGrantBody
-from console.api.ladder import ScopeBody
 from console.api.policy_messages import PolicySaveBody, PolicyTryBody
-from console.cli.main import main
-from console.domain.errors import Conflict, Killed, NotFound, UsageProblem
+from console.domain.errors import Conflict, Killed, UsageProblem
 from tests.fakes.instance import Instance, until
 
 ASK = "v = agent.permission({tool!r}, {argument!r}); print('verdict', v['verdict'], '-', v['reason'], flush=True)\n"
 TWICE = ASK * 2 + "time.sleep(300)"
 
 
-@pytest.fixture(scope="module")
-def standing() -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    with Instance(folder) as instance:
-        yield instance
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def it(standing: Instance) -> Iterator[Instance]:
-    yield standing
-    with suppress(NotFound, Conflict):
-        standing.api.kill_scope(ScopeBody(reach="host"), "end of the sentence")
-    until(lambda: not [a for a in standing.api.fleet().agents if a.ended_at is None])
-
-
-@pytest.fixture
-def short() -> Iterator[Path]:
-    """A folder with a short name: its sockets lie in it."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    yield folder
-    shutil.rmtree(folder)
-
-
 Say = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def watchfloor(it: Instance, capsys: pytest.CaptureFixture[str]) -> Say:
-    """A verb of this instance: exit code, stdout, stderr."""
-
-    def say(*argv: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = main([*argv, "--state-dir", str(it.state_dir)])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return say
 
 
 def asks(it: Instance, tool: str = "launch_rocket", argument: str = "now", more: str = "time.sleep(300)", **options: object) -> str:
@@ -118,7 +74,7 @@ def test_a_press_answers_everything_that_waits_and_nothing_of_it_can_be_approved
     assert not result.done and "void" in result.words
 
 
-def test_what_waits_outlives_a_crash_of_the_supervisor_and_is_used_by_the_same_request_alone(short: Path) -> None:
+def test_what_waits_outlives_a_crash_of_the_supervisor_and_is_used_by_the_same_request_alone(state_dir: Path) -> None:
     retry = (
         "while True:\n"
         "    try:\n"
@@ -127,7 +83,7 @@ def test_what_waits_outlives_a_crash_of_the_supervisor_and_is_used_by_the_same_r
         "    except Exception as error: print('lost', flush=True); time.sleep(0.2)\n"
         "time.sleep(300)"
     )
-    with Instance(short) as it:
+    with Instance(state_dir) as it:
         agent = it.python(retry)
         row = waiting(it, agent)
         it.stop(signal.SIGKILL)
@@ -215,8 +171,8 @@ def test_the_command_line_shows_it_whole_and_decides_on_what_it_showed(it: Insta
     assert "denied" in watchfloor("approvals", "list", "--decided")[1]
 
 
-def test_while_killed_nothing_is_approved(short: Path) -> None:
-    with Instance(short) as own:
+def test_while_killed_nothing_is_approved(state_dir: Path) -> None:
+    with Instance(state_dir) as own:
         agent = asks(own)
         row = waiting(own, agent)
         own.api.activate("test")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.instance import Instance, until
+from tests.fakes.standing import standing_instance
 
 EAT = "x = []\nwhile True: x.append(b'x' * (1 << 20))\n"
 BURN = "print('burning', flush=True)\nimport subprocess\nwhile True: subprocess.run(['/bin/sh', '-c', ':'])\n"
@@ -17,12 +16,8 @@ BURN = "print('burning', flush=True)\nimport subprocess\nwhile True: subprocess.
 
 @pytest.fixture(scope="module")
 def it() -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    (folder / "settings.json").write_text('{"agents": {"memory_max_mib": 96}}')
-    with Instance(folder) as instance:
+    with standing_instance(prepare=lambda f: (f / "settings.json").write_text('{"agents": {"memory_max_mib": 96}}')) as instance:
         yield instance
-    shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("sandbox", ["none", "bubblewrap"])

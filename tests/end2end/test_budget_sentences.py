@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from console.api import budgets as b
 from console.cli.main import main
 from console.domain.errors import Denied, NotFound, UsageProblem
 from tests.fakes.instance import Instance, until
+from tests.fakes.standing import standing_instance
 
 HUNDRED = """
 from concurrent.futures import ThreadPoolExecutor
@@ -37,11 +36,8 @@ time.sleep(300)
 
 @pytest.fixture(scope="module")
 def it() -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    with Instance(folder) as instance:
+    with standing_instance() as instance:
         yield instance
-    shutil.rmtree(folder)
 
 
 def change(it: Instance, scope: b.BudgetScope, key: str, reason: str = "a test", **limits: float) -> b.BudgetSetView:

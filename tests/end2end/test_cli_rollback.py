@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,26 @@ def test_a_file_an_agent_overwrote_is_shown_and_put_back_once(terminal: Terminal
     assert until(lambda: terminal("rollback", "list", "--json").json["records"][-1]["state"] != "can_restore")
     assert any(r["kind"].startswith("rollback") for r in terminal("audit", "tail", "--json").json["records"])
     assert terminal("audit", "verify").code == 0
+
+
+def test_a_record_that_somebody_changed_is_told_by_the_log_and_not_put_back(terminal: Terminal) -> None:
+    assert terminal("run", "--wait", "--context", "work", "--", "python3", "-c", AGENT).code == 0
+    whole = terminal("audit", "verify")
+    assert whole.code == 0 and "1 rollback record" in whole.out and "(!)" not in terminal("rollback", "list").out
+    with closing(sqlite3.connect(terminal.places.rollback_dir / "records.db")) as connection:
+        connection.execute("DROP TRIGGER records_facts")
+        connection.execute("UPDATE records SET before_sha256 = NULL, before_size = 0")  # a restore would delete the file
+        connection.commit()
+    [record] = terminal("rollback", "list", "--json").json["records"]
+    assert record["doubt"] == "it was changed after it was recorded"
+    assert (
+        "(!)" in terminal("rollback", "list").out and "a restore would be refused" in terminal("rollback", "show", record["record_id"]).out
+    )
+    said = terminal("rollback", "restore", record["record_id"], "--reason", "r")
+    file = terminal.places.workspaces_dir / "work" / "output" / "plan.txt"
+    assert said.code == 1 and "Not restored" in said.err and file.read_text() == "two\n"
+    verdict = terminal("audit", "verify")
+    assert verdict.code == 1 and f"NOT WHOLE: rollback record {record['record_id']}: it was changed" in verdict.out
 
 
 def test_a_file_that_changed_since_is_not_put_back(terminal: Terminal) -> None:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from console.api.ladder import ScopeBody
 from console.api.messages import LaunchBody
 from console.api.program_messages import ProgramItem, ProgramsBody
-from console.cli.main import main
-from console.domain.errors import Conflict, NotFound, Unconfirmed
+from console.domain.errors import Unconfirmed
 from console.settings.options import Options, merged, save_options
 from tests.fakes.instance import Instance, until
+from tests.fakes.standing import standing_instance
 
 QUIET = Path(__file__).parents[1] / "fakes" / "quiet_program.py"
 """Stands for Claude Code: it reads what it is told and prints it, and asks no model."""
@@ -26,34 +22,9 @@ Say = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="module")
 def standing() -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
     given = {"programs.claude_code": str(QUIET), "programs.memory_free_min_mib": 0}
-    save_options(folder / "settings.json", merged(Options(), given))
-    with Instance(folder) as instance:
+    with standing_instance(prepare=lambda folder: save_options(folder / "settings.json", merged(Options(), given))) as instance:
         yield instance
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def it(standing: Instance) -> Iterator[Instance]:
-    yield standing
-    with suppress(NotFound, Conflict):
-        standing.api.kill_scope(ScopeBody(reach="host"), "end of the sentence")
-    until(lambda: not [a for a in standing.api.fleet().agents if a.ended_at is None])
-
-
-@pytest.fixture
-def watchfloor(it: Instance, capsys: pytest.CaptureFixture[str]) -> Say:
-    """A verb of this instance: exit code, stdout, stderr."""
-
-    def say(*argv: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = main([*argv, "--state-dir", str(it.state_dir)] if argv[0] != "run" else ["run", "--state-dir", str(it.state_dir), *argv[1:]])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return say
 
 
 def kinds(it: Instance, word: str) -> list[str]:
@@ -81,6 +52,8 @@ def test_of_a_batch_nothing_starts_when_one_prompt_names_one(it: Instance, watch
     assert code == 4 and "Item 2" in err and "merge or approve a change" in err and "(prompt)" in err
     assert not [a for a in it.api.fleet().agents if a.ended_at is None]
     code, out, _ = watchfloor("run", "--batch", str(file), "--dry-run")
+    assert code == 4 and "danger  merge or approve a change" in out and "refused until it is confirmed" in out
+    code, out, _ = watchfloor("run", "--batch", str(file), "--dry-run", "--dangerous-ok", "reviewed")
     assert code == 0 and "danger  merge or approve a change" in out
 
 

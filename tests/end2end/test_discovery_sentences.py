@@ -108,7 +108,13 @@ def test_with_a_state_directory_a_panic_signals_nobody_who_was_only_seen_whateve
             [agent] = until(lambda: [a for a in it.api.fleet().agents if a.control_level == "observed"])
             body = LadderBody.model_validate({"action": "kill", "scope": {"reach": "all"}, "reason": "test"})
             assert [a.id for a in it.api.preview(body).excluded] == [agent.id], "listed before the press as left alone"
-            assert it.api.activate("the test").targets == () and session.poll() is None
+            told = state_dir / "guard" / "unheld.json"
+            until(lambda: told.exists() and agent.id in told.read_text(), words="the guard was told")
+            receipt = it.api.activate("the test")
+            assert receipt.targets == () and session.poll() is None
+            assert receipt.only_seen == 1, "the receipt says by itself who goes on, and why"
+            assert "1 agent was only seen and not stopped" in receipt.excluded[0]
+            assert all(words in receipt.excluded[1] for words in (agent.id, f"process {session.pid} runs", "state directory of its own"))
     finally:
         session.kill()
         session.wait()

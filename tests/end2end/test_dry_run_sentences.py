@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from console.api.approval_messages import ApprovalRow, DecideBody, Decided
 from console.api.dry_run_messages import DryRunBody, PlanBody, PlanDecidedView, PlanView
-from console.api.ladder import ScopeBody
-from console.cli.main import main
-from console.domain.errors import Conflict, Killed, NotFound
+from console.domain.errors import Conflict, Killed
 from tests.fakes.instance import Instance, until
+from tests.fakes.standing import end_all
 
 # Reads calls from its standard input's stand-in, a file of the workspace, and makes each: what a person types there is what it asks.
 ASKER = (
@@ -39,43 +35,11 @@ ASKER = (
 Say = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture(scope="module")
-def standing() -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    with Instance(folder) as instance:
-        yield instance
-    shutil.rmtree(folder)
-
-
 @pytest.fixture
 def it(standing: Instance) -> Iterator[Instance]:
     rules(standing)
     yield standing
-    with suppress(NotFound, Conflict):
-        standing.api.kill_scope(ScopeBody(reach="host"), "end of the sentence")
-    until(lambda: not [a for a in standing.api.fleet().agents if a.ended_at is None])
-
-
-@pytest.fixture
-def short() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def watchfloor(it: Instance, capsys: pytest.CaptureFixture[str]) -> Say:
-    """A verb of this instance: exit code, stdout, stderr."""
-
-    def say(*argv: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = main([*argv, "--state-dir", str(it.state_dir)])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return say
+    end_all(standing)
 
 
 def rules(it: Instance, **more: list[str]) -> None:
@@ -151,7 +115,7 @@ def test_judged_as_live_planned_not_executed_then_approved_as_a_whole_and_each_m
     assert code == 0 and seen.sha256 in out and "a.txt" in out and "rules: deny by shell(wc:*)" in out
     assert watchfloor("plan", agent, "--approve", "0" * 64, "--reason", "r")[0] == 1
     code, out, err = watchfloor("plan", agent, "--approve", seen.sha256, "--reason", "as shown")
-    assert code == 0 and "1 calls may be made, each once" in out, err
+    assert code == 0 and "1 call may be made, each once" in out, err
     assert "write_file a.txt allow" in asks(it, agent, "write_file", "a.txt")
     assert file_of(it, agent, "a.txt").read_text() == "written" and len(it.api.rollback().records) == 1
     assert "dry run" in asks(it, agent, "write_file", "a.txt"), "each once"
@@ -257,8 +221,8 @@ def test_calls_that_come_by_a_hook_or_for_the_executor_are_dry_too(it: Instance)
     assert {call.outcome for call in plan(it, agent).calls} == {"allow"}
 
 
-def test_it_outlives_a_crash_of_the_supervisor_and_so_does_the_approval(short: Path) -> None:
-    with Instance(short) as it:
+def test_it_outlives_a_crash_of_the_supervisor_and_so_does_the_approval(state_dir: Path) -> None:
+    with Instance(state_dir) as it:
         rules(it)
         agent = starts(it)
         for name in ("a.txt", "b.txt"):

@@ -8,9 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,10 @@ import pytest
 
 from console.api.approval_messages import ApprovalRow, DecideBody
 from console.api.dry_run_messages import PlanBody
-from console.api.ladder import ScopeBody
-from console.domain.errors import Conflict, NotFound
 from console.killswitch.cgroups import find_mounts
 from console.killswitch.processes import cgroup_line
 from tests.fakes.instance import Instance, processes_with, until
+from tests.fakes.standing import standing_instance
 
 RULES = {
     "permissions": {
@@ -52,35 +49,15 @@ def call(tool, argument, **more):
 """
 
 
-def made() -> Path:
-    """A folder with a short name (its sockets lie in it) and our rules."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
+def furnish(folder: Path) -> None:
+    """Our rules."""
     (folder / "policy.json").write_text(json.dumps(RULES))
-    return folder
 
 
 @pytest.fixture(scope="module")
 def standing() -> Iterator[Instance]:
-    folder = made()
-    with Instance(folder) as instance:
+    with standing_instance(prepare=furnish) as instance:
         yield instance
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def short() -> Iterator[Path]:
-    folder = made()
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def it(standing: Instance) -> Iterator[Instance]:
-    yield standing
-    with suppress(NotFound, Conflict):
-        standing.api.kill_scope(ScopeBody(reach="host"), "end of the sentence")
-    until(lambda: not [a for a in standing.api.fleet().agents if a.ended_at is None])
 
 
 def calls(it: Instance, code: str, n: int = 1) -> list[dict[str, Any]]:
@@ -353,8 +330,9 @@ def test_who_hangs_up_or_ends_leaves_nothing_running(it: Instance) -> None:
     assert [verdict for _, verdict in ends()] == ["ok", "ok"]
 
 
-def test_a_supervisor_that_is_killed_in_the_middle_leaves_nothing_running(short: Path) -> None:
-    with Instance(short) as it:
+def test_a_supervisor_that_is_killed_in_the_middle_leaves_nothing_running(state_dir: Path) -> None:
+    furnish(state_dir)
+    with Instance(state_dir) as it:
         agent = it.python(CALL + "call('shell', 'sleep 3600')\ntime.sleep(300)")
         group = under_way(it, agent)
         it.stop(signal.SIGKILL)

@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from console.sandbox.gvisor import Gvisor
 from console.sandbox.image import ensure_tag
 from tests.fakes.instance import Instance, until
 from tests.fakes.private_engine import PrivateEngine
+from tests.fakes.standing import standing_instance
 
 pytestmark = [pytest.mark.engine, pytest.mark.envoy]
 RUNSC = shutil.which("runsc")
@@ -48,12 +48,8 @@ def engine(engine_socket: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def it(engine: Path) -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    with Instance(folder, "--engine-socket", str(engine)) as instance:
-        until(lambda: instance.api.allowlist().envoy == "healthy", words="Envoy is healthy")
+    with standing_instance("--engine-socket", str(engine), envoy=True) as instance:
         yield instance
-    shutil.rmtree(folder)
 
 
 def _carry_image(source: Path, target: Path) -> None:

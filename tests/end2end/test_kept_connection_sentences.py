@@ -3,8 +3,6 @@ connection that only rests holds up neither an end, nor a restart, nor a kill.""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +11,7 @@ import pytest
 
 from console.domain.errors import Conflict, NotFound
 from tests.fakes.instance import Instance, until
+from tests.fakes.standing import standing_instance
 from tests.leaks import cgroup_places
 
 ONE_CONNECTION = """
@@ -54,11 +53,8 @@ time.sleep(600)
 
 @pytest.fixture(scope="module")
 def it() -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    with Instance(folder) as instance:
+    with standing_instance() as instance:
         yield instance
-    shutil.rmtree(folder)
 
 
 @pytest.fixture(autouse=True)

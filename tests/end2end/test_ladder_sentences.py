@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
-import shutil
 import signal
 import socket
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,6 +18,7 @@ from console.api.ladder import LadderBody, LadderPreview, ScopeBody
 from console.api.messages import ActView
 from console.domain.errors import Conflict, ConsoleError, Killed, NotFound, UsageProblem
 from tests.fakes.instance import Instance, until
+from tests.fakes.standing import standing_instance
 
 LIVE = ("starting", "running", "waiting", "frozen", "over_budget", "alive_after_kill")
 PORTAL = (
@@ -37,22 +36,8 @@ PORTAL = (
 
 @pytest.fixture(scope="module")
 def standing() -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    with Instance(folder) as instance:
-        until(lambda: instance.api.allowlist().envoy == "healthy", words="Envoy is healthy")
+    with standing_instance(envoy=True) as instance:
         yield instance
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def it(standing: Instance) -> Iterator[Instance]:
-    """The standing instance, with nothing held before and after."""
-    yield standing
-    with suppress(NotFound, Conflict):
-        standing.api.kill_scope(ScopeBody(reach="host"), "end of the sentence")
-    until(lambda: not [a for a in standing.api.fleet().agents if a.state in LIVE])
-    until(lambda: not list(standing.places.agents_dir.iterdir()))
 
 
 def body(action: str, reach: str, target: str = "", reason: str = "test") -> LadderBody:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 from console.api.approval_messages import ApprovalRow, DecideBody
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.postgres import Postgres
+from tests.fakes.standing import standing_instance
 
 SESSION = "graphs"
 SAVERS = ("sqlite", "asqlite", "postgres", "apostgres")
@@ -30,13 +29,10 @@ def server() -> Iterator[Postgres]:
 
 @pytest.fixture(scope="module")
 def it(server: Postgres) -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    with Instance(folder) as instance:
+    with standing_instance() as instance:
         rules = {"permissions": {"allow": ["shell(echo:*)"], "deny": ["shell(curl:*)"]}}
         instance.places.policy_file.write_text(json.dumps(rules))
         yield instance
-    shutil.rmtree(folder)
 
 
 class App:

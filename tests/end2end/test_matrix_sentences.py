@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,10 +16,8 @@ ASK = "v = agent.permission({tool!r}, {argument!r}); print({word!r}, v['verdict'
 
 
 @pytest.fixture
-def it() -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    (folder / "matrix.json").write_text(
+def it(state_dir: Path) -> Iterator[Instance]:
+    (state_dir / "matrix.json").write_text(
         json.dumps(
             {
                 "tools": {
@@ -32,9 +28,8 @@ def it() -> Iterator[Instance]:
             }
         )
     )
-    with Instance(folder) as instance:
+    with Instance(state_dir) as instance:
         yield instance
-    shutil.rmtree(folder)
 
 
 def asked(it: Instance, tool: str, argument: object) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from console.api.messages import AllowlistEntryBody, UrlTestBody
 from console.api.sandbox_messages import MeantBody, RegisterDataBody, StricterBody
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
 from tests.fakes.instance import Instance, until
+from tests.fakes.standing import end_all, standing_instance
 
 LOOK = "import socket; print('interfaces', sorted(n for _, n in socket.if_nameindex()), flush=True)\n"
 FETCH = (
@@ -27,22 +27,14 @@ FETCH = (
 
 @pytest.fixture(scope="module")
 def it() -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    with Instance(folder) as instance:
-        until(lambda: instance.api.allowlist().envoy == "healthy", words="Envoy is healthy")
+    with standing_instance(envoy=True) as instance:
         yield instance
-    shutil.rmtree(folder)
 
 
 @pytest.fixture
 def calm(it: Instance) -> Iterator[Instance]:
     yield it
-    for agent in it.api.fleet().agents:
-        if agent.parent_id is None and agent.ended_at is None:
-            with suppress(Conflict):  # it ended by itself meanwhile
-                it.api.kill(agent.id, tree=True)
-    until(lambda: not list(it.places.agents_dir.iterdir()))
+    end_all(it)
 
 
 def entry(host: str = "api.example.com", **fields: object) -> AllowlistEntryBody:

@@ -57,8 +57,9 @@ def test_without_a_passphrase_only_a_person_at_a_terminal_rearms_and_agents_come
         assert said.code == 4 and "watchfloor passphrase set" in said.err, said
     assert terminal("rearm", "--reason", "over", input_=kill + "\n").code == 4
     # A person is shown what was killed and why, is refused a wrong id, and told that this is weak.
-    wrong = terminal.person("rearm", "--reason", "over", answers=[("Type the id", "yes")])
-    assert wrong.code != 0 and terminal("fleet", "--json").json["killed"]
+    for typed in ("yes", ""):
+        wrong = terminal.person("rearm", "--reason", "over", answers=[("Type the id", typed)])
+        assert wrong.code != 0 and terminal("fleet", "--json").json["killed"], f"{typed!r} is not the id of the kill"
     said = terminal.person("rearm", "--reason", "over", answers=[("Type the id", kill)])
     assert said.code == 0, said
     for words in (kill, "they wrote to production \\e[31m", "2 of 2 agents, zero proven", "No passphrase is set", f"run --again {one}"):
@@ -122,7 +123,8 @@ def test_a_lost_passphrase_is_reset_by_the_owner_at_a_terminal_and_the_receipt_s
     assert with_passphrase(terminal, "passphrase", "set")[0] == 0
     kill = panic(terminal)
     assert terminal("passphrase", "reset").code == 4
-    assert terminal.person("passphrase", "reset", answers=[("Type the id", "reset")]).code == 4
+    for typed in ("reset", ""):
+        assert terminal.person("passphrase", "reset", answers=[("Type the id", typed)]).code == 4
     said = terminal.person("passphrase", "reset", answers=[("Type the id", kill)])
     assert said.code == 0 and "was reset" in said.out, said
     assert until(lambda: "was reset by uid" in terminal("receipt", "show", kill, "--json").out)

@@ -6,12 +6,10 @@ import base64
 import http.client
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import urllib.parse
 from collections.abc import Iterator
@@ -41,16 +39,6 @@ def vault(tmp_path: Path) -> Iterator[Vault]:
 def it(state_dir: Path) -> Iterator[Instance]:
     with Instance(state_dir) as instance:
         yield instance
-
-
-@pytest.fixture(scope="module")
-def standing() -> Iterator[Instance]:
-    """One instance for all sentences that neither kill nor restart."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    with Instance(folder) as instance:
-        yield instance
-    shutil.rmtree(folder)
 
 
 def told(it: Instance, vault: Vault) -> None:

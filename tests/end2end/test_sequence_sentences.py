@@ -2,50 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
-import tempfile
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from console.api.ladder import ScopeBody
 from console.cli.main import main
-from console.domain.errors import Conflict, NotFound
-from tests.fakes.instance import Instance, until
+from tests.fakes.instance import Instance
 
 ASK = "v = agent.permission({tool!r}, {argument!r}); print({argument!r}, v['verdict'], v['rule'], '-', v['reason'], flush=True)\n"
 READ = ASK.format(tool="read_file", argument=".env")
 SEND = ASK.format(tool="http_request", argument="https://out.example/")
 STAY = "time.sleep(300)"
-
-
-@pytest.fixture(scope="module")
-def standing() -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    with Instance(folder) as instance:
-        yield instance
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def it(standing: Instance) -> Iterator[Instance]:
-    yield standing
-    with suppress(NotFound, Conflict):
-        standing.api.kill_scope(ScopeBody(reach="host"), "end of the sentence")
-    until(lambda: not [a for a in standing.api.fleet().agents if a.ended_at is None])
-
-
-@pytest.fixture
-def short() -> Iterator[Path]:
-    """A folder with a short name: its sockets lie in it."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    yield folder
-    shutil.rmtree(folder)
 
 
 def test_whoever_read_a_credential_reaches_no_host_however_much_it_does_between(it: Instance) -> None:
@@ -76,8 +44,8 @@ def test_children_companions_and_whoever_comes_after_are_one_and_strangers_are_f
     it.says(after, "https://out.example/ deny sequence")
 
 
-def test_a_supervisor_that_crashes_forgets_nothing(short: Path) -> None:
-    with Instance(short) as it:
+def test_a_supervisor_that_crashes_forgets_nothing(state_dir: Path) -> None:
+    with Instance(state_dir) as it:
         first = it.python(READ + "while not os.path.exists('go'): time.sleep(0.1)\n" + SEND + STAY)
         it.says(first, ".env allow")
         session = it.agent(first).session

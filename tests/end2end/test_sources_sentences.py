@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from console.api.messages import AllowlistEntryBody
 from console.domain.errors import ConsoleError
 from tests.fakes.instance import Instance, until
+from tests.fakes.standing import standing_instance
 
 EXAMPLE = (Path(__file__).parents[1] / "data" / "python-data-agent.json").read_text()
 GET = (
@@ -27,13 +26,8 @@ GET = (
 
 @pytest.fixture(scope="module")
 def it() -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    (folder / "sources").mkdir()
-    with Instance(folder) as instance:
-        until(lambda: instance.api.allowlist().envoy == "healthy", words="Envoy is healthy")
+    with standing_instance(prepare=lambda folder: (folder / "sources").mkdir(), envoy=True) as instance:
         yield instance
-    shutil.rmtree(folder)
 
 
 def have(it: Instance, **changes: object) -> None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from console.api.ladder import LadderBody, ScopeBody
+from console.api.ladder import LadderBody
 from console.api.sandbox_messages import MeantBody, ModeChangeView, RegisterDataBody, StricterBody
-from console.cli.main import main
-from console.domain.errors import Conflict, Denied, NotFound
+from console.domain.errors import Conflict, Denied
 from tests.fakes.instance import Instance, until
+from tests.fakes.standing import standing_instance
 
 PORTAL = (
     "import socket\n"
@@ -34,40 +31,10 @@ PORTAL = (
 Say = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def own_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    yield folder
-    shutil.rmtree(folder)
-
-
 @pytest.fixture(scope="module")
 def standing() -> Iterator[Instance]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    with Instance(folder) as instance:
-        until(lambda: instance.api.allowlist().envoy == "healthy", words="Envoy is healthy")
+    with standing_instance(envoy=True) as instance:
         yield instance
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def it(standing: Instance) -> Iterator[Instance]:
-    yield standing
-    with suppress(NotFound, Conflict):
-        standing.api.kill_scope(ScopeBody(reach="host"), "end of the sentence")
-    until(lambda: not list(standing.places.agents_dir.iterdir()))
-
-
-@pytest.fixture
-def watchfloor(it: Instance, capsys: pytest.CaptureFixture[str]) -> Say:
-    def say(*argv: str) -> tuple[int, str, str]:
-        code = main([*argv, "--state-dir", str(it.state_dir)])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return say
 
 
 def stricter(mode: Any, target: str, reach: Any = "agent", **more: Any) -> StricterBody:
@@ -104,8 +71,8 @@ def test_a_proxied_agent_is_switched_to_none_its_portal_is_gone_and_looser_is_re
 
 
 @pytest.mark.envoy
-def test_the_history_shows_the_switch_the_isolation_and_their_proofs_also_after_a_restart(own_folder: Path) -> None:
-    with Instance(own_folder) as it:
+def test_the_history_shows_the_switch_the_isolation_and_their_proofs_also_after_a_restart(state_dir: Path) -> None:
+    with Instance(state_dir) as it:
         until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
         tell_and_restart(it)
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,8 +18,7 @@ from console.api.messages import RestoreBody
 from console.domain.errors import Conflict, Denied, Killed
 from console.killswitch.client import GuardClient
 from tests.fakes.instance import ROOT, Instance, processes_with, until
-
-LIVE = ("starting", "running", "waiting", "frozen", "over_budget", "alive_after_kill")
+from tests.fakes.standing import end_all
 
 
 @pytest.fixture
@@ -31,26 +27,11 @@ def it(state_dir: Path) -> Iterator[Instance]:
         yield instance
 
 
-@pytest.fixture(scope="module")
-def standing(request: pytest.FixtureRequest) -> Iterator[Instance]:
-    """One instance for all sentences that neither kill everything nor restart it."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    with Instance(folder) as instance:
-        yield instance
-    shutil.rmtree(folder)
-
-
 @pytest.fixture
 def calm(standing: Instance) -> Iterator[Instance]:
     """The standing instance, with nothing running before and after."""
     yield standing
-    for agent in standing.api.fleet().agents:
-        if agent.parent_id is None and agent.state in LIVE:
-            with suppress(Conflict):  # it ended by itself meanwhile
-                standing.api.kill(agent.id, tree=True)
-    until(lambda: not [a for a in standing.api.fleet().agents if a.state in LIVE])
-    until(lambda: not list(standing.places.agents_dir.iterdir()))
+    end_all(standing)
 
 
 def panic(it: Instance, reason: str = "test") -> dict[str, object]:

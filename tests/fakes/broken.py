@@ -40,7 +40,6 @@ class Broken(Instance):
         self.module = "console.supervisor"
         self.armed, self.armed_guard = state_dir / "armed", state_dir / "armed-guard"
         found = find_places(str(state_dir), create=True)
-        assert found is not None
         self.places: Places = found
         self.api = Operator(found, timeout_s=60)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from console.domain.network import AllowlistEntry, EgressRecord
+from console.domain.network import Allowlist, AllowlistEntry, EgressRecord
 from console.egress.service import Egress
 from tests.fakes.egress_box import Box
 from tests.fakes.egress_world import DNS_PORT, World
@@ -67,8 +67,8 @@ class Stage:
 
 
 @contextmanager
-def stage(**options: Any) -> Iterator[Stage]:
-    """Starts World and Egress and ends both."""
+def stage(allowlist: Allowlist | None = None, **options: Any) -> Iterator[Stage]:
+    """Starts World and Egress, which takes the allowlist, and ends both."""
     folder = Path(tempfile.mkdtemp(prefix="eg-"))
     world = World(folder)
     records: list[EgressRecord] = []
@@ -80,6 +80,9 @@ def stage(**options: Any) -> Iterator[Stage]:
             patience.setattr(bound, PATIENCE_S)
         try:
             egress.start()
+            if allowlist is not None:
+                applied = egress.apply(allowlist)
+                assert applied.ok, applied.words
             yield Stage(world, egress, records, deaths, folder)
         finally:
             egress.stop()

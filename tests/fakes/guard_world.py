@@ -17,8 +17,8 @@ from typing import Any
 
 from console.domain.kill import Receipt, receipt_from_json
 from console.killswitch import processes
+from console.killswitch.below import remove
 from console.killswitch.cgroups import find_mounts, find_tree
-from console.killswitch.registry import _remove
 from console.killswitch.spawn import start_guard
 from tests.fakes.supervisor_client import SupervisorClient
 from tests.leaks import cgroup_places
@@ -56,8 +56,8 @@ shift
 unset ENTER_AS
 exec "$@\""""
 ENTERING = re.compile("cgroup[.]procs|^setpriv")
-NOBODY = {**os.environ, "ENTER_AS": "65534"}
-"""Environment of an agent that cannot leave its leaf: it is not root."""
+NOBODY = {"ENTER_AS": "65534"}
+"""Environment, beside our own, of an agent that cannot leave its leaf: it is not root."""
 IMPATIENT = """import functools, sys
 from console.killswitch import guard, reaper, second_look
 reaper.LAST_LOOK_S = second_look.BACK_S = 0.5
@@ -123,6 +123,8 @@ class GuardWorld:
         return self.popen("/bin/sh", "-c", ENTER, "sh", *(f for f in folders if f), "--", *argv, **popen)
 
     def popen(self, *argv: str, **popen: Any) -> subprocess.Popen[bytes]:
+        if "env" in popen:
+            popen["env"] = {**os.environ, **popen["env"]}  # as it is now: what was imported may have been forked
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, **popen)
         self._started.append(process)
         if ENTER in argv:
@@ -187,7 +189,7 @@ class GuardWorld:
         name = f"watchfloor-{self.instance}"
         for place in cgroup_places():
             if (place / name).exists():
-                until(lambda p=place: _remove(p / name), f"{name} is removed")  # type: ignore[misc]
+                until(lambda p=place: remove(p / name), f"{name} is removed")  # type: ignore[misc]
 
 
 def ticks(pid: int) -> int:

@@ -7,8 +7,10 @@ What runs in a child is what ``python -m MODULE`` runs, with its own environment
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
+import re
 import runpy
 import select
 import signal
@@ -21,7 +23,10 @@ from pathlib import Path
 from console.domain import failpoints
 
 ROOT = Path(__file__).resolve().parents[2]
-SUPERVISOR = "import console.supervisor.compose, console.supervisor.embedded, console.cli.embedded"
+SUPERVISOR = """
+import console.supervisor.compose, console.supervisor.embedded, console.cli.embedded, console.supervisor.home, email.policy
+from tests.fakes.nursery import warm_up
+warm_up()"""
 VERBS = f"{SUPERVISOR}\nfrom console.cli.main import VERBS\nfor name, load in VERBS.items(): load(name)"
 WINDOW = "import console.gui.panic_button, console.gui.window.main, PySide6.QtTest"
 
@@ -135,6 +140,21 @@ class Nursery:
         self._process.stdout.close()
 
 
+def warm_up() -> None:
+    """What each supervisor computes alike before it is ready: what is built in about policies, and the patterns of it and of routes."""
+    from starlette.routing import compile_path
+
+    from console.api import policy_data
+    from console.policy.loading import read_settings
+
+    for read in (policy_data.catalogue, policy_data.tools, policy_data.dangers, policy_data.sequences):
+        read()
+    read_settings(policy_data.default_rules())
+    for file in (ROOT / "console" / "supervisor").glob("*.py"):
+        for path in re.findall(r'"(/(?:api|v1)/[^"]*)"', file.read_text()):
+            compile_path(path)  # kept by re
+
+
 def serve() -> None:
     """The parent's loop: one JSON line asks for a child and is answered by its pid; how each ended is left in a file.
 
@@ -143,6 +163,8 @@ def serve() -> None:
     running: dict[int, Path] = {}
     told: tuple[int, Path] | None = None
     asked = b""
+    gc.collect()
+    gc.freeze()  # what was imported is looked through for garbage in no child
     while True:
         ready, _, _ = select.select([0], [], [], 0.01)
         for pid in list(running):

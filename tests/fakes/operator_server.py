@@ -352,7 +352,6 @@ def main() -> None:
     args = parser.parse_args()
     Path(args.state_dir).mkdir(parents=True, exist_ok=True)
     places = find_places(args.state_dir, create=True)
-    assert places is not None
     house = FakeHouse(places, args.fleet, guard=FakeGuard(proven=args.killed != "not-proven"))
     house.rate = args.rate
     house.start()

@@ -29,7 +29,7 @@ from typing import Any
 
 import google_crc32c
 
-FAULTS = ("503", "500", "429", "403", "401", "reset", "black_hole", "drip", "drip_body", "huge", "truncated", "garbage")
+FAULTS = ("503", "500", "429", "403", "401", "reset", "black_hole", "drip", "drip_body", "huge", "truncated", "garbage", "nested")
 
 
 @dataclass
@@ -435,6 +435,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(data[: len(data) // 2])
             case "garbage":
                 self._answer(200, b"[1, {" + b"\xff" * 20, {})
+            case "nested":
+                self._answer(200, b"[" * 100_000, {})
 
     def _until_gone(self, ended: threading.Event) -> None:
         self.connection.settimeout(0.1)

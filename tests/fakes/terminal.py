@@ -34,7 +34,6 @@ class Terminal:
 
     def __init__(self, state_dir: Path, engine: Path | None = None) -> None:
         found = find_places(str(state_dir), create=True)
-        assert found is not None
         self.places: Places = found
         self.engine = str(engine or "/nonexistent/docker.sock")
         self.environment = {

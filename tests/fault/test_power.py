@@ -151,7 +151,6 @@ def _tell(it: Broken, recorder: Recorder, said: Promises) -> None:
 def facts_of(state_dir: Path, copy: Copy, said: Promises) -> None:
     """What the files alone must say; nothing runs."""
     number, places = copy.number, find_places(str(state_dir), create=True)
-    assert places is not None
     if number < said.ready:
         return  # nothing was promised yet; that it starts is looked at by starting it
     must = said.must_be_killed(number)

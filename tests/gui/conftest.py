@@ -45,9 +45,7 @@ def patient_link(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
-    found = find_places(str(tmp_path / "s"), create=True)
-    assert found is not None
-    return found
+    return find_places(str(tmp_path / "s"), create=True)
 
 
 @pytest.fixture

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from console.gui.pages.fleet.adopt import AdoptDialog
 from console.gui.pages.fleet.page import FleetPage
+from console.gui.theme.tokens import DARK
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
 from tests.fakes.operator_server import FakeHouse
@@ -42,6 +44,9 @@ def test_what_was_shown_is_what_is_adopted(make_house: House, open_window: Opene
     assert "claude <b>--resume</b>" in dialog.process.accessibleName()
     assert all(is_plain(label.text()) for label in dialog.findChildren(QLabel))
     [(box, orphan)] = dialog.orphans
+    seen = box.grab().toImage()
+    edge = {seen.pixelColor(x, seen.height() // 2).name() for x in range(4)}
+    assert QColor(DARK.bar).name() in edge, "an empty box is seen on a dark ground"
     assert box.text().startswith("Also 4800: python3 && watch.py") and not box.isChecked(), "an orphan comes along only by choice"
     box.setChecked(True)
     house.supervisor.boxes.refuse = (409, "It is not the process that was shown.")

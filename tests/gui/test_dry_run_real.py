@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from console.gui.window.main import Window
 from console.settings.options import Options, merged, save_options
 from console.settings.places import Places, find_places
 from tests.fakes.instance import Instance, until
+from tests.fakes.standing import short_folder
 
 QUIET = Path(__file__).parents[1] / "fakes" / "quiet_program.py"
 TOY = (
@@ -32,16 +31,12 @@ TOY = (
 
 @pytest.fixture
 def places() -> Iterator[Places]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    found = find_places(str(folder / "s"), create=True)
-    assert found is not None
-    save_options(
-        found.state_dir / "settings.json", merged(Options(), {"programs.claude_code": str(QUIET), "programs.memory_free_min_mib": 0})
-    )
-    found.policy_file.write_text('{"permissions": {"allow": ["file(read:${WORKSPACE}/**)"]}}')
-    yield found
-    shutil.rmtree(folder)
+    options = merged(Options(), {"programs.claude_code": str(QUIET), "programs.memory_free_min_mib": 0})
+    with short_folder() as folder:
+        found = find_places(str(folder / "s"), create=True)
+        save_options(found.settings_file, options)
+        found.policy_file.write_text('{"permissions": {"allow": ["file(read:${WORKSPACE}/**)"]}}')
+        yield found
 
 
 def test_confirmed_planned_seen_whole_and_approved(places: Places, open_window: Callable[..., Window], qtbot: QtBot) -> None:

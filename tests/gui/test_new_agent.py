@@ -80,7 +80,7 @@ def test_refusals_stay_in_the_dialog_with_their_figures(make_house: House, open_
         assert not dialog.main.isEnabled()
     dialog.form.cost.setText("")
     dialog.form.limits.setText("money=3")
-    qtbot.waitUntil(lambda: "Limit 'money=3'" in dialog.reach.state.text())
+    qtbot.waitUntil(lambda: "no limit 'money'" in dialog.reach.state.text())
     assert len(programs.started) == 1
 
 

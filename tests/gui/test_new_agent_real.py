@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from pytestqt.qtbot import QtBot
@@ -16,16 +13,13 @@ from console.gui.pages.fleet.page import FleetPage
 from console.gui.window.main import Window
 from console.settings.places import Places, find_places
 from tests.fakes.instance import Instance
+from tests.fakes.standing import short_folder
 
 
 @pytest.fixture
 def places() -> Iterator[Places]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    found = find_places(str(folder / "s"), create=True)
-    assert found is not None
-    yield found
-    shutil.rmtree(folder)
+    with short_folder() as folder:
+        yield find_places(str(folder / "s"), create=True)
 
 
 def test_a_command_is_seen_ahead_started_and_selected(places: Places, open_window: Callable[..., Window], qtbot: QtBot) -> None:

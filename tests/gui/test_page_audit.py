@@ -97,6 +97,8 @@ def test_words_of_the_chain() -> None:
     assert chain_words(Known(True, 9, at=10.0), 12, 50.0)[:2] == ("12 records · chain whole, verified 40 s ago", "3 written since then")
     words, why, shape, role = chain_words(Known(False, 9, 4, "hash"), 9, 0.0)
     assert "first bad record 4" in words and (why, shape, role) == ("hash", "alert", "danger")
+    words, why, shape, role = chain_words(Known(True, 9, at=10.0, unknown=("an older log was set aside",)), 9, 50.0)
+    assert words.endswith("1 thing not known") and (why, shape, role) == ("an older log was set aside", "triangle", "warn")
 
 
 def test_joints_of_a_record() -> None:

@@ -17,6 +17,7 @@ from console.gui.pages.budgets.forecast import ForecastDialog
 from console.gui.pages.budgets.head import BudgetHead, counts
 from console.gui.pages.budgets.limits import LimitsDialog
 from console.gui.pages.budgets.page import BudgetsPage
+from console.gui.pages.fleet.header import FleetHeader
 from console.gui.pages.kill_switch.rung import RungDialog
 from console.gui.theme import style
 from console.gui.theme.tokens import DARK, LIGHT
@@ -103,6 +104,21 @@ def test_what_ends_first_stands_on_top_and_there_are_other_orders(books: FakeBud
     assert names(page) == ["2026-11-18"]
 
 
+def test_the_fleets_head_says_the_days_cap_as_the_budgets_have_it(books: FakeBudgets, open_window: Opener, qtbot: QtBot) -> None:
+    window = open_window("fleet")
+    [head] = window.page.findChildren(FleetHeader) if window.page is not None else []
+    qtbot.waitUntil(lambda: head.accessibleName().endswith("of $600.00 for the day"))
+    window.goto("budgets", "")
+    shown = page_of(window)
+    qtbot.waitUntil(lambda: books.view is not None)
+    view = books.view
+    assert view is not None
+    books.view = view.model_copy(update={"totals": view.totals.model_copy(update={"day_cap_usd": None})})
+    qtbot.waitUntil(lambda: shown.list.data is not None and shown.list.data.totals.day_cap_usd is None)
+    window.goto("fleet", "")
+    qtbot.waitUntil(lambda: head.accessibleName().endswith("no cap for the day"))
+
+
 def test_the_detail_says_every_limit_who_spends_and_who_changed_it(books: FakeBudgets, open_window: Opener, qtbot: QtBot) -> None:
     books.changes = [
         b.BudgetChange(
@@ -184,6 +200,8 @@ def test_a_measured_overshoot_is_said() -> None:
 def test_at_1024_the_detail_opens_and_closes_with_enter(books: FakeBudgets, open_window: Opener, qtbot: QtBot) -> None:
     page = page_of(open_window("budgets", (1024, 700)))
     assert not page.pane.isVisible() and page.pictures.height() < 200
+    charts = page.pictures.models
+    assert "C: " in charts.of(300.0) and charts.of(3.0) == "", "what a low window has no room for is a key away, and says so"
     key(page.view, Qt.Key.Key_Return)
     assert page.pane.isVisible()
     key(page.view, Qt.Key.Key_Escape)

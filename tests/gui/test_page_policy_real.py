@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from pytestqt.qtbot import QtBot
@@ -17,6 +14,7 @@ from console.gui.pages.policy.page import PolicyPage
 from console.gui.window.main import Window
 from console.settings.places import Places, find_places
 from tests.fakes.instance import Instance
+from tests.fakes.standing import short_folder
 
 CALLS = "".join(
     f"v = agent.permission({tool!r}, {argument!r}); print({argument!r}, v['verdict'], flush=True)\n"
@@ -26,12 +24,8 @@ CALLS = "".join(
 
 @pytest.fixture
 def places() -> Iterator[Places]:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    found = find_places(str(folder / "s"), create=True)
-    assert found is not None
-    yield found
-    shutil.rmtree(folder)
+    with short_folder() as folder:
+        yield find_places(str(folder / "s"), create=True)
 
 
 def test_what_an_agent_did_is_seen_explained_and_ruled(places: Places, open_window: Callable[..., Window], qtbot: QtBot) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
@@ -11,12 +12,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from console.api.messages import DiffLine
+from console.api.messages import DiffLine, RollbackRow
 from console.gui.pages.audit.page import AuditLogPage
 from console.gui.pages.rollback.diff import changed_part, halves
 from console.gui.pages.rollback.page import RollbackRecordsPage
 from console.gui.pages.rollback.plan import Plan, numbers
-from console.gui.pages.rollback.rows import Group, Item, arrange
+from console.gui.pages.rollback.rows import Group, Item, arrange, cell_words, state_words
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
 from tests.fakes import pages_fixture as fixture
@@ -52,6 +53,13 @@ def choose(page: RollbackRecordsPage, record_id: str, qtbot: QtBot) -> None:
 
 
 # --- pure ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_that_the_record_does_not_stand_behind_is_in_doubt_whatever_it_says() -> None:
+    facts: dict[str, Any] = {"record_id": "r-1", "agent_id": "a", "context_id": "s", "kind": "file_write", "path": "x", "created_at": 1.0}
+    sound, doubtful = (RollbackRow(**facts, state="restored", doubt=doubt) for doubt in ("", "it was changed <b>after</b>"))
+    assert state_words(sound)[0] != "In doubt" and state_words(doubtful) == ("In doubt", "triangle", "warn")
+    assert "it was changed" in cell_words(Item(doubtful, False), "state") and is_plain(cell_words(Item(doubtful, False), "state"))
 
 
 def test_before_stands_left_and_what_is_on_disk_right() -> None:

@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication
 
-from console.api.messages import FleetView, KillSwitchView, StatusView
+from console.api.messages import AuditVerdict, FleetView, KillSwitchView, StatusView
 from console.domain.errors import TimedOut
 from console.gui.link.decode import Read
 from console.gui.link.events import Events
@@ -20,7 +20,7 @@ from console.gui.models.fleet import Fleet
 from console.gui.models.switch import Switch
 from console.gui.notices import Notices
 from console.gui.requests import Requests
-from console.gui.window.sync import Sync
+from console.gui.window.sync import SOON_CHECKED, Sync
 
 
 class Guard(QObject):
@@ -33,15 +33,28 @@ class Asked:
 
     def __init__(self) -> None:
         self.fleets: list[Pending[FleetView]] = []
+        self.statuses: list[Pending[StatusView]] = []
+        self.checks: list[Pending[AuditVerdict]] = []
+        self.audit = SimpleNamespace(verify=self._verify)
         self.fleet = SimpleNamespace(fleet=self._fleet)
         self.switch = SimpleNamespace(look=lambda: Pending[KillSwitchView]())
 
     def status(self) -> Pending[StatusView]:
-        return Pending()
+        self.statuses.append(Pending())
+        return self.statuses[-1]
+
+    def _verify(self) -> Pending[AuditVerdict]:
+        self.checks.append(Pending())
+        return self.checks[-1]
 
     def _fleet(self) -> Pending[FleetView]:
         self.fleets.append(Pending())
         return self.fleets[-1]
+
+
+def status(**facts: object) -> StatusView:
+    of = {"instance": "i", "host": "h", "version": "1", "state_dir": "/s", "mode": "root", "killed": False}
+    return StatusView.model_validate(of | facts)
 
 
 @pytest.mark.parametrize("comes", [True, False], ids=["an older snapshot", "no snapshot"])
@@ -63,3 +76,24 @@ def test_what_was_missed_while_a_snapshot_was_on_its_way_is_read_after_it(comes:
     events._take(Read(0, None, "950"))
     asked.fleets[2].resolve(FleetView(agents=[], seq=950))
     assert len(asked.fleets) == 3, "that snapshot has it"
+
+
+def test_an_audit_log_that_nobody_has_checked_is_checked_once_and_a_long_one_when_somebody_asks(qapp: QApplication) -> None:
+    asked, guard, switch = Asked(), Guard(), Switch()
+    sync = Sync(cast(Requests, asked), Events(Link(None)), cast(GuardLink, guard), Fleet(), switch, Notices(), lambda: 0.0)
+
+    def told(**facts: object) -> None:
+        sync._read_status()
+        asked.statuses[-1].resolve(status(**facts))
+
+    told(pid=7, audit_records=SOON_CHECKED + 1)
+    told(pid=7, audit_records=12, audit_whole=False)
+    assert asked.checks == [], "too long to be read by itself; checked already"
+    told(pid=7, audit_records=12)
+    told(pid=7, audit_records=13)
+    assert len(asked.checks) == 1
+    asked.checks[0].resolve(AuditVerdict(whole=True, records=13))
+    asked.statuses[-1].resolve(status(audit_whole=True, audit_records=13, pid=7))
+    assert switch.status is not None and switch.status.audit_whole is True
+    told(pid=8, audit_records=13)
+    assert len(asked.checks) == 2, "another supervisor has not looked"

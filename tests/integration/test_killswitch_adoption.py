@@ -16,7 +16,7 @@ import pytest
 from console.domain.errors import Conflict, Denied, Killed, Unreachable
 from console.domain.kill import Outcome
 from console.killswitch import processes, spawn
-from console.killswitch.closure import Closure
+from console.killswitch.closure import Closure, strike
 from console.killswitch.processes import Handle
 from tests.fakes.guard_world import GuardWorld, decoys, ticks, until
 
@@ -74,7 +74,7 @@ def seen() -> Iterator[Any]:
     yield start
     for process, closure, handle in made:
         closure.look()
-        until(lambda c=closure: not c.strike() or not c.look(), "nothing is left of it")  # type: ignore[misc]
+        until(lambda c=closure: not strike([c])[0] or not c.look(), "nothing is left of it")  # type: ignore[misc]
         process.kill()
         process.wait()
         assert process.stdout is not None

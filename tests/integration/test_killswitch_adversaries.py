@@ -15,6 +15,7 @@ import pytest
 from console.domain.errors import Denied
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus, exit_code
 from console.killswitch import processes
+from console.killswitch.cgroups import find_mounts
 from console.killswitch.client import GuardClient
 from console.killswitch.journal import read_journal
 from console.killswitch.receipts import read_receipt
@@ -161,6 +162,49 @@ def test_what_sleeps_beyond_every_signal_is_not_proven_until_it_is_dead(world: G
         return {line["kill_id"] for line in read_journal(world.state / "guard" / "journal.jsonl") if line["kind"] == "receipt_amended"}
 
     until(lambda: ids <= told(), "the journal has both")
+
+
+def move(pids: list[int], folder: Path) -> None:
+    for pid in pids:
+        (folder / "cgroup.procs").write_text(str(pid))
+
+
+ORPHAN = """import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork(): os._exit(0)
+    time.sleep(600)
+os.wait()
+time.sleep(600)"""
+
+
+def test_a_root_agent_that_rules_its_own_cgroup_is_frozen_outside_and_killed_where_cgroup_kill_is_refused(world: GuardWorld) -> None:
+    agent = world.python("root", ORPHAN, env={})
+    v2 = find_mounts().v2
+    assert v2 is not None
+    (leaf,) = (v2.point / f"watchfloor-{world.instance}" / "agents").glob("root-*")
+    until(lambda: len((leaf / "cgroup.procs").read_text().split()) == 2 and processes.parent(_other(leaf, agent.pid)) == 1, "an orphan")
+    orphan = _other(leaf, agent.pid)
+    # 1. It left its cgroup: frozen all the same, or not called so.
+    move([agent.pid], v2.point)
+    assert world.operator.freeze(["root"]) | {"ok": True} == {"ok": True, "frozen": 1, "failed": {}, "unconfirmed": {}}
+    until(lambda: world.operator.call("freezing", scope=["root"])["n"] == 0, "it is seen to be stopped")
+    assert processes.state(agent.pid) == "T"
+    world.operator.thaw(["root"])
+    until(lambda: processes.state(agent.pid) == "S", "it goes on")
+    # 2. Its cgroup is threaded, where cgroup.kill is refused and nobody is listed; the orphan is linked to nothing.
+    move([orphan], v2.point)
+    (leaf / "cgroup.type").write_text("threaded")
+    for folder in (leaf.parent, leaf):
+        move([orphan, agent.pid], folder)
+    receipt = press(world, ["root"])
+    writes = receipt.targets[0].evidence["writes"]
+    assert "not supported" in writes["cgroup.kill"] and receipt.targets[0].outcome is Outcome.BEST_EFFORT, receipt
+    assert not processes.is_alive(orphan) and agent.wait(60) == -signal.SIGKILL and not receipt.survivors
+
+
+def _other(leaf: Path, first: int) -> int:
+    return next(pid for pid in map(int, (leaf / "cgroup.procs").read_text().split()) if pid != first)
 
 
 CALLER = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import signal
 import socket
@@ -29,19 +28,6 @@ def world(state_dir: Path) -> Iterator[GuardWorld]:
         yield made.start()
     finally:
         made.close()
-
-
-@pytest.fixture(scope="module")
-def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardWorld]:
-    with contextlib.closing(GuardWorld(tmp_path_factory.mktemp("w"), heartbeat_s=600.0)) as made:
-        yield made.start()
-
-
-@pytest.fixture
-def shared(lasting: GuardWorld) -> Iterator[GuardWorld]:
-    """One guard for all tests that do not read its whole journal."""
-    yield lasting
-    lasting.clear()
 
 
 def is_frozen(world: GuardWorld, agent_id: str) -> bool:

@@ -35,19 +35,6 @@ def world(state_dir: Path) -> Iterator[GuardWorld]:
         made.close()
 
 
-@pytest.fixture(scope="module")
-def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardWorld]:
-    with contextlib.closing(GuardWorld(tmp_path_factory.mktemp("w"), heartbeat_s=600.0)) as made:
-        yield made.start()
-
-
-@pytest.fixture
-def shared(lasting: GuardWorld) -> Iterator[GuardWorld]:
-    """One guard for all tests that neither end it nor count its generations."""
-    yield lasting
-    lasting.clear()
-
-
 @pytest.fixture
 def impatient(state_dir: Path) -> Iterator[GuardWorld]:
     """Its guard gives up after 2 s."""

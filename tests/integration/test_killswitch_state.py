@@ -33,19 +33,6 @@ def world(state_dir: Path) -> Iterator[GuardWorld]:
         made.close()
 
 
-@pytest.fixture(scope="module")
-def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardWorld]:
-    with contextlib.closing(GuardWorld(tmp_path_factory.mktemp("w"), heartbeat_s=600.0)) as made:
-        yield made.start()
-
-
-@pytest.fixture
-def shared(lasting: GuardWorld) -> Iterator[GuardWorld]:
-    """One guard for all tests that do not count its generations or kills."""
-    yield lasting
-    lasting.clear()
-
-
 def test_the_latch_survives_crashes_of_the_guard(world: GuardWorld) -> None:
     receipt = world.pressed()
     for _ in range(3):

@@ -40,7 +40,6 @@ def places(gcs: StrictGcs, state_dir: Path) -> Places:
     """An instance whose fleet takes two keys, with its baseline in the bucket."""
     (state_dir / "settings.json").write_text(json.dumps({"remote": {"bucket": "fleet", "endpoint": gcs.url}}))
     found = find_places(str(state_dir), create=True)
-    assert found is not None
     keys(found, Namespace(action="init", fleet=None, quorum=2, json=True))
     return found
 

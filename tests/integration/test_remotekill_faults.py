@@ -23,7 +23,22 @@ from tests.fakes.strict_gcs import StrictGcs
 
 KEY = "platform/kill-switch.json"
 EMERGENCY = b'{"killed":true,"reason":"emergency"}'
-NETWORK = ["refuse", "503", "500", "429", "401", "403", "reset", "black_hole", "drip", "drip_body", "huge", "truncated", "garbage"]
+NETWORK = [
+    "refuse",
+    "503",
+    "500",
+    "429",
+    "401",
+    "403",
+    "reset",
+    "black_hole",
+    "drip",
+    "drip_body",
+    "huge",
+    "truncated",
+    "garbage",
+    "nested",
+]
 DECADE_S = 10 * 365.25 * 86400
 
 

@@ -152,7 +152,9 @@ def test_a_supervisor_that_dies_leaves_the_gate_shut(
     assert not (spec.workspace / "ran").exists()
 
 
-def test_a_restarted_supervisor_follows_with_output_and_exit_code(world: World, sandbox: Docker, labels: dict[str, str]) -> None:
+def test_a_restarted_supervisor_follows_with_output_and_exit_code(
+    world: World, sandbox: Docker, labels: dict[str, str], engine_socket: Path
+) -> None:
     spec = world.spec("again", "/bin/sh", "-c", "echo one; while [ ! -e go ]; do sleep 0.05; done; echo two; exit 7", labels=labels)
     prepared = sandbox.prepare(spec, TICKET)
     sandbox.go(prepared)
@@ -160,7 +162,7 @@ def test_a_restarted_supervisor_follows_with_output_and_exit_code(world: World, 
     follower = sandbox._held[AgentId("again")].follower
     assert follower is not None
     follower.stop()  # as it ends with its supervisor
-    later = Docker(sandbox._engine_socket)
+    later = Docker(str(engine_socket))
     found = later.reattach(AgentId("again"), prepared.pid, prepared.start_ticks, prepared.container_id)
     with pytest.raises(Conflict):
         later.reattach(AgentId("other"), prepared.pid, prepared.start_ticks, prepared.container_id)

@@ -15,9 +15,7 @@ ONE_READING = "one descent over one text or tree, whose steps call each other"
 
 LARGER: dict[str, tuple[int, int, str]] = {
     # "module:class": (lines at most, methods at most, why)
-    "api/client:_NetworkRoutes": (200, 18, ONE_DOOR),
     "audit/log:AuditLog": (250, 18, ONE_DOOR),
-    "cli/demo_stage:Stage": (230, 16, ONE_STATE),
     "enforcement/engine:Engine": (250, 17, ONE_STATE),
     "gui/models/fleet:Fleet": (230, 20, ONE_STATE),
     "gui/pages/activity/feed:Feed": (250, 20, ON_SCREEN),
@@ -31,7 +29,6 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "gui/pages/budgets/limits:LimitsDialog": (260, 20, ON_SCREEN),
     "gui/pages/budgets/page:BudgetsPage": (280, 28, PAGE),
     "gui/pages/fleet/agent_form:AgentForm": (220, 16, ON_SCREEN),
-    "gui/pages/fleet/detail:DetailPane": (220, 15, ON_SCREEN),
     "gui/pages/fleet/dry_run:PlanDialog": (200, 16, ON_SCREEN),
     "gui/pages/fleet/new_agent:NewAgentDialog": (200, 16, ON_SCREEN),
     "gui/pages/fleet/page:FleetPage": (230, 21, PAGE),
@@ -54,9 +51,6 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "killswitch/launches:Launches": (240, 15, GUARD),
     "killswitch/reaper:Kill": (260, 20, GUARD),
     "killswitch/second_look:SecondLook": (200, 18, GUARD),
-    "policy/shell:ShellJudge": (230, 17, ONE_READING),
-    "remotekill/poller:Poller": (230, 17, ONE_STATE),
-    "sandbox/docker:Docker": (220, 18, ONE_DOOR),
     "settings/places:Places": (200, 22, ONE_DOOR),
     "sources/otlp_book:TelemetryBook": (200, 17, ONE_DOOR),
     "supervisor/activity_follow:Following": (200, 17, DESK),

@@ -1,5 +1,5 @@
 """Actions are data: palette, shortcut sheet, status bar and buttons all come from these lists."""
 
-from console.gui.actions.catalogue import ActionSpec, Risk, search
+from console.gui.actions.catalogue import ActionSpec, search
 
-__all__ = ["ActionSpec", "Risk", "search"]
+__all__ = ["ActionSpec", "search"]

@@ -4,15 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-
-
-class Risk(StrEnum):
-    """What an action may cost."""
-
-    NONE = "none"
-    REVERSIBLE = "reversible"
-    DESTRUCTIVE = "destructive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +17,6 @@ class ActionSpec:
     """A QKeySequence in portable text; a letter acts only when no field has the focus."""
     hint: str = ""
     """Words of the status bar; empty: not shown there."""
-    risk: Risk = Risk.NONE
-    confirm: str = ""
-    """What the confirmation says, for actions that ask first."""
     cap: str = ""
     """How the key is written, when not as in ``key``."""
 

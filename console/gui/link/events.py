@@ -65,11 +65,6 @@ class Events(QObject):
         """Number of the last message that was read; 0: none."""
         return int(self._last_id or 0)
 
-    def seen(self, seq: int) -> None:
-        """A snapshot is whole up to ``seq``: deltas up to it are not wanted again."""
-        if not self._last_id.isdigit() or seq > int(self._last_id):
-            self._last_id = str(seq)
-
     def _open(self) -> None:
         if not self._running or self._reply is not None:
             return

@@ -13,6 +13,7 @@ from typing import Any
 from console.api.fleet_changes import FleetChanges
 from console.api.messages import AgentView
 from console.gui.models.facts import Facts, News
+from console.gui.models.order import OVER, children_of, ranks_of
 from console.gui.models.row import CALM, Row, is_full, needs_attention, urgency, view_mode
 
 __all__ = ["FILTERS", "NEWS", "Fleet", "Row", "is_full", "needs_attention", "urgency", "view_mode"]
@@ -52,13 +53,15 @@ class Fleet:
         self.kill_reason = ""
         self.spend_today_usd = 0.0
         self.burn_usd_per_h = 0.0
+        self.day_words = ""
+        """What the budgets say of the day's cap; empty until they were read."""
         self.loaded = False
         self.closed: set[str] = set()
         self.text = ""
         self.filter = "all"
         self.sort: tuple[str, bool] = ("", False)
         self.urgent_first = True
-        """Attention first: trees with somebody in them who needs a person stand before calm ones; else as they came."""
+        """Attention first: trees with somebody in them who needs a person stand before calm ones, trees that are over last."""
         self.structure_changed = True
         """The list must be arranged again; else a repaint is enough."""
         self.news: list[tuple[Row, str]] = []
@@ -137,7 +140,7 @@ class Fleet:
             self.structure_changed, self._kids = True, None
 
     def _change(self, row: Row, fresh: Row) -> None:
-        parent, rank, state = row.parent, row.rank, row.state
+        parent, rank, state, was_over = row.parent, row.rank, row.state, row.state in OVER
         if row.tags is fresh.tags and state == fresh.state:
             row.settle(fresh)
         else:
@@ -149,7 +152,12 @@ class Fleet:
         if row.parent != parent:
             self._kids = None
             self.structure_changed = True
-        elif (row.rank != rank and self.urgent_first) or self.sort[0] or self.text or self.filter != "all":
+        elif (
+            ((row.rank != rank or (row.state in OVER) != was_over) and self.urgent_first)
+            or self.sort[0]
+            or self.text
+            or self.filter != "all"
+        ):
             self.structure_changed = True
 
     def _note(self, row: Row) -> None:
@@ -244,39 +252,8 @@ class Fleet:
         key, descending = self.sort
         if key in _SORTS:
             return lambda rows: sorted(rows, key=_SORTS[key], reverse=descending) if len(rows) > 1 else rows
-        urgent = self._urgent() if self.urgent_first else {}
-        if not urgent:
+        ranks = ranks_of(self.rows, self._children()) if self.urgent_first else {}
+        if not ranks:
             return lambda rows: rows
-        get = urgent.get
+        get = ranks.get
         return lambda rows: sorted(rows, key=lambda row: get(row.id, CALM)) if len(rows) > 1 else rows
-
-    def _urgent(self) -> dict[str, int]:
-        """id -> the most urgent rank in its tree; calm trees are absent."""
-        found: dict[str, int] = {}
-        for row in self.rows.values():
-            rank, at = row.rank, row
-            while rank < CALM and found.get(at.id, CALM) > rank:
-                found[at.id] = rank
-                above = self.rows.get(at.view.parent_id or "")
-                if above is None:
-                    break
-                at = above
-        return found
-
-
-def children_of(rows: dict[str, Row]) -> dict[str, list[Row]]:
-    """Children by parent in the order they came; roots under "". Parents that lead in a circle would hide their rows: those are roots."""
-    children: dict[str, list[Row]] = {"": []}
-    for row in rows.values():
-        parent = row.view.parent_id
-        children.setdefault(parent if parent and parent in rows and parent != row.id else "", []).append(row)
-    reached = {row.id for row in children[""]}
-    stack = list(children[""])
-    while stack:
-        for kid in children.get(stack.pop().id, ()):
-            if kid.id not in reached:
-                reached.add(kid.id)
-                stack.append(kid)
-    if len(reached) != len(rows):
-        children[""].extend(row for row in rows.values() if row.id not in reached)
-    return children

@@ -1,4 +1,4 @@
-"""Agents that were only seen: a press of everything may leave them alone, and its receipt does not know of them."""
+"""Agents that were only seen, which a press may leave alone: its receipt names those of its moment, the fleet those that still run."""
 
 from __future__ import annotations
 

@@ -100,9 +100,6 @@ class SwitchRequests:
         body = m.KillSwitchBody(action="rearm", reason=reason, kill_id=kill_id, proof=proof)
         return self._link.send("POST", "/api/kill-switch", m.KillSwitchView, body, timeout_s=CHANGE_S)
 
-    def receipts(self) -> Pending[m.ReceiptsView]:
-        return self._link.get("/api/receipts", m.ReceiptsView)
-
     def receipt(self, kill_id: str) -> Pending[Receipt]:
         return _receipt(self._link.get(f"/api/receipts/{segment(kill_id)}", m.RawView))
 
@@ -117,9 +114,6 @@ class SwitchRequests:
     def rotate(self, reason: str) -> Pending[ro.RotationView]:
         """Everything of the plan, now; also while killed."""
         return self._link.send("POST", "/api/rotation", ro.RotationView, ro.RotationBody(reason=reason), timeout_s=ROTATION_S)
-
-    def retry_remote(self) -> Pending[m.DoneView]:
-        return self._link.send("POST", "/api/remote/retry", m.DoneView, timeout_s=CHANGE_S)
 
 
 class NetworkRequests:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from PySide6.QtCore import QByteArray, QRectF, Qt
-from PySide6.QtGui import QGuiApplication, QIcon, QPainter, QPixmap
+from PySide6.QtGui import QGuiApplication, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
 from console.settings.assets import resource
@@ -14,11 +14,6 @@ from console.settings.assets import resource
 def icon_pixmap(name: str, colour: str, size: int = 16) -> QPixmap:
     """The icon ``name`` in ``colour``, ``size`` logical pixels square, at the screen's ratio."""
     return _pixmap(name, colour, size, QGuiApplication.primaryScreen().devicePixelRatio())
-
-
-def icon(name: str, colour: str, size: int = 16) -> QIcon:
-    """The same as a QIcon."""
-    return QIcon(icon_pixmap(name, colour, size))
 
 
 @lru_cache(maxsize=64)

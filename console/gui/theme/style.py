@@ -14,6 +14,8 @@ from console.gui.theme.tokens import DARK, LIGHT, Ink
 from console.settings.assets import resource
 
 Choice = Literal["dark", "light", "system"]
+_FUSION = "watchfloor-fusion"
+"""Property of an application that has the style: beneath a style sheet its name is not to be read any more."""
 
 
 def chosen(choice: Choice, app: QApplication) -> Ink:
@@ -24,12 +26,17 @@ def chosen(choice: Choice, app: QApplication) -> Ink:
 
 
 def apply(app: QApplication, theme: Ink) -> None:
-    """Makes ``theme`` the look of the application; may be called again at any time."""
-    if app.style().objectName().lower() != "fusion":
+    """Makes ``theme`` the look of the application; may be called again at any time: only what differs polishes every widget."""
+    if not app.property(_FUSION):
         app.setStyle("Fusion")
-    app.setFont(fonts.ui(13))
-    app.setPalette(palette(theme))
-    app.setStyleSheet(sheet(theme))
+        app.setProperty(_FUSION, True)
+    font, colours, text = fonts.ui(13), palette(theme), sheet(theme)
+    if app.font() != font:
+        app.setFont(font)
+    if app.palette() != colours:
+        app.setPalette(colours)
+    if app.styleSheet() != text:
+        app.setStyleSheet(text)
 
 
 def palette(theme: Ink) -> QPalette:
@@ -69,4 +76,5 @@ def palette(theme: Ink) -> QPalette:
 def sheet(theme: Ink) -> str:
     """The generated style sheet: resources/theme/console.qss with the tokens put in."""
     text = resource("theme", "console.qss").read_text(encoding="utf-8")
+    text = text.replace("@check_picture", resource("theme", f"check-{theme.name}.svg").as_posix())
     return re.sub(r"@([a-z0-9_]+)", lambda found: str(getattr(theme, found.group(1))), text)

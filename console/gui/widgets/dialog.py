@@ -5,7 +5,7 @@ from __future__ import annotations
 import shiboken6
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from console.domain.errors import ConsoleError
 from console.gui.theme import fonts
@@ -52,6 +52,18 @@ class Dialog(QDialog):
         text = Text(words, 13, fonts.REGULAR, role, wrap=True, mark=mark)
         self.body.addWidget(text)
         return text
+
+    def ask_reason(self, longest: int = 500, label: str = "Reason, for the record", *, needed: bool = False) -> QLineEdit:
+        """Adds a field for a reason to the body. ``needed``: the main button works once there is one."""
+        self.body.addWidget(Text(label, 11, fonts.MEDIUM, "text2"))
+        field = QLineEdit(self)
+        field.setMaxLength(longest)
+        field.setAccessibleName("Reason")
+        self.body.addWidget(field)
+        if needed:
+            self.main.setEnabled(False)
+            field.textChanged.connect(lambda text: self.main.setEnabled(bool(text.strip())))
+        return field
 
     def adjustSize(self) -> None:
         """As high as its paragraphs are at this width: Qt's own guess leaves room for narrower ones."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import time
 
+from console.domain.words import counted
+
 
 def usd(value: float) -> str:
     """``$412.80``; cents below a cent are shown as ``<$0.01``."""
@@ -82,9 +84,7 @@ def recent_clock(at: float, now: float) -> str:
     return clock(at) if 0 <= now - at < 20 * 3600 else day_clock(at)
 
 
-def plural(number: int, one: str, many: str = "") -> str:
-    """``1 agent``, ``14 agents``."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+plural = counted
 
 
 def _local(pattern: str, at: float) -> str:

@@ -8,13 +8,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QWidget
 
-from console.gui.actions import ActionSpec, Risk
+from console.gui.actions import ActionSpec
 
 EVERYWHERE = (
     ActionSpec("console.find", "Find an agent or command", "Ctrl+K"),
-    ActionSpec("console.new-agent", "New agent…", "Ctrl+N", risk=Risk.REVERSIBLE),
+    ActionSpec("console.new-agent", "New agent…", "Ctrl+N"),
     ActionSpec("console.keys", "Show all keys", "?", "all keys"),
-    ActionSpec("console.panic", "Lift the guard of the panic control (then hold Space)", "Ctrl+Shift+Backspace", risk=Risk.DESTRUCTIVE),
+    ActionSpec("console.panic", "Lift the guard of the panic control (then hold Space)", "Ctrl+Shift+Backspace"),
     ActionSpec("console.theme", "Switch between dark and light", "Ctrl+T"),
     ActionSpec("console.dismiss", "Dismiss the notice", "Ctrl+D"),
     ActionSpec("console.reload", "Read everything again", "F5"),

@@ -24,6 +24,8 @@ TICK_MS = 100
 STATUS_MS = 2_000
 MANY = 5_000
 """From so many agents on they are kept out of the garbage collector's rounds."""
+SOON_CHECKED = 20_000
+"""Records up to which an audit log is checked without being asked, once for each supervisor: it takes the supervisor less than a second."""
 _LEVELS: dict[str, Level] = {"red": "red", "amber": "amber"}
 
 
@@ -50,6 +52,8 @@ class Sync(QObject):
         self.follower = KillFollower(requests, guard, fleet, switch, notices, clock, self)
         self.follower.changed.connect(self._touch)
         self._dirty = False
+        self._checked = 0
+        """The supervisor (by pid) whose audit log this console has had checked, because nobody had."""
         self._missed_to = 0
         """Number up to which deltas were missed while a snapshot was on its way: an older snapshot is not the last word."""
         self._timers = [self._timer(STATUS_MS, self._read_status), self._timer(TICK_MS, self._tick)]
@@ -122,6 +126,9 @@ class Sync(QObject):
     def _status_came(self, view: StatusView) -> None:
         self._switch.status = view
         self._heard()
+        if view.audit_whole is None and view.audit_records <= SOON_CHECKED and view.pid != self._checked:
+            self._checked = view.pid
+            self._requests.audit.verify().then(lambda _: self._read_status())
 
     def _heard(self) -> None:
         self._switch.heard_at = self._clock()

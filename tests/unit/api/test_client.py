@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,8 @@ from console.api import messages as m
 from console.api.client import ApiClient
 from console.domain.errors import ConsoleError, NotFound, Unreachable, UsageProblem
 from console.domain.kill import Receipt
-from console.settings.places import Places, find_places
-from tests.fakes.canned_api import CannedApi, canned_api
+from console.settings.places import Places
+from tests.fakes.canned_api import CannedApi
 
 ENTRY = m.AllowlistEntryBody(host="a.example.com", reason="r", owner="o")
 BODY = la.LadderBody(action="isolate", scope=la.ScopeBody(reach="session", target="s"))
@@ -64,19 +63,6 @@ ROUTES: list[tuple[str, Any, Call, Any]] = [
     ("POST /api/audit/verify", {"whole": True, "records": 3}, lambda c: c.verify_audit(), None),
     ("POST /api/shutdown", {"ending": True}, lambda c: c.shutdown(), None),
 ]  # fmt: skip
-
-
-@pytest.fixture
-def places(state_dir: Path) -> Places:
-    found = find_places(str(state_dir), create=True)
-    assert found is not None
-    return found
-
-
-@pytest.fixture
-def api(places: Places) -> Iterator[CannedApi]:
-    with canned_api(places) as canned:
-        yield canned
 
 
 @pytest.fixture

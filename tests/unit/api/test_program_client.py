@@ -33,7 +33,6 @@ ROUTES: list[tuple[str, Any, Callable[[ApiClient], Any], Any]] = [
 @pytest.mark.parametrize(("route", "given", "call", "body"), ROUTES, ids=[r[0] for r in ROUTES])
 def test_each_asks_its_route(state_dir: Path, route: str, given: Any, call: Callable[[ApiClient], Any], body: Any) -> None:
     places = find_places(str(state_dir), create=True)
-    assert places is not None
     with canned_api(places) as api:
         api.say(route, given)
         call(ApiClient(places))
@@ -42,7 +41,6 @@ def test_each_asks_its_route(state_dir: Path, route: str, given: Any, call: Call
 
 def test_a_refusal_comes_with_its_words(state_dir: Path) -> None:
     places = find_places(str(state_dir), create=True)
-    assert places is not None
     with canned_api(places) as api:
         api.refuse("POST /api/agents/a/message", 403, "a gets no message: it is frozen.", exit_code=4)
         with pytest.raises(Denied, match="it is frozen"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,21 +25,14 @@ from console.domain.errors import (
     UsageProblem,
 )
 from console.settings.places import Places, find_places, make_run_dir
-from tests.fakes.canned_api import CannedApi, canned_api
+from tests.fakes.canned_api import CannedApi
 
 
 @pytest.fixture
 def places(state_dir: Path) -> Places:
     found = find_places(str(state_dir), create=True)
-    assert found is not None
     make_run_dir(found)
     return found
-
-
-@pytest.fixture
-def api(places: Places) -> Iterator[CannedApi]:
-    with canned_api(places) as canned:
-        yield canned
 
 
 @pytest.fixture

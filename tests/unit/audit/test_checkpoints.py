@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from console.audit import checkpoints
 from console.audit.checkpoints import Checkpoint, CheckpointFile, beside, read_checkpoints
 
 POINTS = [Checkpoint(0, "0" * 64, 1.0), Checkpoint(10, "a" * 64, 2.5), Checkpoint(20, "b" * 64, 3.0)]
@@ -84,3 +86,25 @@ def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         CheckpointFile(tmp_path / "audit.checkpoints", read_checkpoints(tmp_path / "none"))
     assert target.read_text() == "x"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+    path, other = tmp_path / "audit.checkpoints", tmp_path / "other"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "link":
+        other.touch()
+        path.symlink_to(other)
+    else:
+        path.mkdir()
+    with pytest.raises(OSError, match="not a plain file"):
+        read_checkpoints(path)
+
+
+def test_a_file_without_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "audit.checkpoints"
+    path.touch()
+    os.truncate(path, 1 << 40)
+    monkeypatch.setattr(checkpoints, "LIMIT_BYTES", 1000)
+    assert "larger than any" in read_checkpoints(path).problem

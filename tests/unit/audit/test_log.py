@@ -16,7 +16,9 @@ import pytest
 from console.audit.checkpoints import beside, read_checkpoints
 from console.audit.database import SCHEMA, Damaged
 from console.audit.log import AuditLog
+from console.audit.reading import AuditReader
 from console.audit.record import GENESIS, LIMIT_BYTES
+from console.audit.segments import set_aside
 from console.audit.verify import verify_file
 from console.domain.errors import Conflict, NotRecorded, TooLarge, UsageProblem
 
@@ -221,3 +223,56 @@ def test_a_changed_last_record_is_refused_at_the_start(tmp_path: Path) -> None:
 def test_an_unusable_folder_is_not_recorded(tmp_path: Path) -> None:
     with pytest.raises(NotRecorded):
         AuditLog(tmp_path / "missing" / "audit.db")
+
+
+def test_a_checkpoint_file_that_was_replaced_or_taken_away_is_said_while_it_is_written(log: AuditLog) -> None:
+    noted = beside(log.path)
+    old = noted.read_bytes()
+    log.append("a", "k", "x")
+    noted.rename(noted.with_suffix(".other"))
+    assert "the checkpoint file is missing" in log.verify().why
+    noted.write_bytes(old)
+    verdict = log.verify()
+    assert not verdict.whole and "replaced by somebody else" in verdict.why
+    assert log.append("a", "k", "recorded all the same", must=True).seq == 2 and "replaced" in log.checkpoint_problem
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "dangling link"])
+def test_what_is_no_plain_file_in_its_place_is_damage_and_set_aside(tmp_path: Path, kind: str) -> None:
+    path, real = tmp_path / "audit.db", tmp_path / "real.db"
+    AuditLog(real).close()
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(real if kind == "link" else tmp_path / "nowhere")
+    assert "not a plain file" in verify_file(path).why
+    with pytest.raises(Damaged, match="not a plain file"):
+        AuditLog(path)
+    assert os.path.lexists(set_aside(path)) and not os.path.lexists(path)
+    AuditLog(path).close()
+
+
+def test_a_file_that_was_replaced_by_its_own_copy_is_said_and_takes_no_record(log: AuditLog) -> None:
+    log.append("a", "k", "x")
+    with closing(sqlite3.connect(log.path)) as connection:
+        connection.execute("VACUUM INTO ?", (str(log.path.with_name("copy.db")),))
+    log.path.with_name("copy.db").replace(log.path)
+    verdict = log.verify()
+    assert not verdict.whole and verdict.why
+    with pytest.raises(NotRecorded, match="replaced by somebody else") as refused:
+        log.append("a", "k", "y")
+    assert "evidence" in refused.value.remedy
+    log.path.unlink()
+    assert not log.verify().whole
+
+
+def test_a_clock_that_is_set_back_breaks_nothing(tmp_path: Path) -> None:
+    times = itertools.count(1e9, -3600.0)
+    log = AuditLog(tmp_path / "audit.db", clock=lambda: next(times), checkpoint_rows=2)
+    for number in range(6):
+        log.append("a", "k", str(number))
+    log.close()
+    assert verify_file(log.path).whole and [r.what for r in AuditReader(log.path).page()] == ["5", "4", "3", "2", "1", "0"]
+    again = AuditLog(log.path, clock=lambda: 5.0)
+    assert again.append("a", "k", "long ago").seq == 7 and again.verify().whole
+    again.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,9 @@ def test_what_is_not_finite_json_is_not_sealed() -> None:
     for bad in (float("nan"), object()):
         with pytest.raises((ValueError, TypeError)):
             seal({"ms_total": bad}, KEY)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "k1.sealed.json"
+    os.mkfifo(path)
+    assert "is not a plain file" in verify_file(path).why

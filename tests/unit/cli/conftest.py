@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from console.cli import out
 from console.cli.main import main
-from console.settings.places import Places, find_places
-from tests.fakes.canned_api import CannedApi, canned_api
 from tests.fakes.verbs import Said, Watchfloor
-
-
-@pytest.fixture
-def places(state_dir: Path) -> Places:
-    found = find_places(str(state_dir), create=True)
-    assert found is not None
-    return found
-
-
-@pytest.fixture
-def api(places: Places) -> Iterator[CannedApi]:
-    with canned_api(places) as canned:
-        yield canned
 
 
 @pytest.fixture

@@ -174,7 +174,7 @@ def test_without_a_supervisor_who_is_not_seen_frozen_is_named_and_it_is_no_succe
     doubt = {"n": 2, "unconfirmed": {"a-1": "its cgroup does not say\x1b[2J that it is frozen"}}
     alone({"frozen": 3, "failed": {"a-9": "failed: EIO"}}, doubt)
     said = watchfloor("freeze", "--all")
-    assert said.code == 1 and "frozen 1 agents" in said.out, "two of the three that were asked for are not seen"
+    assert said.code == 1 and "frozen 1 agent" in said.out, "two of the three that were asked for are not seen"
     assert "NOT frozen: a-1: not confirmed" in said.err and "NOT frozen: a-9" in said.err and "\x1b" not in said.err
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import console
-from console.cli import embedded
+from console.cli import embedded, waiting
 from console.domain.errors import ConsoleError, TimedOut
 from console.killswitch import patience
 from console.settings.places import Places
@@ -40,10 +40,14 @@ def test_one_that_cannot_start_says_its_last_words(places: Places, program: Path
     assert str(places.log_file) in caught.value.remedy
 
 
-def test_one_that_never_answers_is_a_time_out(places: Places, program: Path) -> None:
+def test_one_that_never_answers_is_a_time_out_and_the_wait_is_said(
+    places: Places, program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     program.write_text("#!/bin/sh\nexec sleep 1\n")
+    monkeypatch.setattr(waiting, "AFTER_S", 0.0)
     with pytest.raises(TimedOut, match="did not answer within"):
         embedded.start_supervisor(places, ready_s=0.3)
+    assert "waiting for the supervisor that was just started; gives up once it has stood still" in capsys.readouterr().err
     assert embedded.detached.pop().wait() == 0
 
 
@@ -80,11 +84,16 @@ def test_one_that_listens_before_it_has_time_to_answer_is_waited_for(
     assert said == [] and embedded.detached.pop().wait() == 0
 
 
-def test_one_that_hangs_gets_no_second_beside_it(places: Places, api: CannedApi, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_hangs_gets_no_second_beside_it_and_the_wait_is_said(
+    places: Places, api: CannedApi, program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     api.answers["GET /api/status"] = (0, b"")
-    monkeypatch.setattr(embedded.answers, "__defaults__", (0.2,))
-    with pytest.raises(TimedOut):
+    monkeypatch.setattr(embedded, "ANSWER_S", 0.5)
+    monkeypatch.setattr(waiting, "AFTER_S", 0.01)
+    with pytest.raises(TimedOut, match="listens but did not answer within 0.5 s; nothing was started"):
         embedded.ensure_supervisor(str(places.state_dir))
+    said = capsys.readouterr().err
+    assert said == f"waiting for the supervisor of {places.state_dir} to answer; gives up after 0.5 s (exit 5)\n"
     assert not places.log_file.exists()
 
 

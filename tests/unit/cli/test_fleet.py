@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from console.api.messages import AgentView
+from console.cli import out
 from console.cli.fleet import cost_words, in_tree_order, network_words
 from tests.fakes.canned_api import CannedApi
 from tests.fakes.verbs import Watchfloor
@@ -101,6 +104,18 @@ def test_numbers_are_whole_and_short_and_a_tree_of_one_is_told_once(watchfloor: 
     assert "tree" not in text and "no limits" not in text
     api.say("GET /api/fleet", {"agents": [alone | {"tree_usage": used | {"cpu_s": 3.0}}]})
     assert "3/10 s cpu tree" in " ".join(watchfloor("fleet").out.split())
+
+
+def test_eighty_columns_hold_it_and_cut_no_number(watchfloor: Watchfloor, api: CannedApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    used, caps = {"tokens": 1_234_567.0, "wall_s": 1338.34}, {"tokens": 2_000_000.0, "wall_s": 3000.0}
+    seen = agent("o-261c2fdd5dcf76e9", name="build the docs", control_level="observed", best_effort="only seen", usage=used, limits=caps)
+    api.say("GET /api/fleet", {"agents": [seen, agent("b", "o-261c2fdd5dcf76e9", cost_usd=1.2, unpriced=1)]})
+    monkeypatch.setattr(out, "_width", lambda: 80)
+    lines = watchfloor("fleet").out.splitlines()
+    assert max(map(len, lines)) <= 80 and lines[0].split() == ["AGENT", "CONTROL", "NETWORK", "COST", "LIMITS", "USED", "STATE"]
+    text = " ".join(lines)
+    for words in ("build the docs", "1,234,567/", "2,000,000 tok,", "1,338.34/", "3,000 s", "└─ b", "running"):
+        assert words in text, text
 
 
 def test_what_has_no_price_is_never_nothing() -> None:

@@ -34,6 +34,20 @@ def test_every_verb_explains_itself(watchfloor: Watchfloor, verb: str) -> None:
     assert "--state-dir" in said.out or "Commands:" in said.out
 
 
+def test_what_is_missing_leads_to_the_help_of_that_very_verb(watchfloor: Watchfloor) -> None:
+    said = watchfloor("budget", "set", "cost=5", "--day")
+    assert said.code == ExitCode.USAGE and "--reason" in said.err and "watchfloor budget set --help says what it takes." in said.err
+    assert "watchfloor --help lists the verbs." in watchfloor("nosuch").err
+
+
+@pytest.mark.parametrize("family", ["network", "contexts", "receipt"])
+def test_a_family_without_its_verb_shows_what_there_is_as_lines(watchfloor: Watchfloor, family: str) -> None:
+    said = watchfloor(family)
+    assert said.code == ExitCode.USAGE and said.out == "" and "\\n" not in said.err
+    assert f"Usage: watchfloor {family} [OPTIONS] COMMAND" in said.err and "\nCommands:\n" in said.err
+    assert said.err.splitlines()[-2] == "error: Which of these commands is meant was not said."
+
+
 @pytest.mark.parametrize("verb", sorted(later.VERBS))
 def test_a_verb_of_a_later_version_says_why_it_is_not_there(watchfloor: Watchfloor, verb: str) -> None:
     said = watchfloor(verb, "--what", "ever", "else")

@@ -32,7 +32,6 @@ def test_built_in_and_own_ones_are_shown_and_a_broken_file_ends_with_1(tmp_path:
 
 def test_what_the_supervisor_would_deny_by_is_what_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     places = find_places(str(tmp_path / "s"), create=True)
-    assert places is not None
     (places.state_dir / "sequences.yaml").write_text("")
     assert main(["policy", "sequences", "--state-dir", str(places.state_dir)]) == 1
     assert "nothing is allowed" in capsys.readouterr().out

@@ -46,6 +46,16 @@ def test_a_dry_run_starts_nothing_and_ends_with_the_refusals_code(watchfloor: Wa
     assert said.code == 1 and "5 MiB" in said.out
 
 
+def test_a_dry_run_whose_words_name_a_danger_ends_as_the_start_would(watchfloor: Watchfloor, ready: CannedApi) -> None:
+    ready.say("POST /api/programs/preview", {"items": [{"agent": "codex", "dangers": ["force push (prompt)"]}]})
+    said = watchfloor("run", "--agent", "codex", "--dry-run", "--", "p")
+    assert said.code == 4 and "force push (prompt): refused until it is confirmed" in said.out
+    assert watchfloor("run", "--agent", "codex", "--dry-run", "--json", "--", "p").code == 4
+    assert watchfloor("run", "--agent", "codex", "--dry-run", "--dangerous-ok", " ", "--", "p").code == 4
+    said = watchfloor("run", "--agent", "codex", "--dry-run", "--dangerous-ok", "reviewed", "--", "p")
+    assert said.code == 0 and "confirmed with --dangerous-ok" in said.out
+
+
 def test_what_did_not_start_is_said_and_ends_with_its_code(watchfloor: Watchfloor, ready: CannedApi, tmp_path: Path) -> None:
     file = tmp_path / "b.jsonl"
     file.write_text('{"agent": "codex", "prompt": "a"}\n{"agent": "claude-code", "prompt": "b", "once": true}\n')

@@ -29,7 +29,10 @@ def test_the_headline_counts_and_times_the_proof() -> None:
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        (receipt(), "nothing was running: 0 of 0"),
+        (receipt(), "nothing that is held here was running: 0 of 0"),
+        (receipt(only_seen=0), "nothing was running: 0 of 0"),
+        (receipt(only_seen=2), "nothing that is held here was running: 0 of 0; 2 only seen, not stopped"),
+        (receipt(Outcome.PROVEN_ZERO, only_seen=1), "1 of 1 proven zero in 0.61 s; 1 only seen, not stopped"),
         (receipt(Outcome.PROVEN_ZERO, Outcome.BEST_EFFORT), "1 of 2 proven zero in 0.61 s; 1 best effort (no proof is possible)"),
         (receipt(Outcome.PROVEN_ZERO, Outcome.DYING), "NOT PROVEN: 1 of 2 may still run; 1 of 2 proven zero in 0.61 s"),
         (receipt(Outcome.PROVEN_ZERO, verified_zero=False), "NOT PROVEN; 1 of 1 proven zero in 0.61 s"),

@@ -16,3 +16,28 @@ def test_a_cell_that_is_too_wide_loses_nothing(capsys: pytest.CaptureFixture[str
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split() == ["ID", "PATH"]
     assert "".join(row.removeprefix("r1").strip() for row in rows) == path
+
+
+@pytest.mark.parametrize(("room", "as_table"), [(120, True), (40, False)])
+def test_where_words_would_be_broken_each_row_is_a_paragraph(
+    room: int, as_table: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(out, "_width", lambda: room)
+    table = new_table("KILL", "WHEN", "REASON", "BY")
+    table.add_row("20261122-215930-d009d607", "2026-11-22T21:59:30+00:00", out.words("agents write to [bold]production"), "")
+    out.show(table)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= room and (lines[0].split() == ["KILL", "WHEN", "REASON", "BY"]) is as_table
+    text = " ".join(" ".join(lines).split())
+    for words in ("20261122-215930-d009d607", "2026-11-22T21:59:30+00:00", "agents write to [bold]production"):
+        assert words in text, lines
+    assert as_table or ("reason agents" in text and " by " not in text), "a cell with nothing in it is not told"
+
+
+def test_a_hash_alone_makes_no_paragraphs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(out, "_width", lambda: 60)
+    table = new_table("STEP", "STATUS", "DETAIL")
+    table.add_row("evidence", "ok", f"manifest sha256 {'9c97' * 16}")
+    out.show(table)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["STEP", "STATUS", "DETAIL"] and "9c97" * 16 in "".join("".join(lines[1:]).split())

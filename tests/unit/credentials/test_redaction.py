@@ -45,6 +45,16 @@ def test_a_value_inside_a_longer_base64_text_is_hidden(before: bytes, value: byt
         assert HIDDEN in redactor.redact(text), text
 
 
+@given(value=st.text(alphabet="aZ9%2F0+/ ~é\n\\'\"&=\udce9", min_size=8, max_size=20))
+def test_however_a_url_holds_it_it_is_hidden(value: str) -> None:
+    raw = value.encode("utf-8", "surrogateescape")
+    redactor = Redactor()
+    redactor.learn(value)
+    for form in (raw, raw.decode("latin-1"), json.dumps(raw.decode("utf-8", "replace"))[1:-1]):
+        for quoted in (urllib.parse.quote(form), urllib.parse.quote(form, safe=""), urllib.parse.quote_plus(form)):
+            assert quoted in redactor._forms
+
+
 def test_a_value_that_holds_another_is_hidden_whole() -> None:
     redactor = Redactor()
     for value in ("abcdefgh", "abcdefghijkl"):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.domain.agent import AgentId, ContextId
-from console.domain.approval import Approval, ApprovalState, canonical, digest_of, session_digest, shape
+from console.domain.approval import Approval, canonical, digest_of, session_digest, shape
 from console.domain.permission import PermissionRequest
 
 REQUEST = PermissionRequest("shell", "cargo publish --token x", "/w", '{"a":1}', "publish it", "call-1")
@@ -48,10 +48,6 @@ def test_like_requests_have_like_shapes() -> None:
     assert shape(PermissionRequest("write_file", "/w/a/1.txt")) == shape(PermissionRequest("write_file", "/w/a/2.txt"))
     assert shape(PermissionRequest("http_request", "https://h/x")) == shape(PermissionRequest("http_request", "https://h/y"))
     assert shape(PermissionRequest("shell", "rm x")) != shape(PermissionRequest("shell", "ls x"))
-
-
-def test_only_what_waits_or_was_approved_lets_a_call_through() -> None:
-    assert [s for s in ApprovalState if s.is_open] == [ApprovalState.WAITING, ApprovalState.APPROVED]
 
 
 def test_a_group_is_a_tree_and_a_shape_and_the_time_to_decide_is_never_negative() -> None:

@@ -77,6 +77,12 @@ def test_several_limits_are_read_and_none_twice() -> None:
         parse_limits(["tool-calls=3", "tool_calls=4"])
 
 
+@pytest.mark.parametrize(("text", "said"), [("foo=3", "There is no limit 'foo'"), ("cost", "'cost' is not NAME=VALUE")])
+def test_a_wrong_name_and_a_missing_value_are_told_apart(text: str, said: str) -> None:
+    with pytest.raises(UsageProblem, match=said):
+        parse_limit(text)
+
+
 def test_whole_number_limits_are_rounded_down() -> None:
     assert with_limit(Limits(), "tokens", 9.9) == Limits(tokens=9)
     assert with_limit(Limits(), "cost_usd", 9.9) == Limits(cost_usd=9.9)

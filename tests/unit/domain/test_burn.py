@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.domain.burn import FAR_S, MINUTES, ends_in_s, forecast, rate_per_h
+from console.domain.burn import FAR_S, MINUTES, ends_in_s, forecast, idle_words, rate_per_h
 
 amounts = st.lists(st.floats(0, 1e9), min_size=MINUTES, max_size=MINUTES)
 
@@ -32,6 +32,20 @@ def test_of_a_moment_nothing_is_concluded(known: float) -> None:
 
 def test_without_minutes_nothing_is_known() -> None:
     assert rate_per_h([], 60.0) is None
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        (60.0, "nothing was spent in the last hour"),
+        (59.4, "nothing was spent in the last hour"),
+        (7.9, "nothing was spent in 7 min"),
+        (1.2, "nothing was spent in 1 min"),
+        (0.9, "it has not been looked at for long enough"),
+    ],
+)
+def test_what_was_not_looked_at_is_not_said_to_be_nothing(known: float, said: str) -> None:
+    assert idle_words(known, "spent") == said
 
 
 def test_an_end_is_named_only_where_there_is_one() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ipaddress
 from pathlib import Path
 
 import pytest
 
-from console.egress.addresses import NEVER, host_addresses, may_reach, permission
+from console.domain.network import AllowlistEntry
+from console.egress.addresses import NEVER, host_addresses, permission
+from console.egress.resolver import Policy
+from console.egress.resolver_process import policy
 
 TRIE = """Main:
   +-- 0.0.0.0/0 3 0 4
@@ -23,6 +27,13 @@ INET6 = """00000000000000000000000000000001 01 80 10 80       lo
 fe800000000000000042acfffe110002 02 40 20 80     eth0
 20010db8000000000000000000000007 02 40 00 80     eth0
 """
+
+
+def may_reach(address: str, named: tuple[str, ...], host: tuple[str, ...] = ()) -> bool:
+    """As the name server that Envoy asks judges it."""
+    entry = AllowlistEntry("e1", "good.test", reason="r", owner="o", private_networks=named)
+    judge = Policy(policy((entry,), {}, (), host))
+    return judge.may_reach(ipaddress.ip_address(address).packed, judge.named("good.test"))
 
 
 @pytest.mark.parametrize(

@@ -119,3 +119,79 @@ def test_the_same_session_in_another_process_is_another_row() -> None:
     assert rows == {ControlLevel.ADOPTED: ProcessIdentity(4242, 777), ControlLevel.OBSERVED: ProcessIdentity(5555, 888)}
     look(made, Sighting("claude_code", "s-1", "two", ProcessIdentity(5555, 888), "s-1", "/work", 3.0))
     assert len(made.state.live) == 2
+
+
+def nested(used: float, **changes: object) -> Sighting:
+    """A session of its own, started by a tool call of the other's."""
+    fields: dict[str, object] = {"usage": Usage(tokens=round(used * 100), cost_usd=used)}
+    made = Sighting("claude_code", "s-2", "two", ProcessIdentity(4343, 800), "s-2", "/work", 1.0)
+    return replace(made, **fields | changes)  # type: ignore[arg-type]
+
+
+def sums(made: Engine) -> tuple[float, float, float, float]:
+    state = made.state
+    day = next((node for node in state.budget.spent if node[0] == "day"), ("day", ""))
+    return (
+        state.agents[ME].usage.cost_usd,
+        state.tree_usage[ME].cost_usd,
+        state.budget.spent[("project", "/work")].cost_usd,
+        state.budget.spent.get(day, Usage()).cost_usd,
+    )
+
+
+def test_what_a_separate_session_in_its_processes_used_before_counts_once() -> None:
+    main, sub = replace(SEEN, usage=Usage(tokens=40, cost_usd=0.4)), nested(0.1, key="s-2-p", process=None, part="p", parent_key="s-2")
+    made = engine(main, nested(0.2), sub)
+    look(made, main, nested(0.5), replace(sub, usage=Usage(tokens=20, cost_usd=0.2)))
+    before = sums(made)
+    assert before == pytest.approx((0.4, 0.4, 1.1, 0.4)), "what they had used when they were first seen is none of today's"
+    adopt(made)
+    ours = [replace(one, agent_id=ME) for one in (main, nested(0.5), replace(sub, usage=Usage(tokens=20, cost_usd=0.2)))]
+    out = look(made, *ours)
+    assert sums(made) == pytest.approx((1.1, 1.1, 1.1, 0.4)), "it is its own use from now on, and nobody is charged again"
+    assert any(isinstance(x, c.KeepBooks) for x in out), "a restart knows it"
+    other = made.state.agents[observed_id(nested(0.0))]
+    assert (other.state, other.state_reason) == (AgentState.ENDED, f"it runs inside {ME}, which was adopted")
+    look(made, *ours)
+    look(made, ours[0], replace(ours[1], usage=Usage(tokens=60, cost_usd=0.6)), ours[2])
+    assert sums(made) == pytest.approx((1.2, 1.2, 1.2, 0.5)), "what it uses then is charged, once"
+
+
+def test_what_was_used_between_adoption_and_the_first_look_inside_counts_once() -> None:
+    part = nested(0.1, key="s-1-p", process=None, session="s-1", part="p", parent_key="s-1")
+    main = replace(SEEN, usage=Usage(tokens=40, cost_usd=0.4))
+    made = engine(main, part, nested(0.2))
+    adopt(made)
+    late = replace(part, usage=Usage(tokens=30, cost_usd=0.3))
+    look(made, replace(main, agent_id=ME), late, nested(0.4))  # a look that began before the move
+    between = sums(made)
+    look(made, *(replace(one, agent_id=ME) for one in (main, late, nested(0.4))))
+    assert sums(made)[2:] == pytest.approx(between[2:]) and sums(made)[0] == pytest.approx(1.1)
+
+
+def test_while_one_source_still_shows_it_by_itself_it_is_the_same_row_and_counts_once() -> None:
+    def both(*sessions: Sighting, held: bool) -> list[c.Command]:
+        process = Sighting("processes", "4343", "claude", ProcessIdentity(4343, 800), "", "/work", 1.0, agent_id=ME if held else "")
+        return made.step(
+            e.Sighted(1.0, 1.0, (SourceReport("claude_code", True, "", sessions), SourceReport("processes", True, "", (process,))))
+        )
+
+    main, ours = replace(SEEN, usage=Usage(tokens=40, cost_usd=0.4)), nested(0.2, agent_id=ME)
+    made = engine(main, nested(0.2))
+    both(main, nested(0.2), held=False)
+    adopt(made)
+    for held in (False, False, True, True):
+        both(replace(main, agent_id=ME), ours, held=held)
+        assert sums(made) == pytest.approx((0.6, 0.6, 0.6, 0.0)) and len(made.state.agents) == 2
+    other = made.state.agents[observed_id(nested(0.0))]
+    assert (other.state, other.state_reason) == (AgentState.ENDED, f"it runs inside {ME}, which was adopted")
+    assert made.state.taken_in == {}
+
+
+def test_what_only_telemetry_said_of_a_session_was_charged_to_nobody_and_is_charged_then() -> None:
+    made = engine(SEEN)
+    told = SourceReport("otlp", True, "", (replace(nested(0.2), source="otlp", process=None),))
+    made.step(e.Sighted(1.0, 1.0, (SourceReport("claude_code", True, "", (SEEN,)), told)))
+    adopt(made)
+    look(made, replace(SEEN, agent_id=ME), nested(0.2, agent_id=ME))
+    assert sums(made) == pytest.approx((0.2, 0.2, 0.2, 0.2))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.agent import Agent, AgentId, ContextId
+from console.domain.agent import Agent, AgentId, ContextId, ControlLevel
 from console.domain.budget import KeptBudget, Limits, Reservation, Usage
 from console.domain.budget_day import Day
 from tests.fakes.playbook import Playbook
@@ -83,3 +83,20 @@ def test_what_telemetry_alone_told_is_charged_to_nobody_after_a_restart_either()
     told = replace(agents()[0], source="otlp")
     book = Playbook() >> e.Restored(5.0, 500.0, (told,), frozenset(), {}, False, "", budget=KeptBudget(boot_id="b"))
     assert told.usage.tokens and not any(usage.tokens for usage in book.state.budget.spent.values())
+
+
+def test_what_was_seen_inside_another_is_not_counted_twice_by_a_restart() -> None:
+    """Its own row says what it used, and so does that of the agent in whose processes it ran."""
+    root = Playbook().run("r", context_id=ContextId("s")).agent("r")
+    held = replace(root, control_level=ControlLevel.ADOPTED, usage=Usage(tokens=50), project="p")
+    part = replace(
+        held, agent_id=AgentId("o-1"), parent_id=AgentId("r"), depth=2, control_level=ControlLevel.OBSERVED, usage=Usage(tokens=20)
+    )
+    alone = replace(part, agent_id=AgentId("o-2"), root_id=AgentId("o-2"), parent_id=None, depth=1, context_id=ContextId("o"))
+    sums = {("tree", "r"): 50, ("session", "s"): 50, ("project", "p"): 50}
+    kept = KeptBudget(boot_id="b", usage={node: (Usage(tokens=n), 1.0, "b") for node, n in sums.items()})
+    book = Playbook()
+    book >> e.Restored(5.0, 500.0, (held, part, alone), frozenset({AgentId("r")}), {}, False, "", budget=kept)
+    spent = book.state.budget.spent
+    assert (book.state.tree_usage[AgentId("r")].tokens, spent[("session", "s")].tokens, spent[("project", "p")].tokens) == (50, 50, 50)
+    assert book.state.tree_usage[AgentId("o-2")].tokens == 20, "of what was not kept the agents tell"

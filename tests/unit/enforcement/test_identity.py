@@ -204,3 +204,13 @@ def test_telemetry_joins_by_session_alone_never_a_part_of_one_and_never_lends_a_
     assert next(row for row in rows if len(row.sources) == 2).first is top
     state.linked_sessions["t"] = None
     assert [row.sources for row in joined(state, (SourceReport("otlp", True, "", (other,)),))[0]] == []
+
+
+def test_a_container_of_ours_that_the_engine_lists_makes_no_row_and_one_with_our_label_that_is_nobodys_does() -> None:
+    book = Playbook().run("a")
+    book.state.put(replace(book.agent("a"), container_id=BOX))
+    ours, forged = say("docker", BOX, container_id=BOX), say("docker", "cd" * 32, 9, container_id="cd" * 32)
+    see(book, ours).none(c.ShowAgent)
+    assert live(book) == ["a"] and book.state.seen == {}
+    see(book, ours, forged)
+    assert len(live(book)) == 2

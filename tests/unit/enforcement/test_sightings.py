@@ -40,6 +40,27 @@ def test_a_source_that_cannot_look_ends_nobody() -> None:
     assert book.agent(observed_id(sighting("s1"))).state is AgentState.RUNNING
 
 
+def test_whom_a_source_saw_that_cannot_look_is_said_to_be_seen_by_nobody_until_it_can() -> None:
+    book, one = see(Playbook(), sighting("s1")), observed_id(sighting("s1"))
+    shown = see(book, available=False).all(c.ShowAgent)
+    assert [a.agent.agent_id for a in shown] == [one] and book.state.seen[one].sources == ()
+    assert book.agent(one).state_reason == "not seen now: claude_code cannot look"
+    see(book, available=False).none(c.ShowAgent)
+    see(book, sighting("s1"))
+    assert (book.agent(one).state_reason, book.state.seen[one].sources) == ("", ("claude_code",))
+    see(book)
+    assert book.agent(one).state is AgentState.ENDED
+
+
+def test_a_paused_container_does_not_read_as_running() -> None:
+    book, one = see(Playbook(), sighting("s1", status="paused")), observed_id(sighting("s1"))
+    assert (book.agent(one).state, book.agent(one).state_reason) == (AgentState.WAITING, "its container is paused")
+    see(book, sighting("s1", status="running"))
+    assert (book.agent(one).state, book.agent(one).state_reason) == (AgentState.RUNNING, "")
+    see(book, sighting("s1", status="paused"))
+    assert book.agent(one).state is AgentState.WAITING
+
+
 def test_our_own_process_is_not_shown_twice() -> None:
     book = Playbook().run("a")
     process = book.agent("a").process

@@ -17,7 +17,7 @@ from console.gui.pages.budgets.head import is_over_forecast, passes_words
 from console.gui.pages.budgets.limits import targets_of
 from console.gui.pages.budgets.model_chart import stack_of
 from console.gui.pages.budgets.rows import arrange, counted, has_limits
-from console.gui.pages.budgets.windows import grouped, renewal
+from console.gui.pages.budgets.windows import grouped, renewal, told_of
 from console.gui.pages.budgets.words import LABELS, amount, bar_share, cap_words, ends_words, gauge_note, read_cap, share_words, typed_cap
 from tests.fakes import budget_routes as canned
 
@@ -117,12 +117,15 @@ def test_windows_that_nobody_knows_say_why() -> None:
     known, others = grouped([*canned.not_available(), b.WindowView(program="Codex", window="5 h", share=0.2, renews_at=NOW + 60)])
     assert [w.program for w in known] == ["Codex"] and [who for who, _ in others] == ["Claude, 5 h and week", "Codex, 5 h and week"]
     assert all(why.startswith("not available, because") for _, why in others)
+    seen = [b.WindowView(program="Codex", window="5 h", share=0.4, seen_at=NOW - back) for back in (5, 1800)]
+    assert told_of(seen, NOW) == "seen 30 min 00 s ago" and told_of(seen[:1], NOW) == told_of([], NOW) == "renewal time at the right"
     assert renewal(NOW - 5, NOW) == "renewed since" and renewal(None, NOW) == "" and renewal(1e300, NOW) == "?"
 
 
 def test_the_forecast_never_says_more_than_is_known() -> None:
     nothing = b.BudgetTotals(spend_today_usd=3.0, day_cap_usd=10.0)
     assert passes_words(nothing) == "no spend in 60 min" and not is_over_forecast(nothing)
+    assert passes_words(nothing.model_copy(update={"known_min": 7.4})) == "no spend in 7 min", "what lies before was not looked at"
     assert any("unknown" in fact.right for fact in day_lines(nothing))
     over = b.BudgetTotals(spend_today_usd=11.0, day_cap_usd=10.0, forecast_usd=12.0)
     assert passes_words(over) == "the day's limit is used up" and is_over_forecast(over)

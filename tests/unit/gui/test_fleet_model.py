@@ -78,6 +78,18 @@ def test_trees_that_need_a_person_stand_first_and_the_others_stay_as_they_came()
     assert ids(fleet)[0] == "w", "a column that was asked for goes first"
 
 
+def test_trees_that_are_over_stand_last_while_somebody_of_them_lives_they_do_not() -> None:
+    fleet = fleet_of(
+        agent("k", state="killed"), agent("e", state="ended"), agent("e1", "e"), agent("h", state="halted"), agent("w", state="ended"),
+        agent("w1", "w", state="over_budget"), agent("loop", "pool", state="ended"), agent("pool", "loop", state="ended"), agent("r"),
+    )  # fmt: skip
+    assert ids(fleet) == ["w", "w1", "e", "e1", "h", "r", "k", "loop", "pool"]
+    fleet.apply(changes_of(2, {"patch": [("e1", {"state": "ended"})]}))
+    assert fleet.structure_changed and ids(fleet) == ["w", "w1", "h", "r", "k", "e", "e1", "loop", "pool"]
+    fleet.urgent_first = False
+    assert ids(fleet)[:3] == ["k", "e", "e1"], "as they came"
+
+
 def test_a_patch_changes_what_is_shown_counted_and_found() -> None:
     fleet = fleet_of(agent("a", budget_share=0.8), agent("b"))
     fleet.arrange()

@@ -11,6 +11,7 @@ import pytest
 
 from console.killswitch import processes
 from tests.fakes.guard_room import Room
+from tests.fakes.guard_world import until
 
 
 @pytest.fixture
@@ -37,6 +38,7 @@ def sleeper() -> Iterator[tuple[int, int]]:
     process = subprocess.Popen(["/bin/sleep", "60"])
     ticks = processes.start_ticks(process.pid)
     assert ticks is not None
+    until(lambda: processes.command_line(process.pid), "its program is loaded")
     yield process.pid, ticks
     process.kill()
     process.wait()

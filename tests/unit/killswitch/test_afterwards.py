@@ -36,10 +36,10 @@ class Desk:
         return [t for t in threading.enumerate() if t.name == "afterwards"]
 
 
-def kill_of(folder: Path, stubborn: bool = True) -> Kill:
+def kill_of(folder: Path, stubborn: bool = True, can_leave: bool = False) -> Kill:
     (fill(folder, 1) / "stubborn").write_text("1000000" if stubborn else "1")
     leaf = FolderLeaf(folder)
-    held = Held(Entry("a", "process", "managed", 0, str(folder), leaf.inode, confirmed=True), leaf)
+    held = Held(Entry("a", "process", "managed", 0, str(folder), leaf.inode, confirmed=True, can_leave=can_leave), leaf)
     kill = Kill(Order("k1-test", "all", "", ""), Field("0", Path("/"), None, None, False, frozenset), [Aim("a", held)], limit_s=0.1)
     kill.strike()
     kill.run()
@@ -69,6 +69,14 @@ def test_what_dies_later_is_proven_later_and_the_thread_ends(tmp_path: Path) -> 
     assert now.targets[0].evidence["amended"][0]["outcome"] == "not_proven"
     until(lambda: not desk.threads(), "the thread ends when nothing is open")
     assert not desk.afterwards.holds(kill.aims[0].held)  # type: ignore[arg-type]
+    close(kill)
+
+
+def test_who_may_have_left_its_cgroup_is_not_called_proven_later_either(tmp_path: Path) -> None:
+    kill = kill_of(tmp_path / "a", can_leave=True)
+    (tmp_path / "a" / "cgroup.events").write_text("populated 0\n")
+    [words] = kill.look_later()
+    assert kill.aims[0].outcome is Outcome.BEST_EFFORT and "best effort" in words and "proven" not in words
     close(kill)
 
 

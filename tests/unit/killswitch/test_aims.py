@@ -14,7 +14,7 @@ import pytest
 
 from console.domain.kill import Outcome
 from console.killswitch import cgroups, processes
-from console.killswitch.aims import BEST_EFFORT_NOTE, Aim, kill_listed
+from console.killswitch.aims import BEST_EFFORT_NOTE, Aim, kill_listed, strike_descendants
 from console.killswitch.cgroups import Leaf, Mount
 from console.killswitch.engine_socket import Engine, Running
 from console.killswitch.processes import Handle
@@ -210,6 +210,7 @@ def test_neither_we_nor_our_parent_is_ever_signalled(who: str) -> None:
     init = Handle(pid, ticks)
     target = aim(init=init)
     target.strike(None, None)
+    strike_descendants([target], frozenset)
     assert list(target.writes) == ["pidfd SIGKILL"] and target.writes["pidfd SIGKILL"].startswith("refused")
     init.close()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from console.domain.guard import CAUSES
 from console.killswitch import causes as causes_module
-from console.killswitch import registry
+from console.killswitch import closure, processes, registry
 from console.killswitch.causes import Causes, Hold, boottime, set_frozen, why_not_frozen
 from console.killswitch.durable import Damaged, seal, write_whole
 from console.killswitch.registry import Entry, Held
@@ -125,6 +125,18 @@ def test_a_process_that_cannot_be_opened_is_not_called_stopped(sleeper: tuple[in
     assert set_frozen(held, True, None) == "sent"
     until(lambda: not why_not_frozen(held, has_engine=False), "stopped")
     assert set_frozen(held, False, None) == "sent"
+    held.close()
+
+
+def test_letting_go_on_takes_no_more_than_one_look(sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two hundred agents each took two walks over /proc, and a press waited for the last."""
+    held = Held(Entry("a", "process", "managed", 0, confirmed=True, pid=sleeper[0], start_ticks=sleeper[1]))
+    held.open()
+    assert set_frozen(held, True, None) == "sent"
+    looks, real = list[int](), closure.read_table
+    monkeypatch.setattr(closure, "read_table", lambda: looks.append(1) or real())  # type: ignore[func-returns-value]
+    assert set_frozen(held, False, None) == "sent" and len(looks) <= 1
+    until(lambda: processes.state(sleeper[0]) == "S", "it goes on")
     held.close()
 
 

@@ -121,7 +121,7 @@ def test_members_below_are_counted(tmp_path: Path) -> None:
     (leaf.path / "cgroup.procs").write_text("5\n0\n")
     (leaf.path / "sub").mkdir()
     (leaf.path / "sub" / "cgroup.procs").write_text("7\n")
-    assert leaf.pids() == [5, 7]
+    assert sorted(leaf.pids()) == [5, 7]
     leaf.close()
 
 

@@ -40,6 +40,7 @@ class Keeper:
 def table(monkeypatch: pytest.MonkeyPatch) -> dict[int, Row]:
     made = {1: Row(0, 1, 0, True), INIT: Row(1, INIT, 50, True)}
     monkeypatch.setattr(closure, "read_table", lambda: dict(made))
+    monkeypatch.setattr(closure, "_newest", None)
     return made
 
 
@@ -55,6 +56,10 @@ def followed(keeper: Keeper, table: dict[int, Row]) -> Closure:
 
 def pids(followed: Closure) -> list[int]:
     return [pid for pid, _ in followed.look()]
+
+
+def strike(followed: Closure, spared: frozenset[int] = frozenset()) -> str:
+    return closure.strike([followed], spared)[0]
 
 
 def quiet_looks(followed: Closure, count: int) -> None:
@@ -101,12 +106,12 @@ def test_we_and_what_is_above_us_never_belong(table: dict[int, Row], followed: C
 def test_what_is_below_one_who_pressed_or_an_ancestor_of_ours_is_left_alone(table: dict[int, Row], keeper: Keeper) -> None:
     table |= {1001: Row(INIT, INIT, 51, True)}
     followed = Closure(keeper)  # type: ignore[arg-type]
-    assert followed.strike(frozenset({INIT})).startswith("refused") and keeper.got == []
+    assert strike(followed, frozenset({INIT})).startswith("refused") and keeper.got == []
     for pid in (os.getpid(), os.getppid()):
         keeper.pid = pid
         table |= {pid: Row(1, pid, 50, True), 1002: Row(pid, pid, 52, True)}
         followed = Closure(keeper)  # type: ignore[arg-type]
-        assert followed.strike().startswith("refused") and keeper.got == [] and pids(followed) == []
+        assert strike(followed).startswith("refused") and keeper.got == [] and pids(followed) == []
 
 
 def test_a_zombie_is_not_alive(table: dict[int, Row], followed: Closure) -> None:
@@ -125,7 +130,7 @@ def test_one_empty_look_decides_nothing(table: dict[int, Row], followed: Closure
     del table[1001]
     quiet_looks(followed, QUIET_LOOKS)
     assert followed.quiet >= QUIET_LOOKS and not followed.is_quiet(), "the keeper lives"
-    followed.strike()
+    strike(followed)
     assert keeper.got[-1] == signal.SIGKILL and followed.is_quiet()
 
 
@@ -136,8 +141,9 @@ def test_what_cannot_be_listed_is_never_quiet(followed: Closure, keeper: Keeper,
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr(closure, "read_table", broken)
+    monkeypatch.setattr(closure, "_newest", None)
     assert not followed.is_quiet() and followed.quiet == 0
-    assert followed.strike().startswith("failed") and signal.SIGKILL not in keeper.got
+    assert strike(followed).startswith("failed") and signal.SIGKILL not in keeper.got
 
 
 def test_the_keeper_goes_last_but_not_never(
@@ -151,13 +157,40 @@ def test_the_keeper_goes_last_but_not_never(
 
     monkeypatch.setattr(closure, "_kill", kill)
     table |= {1001: Row(INIT, INIT, 51, True)}
-    followed.strike()
+    strike(followed)
     assert (1001, 51) in killed and set(keeper.got) == {signal.SIGTERM}
-    followed.strike(frozenset({1001}))
+    strike(followed, frozenset({1001}))
     assert killed.count((1001, 51)) == closure.ROUNDS, "spared ones are not signalled"
     for _ in range(PATIENCE):
-        followed.strike()
+        strike(followed)
     assert signal.SIGKILL in keeper.got
+
+
+def test_the_same_looks_serve_all_who_are_struck_and_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A walk over /proc for each of a hundred agents lasted longer than the kill may."""
+    rows, looks = {1: Row(0, 1, 0, True)}, [0]
+    keepers = [Keeper() for _ in range(100)]
+    for number, keeper in enumerate(keepers):
+        keeper.pid = INIT + 10 * number
+        rows |= {keeper.pid: Row(1, keeper.pid, 50, True), keeper.pid + 1: Row(keeper.pid, keeper.pid, 51, True)}
+    killed: list[int] = []
+
+    def look() -> dict[int, Row]:
+        looks[0] += 1
+        return {pid: row for pid, row in rows.items() if pid not in killed}
+
+    monkeypatch.setattr(closure, "read_table", look)
+
+    def kill(pid: int, ticks: int) -> int:
+        killed.append(pid)
+        return 1
+
+    monkeypatch.setattr(closure, "_kill", kill)
+    monkeypatch.setattr(closure, "_newest", None)
+    monkeypatch.setattr(closure, "APART_S", 60.0)  # however slow the machine is: one look is recent for all of them
+    everybody = [Closure(keeper) for keeper in keepers]  # type: ignore[arg-type]
+    assert closure.strike(everybody) == ["SIGKILL to 1 descendants"] * 100 and len(killed) == 100 and looks == [2]
+    assert not any(one.is_quiet() for one in everybody) and looks == [2]
 
 
 # --- real processes ---------------------------------------------------------------------------------------------------------
@@ -200,7 +233,7 @@ def test_a_real_tree_ends_and_a_bystander_does_not(tree: subprocess.Popen[bytes]
         deadline = time.monotonic() + 60
         while not followed.is_quiet():
             assert time.monotonic() < deadline
-            followed.strike()
+            strike(followed)
             time.sleep(APART_S)
         assert not followed.has_known() and tree.wait(60) == -signal.SIGKILL
         assert not any(processes.start_ticks(pid) == when and processes.is_alive(pid) for pid, when in first)

@@ -357,7 +357,7 @@ def test_agents_that_only_the_supervisor_knows_leave_no_press_proven_and_that_is
     assert room.launches.missed("all") == room.launches.missed(["one"]) == {"unknown": 0}
     assert not room.guard.registry.incomplete
     assert room.launches.missed(["one", "two"]) == {"unknown": 1}
-    assert "does not know 1 agents" in room.guard.registry.incomplete and "two" in room.guard.notices["registry"]
+    assert "does not know 1 agent " in room.guard.registry.incomplete and "two" in room.guard.notices["registry"]
     again = Registry(room.guard.config.guard_dir)
     again.load()
     assert again.incomplete == room.guard.registry.incomplete

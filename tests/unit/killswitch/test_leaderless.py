@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,7 +35,7 @@ def two() -> Iterator[list[subprocess.Popen[bytes]]]:
         one.wait()
 
 
-def held(*pids: int, then: tuple[int, ...] | None = None, refused: bool = False) -> Any:
+def held(*pids: int, then: tuple[int, ...] | None = None, refused: bool = False, folder: Path = Path("/nowhere"), did: Any = None) -> Any:
     lists = [list(pids), list(pids if then is None else then)]
 
     def check(_mount: object, _below: object) -> None:
@@ -42,6 +43,7 @@ def held(*pids: int, then: tuple[int, ...] | None = None, refused: bool = False)
             raise Refused("It holds process 1, which is never signalled.")
 
     leaf = SimpleNamespace(check=check, pids=lambda: lists.pop(0) if len(lists) > 1 else lists[0])
+    leaf.path, leaf.freeze = folder, did
     return SimpleNamespace(leaf=leaf, container=None)
 
 
@@ -59,3 +61,14 @@ def test_who_is_spared_or_no_member_any_more_is_not_signalled(two: list[subproce
     assert strike_leaderless(held(2**22 + 1), None, None, frozenset) == strike_leaderless(None, None, None, frozenset) == 0
     assert strike_leaderless(held(pid, refused=True), None, None, frozenset) == 0
     assert processes.is_alive(pid)
+
+
+def test_where_cgroup_kill_is_refused_everybody_is_ended_and_nobody_forks_meanwhile(
+    two: list[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    (tmp_path / "cgroup.type").write_text("threaded\n")
+    did: list[bool] = []
+    leaderless, whole = (one.pid for one in two)
+    group = held(leaderless, whole, os.getpid(), folder=tmp_path, did=did.append)
+    assert strike_leaderless(group, None, None, lambda: frozenset({leaderless})) == 1
+    assert two[1].wait(60) == -signal.SIGKILL and two[0].poll() is None and did == [True]

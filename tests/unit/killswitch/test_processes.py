@@ -132,9 +132,28 @@ def test_what_could_not_be_looked_at_is_not_gone(sleeper: subprocess.Popen[bytes
     leave_descriptors(0)
     assert processes.is_alive(sleeper.pid)
     with pytest.raises(OSError, match="Too many open files"):
-        processes.members(namespace)
+        processes.members(namespace, anew=True)
     with pytest.raises(OSError, match="Too many open files"):
         list(find_marked("0123abcd", Path("/nowhere")))
+
+
+def test_one_look_at_the_namespaces_serves_many_agents(sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    namespace, looks, real = processes.pid_namespace("self"), list[int](), processes._list_pids
+    assert namespace is not None
+
+    def look() -> list[int]:
+        looks.append(1)
+        return real()
+
+    monkeypatch.setattr(processes, "_list_pids", look)
+    monkeypatch.setattr(processes, "_seen", (-1.0, {}))
+    monkeypatch.setattr(processes, "RECENT_S", 60.0)
+    assert all(sleeper.pid in processes.members(namespace) for _ in range(5)) and not processes.members(1) and len(looks) == 1
+    sleeper.kill()
+    while processes.is_alive(sleeper.pid):
+        pass
+    assert sleeper.pid not in processes.members(namespace), "who ended since is no member"
+    assert processes.members(namespace, anew=True) and len(looks) == 2
 
 
 LEADERLESS = """

@@ -66,12 +66,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def kill_of() -> Iterator[Any]:
     made: list[StandInLeaf] = []
 
-    def run(*leaves: StandInLeaf, kind: str = "process", **more: Any) -> Kill:
+    def run(*leaves: StandInLeaf, kind: str = "process", can_leave: bool = False, **more: Any) -> Kill:
         made.extend(leaves)
-        aims = [
-            Aim(f"a{n}", Held(Entry(f"a{n}", kind, "managed", 0, str(leaf.path), 1, confirmed=True), leaf))  # type: ignore[arg-type]
-            for n, leaf in enumerate(leaves)
+        entries = [
+            Entry(f"a{n}", kind, "managed", 0, str(one.path), 1, confirmed=True, can_leave=can_leave) for n, one in enumerate(leaves)
         ]
+        aims = [Aim(entry.agent_id, Held(entry, leaf)) for entry, leaf in zip(entries, leaves, strict=True)]  # type: ignore[arg-type]
         field = Field("00000000", Path("/nowhere"), None, None, False, frozenset)
         kill = Kill(Order("k1-test", "all", "why", "who"), field, [*aims, *more.pop("extra", [])], limit_s=0.4, **more)
         kill.strike()
@@ -163,10 +163,11 @@ def test_a_leaf_that_holds_us_is_not_struck(kill_of: Any) -> None:
     assert next(s for s in receipt.steps if s.name is StepName.SIGNAL).status is StepStatus.FAILED
 
 
-def test_what_rises_before_the_second_look_is_struck_again(kill_of: Any) -> None:
+@pytest.mark.parametrize("can_leave", [False, True])
+def test_what_rises_before_the_second_look_is_struck_again(kill_of: Any, can_leave: bool) -> None:
     leaf = StandInLeaf(rises=True)
-    receipt = kill_of(leaf).receipt()
-    assert leaf.struck >= 2 and receipt.verified_zero
+    receipt = kill_of(leaf, can_leave=can_leave).receipt()
+    assert leaf.struck >= 2 and receipt.verified_zero and not receipt.survivors
     assert "again" in next(s for s in receipt.steps if s.name is StepName.SECOND_LOOK).detail
 
 

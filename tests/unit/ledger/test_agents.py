@@ -56,15 +56,13 @@ def test_every_field_comes_back(ledger: Ledger) -> None:
         "a2", parent_id=AgentId("a1"), depth=2, state=AgentState.KILLED, ended_at=5.0, exit_code=-9, process=None, container_id="f" * 64
     )
     ledger.save_agents([first, ended])
-    assert ledger.load_agent("a1") == first
-    assert ledger.load_agent("a2") == ended
-    assert ledger.load_agent("nobody") is None
+    assert ledger.agents() == [first, ended]
 
 
 def test_saving_again_changes_it_and_survives_a_restart(ledger: Ledger) -> None:
-    ledger.save_agent(agent())
+    ledger.save_agents([agent()])
     later = agent(state=AgentState.HALTED, ended_at=9.0, usage=Usage(tokens=10**15))
-    ledger.save_agent(later)
+    ledger.save_agents([later])
     again = Ledger(ledger.path)
     assert again.agents() == [later]
     again.close()
@@ -84,7 +82,7 @@ def test_a_batch_is_all_or_nothing(ledger: Ledger) -> None:
 
 
 def test_what_this_version_cannot_read_is_taken_as_the_worse(ledger: Ledger) -> None:
-    ledger.save_agent(agent())
+    ledger.save_agents([agent()])
     edit(
         ledger.path,
         "UPDATE agents SET state='serene', control_level='adored', sandbox='x', sensitivity='nice', network_mode='OPEN',"
@@ -103,7 +101,7 @@ def test_what_this_version_cannot_read_is_taken_as_the_worse(ledger: Ledger) -> 
 
 def test_events_newest_first_and_bounded(ledger: Ledger) -> None:
     ledger.add_events([("a1", float(i), "tick", f"n{i}") for i in range(30)])
-    ledger.add_event("a2", 1.0, "tick", "other")
+    ledger.add_events([("a2", 1.0, "tick", "other")])
     assert [line.text for line in ledger.events("a1", limit=3)] == ["n29", "n28", "n27"]
     assert ledger.events("nobody") == []
 
@@ -131,8 +129,8 @@ def test_what_an_agent_used_is_written_alone_and_anything_else_of_it_whole(tmp_p
 
     def saved(now: Agent) -> str:
         asked.clear()
-        ledger.save_agent(now)
-        assert ledger.load_agent(now.agent_id) == now
+        ledger.save_agents([now])
+        assert ledger.agents() == [now]
         return asked[1]
 
     assert saved(one) == "INSERT"
@@ -150,27 +148,27 @@ def test_what_an_agent_used_is_written_alone_and_anything_else_of_it_whole(tmp_p
 def test_what_was_refused_by_the_disk_is_not_taken_for_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
     one = agent()
-    ledger.save_agent(one)
+    ledger.save_agents([one])
     monkeypatch.setattr("console.ledger.database.failpoint", refuse)
     with pytest.raises(NotRecorded):
-        ledger.save_agent(one.changed(name="other"))
+        ledger.save_agents([one.changed(name="other")])
     monkeypatch.undo()
     other = one.changed(name="other").changed(usage=Usage(tokens=3))
-    ledger.save_agent(other)
-    assert ledger.load_agent(one.agent_id) == other
+    ledger.save_agents([other])
+    assert ledger.agents() == [other]
     ledger.close()
 
 
 def test_a_row_that_somebody_else_took_out_is_written_whole_again(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
     one = agent()
-    ledger.save_agent(one)
+    ledger.save_agents([one])
     with sqlite3.connect(tmp_path / "ledger.db") as db:
         db.execute("delete from agents")
     db.close()
     used = one.changed(usage=Usage(tokens=3))
     ledger.save_agents([used])
-    assert ledger.load_agent(one.agent_id) == used
+    assert ledger.agents() == [used]
     ledger.close()
 
 

@@ -35,7 +35,7 @@ def test_books_come_back(ledger: Ledger) -> None:
         ),
         1000.0,
     )
-    assert ledger.load_agent("a1") == one
+    assert ledger.agents() == [one]
     assert ledger.budget_usage() == {node: KeptUsage(Usage(tokens=7), 12.5, "boot")}
     assert ledger.reservations() == [kept()]
     assert ledger.budget_warned() == {("agent", "a1", "tokens"): 75}
@@ -57,8 +57,7 @@ def test_a_charge_and_the_reservation_it_settles_are_one_transaction(ledger: Led
         ledger.keep_books(Books({"a1": agent("a1", usage=Usage(tokens=99))}, held={"a1.k": None}), 2.0)
     monkeypatch.setattr("console.ledger.database.failpoint", failpoints.failpoint)
     assert ledger.reservations() == [kept()]
-    found = ledger.load_agent("a1")
-    assert found is not None and found.usage.tokens == 2
+    assert [found.usage.tokens for found in ledger.agents()] == [2]
 
 
 def test_the_newer_word_holds_when_books_are_put_together() -> None:

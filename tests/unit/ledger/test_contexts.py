@@ -30,7 +30,7 @@ def test_a_session_in_use_has_a_row_and_a_clock_that_went_back_makes_it_no_older
         False,
     )
     ledger.context_ended("c1", 90.0)
-    ledger.context_measured("c1", 2**70, False, 95.0)
+    ledger.contexts_measured({"c1": (2**70, False)}, 95.0)
     (row,) = ledger.contexts()
     assert (row.ended_at, row.last_used, row.complete, row.measured_at) == (90.0, 100.0, False, 95.0) and row.bytes == 2**63 - 1
     ledger.use_context("c1", "coder", 120.0)

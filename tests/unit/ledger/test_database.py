@@ -114,9 +114,9 @@ def test_errors_never_hold_a_value(ledger: Ledger) -> None:
 
 
 def test_parameters_are_hidden_from_error_chains(ledger: Ledger) -> None:
-    ledger.add_event("a", 1.0, "kind", "text")
+    ledger.add_events([("a", 1.0, "kind", "text")])
     with pytest.raises(NotRecorded) as caught:
-        ledger.add_event("a", float("nan"), "canary-kind", "canary-s3cr3t")
+        ledger.add_events([("a", float("nan"), "canary-kind", "canary-s3cr3t")])
     assert "canary" not in f"{caught.value} {caught.value.__cause__}"
     assert len(ledger.events("a")) == 1
 
@@ -124,7 +124,7 @@ def test_parameters_are_hidden_from_error_chains(ledger: Ledger) -> None:
 def test_many_threads_write_and_read(ledger: Ledger) -> None:
     def work(number: int) -> None:
         for i in range(25):
-            ledger.add_event(f"a{number}", float(i), "tick", "x")
+            ledger.add_events([(f"a{number}", float(i), "tick", "x")])
             assert len(ledger.events(f"a{number}")) == i + 1
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]

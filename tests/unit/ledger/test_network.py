@@ -49,8 +49,6 @@ def test_hits_count_allowed_requests_by_entry(ledger: Ledger) -> None:
     )
     assert ledger.hits(15.0) == {"e1": (1, 20.0), "e2": (1, 30.0)}
     assert ledger.hits(100.0) == {"e1": (0, 20.0), "e2": (0, 30.0)}
-    assert ledger.blocked_since(0.0) == 2
-    assert ledger.blocked_since(40.5) == 1
 
 
 def test_versions_are_kept_and_the_newest_holds(ledger: Ledger) -> None:

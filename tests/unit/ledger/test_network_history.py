@@ -60,7 +60,7 @@ def test_acts_are_bounded_of_one_agent_where_one_is_named_and_the_ratchet_is_nev
 def test_it_survives_a_restart_and_says_since_when(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l.db")
     born = Agent(AgentId("a1"), "n", None, AgentId("a1"), 1, ContextId("s"), ControlLevel.MANAGED, SandboxKind.NONE, started_at=0.25)
-    ledger.save_agent(born)
+    ledger.save_agents([born])
     data(ledger, Sensitivity.SECRET, NetworkMode.NONE, 1.0, "\ud800<b>")
     act(ledger, 2.0)
     before = ledger.network_history("s")

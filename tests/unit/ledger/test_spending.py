@@ -17,23 +17,13 @@ def test_sums_since_a_time_for_all_or_a_tree(ledger: Ledger) -> None:
     )
     assert ledger.spend_since(0) == Spend(1.75, 151)
     assert ledger.spend_since(20.0) == Spend(1.25, 51)
-    assert ledger.spend_since(0, root_id="a1") == Spend(0.75, 150)
     assert ledger.spend_since(1e12) == Spend(0.0, 0)
 
 
 def test_today_begins_at_midnight_and_a_clock_set_back_hides_nothing(ledger: Ledger) -> None:
-    ledger.add_spend("a", "a", NOON - 86_400, 5.0, 1)
-    ledger.add_spend("a", "a", NOON, 1.0, 1)
+    ledger.add_spends([SpendSample("a", "a", NOON - 86_400, 5.0, 1), SpendSample("a", "a", NOON, 1.0, 1)])
     assert ledger.spend_today(NOON + 60) == Spend(1.0, 1)
     assert ledger.spend_today(NOON - 3600) == Spend(1.0, 1)
-
-
-def test_minutes_are_whole_slices_oldest_first(ledger: Ledger) -> None:
-    for ago, cost in ((0, 1.0), (59.9, 2.0), (60, 4.0), (179, 8.0), (180, 100.0), (-5, 100.0)):
-        ledger.add_spend("a", "a", NOON - ago, cost, 0)
-    ledger.add_spend("b", "a", NOON, 100.0, 0)
-    assert ledger.spend_by_minute("a", 3, NOON) == [8.0, 4.0, 3.0]
-    assert ledger.spend_by_minute("nobody", 3, NOON) == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("cost", [float("nan"), float("inf"), -0.01, 1e300, "1", True])
@@ -46,4 +36,4 @@ def test_absurd_money_is_refused_and_nothing_of_the_batch_stays(ledger: Ledger, 
 @pytest.mark.parametrize("tokens", [-1, 1.5, 10**16])
 def test_absurd_tokens_are_refused(ledger: Ledger, tokens: int) -> None:
     with pytest.raises(UsageProblem):
-        ledger.add_spend("a", "a", 1.0, 0.0, tokens)
+        ledger.add_spends([SpendSample("a", "a", 1.0, 0.0, tokens)])

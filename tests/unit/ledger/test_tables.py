@@ -39,7 +39,7 @@ def test_declared_columns_are_those_on_disk(ledger: Ledger) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_text_is_kept_exactly_wherever_it_goes(ledger: Ledger, text: str) -> None:
     ledger.kv_set(text, text)
-    ledger.add_event(text, 1.0, text, text)
+    ledger.add_events([(text, 1.0, text, text)])
     assert ledger.kv_get(text) == text
     [line] = ledger.events(text)
     assert (line.agent_id, line.kind, line.text) == (text, text, text)

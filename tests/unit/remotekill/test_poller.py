@@ -11,9 +11,10 @@ import pytest
 
 from console.domain.errors import Unreachable
 from console.remotekill import poller as module
+from console.remotekill.channel import FULL_READ_EVERY
 from console.remotekill.document import order_of
 from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Mode, Released, SoftStop
-from console.remotekill.poller import FULL_READ_EVERY, Poller
+from console.remotekill.poller import Poller
 from console.remotekill.state_file import load_state, save_state
 from console.remotekill.store import RemoteRead
 
@@ -337,3 +338,18 @@ def test_new_keys_count_from_the_next_poll(fleet: Any, host: Host) -> None:
     host.arm(fleet)
     host.poller.use_keys(type(fleet)().keys())
     assert kinds(host.poll()) == [SoftStop, Alarm], "the document is read whole and judged by the new keys"
+
+
+def test_keys_that_change_while_a_fetch_is_under_way_have_the_object_read_whole(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    read = host.shelf.read
+
+    def slowly(known_generation: int = 0) -> RemoteRead:
+        host.poller.use_keys(fleet.keys())
+        host.shelf.read = read  # type: ignore[method-assign]
+        return read(0)
+
+    host.shelf.read = slowly  # type: ignore[method-assign]
+    host.poll()
+    host.poll()
+    assert host.shelf.known[-1] == 0

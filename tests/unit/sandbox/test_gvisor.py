@@ -35,10 +35,10 @@ def gvisor(monkeypatch: pytest.MonkeyPatch, runtimes: dict[str, Any]) -> Gvisor:
     made = Gvisor("/no/engine.sock")
 
     @contextlib.contextmanager
-    def engine(what: str, _timeout_s: int = 0) -> Iterator[Any]:
+    def calls(what: str, _timeout_s: int = 0) -> Iterator[Any]:
         yield Engine(runtimes)
 
-    monkeypatch.setattr(made, "_engine", engine)
+    monkeypatch.setattr(made._engine, "calls", calls)
     return made
 
 

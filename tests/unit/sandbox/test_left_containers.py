@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from console.domain.errors import Conflict, ConsoleError
+from console.sandbox import engine as engine_module
 from console.sandbox import left_containers
 from console.sandbox.docker_config import AGENT_LABEL, INSTANCE_LABEL
 from console.sandbox.left_containers import Left, LeftContainers
@@ -37,11 +38,10 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
     made = Engine()
 
     @contextlib.contextmanager
-    def reach(self: LeftContainers) -> Iterator[Engine]:
+    def reach(self: engine_module.Engine, what: str, remedy: str) -> Iterator[Engine]:
         yield made
 
-    monkeypatch.setattr(LeftContainers, "_engine", reach)
-    monkeypatch.setattr(left_containers, "find_socket", lambda socket: "/nowhere")
+    monkeypatch.setattr(engine_module.Engine, "calls", reach)
     monkeypatch.setattr(left_containers, "gate_of", lambda found, folder: None)
     return made
 
@@ -57,7 +57,7 @@ def log(monkeypatch: pytest.MonkeyPatch, *, is_whole: bool) -> None:
         def stop(self) -> None:
             pass
 
-    monkeypatch.setattr(left_containers, "Follower", Log)
+    monkeypatch.setattr(engine_module, "Follower", Log)
 
 
 def test_it_goes_once_what_it_wrote_is_kept(engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -17,9 +17,7 @@ from console.settings.places import Places, choose_state_dir, default_state_dir,
 
 
 def made(folder: Path) -> Places:
-    places = find_places(str(folder), create=True)
-    assert places is not None
-    return places
+    return find_places(str(folder), create=True)
 
 
 @pytest.fixture(autouse=True)
@@ -144,7 +142,6 @@ def test_workspaces_may_lie_in_a_shared_folder_that_agents_do_not_see(state_dir:
 @pytest.mark.parametrize("damage", ["", "{", "{}", '{"instance_id": "../../x"}', None])
 def test_a_lost_name_is_found_again_in_the_guards_registry(tmp_path: Path, damage: str | None) -> None:
     made = find_places(str(tmp_path), create=True)
-    assert made is not None
     (tmp_path / "guard").mkdir()
     (tmp_path / "guard" / "registry.json").write_text(f'{{"body": {{"root": "/sys/fs/cgroup/watchfloor-{made.instance_id}"}}}}')
     marker = tmp_path / "instance.json"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socketserver
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from console.domain.agent import ProcessIdentity, SourceReport
-from console.sources.docker import LABEL_AGENT, LABEL_INSTANCE, DockerSource, engine_socket_from
+from console.sources.docker import LABEL_AGENT, LABEL_INSTANCE, DockerSource
 from console.sources.interface import UNVERIFIED, Pids
 from console.sources.processes import ProcessTable
 from tests.fakes.proc import FakeProc
@@ -99,7 +100,7 @@ def test_agents_of_others_are_seen_and_our_own_and_plain_containers_are_not(tmp_
     other = row(ONE)
     other["Labels"] = {LABEL_INSTANCE: "ffffffff", LABEL_AGENT: "planner-1", "io.watchfloor.context": "ctx-1"}
     own = row(TWO)
-    own["Labels"] = {LABEL_INSTANCE: "0a0a0a0a", LABEL_AGENT: "mine"}
+    own |= {"Labels": {LABEL_INSTANCE: "0a0a0a0a", LABEL_AGENT: "mine"}, "Created": int(time.time())}
     engine.containers([other, own, row(THREE, other="x")])
     engine.pid(ONE, 900)
     proc.add(900, start=42, cgroup=f"0::/docker/{ONE}")
@@ -109,6 +110,14 @@ def test_agents_of_others_are_seen_and_our_own_and_plain_containers_are_not(tmp_
     assert (seen.key, seen.container_id, seen.name, seen.session, seen.status) == (ONE, ONE, "planner-1", "ctx-1", "running")
     assert seen.process == ProcessIdentity(900, 42)
     assert "ffffffff" in seen.detail
+
+
+@pytest.mark.parametrize("made", [{"Created": 1}, {}, {"Created": "now"}, {"Created": True}])
+def test_our_own_label_hides_nobody(tmp_path: Path, engine: Engine, proc: FakeProc, made: dict[str, object]) -> None:
+    """Which of them are agents of ours the engine of the supervisor knows, by their ids; anybody can write the label."""
+    engine.containers([{"Id": ONE, "Labels": {LABEL_INSTANCE: "0a0a0a0a", LABEL_AGENT: "a-00000000"}, **made}])
+    (seen,) = look(tmp_path).sightings
+    assert "Carries this instance's label" in seen.detail and seen.agent_id == ""
 
 
 @pytest.mark.parametrize(
@@ -196,9 +205,3 @@ def test_an_engine_that_does_not_answer_is_given_up(tmp_path: Path, engine: Engi
     report = look(tmp_path, timeout_s=0.2)
     assert not report.available
     assert "did not answer in time" in report.reason
-
-
-def test_the_engine_socket_of_docker_host() -> None:
-    assert engine_socket_from("unix:///tmp/d.sock") == Path("/tmp/d.sock")
-    assert engine_socket_from("tcp://10.0.0.1:2375") == Path("/var/run/docker.sock")
-    assert engine_socket_from("") == Path("/var/run/docker.sock")

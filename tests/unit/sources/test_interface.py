@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from console.sources.interface import Confinement, plain
+from console.sources.interface import Confinement
 
 
 def test_everything_is_admitted_by_default_and_only_ours_when_confined() -> None:
@@ -12,25 +10,3 @@ def test_everything_is_admitted_by_default_and_only_ours_when_confined() -> None
     confined = Confinement(pids=lambda pid: pid == 7)
     assert confined.admits(7)
     assert not confined.admits(8)
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("fine", "fine"),
-        (12, "12"),
-        (True, ""),
-        (None, ""),
-        ({"a": 1}, ""),
-        (10**40, ""),
-        ("a\x1b[31mb\x00\n", "a\ufffd[31mb\ufffd\ufffd"),
-        ("\udcff\u2028", "\ufffd\ufffd"),
-        ("x" * 1000, "x" * 10),
-    ],
-)
-def test_foreign_values_become_bounded_text(value: object, expected: str) -> None:
-    assert plain(value, 10 if isinstance(value, str) and len(value) > 100 else 200) == expected
-
-
-def test_what_is_plain_can_be_encoded() -> None:
-    plain("\ud800 \udfff").encode("utf-8")

@@ -15,8 +15,8 @@ from console.domain.spend import Answer
 from console.sources import session_spend
 from console.sources.rates import RateBook
 from console.sources.session_spend import NOT_READ, SessionSpend
-from console.sources.spend_reader import Found
 from console.sources.spend_store import SpendStore
+from console.sources.transcript_files import Found
 
 RATES = RateBook()
 ME = os.geteuid()

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tracemalloc
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from console.sources import spend_reader
+from console.sources import second_reader, transcript_files
 from console.sources.rates import RateBook
-from console.sources.spend_reader import Found, SpendReader
+from console.sources.spend_reader import SpendReader
 from console.sources.spend_store import SpendStore
+from console.sources.transcript_files import Answers, Found, Transcript
 
 DATA = Path(__file__).parents[2] / "data"
 RATES = RateBook()
@@ -134,27 +137,6 @@ def test_hostile_names_are_kept_as_text(world: World) -> None:
     assert world.read().read == 0
 
 
-def test_a_line_without_end_is_passed_over_and_said(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spend_reader, "BLOCK", 4096)
-    monkeypatch.setattr(spend_reader, "LINE_MAX", 20_000)
-    world.file.write_bytes(line("a") + b'{"usage":"' + b"x" * 100_000 + b'"}\n' + line("b"))
-    found = world.read()
-    assert world.count() == 2 and found.reading.odd >= 1
-
-
-def test_a_line_without_end_is_held_once_and_looked_through_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spend_reader, "BLOCK", 1 << 16)
-    monkeypatch.setattr(spend_reader, "LINE_MAX", 1 << 20)
-    world.file.write_bytes(b"x" * (8 << 20) + b"\n" + line("b"))
-    tracemalloc.start()
-    try:
-        world.read()
-        assert tracemalloc.get_traced_memory()[1] < 1.6 * (1 << 20)  # copied while it grows: twice as much, and everybody waits
-    finally:
-        tracemalloc.stop()
-    assert world.count() == 1
-
-
 def test_a_folder_that_cannot_be_read_is_said_and_the_others_are_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.file.write_bytes(line("a"))
     closed = world.home / ".claude" / "projects" / "closed"
@@ -208,9 +190,10 @@ def test_a_file_dated_into_a_far_year_stops_nobodys_metering(world: World) -> No
 
 
 def test_an_endless_file_is_read_a_piece_at_a_time_and_holds_nobody_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spend_reader, "BLOCK", 4096)
-    monkeypatch.setattr(spend_reader, "LINE_MAX", 8192)
-    monkeypatch.setattr(spend_reader, "PASS_MAX", 100_000)
+    monkeypatch.setattr(transcript_files, "BLOCK", 4096)
+    monkeypatch.setattr(transcript_files, "LINE_MAX", 8192)
+    monkeypatch.setattr(transcript_files, "PASS_MAX", 100_000)
+    monkeypatch.setattr(second_reader, "WORTH", 1 << 40)
     huge = world.file.with_name("huge.jsonl")
     with huge.open("wb") as file:
         file.truncate(1 << 30)  # sparse
@@ -227,22 +210,89 @@ def test_an_endless_file_is_read_a_piece_at_a_time_and_holds_nobody_up(world: Wo
 
 
 def test_answers_of_one_file_are_kept_before_they_fill_the_memory(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spend_reader, "_BATCH", 10)
+    monkeypatch.setattr(transcript_files, "ANSWERS_MAX", 10)
+    monkeypatch.setattr(transcript_files, "BLOCK", 4096)
+    early: list[int] = []
+    real = SpendReader._keep_early
+
+    def keep_early(reader: SpendReader, answers: Answers) -> None:
+        early.append(len(answers))
+        real(reader, answers)
+
+    monkeypatch.setattr(SpendReader, "_keep_early", keep_early)
     world.file.write_bytes(b"".join(line(f"m{n}") for n in range(105)))
     world.read()
-    assert world.count() == 105
+    assert world.count() == 105 and sum(early) >= 60 and max(early) < 60
 
 
-def test_a_file_that_is_gone_is_forgotten_and_its_answers_are_not(world: World) -> None:
-    world.file.write_bytes(line("a"))
+def a_history(world: World, files: int = 40) -> None:
+    """Sessions of several answers each, some told twice, and a rollout of Codex."""
+    for number in range(files):
+        world.file.with_name(f"s{number}.jsonl").write_bytes(b"".join(line(f"a{number + more}") for more in range(5)))
+    rollouts = world.home / ".codex" / "sessions"
+    rollouts.mkdir(parents=True)
+    shutil.copy(DATA / "codex" / "rollout.jsonl", rollouts / "rollout-2026-11-21T20-33-01-x.jsonl")
+    world.file.with_name(os.fsdecode(b"\xff\n.jsonl")).write_bytes(line("odd name"))
+
+
+def what_is_kept(world: World) -> object:
+    """Which of two sessions that both tell of an answer it counts for is up to who is read first."""
+    return world.store.sums("day"), world.store.sums("source"), world.store.places()
+
+
+@pytest.fixture
+def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second process from the first byte on, though this machine may have one core."""
+    monkeypatch.setattr(second_reader, "WORTH", 1)
+    monkeypatch.setattr(second_reader, "CHUNK", 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
+
+
+def test_what_a_second_process_reads_is_kept_as_if_it_were_read_here(
+    world: World, tmp_path: Path, two_processes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_history(world)
+    accepted: list[str] = []
+    accept, take = SpendReader._accept, SpendReader._take
+
+    def accepted_too(reader: SpendReader, transcript: Transcript, *rest: Any) -> None:
+        accepted.append(transcript.key)
+        accept(reader, transcript, *rest)
+
+    def taken_slowly(reader: SpendReader, *due: Any) -> None:
+        time.sleep(0.02)
+        take(reader, *due)
+
+    monkeypatch.setattr(SpendReader, "_accept", accepted_too)
+    monkeypatch.setattr(SpendReader, "_take", taken_slowly)
+    both = world.read()
+    assert accepted
+    monkeypatch.setattr(second_reader, "WORTH", 1 << 40)
+    alone = World(world.home, SpendStore(tmp_path / "alone.db"))
+    one = alone.read()
+    assert what_is_kept(world) == what_is_kept(alone) and both == one
+    alone.store.close()
+    assert world.read().read == 0
+    with world.file.with_name("s3.jsonl").open("ab") as file:
+        file.write(line("more"))
+    monkeypatch.setattr(second_reader, "WORTH", 1)
+    found = world.read()
+    assert (found.read, found.bytes) == (1, len(line("more")))  # it too goes on where the last look ended
+
+
+def test_a_second_process_that_ends_or_says_nonsense_loses_nothing(
+    world: World, two_processes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_history(world)
+    monkeypatch.setattr(second_reader, "WORTH", 1 << 40)
     world.read()
-    world.file.unlink()
-    world.read()
-    assert world.store.places() == {} and world.count() == 1
-
-
-def test_folders_count_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spend_reader, "_FILES_MAX", 20)
-    for number in range(50):
-        (world.file.parent / f"d{number}").mkdir()
-    assert any("more than 20 files and folders" in trouble for trouble in world.read().troubles)
+    alone = what_is_kept(world)
+    monkeypatch.setattr(second_reader, "WORTH", 1)
+    nonsense = "print('nonsense' * 100, flush=True); import time; time.sleep(60)"
+    for python, program in ((sys.executable, "pass"), (sys.executable, nonsense), ("/nowhere/python", "pass")):
+        monkeypatch.setattr(sys, "executable", python)
+        monkeypatch.setattr(second_reader, "PROGRAM", program)
+        world.store.close()
+        world.store.file.unlink()
+        world.store = SpendStore(world.store.file)
+        assert world.read().read == 42 and what_is_kept(world) == alone

@@ -42,5 +42,5 @@ def test_an_earlier_file_is_laid_out_as_a_new_one(tmp_path: Path, version: int) 
     names = {name for name, _ in laid_out(tmp_path / "old.db")}
     assert names == {name for name, _ in new}
     again = SpendStore(tmp_path / "old.db")
-    again.by_agent(0, "claude_code", "s")
+    again.by_agents([(0, "claude_code", "s")])
     again.close()

@@ -10,7 +10,8 @@ import pytest
 
 from console.domain.errors import ConsoleError
 from console.domain.spend import Answer, Tokens
-from console.sources.spend_store import Place, SpendStore
+from console.sources.spend_store import SpendStore
+from console.sources.transcript_files import Place
 
 ONE = Answer("claude_code", "m1", 1795292882.0, "claude-x", "", "s1", "", "/p", Tokens(10, 20, 30, 40, 50, 1))
 
@@ -100,4 +101,4 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_nobodys_word_counts_for_anothers_answer(store: SpendStore) -> None:
     mine, theirs = ONE._replace(uid=1), ONE._replace(uid=2, tokens=Tokens(10**9))
     put(store, (mine, 5), (theirs, 10**9))
-    assert [(row[1], row[2]) for row in store.by_agent(1, "claude_code", "s1")] == [(5e-9, 150)]
+    assert [(row[1], row[2]) for row in store.by_agents([(1, "claude_code", "s1")])[0]] == [(5e-9, 150)]

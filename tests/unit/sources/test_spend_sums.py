@@ -43,9 +43,9 @@ def every(store: SpendStore) -> list[list[Sum]]:
 
 def test_old_days_become_sums_that_say_the_same(store: SpendStore) -> None:
     fill(store, 200)
-    before = every(store), [store.by_agent(-1, "claude_code", s) for s in ("s0", "s1")], store.prices()
+    before = every(store), [store.by_agents([(-1, "claude_code", s)])[0] for s in ("s0", "s1")], store.prices()
     store.fold(NOW, keep_days=92)
-    assert (every(store), [store.by_agent(-1, "claude_code", s) for s in ("s0", "s1")], store.prices()) == before
+    assert (every(store), [store.by_agents([(-1, "claude_code", s)])[0] for s in ("s0", "s1")], store.prices()) == before
     assert store._asked("select count(*) from answers")[0][0] < 93 * 3 + 3
 
 
@@ -112,4 +112,8 @@ def test_a_session_is_found_by_its_id_and_not_among_everything_its_user_spent(st
     fill(store, 200)
     plan = " ".join(row[3] for row in store._asked(f"explain query plan {OF_SESSION}", (0, 0, 0, -1, "claude_code", "s0")))
     assert "by_session (session=?)" in plan and "PRIMARY KEY" not in plan
-    assert store.by_agent(-1, "claude_code", "s0") and not store.by_agent(0, "claude_code", "s0") and not store.by_agent(-1, "codex", "s0")
+    assert (
+        store.by_agents([(-1, "claude_code", "s0")])[0]
+        and not store.by_agents([(0, "claude_code", "s0")])[0]
+        and not store.by_agents([(-1, "codex", "s0")])[0]
+    )

@@ -107,7 +107,7 @@ def test_sums_of_very_many_sessions_are_not_kept_for_ever(tmp_path: Path, monkey
     monkeypatch.setattr(spend_totals, "SESSIONS_MAX", 5)
     store = SpendStore(tmp_path / "cost.db")
     for n in range(20):
-        store.by_agent(0, "claude_code", f"s{n}")
+        store.by_agents([(0, "claude_code", f"s{n}")])[0]
     assert store._asked("select count(*) from sum_sessions")[0][0] <= 5
     store.close()
 
@@ -137,8 +137,8 @@ def test_the_model_is_that_of_the_last_answer(tmp_path: Path) -> None:
     one = Answer("claude_code", "m", NOON, "first", "", "s", "", "/p", Tokens(1))
     later, earlier = one._replace(answer_id="n", at=NOON + 5, model="later"), one._replace(answer_id="o", at=NOON - 5, model="earlier")
     for each in (one, later, earlier):
-        store.by_agent(-1, "claude_code", "s")
+        store.by_agents([(-1, "claude_code", "s")])[0]
         with store.writing():
             store.add([(each, 1)], "t")
-    assert store.by_agent(-1, "claude_code", "s") == [("", 3 / NANO, 3, 3, 0, "later", NOON + 5)]
+    assert store.by_agents([(-1, "claude_code", "s")])[0] == [("", 3 / NANO, 3, 3, 0, "later", NOON + 5)]
     store.close()

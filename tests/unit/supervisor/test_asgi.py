@@ -62,16 +62,18 @@ async def test_a_browser_is_refused() -> None:
     assert (await answer_of("GET", [b""], {"origin": "http://evil.example"}))[0] == 403
 
 
-def asked(path: Path) -> tuple[socket.socket, bytes]:
+def asked(path: Path, headers: bytes = b"") -> tuple[socket.socket, bytes]:
     """A connection, and its whole answer."""
     made = socket.socket(socket.AF_UNIX)
     made.settimeout(60)
     made.connect(str(path))
     with suppress(BrokenPipeError):  # whoever is refused was answered before it asked
-        made.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        made.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n%s\r\n" % headers)
     got = b""
     while b"\r\n\r\n" not in got or not got.endswith((b"}", b"served")):
-        got += made.recv(4096)
+        piece = made.recv(4096)
+        assert piece, got
+        got += piece
     return made, got
 
 
@@ -94,3 +96,22 @@ async def test_who_finds_a_door_full_is_told_so_and_who_is_not_served_hears_no_m
             if status == b"403":
                 assert json.loads(body) == {"error": "This socket does not serve you.", "remedy": "", "exit_code": 4}
         await door.close()
+
+
+async def test_whoever_asks_for_a_web_socket_is_answered_as_anybody() -> None:
+    """An upgraded connection would pass by every bound of the door."""
+    seen: list[str] = []
+
+    async def app(scope: Scope, receive: Any, send: Any) -> None:
+        seen.append(scope["type"])
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"6")]})
+        await send({"type": "http.response.body", "body": b"served"})
+
+    wish = b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: %s==\r\n" % (b"a" * 22)
+    with tempfile.TemporaryDirectory() as folder:
+        door = Door(Path(folder) / "d.sock", app, lambda _sock: True)
+        await door.open()
+        made, answer = await asyncio.to_thread(asked, door.path, wish)
+        made.close()
+        await door.close()
+    assert answer.startswith(b"HTTP/1.1 200") and answer.endswith(b"served") and seen == ["http"]

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from console.audit.log import AuditLog
 from console.domain.errors import ConsoleError
-from console.supervisor.books import DAMAGED, forget_loss, is_damaged, note_loss, noted_loss, open_ledger
+from console.domain.rollback import RECORDS_FILE
+from console.settings.places import Places
+from console.supervisor import books
+from console.supervisor.books import DAMAGED, forget_loss, is_damaged, note_loss, noted_loss, open_audit, open_ledger, started
 
 
 def test_a_good_ledger_is_opened_as_it_is(tmp_path: Path) -> None:
@@ -66,3 +71,45 @@ def test_a_loss_is_noted_until_it_is_forgotten_and_one_that_cannot_be_read_is_da
     assert noted_loss(tmp_path) == DAMAGED
     with pytest.raises(ConsoleError):
         note_loss(tmp_path / "nowhere", "why")
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+    monkeypatch.setattr(books, "start_killed", lambda _places, why: PRESSED.append(why))
+    PRESSED.clear()
+    return Places(tmp_path, tmp_path / "run", "0123abcd", False)
+
+
+PRESSED: list[str] = []
+
+
+def kinds(audit: AuditLog) -> list[str]:
+    found = [record.kind for record in audit.page()]
+    audit.close()
+    return found
+
+
+def test_the_first_log_of_an_instance_just_begins_and_goes_on(places: Places) -> None:
+    for _ in range(2):
+        audit, aside = open_audit(places)
+        entry = started(places, 7)
+        audit.append(entry.actor, entry.kind, entry.what, data=entry.data)
+        assert aside is None and PRESSED == [] and set(kinds(audit)) == {"supervisor.started"}
+
+
+def test_a_log_that_is_gone_where_one_was_starts_killed_and_says_so_first(places: Places) -> None:
+    places.rollback_dir.mkdir()
+    (places.rollback_dir / RECORDS_FILE).touch()
+    audit, aside = open_audit(places)
+    assert aside is None and PRESSED == ["the audit log is missing"] and kinds(audit) == ["audit.lost"]
+    audit, _ = open_audit(places)
+    assert len(PRESSED) == 1 and kinds(audit) == ["audit.lost"], "once"
+
+
+def test_a_log_of_another_instance_is_set_aside_and_this_one_starts_killed(places: Places) -> None:
+    audit, _ = open_audit(places)
+    entry = started(replace(places, instance_id="ffffffff"), 7)
+    audit.append(entry.actor, entry.kind, entry.what, data=entry.data)
+    audit.close()
+    audit, aside = open_audit(places)
+    assert aside is not None and aside.exists() and PRESSED == ["the audit log is damaged"] and kinds(audit) == []

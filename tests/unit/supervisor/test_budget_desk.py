@@ -83,7 +83,7 @@ async def test_a_lower_limit_says_whom_it_halts() -> None:
     world = World()
     world.book.spend("a", cost_usd=2.0)
     done = await world.change("agent", "a", cost=1.0)
-    assert done.halted == ["a"] and "1 agents are halted now" in done.words and done.limits["cost_usd"] == 1.0
+    assert done.halted == ["a"] and "1 agent is halted now" in done.words and done.limits["cost_usd"] == 1.0
 
 
 async def test_a_dry_look_says_whom_it_would_halt_and_does_nothing() -> None:

@@ -27,7 +27,8 @@ def test_the_end_is_known_from_the_rate_or_said_to_be_unknown() -> None:
     steady = facts(Limits(tokens=700), Usage(tokens=100), minutes=lambda _: [10.0] * 60, known_min=60.0)
     end = gauge(steady, "tokens").ends_in_s
     assert end is not None and abs(end - 3600) < 1
-    assert gauge(facts(Limits(tokens=700), Usage(tokens=100)), "tokens").why.startswith("unknown: nothing was used")
+    idle = [gauge(facts(Limits(tokens=700), Usage(tokens=100), known_min=known), "tokens").why for known in (60.0, 7.5)]
+    assert idle == ["unknown: nothing was used in the last hour", "unknown: nothing was used in 7 min"]
     young = facts(Limits(tokens=700), Usage(tokens=100), minutes=lambda _: [0.0] * 59 + [100.0], known_min=0.1)
     assert gauge(young, "tokens").why.startswith("unknown: it has not been looked at")
     assert gauge(facts(Limits(cpu_s=10.0), Usage(cpu_s=5.0, wall_s=100.0)), "cpu_s").ends_in_s == 100.0

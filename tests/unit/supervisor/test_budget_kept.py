@@ -31,7 +31,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 def test_what_was_kept_comes_back_with_the_limits_of_the_settings(ledger: Ledger) -> None:
     options = Options.model_validate({"budgets": {"day": {"cost": 600}, "types": {"bot": {"tokens": 5}}, "agent": {}}})
-    ledger.add_spend("a", "a", time.time(), 0.5, 1)
+    ledger.add_spends([SpendSample("a", "a", time.time(), 0.5, 1)])
     ledger.keep_books(Books(usage={("session", "s"): KeptUsage(Usage(tokens=3), 1.0, "b")}, day=json.dumps(["no day"])), 1.0)
     kept = kept_budget(ledger, options, time.time())
     assert kept.defaults == {"day": Limits(cost_usd=600.0), "type:bot": Limits(tokens=5)}

@@ -29,7 +29,7 @@ class Store:
         if rel_path in self.refused:
             raise self.refused[rel_path]
         self.asked.append((rel_path, kind))
-        return SimpleNamespace(record_id=f"r-{rel_path}")
+        return SimpleNamespace(record_id=f"r-{rel_path}", facts_sha256=f"digest of {rel_path}")
 
     def note_after(self, record_id: str) -> Any:
         if record_id in self.refused:
@@ -50,7 +50,9 @@ def test_each_file_is_kept_once_by_where_its_link_leads_and_a_delete_outdoes_a_w
     parts = (part(tmp_path / "a", step="redirect"), part(tmp_path / "a", "delete"), part(tmp_path / "b", "write", "file", "", "/link"))
     found = kept(store, tmp_path, *parts)
     assert store.asked == [("a", RollbackKind.FILE_DELETE), ("b", RollbackKind.FILE_WRITE)]
-    assert found == Kept(("r-a", "r-b"), (UNKNOWN,)) and found.as_data() == {"rollback": ["r-a", "r-b"], "not_kept": [UNKNOWN]}
+    assert found == Kept(("r-a", "r-b"), (UNKNOWN,), ("digest of a", "digest of b"))
+    assert found.as_data() == {"rollback": ["r-a", "r-b"], "not_kept": [UNKNOWN]}
+    assert found.as_record() == found.as_data() | {"rollback_facts": {"r-a": "digest of a", "r-b": "digest of b"}}
 
 
 def test_what_is_read_run_reached_or_made_takes_nothing_away(tmp_path: Path) -> None:

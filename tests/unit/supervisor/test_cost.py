@@ -114,7 +114,6 @@ def test_what_agents_that_were_started_here_spent_is_among_it_and_old_days_are_s
     monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
     monkeypatch.setattr("console.sources.homes.pwd.getpwall", list)
     places = find_places(str(tmp_path / "state"), create=True)
-    assert places is not None
     folder = places.workspaces_dir / "ctx-1" / ".claude" / "projects" / "p"
     folder.mkdir(parents=True)
     (folder / "s.jsonl").write_text(line("a", "claude-sonnet-4-5") + line("b", "claude-sonnet-4-5").replace("2026-11-21", "2025-01-02"))

@@ -175,7 +175,7 @@ def test_each_workspace_gets_its_share_and_a_cut_one_is_named(places: Places) ->
     assert "c1: 5 files" in cut["why"] and "c2: 5 files" in cut["why"]
     assert [len(w["files"]) for w in read(places, "workspaces.json")["workspaces"]] == [5, 5]
     assert got.counts["unseen"] == 1
-    assert "1 agents whose processes were never looked at" in words_of(got, 2.0)
+    assert "1 agent whose processes were never looked at" in words_of(got, 2.0)
 
 
 def test_a_part_that_breaks_is_a_failure_that_is_named_and_the_others_are_there(places: Places) -> None:
@@ -230,7 +230,7 @@ async def test_the_step_names_counts_and_the_manifests_hash(places: Places) -> N
     step = await evidence_step(parts_of(places), KILL, {AgentId("a-1"), AgentId("never-heard-of")}, time.time() - 1)
     digest = hashlib.sha256((places.state_dir / "cases" / KILL / "manifest.json").read_bytes()).hexdigest()
     assert step.status is StepStatus.OK and step.ms is not None and step.ms >= 1000
-    assert step.detail.startswith("1 agents, 0 processes") and step.detail.endswith(f"manifest sha256 {digest}")
+    assert step.detail.startswith("1 agent, 0 processes") and step.detail.endswith(f"manifest sha256 {digest}")
 
 
 async def test_nothing_written_is_failed(places: Places) -> None:

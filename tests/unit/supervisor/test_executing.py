@@ -68,7 +68,7 @@ class Room:
     def _snapshot(self, *_: Any) -> Any:
         if "snapshot" in self.refuses:
             raise self.refuses["snapshot"]
-        return SimpleNamespace(record_id="r-1")
+        return SimpleNamespace(record_id="r-1", facts_sha256="")
 
     def _start(self, *_: Any) -> Any:
         self.began.set()

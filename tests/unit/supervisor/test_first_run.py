@@ -13,18 +13,11 @@ from console.api.hook_messages import HooksView, ProgramHook
 from console.domain.errors import NotFound, UsageProblem
 from console.policy.kept import Kept
 from console.settings.options import Options
-from console.settings.places import Places, find_places
+from console.settings.places import Places
 from console.supervisor.first_run import NEVER, FirstLook, defaults, hook_look
 from console.supervisor.hook_files import with_hook
 from console.supervisor.install_hook import LINES_MAX, SHOWN_MAX, command_for, preview
 from console.supervisor.policy_desk import PolicyDesk
-
-
-@pytest.fixture
-def places(tmp_path: Path) -> Places:
-    made = find_places(str(tmp_path / "state"), create=True)
-    assert made is not None
-    return made
 
 
 @pytest.fixture

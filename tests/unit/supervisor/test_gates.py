@@ -36,6 +36,7 @@ UP = {
     "POST /api/kill-switch", "POST /api/agents/{id}/kill", "POST /api/ladder", "POST /api/remote/retry", "POST /api/shutdown",
     "GET /api/kill-switch/rearm", "GET /api/passphrase", "POST /api/passphrase", "GET /api/persistence", "GET /api/contexts",
     "GET /api/rotation", "POST /api/rotation", "POST /api/rotation/value", "POST /api/agents/{id}/revoke-token",
+    "POST /api/keys/retire",
     "GET /api/contexts/{id}/modes", "GET /api/sources", "GET /api/programs", "POST /api/programs/preview",
     "POST /api/programs/preview-command",
     "GET /api/budgets", "GET /api/budgets/node", "GET /api/budgets/history", "GET /api/budgets/pictures",

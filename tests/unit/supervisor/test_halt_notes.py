@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import replace
 from pathlib import Path
 
-from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, SandboxKind
+from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.errors import ConsoleError
+from console.sandbox.processes import start_ticks
 from console.supervisor.halt_notes import leave_notes
+from console.supervisor.owner_notes import open_for_owner
 
 AGENT = Agent(
     agent_id=AgentId("a-1"),
@@ -81,3 +85,15 @@ def test_names_without_end_are_given_up(tmp_path: Path) -> None:
     for name in ("", *(f"-{n}" for n in range(1, 20))):
         (ws / "c-1" / "output" / f"HALTED-a-1{name}.txt").mkdir()
     assert "many times" in leave_notes(out, ws, [AGENT], 1000.0, WHY)
+
+
+def test_of_an_adopted_one_it_lies_in_the_folder_of_its_account_and_nowhere_is_said(tmp_path: Path) -> None:
+    out, ws = places(tmp_path)
+    adopted = replace(AGENT, control_level=ControlLevel.ADOPTED)
+    assert "no folder that its owner could read" in leave_notes(out, ws, [adopted], 1000.0, WHY)
+    me = ProcessIdentity(os.getpid(), start_ticks(os.getpid()))
+    with contextlib.suppress(ConsoleError):  # pytest's own folders are closed to others
+        open_for_owner(tmp_path, adopted.agent_id, me, os.geteuid(), "operator:0")
+    leave_notes(out, ws, [adopted], 1000.0, WHY)
+    assert "cost_usd: 2 of 1" in (tmp_path / "halts" / str(os.geteuid()) / "HALTED-a-1.txt").read_text()
+    assert list((ws / "c-1").iterdir()) == [] and len(list(out.iterdir())) == 2, "nothing is written into folders of its own"

@@ -12,18 +12,11 @@ import pytest
 
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, UsageProblem
 from console.settings import durable
-from console.settings.places import Places, find_places
+from console.settings.places import Places
 from console.supervisor import install_hook as verb
 from console.supervisor.hook_files import installed
 
 OWN = b'{"permissions":{"allow":["Bash(ls *)"]},   "hooks":{}}'
-
-
-@pytest.fixture
-def places(tmp_path: Path) -> Places:
-    made = find_places(str(tmp_path / "state"), create=True)
-    assert made is not None
-    return made
 
 
 @pytest.fixture

@@ -11,19 +11,12 @@ import pytest
 
 from console.domain.agent import Agent
 from console.domain.errors import Denied
-from console.settings.places import Places, find_places
+from console.settings.places import Places
 from console.supervisor import last_good
 from console.supervisor.matrix_desk import COMPILED_MAX, MatrixDesk
 from tests.fakes.playbook import Playbook
 
 ROWS = {"tools": {"read_file": {"paths": ["${WORKSPACE}/**"]}}}
-
-
-@pytest.fixture
-def places(tmp_path: Path) -> Places:
-    made = find_places(str(tmp_path / "state"), create=True)
-    assert made is not None
-    return made
 
 
 @pytest.fixture

@@ -29,7 +29,6 @@ from tests.fakes.playbook import Playbook
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     made = find_places(str(tmp_path / "state"), create=True)
-    assert made is not None
     (made.workspaces_dir / "c").mkdir(parents=True)
     return made
 

@@ -48,7 +48,6 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path) -> Any:
     places = find_places(str(tmp_path / "state"), create=True)
-    assert places is not None
     (places.workspaces_dir / "c").mkdir(parents=True)
     made = World(places)
     yield made
@@ -159,7 +158,6 @@ def test_each_rule_in_force_has_its_file_and_line(world: World) -> None:
 
 async def test_where_no_rules_were_ever_good_the_first_ones_can_be_put_in_force(tmp_path: Path) -> None:
     places = find_places(str(tmp_path / "none"), create=True)
-    assert places is not None
     places.policy_file.write_text("{}")
     ledger = Ledger(places.state_dir / "ledger.db")
     desk = PolicyDesk(places, lambda _text: None)

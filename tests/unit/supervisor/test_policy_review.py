@@ -56,7 +56,6 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path) -> Any:
     places = find_places(str(tmp_path / "state"), create=True)
-    assert places is not None
     (places.workspaces_dir / "c").mkdir(parents=True)
     made = World(places)
     yield made

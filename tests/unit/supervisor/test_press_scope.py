@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.errors import TimedOut
+from console.domain.guard import encode
 from console.domain.ladder import Reach, Rung, Scope
 from console.enforcement.ladder import Treatment, plan
-from console.enforcement.state import EngineState
+from console.enforcement.state import EngineState, Seen
+from console.killswitch.unheld import NAMED
 from console.sandbox.processes import start_ticks
 from console.settings.options import Options, merged
-from console.supervisor.press_scope import meant, proof_of
+from console.supervisor import press_scope
+from console.supervisor.parts import Parts
+from console.supervisor.press_scope import left_alone, meant, name, proof_of, why_left
 
 ON = merged(Options(), {"panic.include_observed": True})
 SEEN = Agent(
@@ -50,7 +59,8 @@ def test_who_is_held_gone_in_a_container_or_not_proven_is_not_meant(agent: Agent
 
 
 def test_the_proof_is_of_one_process_or_there_is_none(tmp_path: Path) -> None:
-    found = proof_of(SEEN)
+    here = ProcessIdentity(os.getpid(), start_ticks(os.getpid()))  # which may be a fork of what collected
+    found = proof_of(replace(SEEN, process=here))
     assert found is not None and (found["pid"], found["exe"]) == (os.getpid(), os.path.realpath("/proc/self/exe"))
     assert proof_of(replace(SEEN, process=ProcessIdentity(os.getpid(), 1))) is None
     assert proof_of(replace(SEEN, process=None)) is None and proof_of(SEEN, tmp_path) is None
@@ -66,3 +76,80 @@ def test_a_press_lists_them_before_as_best_effort_and_no_other_rung_or_scope_tou
     assert line.treatment is Treatment.BEST_EFFORT and "include_observed" in line.why
     for rung, scope in ((Rung.FREEZE, everything), (Rung.KILL, Scope(Reach.HOST)), (Rung.KILL, Scope(Reach.AGENT, "o-1"))):
         assert plan(state, rung, scope).lines[0].treatment is Treatment.EXCLUDED
+
+
+def test_whom_a_press_leaves_alone_is_told_with_why_and_who_ends_with_somebody_held_is_not() -> None:
+    state = EngineState()
+    for n, (changes, seen) in enumerate(
+        [
+            ({}, None),
+            ({"process": None, "name": 'x\n"\x1b'}, None),
+            ({"container_id": "ab" * 32}, None),
+            ({"control_level": ControlLevel.MANAGED}, None),
+            ({"state": AgentState.ENDED}, None),
+            ({}, Seen(part="agent")),
+            ({}, Seen(part="agent", inside=AgentId("o-3"))),
+            ({}, None),
+        ]
+    ):
+        agent = replace(SEEN, agent_id=AgentId(f"o-{n}"), root_id=AgentId(f"o-{n}"), **changes)  # type: ignore[arg-type]
+        state.put(agent)
+        if seen is not None:
+            state.seen[agent.agent_id] = seen
+    state.press_observed = {AgentId("o-7")}
+    found = left_alone(state, Options(), is_default=True)
+    assert [(a["id"], a["why"]) for a in found["agents"]] == [
+        ("o-0", "panic.include_observed is off"),
+        ("o-2", "it lives in a container that was not started here"),
+        ("o-1", "its source cannot prove which process it is"),
+    ]
+    assert (found["n"], found["parts"], found["agents"][2]["name"]) == (3, 1, 'x?"?')
+    assert "state directory of its own" in why_left(SEEN, ON, is_default=False)
+    assert "confined" in why_left(SEEN, merged(ON, {"discover_root": "/x"}), is_default=True)
+    assert "could not be proven" in why_left(SEEN, ON, is_default=True)
+
+
+def test_any_names_fit_the_lines_that_the_guard_takes() -> None:
+    state, lines = EngineState(), list[bytes]()
+    for n in range(100):
+        one = AgentId(f"o-{n:03}" + "a" * 58)
+        state.put(replace(SEEN, agent_id=one, root_id=one, name="\\\U0001f600" * 500, process=ProcessIdentity(2**22, 2**60)))
+    parts = SimpleNamespace(guard=SimpleNamespace(call=lambda op, **message: lines.append(encode({"op": op} | message))))
+    name(cast(Parts, parts), left_alone(state, Options(), is_default=False))
+    name(cast(Parts, parts), left_alone(EngineState(), Options(), is_default=False))
+    told = [json.loads(words) for words in lines]
+    assert sum(len(t["agents"]) for t in told) == NAMED and {t["n"] for t in told[:-1]} == {100}
+    assert [t["last"] for t in told[-2:]] == [True, True] and [t["more"] for t in told[:2]] == [False, True] and not told[-1]["more"]
+
+
+class Over(Exception):
+    """The guard has heard enough."""
+
+
+def test_the_guard_is_told_when_it_changed_again_after_a_refusal_and_never_before_a_source_has_looked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state, heard, rounds = EngineState(), list[int](), list[int]()
+    parts = SimpleNamespace(core=SimpleNamespace(state=state), options=Options(), guard=SimpleNamespace(call=lambda op, **m: hear(m["n"])))
+
+    def hear(n: int) -> None:
+        heard.append(n)
+        if len(heard) == 2:
+            raise TimedOut("The guard did not answer in time.", "")
+
+    async def pause(_seconds: float) -> None:
+        rounds.append(len(heard))
+        match len(rounds):
+            case 3:
+                state.sighted = {"claude_code": set()}
+            case 6:
+                state.put(SEEN)
+            case 12:
+                monkeypatch.setattr(press_scope, "AGAIN_S", -1.0)
+            case 13:
+                raise Over
+
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    with pytest.raises(Over):
+        asyncio.run(press_scope.keep_naming(cast(Parts, parts), is_default=True))
+    assert heard == [0, 1, 1, 1] and rounds[:4] == [0, 0, 0, 1]

@@ -39,7 +39,7 @@ def test_a_sandbox_a_cap_and_a_session_with_data_narrow_it(tmp_path: Path, monke
     given, lines = seen(stage, sandbox=SandboxKind.BUBBLEWRAP, context_id=ContextId("c"), limits=limits)
     assert (given.mode, given.enforced, given.level) == (NetworkMode.NONE, True, Sensitivity.SECRET)
     assert "cannot answer" in lines["hosts"][0] and "its session holds such data" in lines["data"][0]
-    assert "shares with 1 agents" in lines["scopes"][0] and "nothing else" in lines["files"][0]
+    assert "shares with 1 agent;" in lines["scopes"][0] and "nothing else" in lines["files"][0]
     assert lines["cost"] == ("2.50 USD at most, and the answers under way when it is reached, 60 s at most", False)
     assert "OPENAI_API_KEY" in lines["secrets"][0]
 

@@ -17,7 +17,8 @@ from console.supervisor.sealing import Sealer, digest_of, keep_receipt
 def parts_of(state: Path, notices: list[str]) -> Parts:
     places = Places(state, state / "run", "0123abcd", False)
     places.receipts_dir.mkdir(exist_ok=True)
-    return cast(Parts, SimpleNamespace(places=places, notice=lambda text, level="amber": notices.append(f"{level} {text}")))
+    scribe = SimpleNamespace(audit=SimpleNamespace(head=(7, "ab" * 32)))
+    return cast(Parts, SimpleNamespace(places=places, scribe=scribe, notice=lambda text, level="amber": notices.append(f"{level} {text}")))
 
 
 def test_what_is_kept_verifies_with_the_key_made_at_the_first_start(tmp_path: Path) -> None:
@@ -27,7 +28,7 @@ def test_what_is_kept_verifies_with_the_key_made_at_the_first_start(tmp_path: Pa
     sealed = Sealer(parts).seal(plain)
     keep_receipt(parts.places.receipts_dir, "k-1", plain, sealed)
     kept = parts.places.receipts_dir / "k-1.sealed.json"
-    assert verify_file(kept).good
+    assert verify_file(kept).good and verify_file(kept).audit_head == (7, "ab" * 32)
     assert digest_of(sealed) == hashlib.sha256(kept.read_bytes()).hexdigest()
     assert (parts.places.receipts_dir / "k-1.json").read_bytes() == plain
     again = Sealer(parts).seal(plain)

@@ -11,20 +11,13 @@ from console.domain.errors import Denied
 from console.domain.permission import PermissionRequest
 from console.policy.disk import Disk
 from console.policy.judge import Call, judge, tool_named
-from console.settings.places import Places, find_places
+from console.settings.places import Places
 from console.supervisor import last_good
 from console.supervisor.sequence_desk import SequenceDesk
 from tests.fakes.policy_world import context, rules, tools
 
 STEPS = "steps: [{name: a, any: [{action: read}]}, {name: b, any: [{action: write}]}]"
 OWN = f"watchfloor_sequences: 1\npatterns:\n- {{name: mine, why: w, {STEPS}}}\n"
-
-
-@pytest.fixture
-def places(tmp_path: Path) -> Places:
-    found = find_places(str(tmp_path / "s"), create=True)
-    assert found is not None
-    return found
 
 
 def names(desk: SequenceDesk) -> list[str]:

@@ -69,7 +69,7 @@ class Desk:
         parts: Any = SimpleNamespace(
             places=places,
             core=SimpleNamespace(post=self.posted.append, hub=SimpleNamespace(publish=lambda *_: None)),
-            scribe=SimpleNamespace(job=lambda job: job(), record=lambda record: None),
+            scribe=SimpleNamespace(job=lambda job: job(), record=lambda record: None, audit=SimpleNamespace(head=(0, ""))),
             notice=lambda *_: None,
             keyring=SimpleNamespace(redactor=Redactor()),
             hunt=None,

@@ -21,7 +21,7 @@ from console.supervisor import unaccounted
 from console.supervisor.rearm import _lacks_only_the_registry
 from console.supervisor.unaccounted import UNREACHED, ask_of_the_gone, beside, counted, kept, missed, targets_beyond
 
-ZERO = Step(StepName.ZERO, StepStatus.OK, 3.0, "1 agents proven zero")
+ZERO = Step(StepName.ZERO, StepStatus.OK, 3.0, "1 agent proven zero")
 
 
 def agent(name: str, **more: Any) -> Agent:

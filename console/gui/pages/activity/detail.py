@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.activity import ActivityRow
 from console.gui.pages.activity.book import Item
 from console.gui.pages.activity.rows import lines_of, money
 from console.gui.theme import fonts
-from console.gui.theme.tokens import DETAIL_FOOT, ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Fact, Facts, Rule
 from console.gui.widgets.reading import PlainView
 from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.side_pane import SidePane
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock, day_clock
 
@@ -76,7 +75,7 @@ class Part(QWidget):
         self._left.setVisible(any(words))
 
 
-class DetailPane(QWidget):
+class DetailPane(SidePane):
     """``asked`` carries an action id of the page, ``whole_asked`` the number of an entry whose whole text is wanted."""
 
     asked = Signal(str)
@@ -161,11 +160,3 @@ class DetailPane(QWidget):
         parts = [self._crumb.text(), self._what.text(), self.first.view.toPlainText()]
         parts += [self.second.view.toPlainText()] if self.second.isVisibleTo(self) else []
         return "\n".join(parts)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = ink()
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(colours.bg1))
-        painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
-        painter.fillRect(QRectF(0, self.height() - DETAIL_FOOT, self.width(), 1), QColor(colours.line))
-        painter.end()

@@ -102,7 +102,7 @@ class Feed(QWidget):
         row = QHBoxLayout(self.bar)
         row.setContentsMargins(16, 0, 16, 0)
         row.setSpacing(10)
-        self.search = SearchField("Search text, tool, path", "/", parent=self.bar)
+        self.search = SearchField("Search this feed", "/", parent=self.bar)
         self.search.setMaximumWidth(280)
         self.search.setMinimumWidth(120)
         row.addWidget(self.search, 2)

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from console.api.activity import ActivityEntryView
 from console.api.messages import Delta
 from console.domain.errors import ConsoleError
-from console.gui.actions import ActionSpec, Risk
+from console.gui.actions import ActionSpec
 from console.gui.pages.activity.book import Item
 from console.gui.pages.activity.detail import DetailPane
 from console.gui.pages.activity.feed import Feed
@@ -43,7 +43,7 @@ class ActivityPageView(Page):
         ActionSpec("activity.rollback", "Open the rollback record of the file", "U", "undo"),
         ActionSpec("activity.output", "Show what its program wrote", "W", "output"),
         ActionSpec("activity.say", "Write to this agent", "S", "write to it"),
-        ActionSpec("activity.interrupt", "Interrupt this agent's present turn", "I", "", Risk.REVERSIBLE),
+        ActionSpec("activity.interrupt", "Interrupt this agent's present turn", "I"),
         ActionSpec("activity.copy", "Copy the entry as it is shown", "C", "copy"),
         ActionSpec("activity.detail", "Show or hide the detail pane", "", "", cap="Enter"),
     )

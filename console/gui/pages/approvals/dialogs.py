@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtWidgets import QLineEdit, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.approval_messages import EndGrantBody, GrantRow, GrantsView
 from console.gui.pages.approvals.case import Case
 from console.gui.pages.interface import Desk
-from console.gui.theme import fonts
 from console.gui.widgets.dialog import Dialog
-from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
 
 
@@ -21,13 +19,7 @@ class _ReasonDialog(Dialog):
     def __init__(self, title: str, main: str, words: str, longest: int, parent: QWidget) -> None:
         super().__init__(title, main, "danger", parent)
         self.paragraph(words)
-        self.body.addWidget(Text("Reason", 11, fonts.MEDIUM, "text2"))
-        self.reason = QLineEdit(self)
-        self.reason.setMaxLength(longest)
-        self.reason.setAccessibleName("Reason")
-        self.body.addWidget(self.reason)
-        self.main.setEnabled(False)
-        self.reason.textChanged.connect(lambda text: self.main.setEnabled(bool(text.strip())))
+        self.reason = self.ask_reason(longest, "Reason", needed=True)
         self.reason.returnPressed.connect(self.main.click)
         self.main.clicked.connect(self.send)
         self.reason.setFocus()

@@ -21,7 +21,7 @@ from console.api.approval_messages import (
 )
 from console.api.messages import Delta
 from console.domain.errors import ConsoleError
-from console.gui.actions import ActionSpec, Risk
+from console.gui.actions import ActionSpec
 from console.gui.pages.approvals.book import Book, Item
 from console.gui.pages.approvals.case import Case, case_of, row_of
 from console.gui.pages.approvals.detail import DetailPane
@@ -49,9 +49,9 @@ class ApprovalsPage(Page):
     spec = PageSpec("approvals", "Approvals", "approvals", "Operate")
     verbs = (
         ActionSpec("approvals.move", "Move in the list", "", "next request", cap="↑ ↓"),
-        ActionSpec("approvals.once", "Approve once: exactly what is shown, one time", "A", "once", Risk.REVERSIBLE),
-        ActionSpec("approvals.session", "Approve for this session, until it is taken back", "S", "session", Risk.REVERSIBLE),
-        ActionSpec("approvals.deny", "Deny… with a reason (a session's: take back…)", "D", "deny", Risk.REVERSIBLE, "A reason is needed."),
+        ActionSpec("approvals.once", "Approve once: exactly what is shown, one time", "A", "once"),
+        ActionSpec("approvals.session", "Approve for this session, until it is taken back", "S", "session"),
+        ActionSpec("approvals.deny", "Deny… with a reason (a session's: take back…)", "D", "deny"),
         ActionSpec("approvals.rule", "Make a rule of it…", "R", "rule"),
         ActionSpec("approvals.explain", "Explain: the whole judgement", "E", "explain"),
         ActionSpec("approvals.group", "Open or close a group of similar requests", "G", "open group"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QScrollArea, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QScrollArea, QWidget
 
 from console.api.policy_messages import DraftView, PolicySaveBody, PolicyTryBody, PolicyTryView, PolicyView
 from console.domain.errors import Conflict, ConsoleError
@@ -47,11 +47,7 @@ class RuleDialog(Dialog):
         area.setFixedHeight(170)
         area.setWidget(self.calls)
         self.body.addWidget(area)
-        self.body.addWidget(Text("Reason, for the record", 11, fonts.MEDIUM, "text2"))
-        self.reason = QLineEdit(self)
-        self.reason.setMaxLength(500)
-        self.reason.setAccessibleName("Reason")
-        self.body.addWidget(self.reason)
+        self.reason = self.ask_reason()
         self._late = QTimer(self)
         self._late.setSingleShot(True)
         self._late.setInterval(AFTER_MS)

@@ -13,6 +13,7 @@ from console.domain.errors import ConsoleError
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ink
 from console.gui.widgets.buttons import Button
+from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import age, plural, took
 
@@ -28,11 +29,13 @@ class Known:
     why: str = ""
     at: float | None = None
     ms: float | None = None
+    unknown: tuple[str, ...] = ()
+    """What cannot be told though the chain is whole; never green."""
 
 
 def known_of(verdict: AuditVerdict, ms: float) -> Known:
     """What an answer of Verify says."""
-    return Known(verdict.whole, verdict.records, verdict.first_bad, verdict.why, verdict.checked_at, ms)
+    return Known(verdict.whole, verdict.records, verdict.first_bad, verdict.why, verdict.checked_at, ms, tuple(verdict.unknown))
 
 
 def newer(known: Known, status: StatusView | None) -> Known:
@@ -52,6 +55,9 @@ def chain_words(known: Known, total: int, now: float) -> tuple[str, str, str, st
     if not known.whole:
         where = f" · first bad record {known.first_bad:,}" if known.first_bad is not None else "" if known.why else " · V shows where"
         return f"{records} · chain broken{where}", known.why, "alert", "danger"
+    if known.unknown:
+        said = f"{records} · chain whole, verified {age(known.at, now)} · {plural(len(known.unknown), 'thing')} not known"
+        return said, safe_text(known.unknown[0]), "triangle", "warn"
     since = total - known.records if known.records is not None else 0
     more = f"{since:,} written since then" if since > 0 else ""
     return f"{records} · chain whole, verified {age(known.at, now)}", more, "check", "ok"

@@ -11,11 +11,12 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from console.api.messages import AuditRow
 from console.gui.pages.audit.rows import actor_look, moment, short_hash, verdict_look
 from console.gui.theme import fonts
-from console.gui.theme.tokens import DETAIL_FOOT, ink
+from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Fact, Facts, Rule
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import PlainView
+from console.gui.widgets.side_pane import SidePane
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock
 
@@ -104,7 +105,7 @@ class Place(QWidget):
         painter.end()
 
 
-class DetailPane(QWidget):
+class DetailPane(SidePane):
     """``asked`` carries an action id of the page."""
 
     asked = Signal(str)
@@ -180,11 +181,3 @@ class DetailPane(QWidget):
             return
         self._place.say(row, before, after)
         self.checks.say(checks(row, before, after, read=read))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = ink()
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(colours.bg1))
-        painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
-        painter.fillRect(QRectF(0, self.height() - DETAIL_FOOT, self.width(), 1), QColor(colours.line))
-        painter.end()

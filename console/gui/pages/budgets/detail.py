@@ -7,16 +7,17 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.budgets import BudgetChange, BudgetNodeView, BudgetRow, GaugeView, SpenderView
 from console.gui.pages.budgets.words import LABELS, amount, cap_words, day_minute, gauge_note, label, typed_cap
 from console.gui.theme import fonts
-from console.gui.theme.tokens import DETAIL, DETAIL_FOOT, ink
+from console.gui.theme.tokens import DETAIL, ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Fact, Facts, GaugeLine, Rule
 from console.gui.widgets.marks import draw_mark, draw_text
 from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.side_pane import SidePane, scrolling
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import long_span, plural, usd
 
@@ -114,7 +115,7 @@ class Spenders(QWidget):
         painter.end()
 
 
-class BudgetDetail(QWidget):
+class BudgetDetail(SidePane):
     """``asked`` carries an action id of the page."""
 
     asked = Signal(str)
@@ -128,15 +129,7 @@ class BudgetDetail(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(1, 0, 0, 0)
         column.setSpacing(0)
-        scroll = QScrollArea(self)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        inner = QWidget(scroll)
-        self._column = QVBoxLayout(inner)
-        self._column.setContentsMargins(19, 13, 20, 12)
-        self._column.setSpacing(0)
-        scroll.setWidget(inner)
+        scroll, self._column = scrolling(self)
         column.addWidget(scroll, 1)
         self._build_head()
         self._build_body()
@@ -281,11 +274,3 @@ class BudgetDetail(QWidget):
         self.pause.allow(can.get("budgets.pause", ""))
         self.stop.allow(can.get("budgets.stop-tree", ""))
         self.limits.allow(can.get("budgets.limits", ""))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = ink()
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(colours.bg1))
-        painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
-        painter.fillRect(QRectF(0, self.height() - DETAIL_FOOT, self.width(), 1), QColor(colours.line))
-        painter.end()

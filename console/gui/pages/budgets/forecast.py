@@ -7,6 +7,7 @@ import time
 from PySide6.QtWidgets import QWidget
 
 from console.api.budgets import BudgetNodeView, BudgetTotals
+from console.domain.burn import idle_words
 from console.gui.pages.budgets.words import LABELS, amount, cap_words, day_minute, gauge_note, hour_minute
 from console.gui.theme import fonts
 from console.gui.widgets.dialog import Dialog
@@ -17,7 +18,7 @@ from console.gui.widgets.words import usd
 
 HOW = (
     "The rate is a mean of the last hour in which the younger minutes weigh more; the band is that hour's lower and upper quarter. "
-    "Nothing used in that hour: unknown, never for ever. What has no price is in no sum."
+    "Nothing used in that hour: the end is unknown. What has no price is in no sum."
 )
 
 
@@ -39,7 +40,7 @@ def day_lines(totals: BudgetTotals) -> list[Fact]:
     cap = f" of {usd(totals.day_cap_usd)}" if totals.day_cap_usd is not None else ", no limit"
     lines = [Fact("Spent today", f"{usd(totals.spend_today_usd)}{cap}")]
     if totals.forecast_usd is None:
-        lines.append(Fact("At 24:00", "unknown: nothing was spent in the last hour"))
+        lines.append(Fact("At 24:00", f"unknown: {idle_words(totals.known_min, 'spent')}"))
     else:
         low, high = totals.forecast_low_usd, totals.forecast_high_usd
         band = f", between {usd(low)} and {usd(high)}" if low is not None and high is not None else ""

@@ -31,7 +31,7 @@ def counts(totals: BudgetTotals, *, old: bool = False) -> list[tuple[str, int, s
 def passes_words(totals: BudgetTotals) -> str:
     """The line below the forecast: when the day's cap is passed, or the band, or why there is none."""
     if totals.forecast_usd is None:
-        return "no spend in 60 min"
+        return f"no spend in {60 if totals.known_min >= 59 else totals.known_min:.0f} min"
     if totals.passes_cap_at is not None and totals.day_cap_usd is not None:
         return f"passes ${whole_usd(totals.day_cap_usd)} at {hour_minute(totals.passes_cap_at)}"
     if totals.day_cap_usd is None:

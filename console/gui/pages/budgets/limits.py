@@ -122,12 +122,8 @@ class LimitsDialog(Dialog):
         self.sentence = self.paragraph("", "text2", "ring")
         self.whom = Facts(21)
         self.body.addWidget(self.whom)
-        self.body.addWidget(Text("Reason, for the record", 11, fonts.MEDIUM, "text2"))
-        self.reason = QLineEdit(self)
-        self.reason.setMaxLength(500)
-        self.reason.setAccessibleName("Reason")
+        self.reason = self.ask_reason()
         self.reason.textChanged.connect(lambda _text: self.allow())
-        self.body.addWidget(self.reason)
 
     # --- what is asked for -------------------------------------------------------------------------------------------
 

@@ -25,6 +25,8 @@ FILLS = ("solid", "hatched", "dark", "open")
 DAYS = 7
 CAP_HIGH = 9
 _LINE = 22
+FULL = 230
+"""Lower than this it has no legend; the page shows all of it upon C."""
 
 
 @dataclass(slots=True)
@@ -107,6 +109,15 @@ class ModelChart(QWidget):
         self.setToolTip("")
         self.update()
 
+    def of(self, room: float) -> str:
+        """What the figures are of and by which prices, in the longest words there is room for."""
+        measure = fonts.metrics(fonts.ui(11)).horizontalAdvance
+        prices = safe_text(self._prices, 40)
+        if self.height() <= FULL:
+            return next((words for words in ("C: figures and subscription windows", "C: all of it") if measure(words) < room), "")
+        said = [f"figures: today · prices {prices}", f"today · {prices}"] if prices else []
+        return next((words for words in [*said, "figures: today"] if measure(words) < room), "")
+
     def fail(self, why: str) -> None:
         """It could not be read."""
         self._stack, self._note = Stack(), why
@@ -121,10 +132,8 @@ class ModelChart(QWidget):
         title = fonts.ui(13, fonts.SEMIBOLD)
         draw_text(painter, QRectF(19, 8, width - 38, 20), "Cost by model, 7 days", title, colours.text)
         left = 27 + fonts.metrics(title).horizontalAdvance("Cost by model, 7 days")
-        of = f"figures: today · prices {safe_text(self._prices, 40)}" if self._prices else "figures: today"
-        if fonts.metrics(fonts.ui(11)).horizontalAdvance("figures: today") < width - left - 17:
-            draw_text(painter, QRectF(left, 8, width - left - 17, 20), of, fonts.ui(11), colours.text2, right=True)
-        legend = self._stack.legend if self.height() > 230 else []
+        draw_text(painter, QRectF(left, 8, width - left - 17, 20), self.of(width - left - 17), fonts.ui(11), colours.text2, right=True)
+        legend = self._stack.legend if self.height() > FULL else []
         below = draw_note(painter, 19, width - 36, self._note, colours)
         taken = 74 + _LINE * len(legend) + (8 if legend else -8) + below
         box = QRectF(50, 37 + below, width - 67, max(40.0, self.height() - taken))

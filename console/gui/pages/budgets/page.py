@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from console.api.budgets import ROWS, BudgetNodeView, BudgetRow, BudgetsView
 from console.api.ladder import ScopeBody
 from console.domain.errors import ConsoleError
-from console.gui.actions import ActionSpec, Risk
+from console.gui.actions import ActionSpec
 from console.gui.pages.budgets.detail import BudgetDetail
 from console.gui.pages.budgets.forecast import ForecastDialog
 from console.gui.pages.budgets.limits import LimitsDialog
@@ -18,6 +18,7 @@ from console.gui.pages.budgets.pictures import FULL_HEIGHT, SMALL_HEIGHT, Pictur
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.kill_switch.rung import RungDialog
 from console.gui.pages.kill_switch.rung_words import Action, refusals, scope_rows
+from console.gui.widgets.words import usd
 
 AGAIN_S = 2.0
 SOME = 100
@@ -39,14 +40,12 @@ class BudgetsPage(Page):
     verbs = (
         ActionSpec("budgets.move", "Move in the list", "", "move", cap="↑ ↓"),
         ActionSpec("budgets.fold", "Fold and unfold a tree", "", "fold", cap="← →"),
-        ActionSpec("budgets.limits", "Change limits…", "L", "change limits", Risk.REVERSIBLE, "What it would do is shown first."),
+        ActionSpec("budgets.limits", "Change limits…", "L", "change limits"),
         ActionSpec("budgets.forecast", "Forecast: what ends when", "F", "forecast"),
-        ActionSpec("budgets.pause", "Pause or resume this agent and all below it…", "P", "pause", Risk.REVERSIBLE),
-        ActionSpec(
-            "budgets.stop-tree", "Stop this agent and all below it…", "X", "stop tree", Risk.DESTRUCTIVE, "SIGKILL, proven; no way back."
-        ),
+        ActionSpec("budgets.pause", "Pause or resume this agent and all below it…", "P", "pause"),
+        ActionSpec("budgets.stop-tree", "Stop this agent and all below it…", "X", "stop tree"),
         ActionSpec("budgets.detail", "Show or hide the detail pane", "", "", cap="Enter"),
-        ActionSpec("budgets.pictures", "Show the pictures alone, or the list again", "C", ""),
+        ActionSpec("budgets.pictures", "Show the pictures alone, or the list again", "C", "pictures"),
         ActionSpec("budgets.order", "Next order of the list", "O", ""),
         ActionSpec("budgets.fleet", "Open this agent in the fleet", "G", ""),
         ActionSpec("budgets.filter", "Filter this list", "/", ""),
@@ -239,6 +238,8 @@ class BudgetsPage(Page):
         before = self.badge()
         self.list.take(view)
         self.pictures.say(view.totals)
+        cap = view.totals.day_cap_usd
+        self.desk.fleet.day_words = "no cap for the day" if cap is None else f"of {usd(cap)} for the day"
         if self._wanted:
             wanted, self._wanted = self._wanted, ""
             self.list.reveal(wanted)

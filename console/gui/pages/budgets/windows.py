@@ -47,6 +47,12 @@ def grouped(windows: Sequence[WindowView]) -> tuple[list[WindowView], list[tuple
     return known[:_MOST], [(f"{program}, {' and '.join(names)}", why) for (program, why), names in others.items()][:_MOST]
 
 
+def told_of(known: Sequence[WindowView], now: float) -> str:
+    """What stands at the right of the title: where the renewal is, or since when nothing newer of one was seen."""
+    oldest = min((w.seen_at for w in known if w.seen_at), default=now)
+    return f"seen {age(oldest, now)}" if now - oldest > OLD_S else "renewal time at the right"
+
+
 class WindowStrip(QWidget):
     """A title, two windows to a line, then what is not available."""
 
@@ -61,7 +67,7 @@ class WindowStrip(QWidget):
         """What the sources said last."""
         self._windows, self._now, self._note = tuple(windows), now, ""
         known, others = grouped(windows)
-        spoken = [f"{w.program} {w.window} {share_words(w.share)} {renewal(w.renews_at, now)}" for w in known]
+        spoken = [f"{w.program} {w.window} {share_words(w.share)} {renewal(w.renews_at, now)}, seen {age(w.seen_at, now)}" for w in known]
         spoken += [f"{who}: {why}" for who, why in others]
         self.setAccessibleName(safe_text("; ".join(["Subscription windows", *spoken]), 900))
         self.update()
@@ -80,7 +86,7 @@ class WindowStrip(QWidget):
         draw_text(painter, QRectF(16, 7, 200, 20), "Subscription windows", fonts.ui(13, fonts.SEMIBOLD), colours.text)
         known, others = grouped(self._windows)
         if known:
-            draw_text(painter, QRectF(width - 216, 7, 200, 20), "renewal time at the right", fonts.ui(11), colours.text2, right=True)
+            draw_text(painter, QRectF(width - 216, 7, 200, 20), told_of(known, self._now), fonts.ui(11), colours.text2, right=True)
         y = 31.0
         column = (width - 32) / 2
         for number, window in enumerate(known):
@@ -99,15 +105,14 @@ class WindowStrip(QWidget):
         colours = ink()
         share = window.share if window.share is not None else math.nan
         label = safe_text(f"{window.program}, {window.window}", 40)
-        draw_text(painter, QRectF(box.x(), box.y(), 100, box.height()), label, fonts.ui(12), colours.text2)
-        draw_gauge(painter, QRectF(box.x() + 108, box.center().y() - 3, 42, 6), share, colours)
+        draw_text(painter, QRectF(box.x(), box.y(), 94, box.height()), label, fonts.ui(12), colours.text2)
+        draw_gauge(painter, QRectF(box.x() + 98, box.center().y() - 3, 42, 6), share, colours)
         role = share_colours(share, colours)[1] if share >= 0.75 or not math.isfinite(share) else colours.text
         draw_text(
-            painter, QRectF(box.x() + 150, box.y(), 42, box.height()), share_words(share), fonts.ui(12, fonts.SEMIBOLD), role, right=True
+            painter, QRectF(box.x() + 140, box.y(), 42, box.height()), share_words(share), fonts.ui(12, fonts.SEMIBOLD), role, right=True
         )
-        seen = f", seen {age(window.seen_at, self._now)}" if window.seen_at and self._now - window.seen_at > OLD_S else ""
-        words = f"{renewal(window.renews_at, self._now)}{seen}"
-        draw_text(painter, QRectF(box.x() + 198, box.y(), box.width() - 196, box.height()), words, fonts.ui(11), colours.text2)
+        words = renewal(window.renews_at, self._now)
+        draw_text(painter, QRectF(box.x() + 188, box.y(), box.width() - 186, box.height()), words, fonts.ui(11), colours.text2)
 
     def _paint_why(self, painter: QPainter, y: float, words: str) -> float:
         """One reason, in as many lines as it takes; returns its height."""

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from console.api.ladder import ScopeBody
 from console.api.messages import AgentDetailView
-from console.gui.actions import ActionSpec, Risk
+from console.gui.actions import ActionSpec
 from console.gui.models.fleet import Row
 from console.gui.pages.fleet.new_agent import NewAgentDialog
 from console.gui.pages.interface import Desk
@@ -25,18 +25,8 @@ REACHES: dict[Reach, str] = {
     "session": "its session",
     "host": "everything on this host",
 }
-_RISKS = {"kill": Risk.DESTRUCTIVE}
 LADDER_VERBS = tuple(
-    ActionSpec(
-        f"fleet.{action}-{reach}",
-        f"{VERBS[action]} {words}…",
-        "",
-        "",
-        _RISKS.get(action, Risk.REVERSIBLE),
-        "What it will do is shown first.",
-    )
-    for reach, words in REACHES.items()
-    for action in ACTIONS
+    ActionSpec(f"fleet.{action}-{reach}", f"{VERBS[action]} {words}…") for reach, words in REACHES.items() for action in ACTIONS
 )
 """Every rung over every reach, from the selected agent."""
 _RUNGS: dict[str, tuple[Action, Reach]] = {f"fleet.{action}-{reach}": (action, reach) for reach in REACHES for action in ACTIONS}

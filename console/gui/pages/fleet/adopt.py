@@ -42,6 +42,7 @@ def outcome_words(done: AdoptedView) -> tuple[str, bool]:
         f"{plural(done.orphans, 'process', 'processes')} that may be its stay outside." if done.orphans else "",
         f"A stop of it is best effort: {done.best_effort}." if done.best_effort else "",
         f"It is frozen still: {done.frozen}." if done.frozen else "",
+        f"Not available: {done.owner_why_not}." if done.owner_why_not else "",
     ]
     said = " ".join(part for part in doubts if part)
     return f"{words} {said}".strip(), not said

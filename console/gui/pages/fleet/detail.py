@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.messages import AgentDetailView, AgentView, EgressView
 from console.gui.models.fleet import Fleet, Row, view_mode
@@ -23,9 +22,10 @@ from console.gui.pages.fleet.words import OVER, gauges, state_words
 from console.gui.pages.fleet.workspace import WorkspaceCard
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
-from console.gui.theme.tokens import DETAIL, DETAIL_FOOT, ink
+from console.gui.theme.tokens import DETAIL
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, CostChart, Fact, Facts, GaugeLine, Rule
+from console.gui.widgets.side_pane import SidePane, scrolling
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock
 
@@ -34,7 +34,7 @@ _SHOWN_EVENTS = 8
 _SHOWN_HOSTS = 6
 
 
-class DetailPane(QWidget):
+class DetailPane(SidePane):
     """``asked`` carries an action id of the fleet page."""
 
     asked = Signal(str)
@@ -53,15 +53,7 @@ class DetailPane(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(1, 0, 0, 0)
         column.setSpacing(0)
-        scroll = QScrollArea(self)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        inner = QWidget(scroll)
-        self._column = QVBoxLayout(inner)
-        self._column.setContentsMargins(19, 13, 20, 12)
-        self._column.setSpacing(0)
-        scroll.setWidget(inner)
+        scroll, self._column = scrolling(self)
         column.addWidget(scroll, 1)
         self._build_head(desk)
         self._build_body()
@@ -233,14 +225,6 @@ class DetailPane(QWidget):
             if number < len(lines):
                 gauge.say(*lines[number])
         self._no_caps.setVisible(not lines)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = ink()
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(colours.bg1))
-        painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
-        painter.fillRect(QRectF(0, self.height() - DETAIL_FOOT, self.width(), 1), QColor(colours.line))
-        painter.end()
 
 
 def _crumbs(row: Row, fleet: Fleet) -> str:

@@ -28,15 +28,17 @@ class FleetHeader(QWidget):
         self.new.move(76, 10)
         self._stats: list[_Stat] = []
         self._spend = self._burn = 0.0
+        self._day = ""
         self._history: list[float] = []
 
     def take(self, fleet: Fleet, *, old: bool = False) -> None:
         """Reads the fleet again; ``old``: nobody says so any more, and nothing is green."""
-        new = (_stats(fleet, old), fleet.spend_today_usd, hourly(fleet))
-        if new == (self._stats, self._spend, self._burn):
+        new = (_stats(fleet, old), fleet.spend_today_usd, hourly(fleet), fleet.day_words)
+        if new == (self._stats, self._spend, self._burn, self._day):
             return
-        self._stats, self._spend, self._burn = new
-        self.setAccessibleName(", ".join(f"{word} {number}" for word, number, *_ in self._stats))
+        self._stats, self._spend, self._burn, self._day = new
+        counts = [f"{word} {number}" for word, number, *_ in self._stats]
+        self.setAccessibleName(", ".join([*counts, f"spend today {usd(self._spend)} {self._day}".rstrip()]))
         self.update()
 
     def sample(self, slices: list[float]) -> None:
@@ -78,7 +80,7 @@ class FleetHeader(QWidget):
         spend, burn = self.width() - 316.0, self.width() - 144.0
         draw_text(painter, QRectF(spend, 14, 140, 18), "Spend today", fonts.ui(12), colours.text2)
         draw_text(painter, QRectF(spend, 33, 160, 24), usd(self._spend), fonts.ui(18, fonts.SEMIBOLD), colours.text)
-        draw_text(painter, QRectF(spend, 58, 140, 18), "no cap for the day", fonts.ui(11), colours.text3)
+        draw_text(painter, QRectF(spend, 58, 140, 18), self._day, fonts.ui(11), colours.text3)
         draw_text(painter, QRectF(burn, 14, 130, 18), "Burn rate", fonts.ui(12), colours.text2)
         draw_text(painter, QRectF(burn, 33, 130, 24), f"{usd(self._burn)}/h", fonts.ui(18, fonts.SEMIBOLD), colours.text)
         draw_sparkline(painter, QRectF(burn, 62, 128, 18), self._history, colours.bar, faint(colours.bar))

@@ -11,7 +11,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QWidget
 
 from console.api.messages import AgentDetailView, Delta, EgressView
-from console.gui.actions import ActionSpec, Risk
+from console.gui.actions import ActionSpec
 from console.gui.pages.fleet.acts import LADDER_VERBS, FleetActs
 from console.gui.pages.fleet.adopt import AdoptDialog, why_not_adopt
 from console.gui.pages.fleet.detail import DetailPane
@@ -36,18 +36,14 @@ class FleetPage(Page):
         ActionSpec("fleet.fold", "Fold and unfold a tree", "", "fold", cap="← →"),
         ActionSpec("fleet.detail", "Show or hide the detail pane", "", "detail", cap="Enter"),
         ActionSpec("fleet.activity", "Open what this agent did, live", "A", "activity"),
-        ActionSpec("fleet.pause", "Pause or resume this agent and all below it…", "P", "pause…", Risk.REVERSIBLE),
-        ActionSpec(
-            "fleet.stop-tree", "Stop this agent and all below it…", "X", "stop tree…", Risk.DESTRUCTIVE, "SIGKILL, proven; no way back."
-        ),
-        ActionSpec("fleet.isolate", "Isolate or reconnect this agent and all below it…", "I", "isolate…", Risk.REVERSIBLE),
-        ActionSpec("fleet.ladder", "Freeze, isolate, kill: choose over whom…", "M", "ladder…", Risk.DESTRUCTIVE),
+        ActionSpec("fleet.pause", "Pause or resume this agent and all below it…", "P", "pause…"),
+        ActionSpec("fleet.stop-tree", "Stop this agent and all below it…", "X", "stop tree…"),
+        ActionSpec("fleet.isolate", "Isolate or reconnect this agent and all below it…", "I", "isolate…"),
+        ActionSpec("fleet.ladder", "Freeze, isolate, kill: choose over whom…", "M", "ladder…"),
         ActionSpec("fleet.run", "New agent…", "N", "new agent…"),
         ActionSpec("fleet.urgent", "Attention first, or as they came", "T", ""),
-        ActionSpec("fleet.data", "Register private data in this agent's session…", "D", "", Risk.DESTRUCTIVE, "It only ever tightens."),
-        ActionSpec(
-            "fleet.adopt", "Adopt this agent, which was only seen…", "U", "", Risk.REVERSIBLE, "It is moved into a cgroup of its own."
-        ),
+        ActionSpec("fleet.data", "Register private data in this agent's session…", "D"),
+        ActionSpec("fleet.adopt", "Adopt this agent, which was only seen…", "U"),
         ActionSpec("fleet.verdicts", "Go to the verdicts on this agent's calls", "V", ""),
         ActionSpec("fleet.hook", "Show what installing the hook would change…", "H", ""),
         ActionSpec("fleet.switch", "Show the kill switch", "K", ""),

@@ -108,7 +108,8 @@ def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
         cells["state"].adjusted(0, 0, 8, 0), ("state", words, quiet, mood.stale), lambda on: _paint_state(on, quiet, words, mood.stale)
     )
     canvas.shared(cells["depth"].adjusted(0, 0, 6, 0), ("depth", depth), lambda on: _paint_depth(on, depth))
-    canvas.shared(cells["network"], ("network", chip, quiet), lambda on: _paint_network(on, chip, quiet))
+    gone = quiet or row.view.state == "failed"  # it ended, and reaches nothing any more
+    canvas.shared(cells["network"], ("network", chip, gone), lambda on: _paint_network(on, chip, gone))
     _paint_budget(canvas, row, quiet)
     if "burn" in canvas.cells:
         box = canvas.cells["burn"].adjusted(0, 8, -8, -8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.context_messages import ContextsView, ContextView
 from console.domain.errors import ConsoleError
@@ -152,13 +152,7 @@ class WorkspaceDialog(Dialog):
         self._desk, self._verb, self._id = desk, verb, view.context_id
         self.answered: Callable[[ContextsView], None] = lambda _view: None
         self.paragraph(f"{size_words(view.bytes)} in {view.path}. {words}")
-        self.body.addWidget(Text("Reason, for the record", 11, fonts.MEDIUM, "text2"))
-        self.reason = QLineEdit(self)
-        self.reason.setMaxLength(300)
-        self.reason.setAccessibleName("Reason")
-        self.body.addWidget(self.reason)
-        self.main.setEnabled(False)
-        self.reason.textChanged.connect(lambda text: self.main.setEnabled(bool(text.strip())))
+        self.reason = self.ask_reason(300, needed=True)
         self.main.clicked.connect(self._send)
         self.reason.setFocus()
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout
 
 from console.api.messages import PathView
 from console.api.rotation_messages import RotationView
-from console.gui.actions import ActionSpec, Risk
+from console.gui.actions import ActionSpec
 from console.gui.models.switch import Switch
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.kill_switch.cards import PathCard, PressTable, SwitchHead
@@ -39,16 +39,16 @@ class KillSwitchPage(Page):
 
     spec = PageSpec("kill-switch", "Kill switch", "kill", "Emergency")
     verbs = (
-        ActionSpec("switch.freeze", "Freeze over the chosen scope…", "F", "freeze…", Risk.REVERSIBLE, "The preview is shown first."),
-        ActionSpec("switch.thaw", "Resume what an operator froze in the chosen scope…", "W", "resume…", Risk.REVERSIBLE),
-        ActionSpec("switch.isolate", "Isolate over the chosen scope…", "I", "isolate…", Risk.REVERSIBLE, "The preview is shown first."),
-        ActionSpec("switch.reconnect", "Reconnect what is isolated in the chosen scope…", "C", "", Risk.REVERSIBLE),
-        ActionSpec("switch.kill", "Kill over the chosen scope, without latching…", "K", "kill…", Risk.DESTRUCTIVE, "No way back."),
+        ActionSpec("switch.freeze", "Freeze over the chosen scope…", "F", "freeze…"),
+        ActionSpec("switch.thaw", "Resume what an operator froze in the chosen scope…", "W", "resume…"),
+        ActionSpec("switch.isolate", "Isolate over the chosen scope…", "I", "isolate…"),
+        ActionSpec("switch.reconnect", "Reconnect what is isolated in the chosen scope…", "C"),
+        ActionSpec("switch.kill", "Kill over the chosen scope, without latching…", "K", "kill…"),
         ActionSpec("switch.receipt", "Open the selected receipt", "", "receipt", cap="Enter"),
-        ActionSpec("switch.rearm", "Rearm…", "R", "rearm…", Risk.DESTRUCTIVE, "Agents can start again."),
-        ActionSpec("switch.passphrase", "Set the passphrase for rearm…", "O", "passphrase…", Risk.REVERSIBLE, "Only it, or a key, rearms."),
-        ActionSpec("switch.rotation", "Secrets and their rotation…", "S", "secrets…", Risk.REVERSIBLE),
-        ActionSpec("switch.panic", "Panic: lift the guard", "", "panic", Risk.DESTRUCTIVE, cap="Ctrl Shift ⌫"),
+        ActionSpec("switch.rearm", "Rearm…", "R", "rearm…"),
+        ActionSpec("switch.passphrase", "Set the passphrase for rearm…", "O", "passphrase…"),
+        ActionSpec("switch.rotation", "Secrets and their rotation…", "S", "secrets…"),
+        ActionSpec("switch.panic", "Panic: lift the guard", "", "panic", cap="Ctrl Shift ⌫"),
     )
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:

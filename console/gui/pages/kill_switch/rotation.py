@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QLineEdit, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.rotation_messages import RotationItemView, RotationView
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
-from console.gui.theme import fonts
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Fact, Facts
-from console.gui.widgets.text import Text
 from console.gui.widgets.words import age, plural
 
 _SHOWN = 12
@@ -67,11 +65,7 @@ class RotationDialog(Dialog):
         self.kept = self.paragraph("", "text2")
         self.items = Facts(24, ruled=True)
         self.body.addWidget(self.items)
-        self.body.addWidget(Text("Reason, for the record", 11, fonts.MEDIUM, "text2"))
-        self.reason = QLineEdit(self)
-        self.reason.setMaxLength(500)
-        self.reason.setAccessibleName("Reason")
-        self.body.addWidget(self.reason)
+        self.reason = self.ask_reason()
         self.reason.textChanged.connect(lambda _text: self._judge())
         self.main.clicked.connect(self._rotate)
         self.view: RotationView | None = None

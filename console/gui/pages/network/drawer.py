@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from PySide6.QtCore import QRectF, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.messages import AllowlistChangedView, AllowlistEntryBody, AllowlistEntryView, UrlTestBody, UrlTestView
 from console.api.review_messages import BacktestBody, BacktestView
@@ -18,9 +17,9 @@ from console.gui.pages.network.draft import probe_url
 from console.gui.pages.network.form import EntryForm, Written, written
 from console.gui.pages.network.marks import mark_words
 from console.gui.theme import fonts
-from console.gui.theme.tokens import DETAIL_FOOT, ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Rule
+from console.gui.widgets.side_pane import SidePane, scrolling
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock, plural, took
 
@@ -50,7 +49,7 @@ class Draft:
     """Where the draft came from, in words."""
 
 
-class Drawer(QWidget):
+class Drawer(SidePane):
     """``saved`` after the list changed; ``closed`` when it went away; ``remove_asked`` with the entry id; ``stale`` on a 409."""
 
     saved = Signal(object)
@@ -83,14 +82,7 @@ class Drawer(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(1, 0, 0, 0)
         column.setSpacing(0)
-        scroll = QScrollArea(self)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        inner = QWidget(scroll)
-        body = QVBoxLayout(inner)
-        body.setContentsMargins(19, 13, 20, 12)
-        body.setSpacing(0)
+        scroll, body = scrolling(self)
         self._crumb = Text("", 11, fonts.REGULAR, "text2")
         self._name = Text("", 15, fonts.MEDIUM, mono=True)
         self._chips = Chips()
@@ -114,7 +106,6 @@ class Drawer(QWidget):
         body.addSpacing(4)
         body.addWidget(self.outcome)
         body.addStretch(1)
-        scroll.setWidget(inner)
         column.addWidget(scroll, 1)
         column.addLayout(self._build_foot())
 
@@ -324,11 +315,3 @@ class Drawer(QWidget):
         changed = sum(getattr(old, name) != getattr(new, name) for name in Written.__slots__)
         chips = [ChipSpec(f"Draft, {plural(changed, 'change')}" if self.draft.entry_id else "Draft", "pencil", "accent")]
         return [*chips, ChipSpec(self.draft.source)] if self.draft.source else chips
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = ink()
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(colours.bg1))
-        painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
-        painter.fillRect(QRectF(0, self.height() - DETAIL_FOOT, self.width(), 1), QColor(colours.line))
-        painter.end()

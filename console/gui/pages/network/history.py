@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from console.api.messages import AllowlistChangedView
 from console.api.review_messages import AllowlistHistoryView, AllowlistVersionView, BacktestBody, RevertBody
@@ -180,13 +180,7 @@ class RevertDialog(Dialog):
         self.paragraph(what)
         self.test = BacktestCard(self)
         self.body.addWidget(self.test)
-        self.body.addWidget(Text("Reason, for the record", 11, fonts.MEDIUM, "text2"))
-        self.reason = QLineEdit(self)
-        self.reason.setMaxLength(500)
-        self.reason.setAccessibleName("Reason")
-        self.body.addWidget(self.reason)
-        self.main.setEnabled(False)
-        self.reason.textChanged.connect(lambda text: self.main.setEnabled(bool(text.strip())))
+        self.reason = self.ask_reason(needed=True)
         self.main.clicked.connect(self._send)
         self.test.asking()
         asked = desk.requests.network.backtest(BacktestBody(version=version.version)).while_alive(self)

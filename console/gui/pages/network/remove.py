@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QLineEdit, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.messages import AllowlistChangedView, AllowlistEntryView
 from console.api.review_messages import BacktestBody
 from console.domain.errors import Conflict, ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.pages.network.backtest import BacktestCard
-from console.gui.theme import fonts
 from console.gui.widgets.dialog import Dialog
-from console.gui.widgets.text import Text
 from console.gui.widgets.words import age, plural
 
 
@@ -34,13 +32,7 @@ class RemoveDialog(Dialog):
         self.test.asking()
         tested = desk.requests.network.backtest(BacktestBody(remove=entry.entry_id)).while_alive(self)
         tested.then(self.test.say).failed(self.test.fail)
-        self.body.addWidget(Text("Reason, for the record", 11, fonts.MEDIUM, "text2"))
-        self.reason = QLineEdit(self)
-        self.reason.setMaxLength(500)
-        self.reason.setAccessibleName("Reason")
-        self.body.addWidget(self.reason)
-        self.main.setEnabled(False)
-        self.reason.textChanged.connect(lambda text: self.main.setEnabled(bool(text.strip())))
+        self.reason = self.ask_reason(needed=True)
         self.main.clicked.connect(self._send)
         self.reason.setFocus()
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.policy_page import JudgedRow
 from console.gui.theme import fonts
-from console.gui.theme.tokens import DETAIL_FOOT, ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Rule
 from console.gui.widgets.lines import Line, Lines
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.side_pane import SidePane, scrolling
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock
 
@@ -35,7 +34,7 @@ def paint_call(canvas: Canvas, row: JudgedRow) -> None:
     canvas.text("call", f"{row.tool} {row.argument}", mono=True)
 
 
-class Pane(QWidget):
+class Pane(SidePane):
     """``asked`` carries an action id, ``call_opened`` a recorded call."""
 
     asked = Signal(str)
@@ -58,19 +57,11 @@ class Pane(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(1, 0, 0, 0)
         column.setSpacing(0)
-        scroll = QScrollArea(self)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        inner = QWidget(scroll)
-        body = QVBoxLayout(inner)
-        body.setContentsMargins(19, 13, 20, 12)
-        body.setSpacing(0)
+        scroll, body = scrolling(self)
         for part, room in ((self.crumb, 5), (self.title, 8), (self.chips, 0), (Rule(9), 0), (self.lines, 0)):
             body.addWidget(part)
             body.addSpacing(room)
         body.addStretch(1)
-        scroll.setWidget(inner)
         column.addWidget(scroll, 3)
         column.addWidget(self.calls, 2)
         foot = QHBoxLayout()
@@ -101,11 +92,3 @@ class Pane(QWidget):
         self.calls.show_rows(list(rows or ()))
         self.no_calls.setText(words)
         self.no_calls.setVisible(not rows)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = ink()
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(colours.bg1))
-        painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
-        painter.fillRect(QRectF(0, self.height() - DETAIL_FOOT, self.width(), 1), QColor(colours.line))
-        painter.end()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.gui.actions import ActionSpec, Risk
+from console.gui.actions import ActionSpec
 
 VERBS = (
     ActionSpec("policy.move", "Move in the list", "", "move", cap="↑ ↓"),
@@ -13,7 +13,7 @@ VERBS = (
     ActionSpec("policy.matrix", "Tools, actions and scopes", "M", "matrix"),
     ActionSpec("policy.sequences", "Forbidden sequences and the steps that stand", "S", "sequences"),
     ActionSpec("policy.backtest", "Change rules: tried on recorded calls first", "B", "backtest"),
-    ActionSpec("policy.save", "Put what was tried in force…", "Ctrl+S", "", Risk.REVERSIBLE, "A reason is needed."),
+    ActionSpec("policy.save", "Put what was tried in force…", "Ctrl+S"),
     ActionSpec("policy.agent", "Show the agent in the fleet", "J", ""),
     ActionSpec("policy.filter", "Filter this list", "/", ""),
 )

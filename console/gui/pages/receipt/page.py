@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 from console.api.persistence import PersistenceReport, PersistenceView
 from console.domain.errors import ConsoleError
 from console.domain.kill import Outcome, Receipt
-from console.gui.actions import ActionSpec, Risk
+from console.gui.actions import ActionSpec
 from console.gui.models.fleet import Fleet
 from console.gui.models.seen import still_running
 from console.gui.models.switch import in_order
@@ -22,7 +22,7 @@ from console.gui.pages.receipt.findings import COLUMNS as FOUND
 from console.gui.pages.receipt.findings import aged, finding_words, paint_finding, rows_of, summary
 from console.gui.pages.receipt.head import ReceiptHead, Timeline, headline, open_points
 from console.gui.pages.receipt.rows import COLUMNS, TargetRow, paint_target, target_words
-from console.gui.pages.receipt.side import SidePane
+from console.gui.pages.receipt.side import ReceiptSide
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR
 from console.gui.widgets.buttons import Pills
@@ -73,7 +73,7 @@ class ReceiptPage(Page):
         ActionSpec("receipt.side", "Show or hide the side pane", "", "details", cap="Enter"),
         ActionSpec("receipt.back-list", "What could bring an agent back", "B", "could come back"),
         ActionSpec("receipt.copy", "Copy the receipt as JSON", "C", "copy JSON"),
-        ActionSpec("receipt.rearm", "Rearm…", "R", "rearm…", Risk.DESTRUCTIVE, "Agents can start again."),
+        ActionSpec("receipt.rearm", "Rearm…", "R", "rearm…"),
         ActionSpec("receipt.back", "Back to the kill switch", "Backspace", "kill switch"),
     )
 
@@ -98,7 +98,7 @@ class ReceiptPage(Page):
         self.model = RowModel(COLUMNS, target_words, self)
         self.view = RowView(self.model, paint_target, lambda row: str(row.key), self)
         self.view.setAccessibleName("Targets")
-        self.side = SidePane(self)
+        self.side = ReceiptSide(self)
         self._shown = Text("", 12, fonts.REGULAR, "text2", right=True)
         self._build()
         self.pills.changed.connect(lambda _key: self._show_targets())

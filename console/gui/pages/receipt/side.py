@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.gui.models.switch import STEP_TITLES, step_of
 from console.gui.pages.receipt.amended import STATES, amended_lines
 from console.gui.theme import fonts
-from console.gui.theme.tokens import DETAIL_FOOT, ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Fact, Facts, Rule
+from console.gui.widgets.side_pane import SidePane
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock, day_clock, took
 
@@ -30,7 +29,7 @@ _SECTIONS = {
 }
 
 
-class SidePane(QWidget):
+class ReceiptSide(SidePane):
     """What was said first, what is left, what could come back, the steps, the evidence, what was left alone; and the buttons."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -106,16 +105,9 @@ class SidePane(QWidget):
             ),
         ]
         self._say("press", press)
-        left = [*(f"{name}: only seen, so it was not signalled" for name in seen), *receipt.excluded]
+        unnamed = seen if receipt.only_seen is None else ()  # else the receipt names them itself
+        left = [*(f"{name}: only seen, so it was not signalled" for name in unnamed), *receipt.excluded]
         self._say("excluded", [Fact(words, "", "ring") for words in left[:40]] or [Fact("Nothing", "", "ring")])
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = ink()
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(colours.bg1))
-        painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(colours.line))
-        painter.fillRect(QRectF(0, self.height() - DETAIL_FOOT, self.width(), 1), QColor(colours.line))
-        painter.end()
 
 
 def _survivor_lines(receipt: Receipt, seen: Sequence[str]) -> list[Fact]:

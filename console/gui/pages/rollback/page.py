@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.messages import Delta, RollbackDetailView, RollbackPage, RollbackRow
 from console.domain.errors import ConsoleError
-from console.gui.actions import ActionSpec, Risk
+from console.gui.actions import ActionSpec
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.rollback.detail import DetailPane
 from console.gui.pages.rollback.plan import Plan
@@ -191,14 +191,7 @@ class RollbackRecordsPage(Page):
         ActionSpec("rollback.move", "Move in the list", "", "record", cap="↑ ↓"),
         ActionSpec("rollback.fold", "Fold and unfold an agent", "", "", cap="← →"),
         ActionSpec("rollback.select", "Select this record for a restore", "", "select", cap="Space"),
-        ActionSpec(
-            "rollback.restore",
-            "Restore… what is selected",
-            "R",
-            "restore…",
-            Risk.DESTRUCTIVE,
-            "Type the words; recorded, can itself be undone.",
-        ),
+        ActionSpec("rollback.restore", "Restore… what is selected", "R", "restore…"),
         ActionSpec("rollback.audit", "Open its record in the audit", "O", "open record in audit"),
         ActionSpec("rollback.detail", "Show or hide the detail", "", "", cap="Enter"),
         ActionSpec("rollback.filter", "Filter the records", "/", ""),

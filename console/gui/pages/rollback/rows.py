@@ -80,7 +80,9 @@ def arrange(records: Iterable[RollbackRow], text: str, closed: set[str], marked:
 
 
 def state_words(record: RollbackRow) -> tuple[str, str, str]:
-    """(word, shape or icon, colour)."""
+    """(word, shape or icon, colour). What the record does not stand behind is in doubt, whatever the row says of itself."""
+    if record.doubt:
+        return "In doubt", "triangle", "warn"
     return STATES.get(record.state, ("Unknown", "triangle", "warn"))
 
 
@@ -105,7 +107,8 @@ def cell_words(line: Line, key: str) -> str:
         case "change":
             return f"{kind_words(record)[0]} {record.path} ({record.record_id}){', selected' if line.marked else ''}"
     put_back = f" by {record.restored_by} at {day_clock(record.restored_at)}" if record.restored_at else ""
-    return f"{state_words(record)[0]}{put_back}"
+    doubt = f": {safe_text(record.doubt)}" if record.doubt else ""
+    return f"{state_words(record)[0]}{put_back}{doubt}"
 
 
 def painter_of(clock_now: Callable[[], float]) -> Callable[[Canvas, Line], None]:

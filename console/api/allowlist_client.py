@@ -1,0 +1,54 @@
+"""The client's routes to the allowlist: read, changed, tried, reviewed, carried."""
+
+from __future__ import annotations
+
+from console.api import messages as m
+from console.api import review_messages as r
+from console.api.wire import CHANGE_S, Wire, segment
+
+
+class AllowlistRoutes:
+    """What agents in PROXIED mode may reach, with its history."""
+
+    _wire: Wire
+
+    def allowlist(self) -> m.AllowlistView:
+        """GET /api/allowlist."""
+        return self._wire.ask(m.AllowlistView, "GET", "/api/allowlist")
+
+    def add_entry(self, body: m.AllowlistEntryBody) -> m.AllowlistChangedView:
+        """POST /api/allowlist; returns once Envoy validated and confirmed it."""
+        return self._wire.ask(m.AllowlistChangedView, "POST", "/api/allowlist", body=body, timeout_s=CHANGE_S)
+
+    def change_entry(self, entry_id: str, body: m.AllowlistEntryBody) -> m.AllowlistChangedView:
+        """PUT /api/allowlist/{entry_id}."""
+        return self._wire.ask(m.AllowlistChangedView, "PUT", f"/api/allowlist/{segment(entry_id)}", body=body, timeout_s=CHANGE_S)
+
+    def remove_entry(self, entry_id: str, *, reason: str, base_version: int | None = None) -> m.AllowlistChangedView:
+        """DELETE /api/allowlist/{entry_id}."""
+        query = {"reason": reason, "base_version": base_version}
+        return self._wire.ask(m.AllowlistChangedView, "DELETE", f"/api/allowlist/{segment(entry_id)}", query=query, timeout_s=CHANGE_S)
+
+    def test_url(self, body: m.UrlTestBody) -> m.UrlTestView:
+        """POST /api/allowlist/test."""
+        return self._wire.ask(m.UrlTestView, "POST", "/api/allowlist/test", body=body, timeout_s=CHANGE_S)
+
+    def allowlist_history(self, limit: int = 50) -> r.AllowlistHistoryView:
+        """GET /api/allowlist/history, newest first."""
+        return self._wire.ask(r.AllowlistHistoryView, "GET", "/api/allowlist/history", query={"limit": limit})
+
+    def revert_allowlist(self, body: r.RevertBody) -> m.AllowlistChangedView:
+        """POST /api/allowlist/revert."""
+        return self._wire.ask(m.AllowlistChangedView, "POST", "/api/allowlist/revert", body=body, timeout_s=CHANGE_S)
+
+    def backtest(self, body: r.BacktestBody) -> r.BacktestView:
+        """POST /api/allowlist/backtest."""
+        return self._wire.ask(r.BacktestView, "POST", "/api/allowlist/backtest", body=body, timeout_s=CHANGE_S)
+
+    def allowlist_file(self) -> r.AllowlistFileView:
+        """GET /api/allowlist/file."""
+        return self._wire.ask(r.AllowlistFileView, "GET", "/api/allowlist/file")
+
+    def import_allowlist(self, body: r.ImportBody) -> r.ImportView:
+        """POST /api/allowlist/import."""
+        return self._wire.ask(r.ImportView, "POST", "/api/allowlist/import", body=body, timeout_s=CHANGE_S)

@@ -1,0 +1,14 @@
+"""What an agent spent, told to whoever counts it: the burn that is shown with the sum of the day, and what a restart finds of both."""
+
+from __future__ import annotations
+
+from console.domain.agent import AgentId
+from console.supervisor.core import Core
+from console.supervisor.scribe import Scribe
+
+
+def tell_spend(core: Core, scribe: Scribe, agent_id: AgentId, at: float, cost_usd: float, tokens: int) -> None:
+    """``cost_usd`` and ``tokens`` since it was told last; nothing of both is not told. The agent is known."""
+    if cost_usd or tokens:
+        core.meters.add(agent_id, at, cost_usd)
+        scribe.spend(agent_id, core.state.agents[agent_id].root_id, at, cost_usd, tokens)

@@ -1,0 +1,15 @@
+"""Numbers in sentences."""
+
+from __future__ import annotations
+
+import pytest
+
+from console.domain.words import counted
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(0, "0 processes"), (1, "1 process"), (2, "2 processes"), (1000, "1,000 processes"), (-1, "-1 processes")]
+)
+def test_one_is_one_and_all_else_are_many(number: int, said: str) -> None:
+    assert counted(number, "process", "processes") == said
+    assert counted(number, "agent").endswith("agent" if number == 1 else "agents")

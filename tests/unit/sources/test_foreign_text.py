@@ -1,0 +1,29 @@
+"""What others wrote becomes text that can be kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from console.sources.foreign_text import plain
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("fine", "fine"),
+        (12, "12"),
+        (True, ""),
+        (None, ""),
+        ({"a": 1}, ""),
+        (10**40, ""),
+        ("a\x1b[31mb\x00\n", "a\ufffd[31mb\ufffd\ufffd"),
+        ("\udcff\u2028", "\ufffd\ufffd"),
+        ("x" * 1000, "x" * 10),
+    ],
+)
+def test_foreign_values_become_bounded_text(value: object, expected: str) -> None:
+    assert plain(value, 10 if isinstance(value, str) and len(value) > 100 else 200) == expected
+
+
+def test_what_is_plain_can_be_encoded() -> None:
+    plain("\ud800 \udfff").encode("utf-8")
