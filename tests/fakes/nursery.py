@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -41,6 +42,7 @@ class Nursling:
     def __init__(self, pid: int, out: Path) -> None:
         self.pid, self.out = pid, out
         self._pidfd = os.pidfd_open(pid)
+        weakref.finalize(self, os.close, self._pidfd)
 
     def said(self) -> str:
         """Its stdout and stderr so far (stdout alone of a verb, whose stderr lies in a file of its own)."""

@@ -65,6 +65,13 @@ def own() -> ProcessSeen:
     return next(p for p in Look(100).take([root_of(os.getpid())])["a-1"].processes if p.pid == os.getpid())
 
 
+@pytest.fixture
+def every_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process has run other tests, and holds more than one look tells of a process."""
+    monkeypatch.setattr(look_module, "FDS", 1 << 20)
+
+
+@pytest.mark.usefixtures("every_descriptor")
 def test_open_files_and_sockets_are_seen_with_their_ends(tmp_path: Path) -> None:
     path = tmp_path / "open \n me"
     with path.open("w"), socket.socket() as server, socket.socket() as client, socket.socket(socket.AF_UNIX) as unix:
@@ -90,6 +97,7 @@ def test_descriptors_beyond_the_bound_are_said(monkeypatch: pytest.MonkeyPatch) 
     assert "first 2" in seen.left_out
 
 
+@pytest.mark.usefixtures("every_descriptor")
 def test_a_forged_line_in_the_socket_table_is_believed_in_neither(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as honest, socket.socket(socket.AF_UNIX) as forger:
         honest.bind(str(tmp_path / "honest"))
