@@ -142,9 +142,11 @@ def end_process(pid: int, is_it: Callable[[int], bool], wait_s: float = 10.0) ->
     try:
         if not is_it(pid):
             return ""
+        over = select.poll()
+        over.register(handle, select.POLLIN)
         for number in (signal.SIGTERM, signal.SIGKILL):
             signal.pidfd_send_signal(handle, number)
-            if select.select([handle], [], [], wait_s)[0]:
+            if over.poll(int(wait_s * 1000)):
                 return ""
     except OSError:
         return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -67,6 +68,13 @@ def launch(
     }
     command = [sys.executable, "-I", "-S", str(PROGRAMS / "launch.py"), json.dumps(spec)]
     return subprocess.Popen(command, env={}, cwd="/", stdin=stdin, stdout=stdout, stderr=stderr)
+
+
+def readable(descriptor: int, timeout_s: float | None) -> bool:
+    """Whether it can be read, is closed at its other end, or (of a pidfd) is over within that time; None waits for ever."""
+    poll = select.poll()  # select() fails on descriptors above 1023
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(None if timeout_s is None else max(0, int(timeout_s * 1000))))
 
 
 def passable(folder: Path) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
-import select
 import signal
 import socket
 import threading
@@ -24,7 +23,7 @@ from docker.errors import DockerException, NotFound
 from docker.types import LogConfig
 from requests import RequestException
 
-from console.egress.children import Identity
+from console.egress.children import Identity, readable
 from console.egress.envoy_record import noted
 
 LABEL = "io.watchfloor.envoy"
@@ -102,12 +101,12 @@ class Child:
         with self._lock:
             if self._code is not None or self._pidfd < 0:
                 return self._code if self._code is not None else -1
-            return -1 if select.select([self._pidfd], [], [], 0)[0] else None
+            return -1 if readable(self._pidfd, 0) else None
 
     def wait(self, timeout: float | None = None) -> int:
         """Waits for its end and takes it away. Raises TimeoutError."""
         if self._code is None:
-            if self._pidfd >= 0 and not select.select([self._pidfd], [], [], timeout)[0]:
+            if self._pidfd >= 0 and not readable(self._pidfd, timeout):
                 raise TimeoutError
             self._finish()
         assert self._code is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import select
 import subprocess
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any
 from console.domain.errors import Unavailable
 from console.domain.network import AllowlistEntry
 from console.egress.addresses import GLOBAL, NEVER, PRIVATE, host_addresses
-from console.egress.children import Child, Identity, KeptProcess, launch
+from console.egress.children import Child, Identity, KeptProcess, launch, readable
 
 _READY_S, _TELL_S = 10.0, 2.0
 
@@ -109,7 +108,6 @@ class ResolverProcess:
         try:
             process.stdin.write(self._line)
             process.stdin.flush()
-            answered, _, _ = select.select([process.stdout], [], [], _TELL_S)
-            return bool(answered) and process.stdout.readline() == b"ok\n"
+            return readable(process.stdout.fileno(), _TELL_S) and process.stdout.readline() == b"ok\n"
         except (OSError, ValueError):
             return False

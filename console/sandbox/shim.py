@@ -435,7 +435,9 @@ def _memory_file(content: bytes) -> int:
 def _child_pid(info_r: int) -> int:
     """The ``child-pid`` of bwrap's --info-fd. OSError when bwrap ended, or said nothing in time."""
     text, deadline = b"", time.monotonic() + INFO_S
-    while select.select([info_r], [], [], max(0.0, deadline - time.monotonic()))[0]:
+    poll = select.poll()
+    poll.register(info_r, select.POLLIN)
+    while poll.poll(max(0, int((deadline - time.monotonic()) * 1000))):
         part = os.read(info_r, 4096)
         text += part
         with contextlib.suppress(ValueError, KeyError):

@@ -85,7 +85,7 @@ def watch(address: tuple[str, int], request: bytes) -> None:
     """Asks all the time, each time the status is another one it says since when."""
     last = b""
     sock: socket.socket | None = None
-    while not select.select([sys.stdin], [], [], 0)[0]:
+    while not select.select([sys.stdin], [], [], 0)[0]:  # noqa: TID251 - on the standard library alone, with few descriptors
         try:
             if sock is None:
                 sock = socket.create_connection(address, timeout=30)

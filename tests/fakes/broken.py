@@ -11,6 +11,7 @@ from console.api.messages import LaunchBody
 from console.domain.errors import ConsoleError
 from console.domain.failpoints import VARIABLE
 from console.domain.kill import Receipt
+from console.egress.children import readable
 from console.killswitch.client import GuardClient
 from console.killswitch.processes import start_ticks
 from console.settings.places import Places, find_places
@@ -203,6 +204,4 @@ def _end(pid: int) -> None:
 
 
 def _runs(fd: int) -> bool:
-    import select
-
-    return not select.select([fd], [], [], 0)[0]
+    return not readable(fd, 0)

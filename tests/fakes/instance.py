@@ -22,6 +22,7 @@ from console.api.client import ApiClient
 from console.api.messages import AgentView, KillSwitchView, LaunchBody
 from console.api.rearm_messages import RearmProof
 from console.domain.errors import ConsoleError
+from console.egress.children import readable
 from console.killswitch.client import GuardClient
 from console.settings.places import Places, find_places
 from tests.fakes.nursery import SHARED, Nursling
@@ -211,9 +212,7 @@ class Instance:
 
 
 def _alive(descriptor: int) -> bool:
-    import select
-
-    return not select.select([descriptor], [], [], 0)[0]
+    return not readable(descriptor, 0)
 
 
 def _remove(folder: Path) -> None:

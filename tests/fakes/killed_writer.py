@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import select
 import subprocess
 import sys
 import textwrap
 import time
 from pathlib import Path
+
+from console.egress.children import readable
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -37,7 +38,7 @@ def killed_in_mid_write(folder: Path, code: str, after_s: float, first_line_s: f
     try:
         end = time.monotonic() + first_line_s
         while time.monotonic() < end:
-            ready, _, _ = select.select([child.stdout], [], [], 0.01)
+            ready = readable(child.stdout.fileno(), 0.01)
             if ready:
                 piece = os.read(child.stdout.fileno(), 65536)
                 if not piece:

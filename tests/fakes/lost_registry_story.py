@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from console.egress.children import readable
 from console.settings.places import find_places
 from tests.fakes.user_story import SLEEPERS, STATE, answer, guard, launch, supervisor, tell, until, with_words
 
@@ -67,9 +68,7 @@ def lost() -> dict[str, Any]:
 
 
 def _is_over(descriptor: int) -> bool:
-    import select
-
-    return bool(select.select([descriptor], [], [], 0)[0])
+    return readable(descriptor, 0)
 
 
 def _below(pid: int) -> list[int]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import select
 import socket
 import threading
 import time
@@ -19,6 +18,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from console.egress.children import readable
 
 MAX_BODY = 32 << 20
 ASIDE = "An aside."
@@ -355,7 +356,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _is_gone(self) -> bool:
         """Whether who asked has hung up."""
-        if not select.select([self.connection], [], [], 0)[0]:
+        if not readable(self.connection.fileno(), 0):
             return False
         try:
             return not self.connection.recv(1, socket.MSG_PEEK)

@@ -12,16 +12,17 @@ import json
 import os
 import re
 import runpy
-import select
 import signal
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
 from console.domain import failpoints
+from console.egress.children import readable
 
 ROOT = Path(__file__).resolve().parents[2]
 SUPERVISOR = """
@@ -58,14 +59,14 @@ class Nursling:
 
     def has_ended(self, timeout: float = 0.0) -> bool:
         """Waits that long at most."""
-        return bool(select.select([self._pidfd], [], [], timeout)[0])
+        return readable(self._pidfd, timeout)
 
     def wait(self, timeout: float = 90.0) -> int:
         """Its exit code, negative for a signal; fails when it goes on."""
         assert self.has_ended(timeout), f"pid {self.pid} goes on: {self.said()[-2000:]}"
         code = self.out.with_suffix(".code")
         while not code.exists() or not code.read_text():
-            select.select([], [], [], 0.005)
+            time.sleep(0.005)
         return int(code.read_text())
 
     def sits(self) -> bool:
@@ -168,7 +169,7 @@ def serve() -> None:
     gc.collect()
     gc.freeze()  # what was imported is looked through for garbage in no child
     while True:
-        ready, _, _ = select.select([0], [], [], 0.01)
+        ready = readable(0, 0.01)
         for pid in list(running):
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:

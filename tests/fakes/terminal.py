@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pty
-import select
 import shutil
 import signal
 import subprocess
@@ -20,6 +19,7 @@ import console
 from console.api.client import ApiClient
 from console.cli import demo_witness
 from console.domain.errors import ConsoleError, TimedOut
+from console.egress.children import readable
 from console.settings.places import Places, find_places
 from tests.fakes.instance import processes_with
 from tests.fakes.nursery import SHARED, Nursling
@@ -96,7 +96,7 @@ class Terminal:
         shown, rest, deadline = "", list(answers), time.monotonic() + timeout_s
         try:
             while time.monotonic() < deadline:
-                if select.select([ours], [], [], 0.1)[0]:
+                if readable(ours, 0.1):
                     try:
                         piece = os.read(ours, 65536)
                     except OSError:  # EIO: nobody holds the other end any more

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from console.egress.children import readable
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ["QT_SCALE_FACTOR"] = "1"
@@ -87,7 +88,7 @@ def end_supervisor(instance: Instance) -> None:
 
     descriptor = os.pidfd_open(until(pid, words="the supervisor that the press started answers"))
     signal.pidfd_send_signal(descriptor, signal.SIGTERM)
-    until(lambda: bool(select.select([descriptor], [], [], 0)[0]), words="the supervisor ends")
+    until(lambda: readable(descriptor, 0), words="the supervisor ends")
     os.close(descriptor)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from console.egress.children import Identity, KeptProcess, end, identities, launch, passable
+from console.egress.children import Identity, KeptProcess, end, identities, launch, passable, readable
 
 US = Identity(os.geteuid(), os.getegid())
 
@@ -89,3 +90,18 @@ def test_what_cannot_start_says_why_and_can_be_stopped() -> None:
         time.sleep(0.01)
     kept.stop()
     assert kept.failure == "it does not start: no such program"
+
+
+def test_a_descriptor_of_any_number_is_waited_for() -> None:
+    """A supervisor of a thousand agents holds more than the 1023 descriptors that select() knows."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        held = os.pidfd_open(child.pid)
+        high = fcntl.fcntl(held, fcntl.F_DUPFD_CLOEXEC, 1500)
+        os.close(held)
+        try:
+            assert not readable(high, 0)
+            child.stdin.close()
+            assert readable(high, 60)
+        finally:
+            os.close(high)
