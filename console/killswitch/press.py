@@ -25,6 +25,8 @@ from console.killswitch.receipts import new_kill_id, read_receipt, write_receipt
 from console.killswitch.registry import Registry
 from console.killswitch.unheld import UNHELD_FILE, Unheld
 
+SILENT_S = 2.0
+"""A guard answers within milliseconds, in the middle of a kill as well: one that says nothing for so long is stopped, or hangs."""
 RECORD_S = 3.0
 """A press without a guard waits no longer for the disk; its process ends then, proof in hand."""
 
@@ -36,7 +38,7 @@ def press_and_wait(
 
     Denied when this process is an agent's; TimedOut when the kill went out and its receipt did not come in time.
     """
-    client = GuardClient(run_dir / "guard.sock", timeout_s=2.0)
+    client = GuardClient(run_dir / "guard.sock", timeout_s=SILENT_S)
     try:
         kill_id = client.press(scope, reason, by)
     except (Unreachable, TimedOut):
@@ -44,7 +46,7 @@ def press_and_wait(
         return press_without_guard(state_dir, run_dir, instance_id, scope, reason, by)
     try:
         return _wait(client, state_dir / "guard", kill_id, time.monotonic() + timeout_s)
-    except Unreachable:  # it died in the middle
+    except Unreachable:  # it died, or was stopped, in the middle
         return press_without_guard(state_dir, run_dir, instance_id, scope, reason, by)
     finally:
         client.close()
@@ -54,8 +56,8 @@ def _wait(client: GuardClient, guard_dir: Path, kill_id: str, deadline: float) -
     while time.monotonic() < deadline:
         try:
             is_done = bool(client.progress(kill_id)["done"])
-        except TimedOut:
-            is_done = False
+        except TimedOut as error:
+            raise Unreachable("The guard has said nothing since it took the kill.", "") from error
         if is_done:
             receipt = read_receipt(guard_dir, kill_id)
             if receipt is not None and receipt.complete:

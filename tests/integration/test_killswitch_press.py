@@ -18,6 +18,7 @@ import pytest
 from console.domain.errors import Conflict, ConsoleError, Denied, Killed, NotFound
 from console.domain.kill import Outcome, StepName, StepStatus, exit_code, receipt_from_json
 from console.killswitch import processes
+from console.killswitch.client import GuardClient
 from console.killswitch.press import press_and_wait, press_without_guard
 from tests.fakes.guard_world import FORK_BOMB, HOSTILE_TREE, NOBODY, GuardWorld, decoys, end, ticks, until
 from tests.fakes.supervisor_client import SupervisorClient
@@ -212,6 +213,22 @@ def test_a_stopped_guard_is_done_without_and_obeys_the_latch_on_disk(world: Guar
     until(lambda: world.operator.status()["latched"], "the guard obeys the disk")
     with pytest.raises(Killed):
         world.supervisor.ticket("late", "process", "managed")
+
+
+def test_a_guard_that_is_stopped_after_its_answer_is_done_without(world: GuardWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kill is on its way, and nobody may wait for its receipt as long as for one that is slow to prove."""
+    agent, press = world.agent("held"), GuardClient.press
+
+    def stopped_then(self: GuardClient, scope: str | list[str], reason: str, by: str) -> str:
+        kill_id = press(self, scope, reason, by)
+        end(world.pid, signal.SIGSTOP)
+        return kill_id
+
+    monkeypatch.setattr(GuardClient, "press", stopped_then)
+    receipt = press_and_wait(world.state, world.run, world.instance, "all", "guard stops", "tester", timeout_s=120)
+    assert receipt.verified_zero and agent.wait(60) == -signal.SIGKILL
+    end(world.pid, signal.SIGCONT)
+    until(lambda: receipt.kill_id in world.operator.status()["kills"], "the guard knows the second press")
 
 
 def test_press_without_guard_takes_a_list_too(world: GuardWorld) -> None:
