@@ -37,6 +37,10 @@ HOSTS = frozenset({b"localhost", b"127.0.0.1", b"[::1]", b"watchfloor", b""})
 """What our own clients call this host. Another name came from somebody who took us for a web server (DNS rebinding)."""
 
 
+class BrokenOff(asyncio.CancelledError):
+    """What serves a request ends it on purpose, in the middle of its answer: the connection is closed, and there is nothing to log."""
+
+
 class Door:
     """One listening unix socket that serves one ASGI app to the peers that ``accepts``."""
 
@@ -219,9 +223,25 @@ class _CheckedProtocol(H11Protocol):
         async def named(scope: Scope, receive: Any, send: Any) -> None:
             assert self._peer is not None
             scope[UID], scope[PID] = self._peer.uid, self._peer.pid
-            await inner(scope, receive, send)
+            try:
+                await inner(scope, receive, send)
+            except asyncio.CancelledError as error:
+                if not self._is_meant(error):
+                    raise
+                self._break_off()
 
         self.app = named
+
+    def _is_meant(self, error: asyncio.CancelledError) -> bool:
+        """Whether we cancelled it; any other is a fault of ours (it waited for what somebody else cancelled), which is logged."""
+        task = asyncio.current_task()
+        return isinstance(error, BrokenOff) or (task is not None and task.cancelling() > 0)
+
+    def _break_off(self) -> None:
+        """Closes a connection whose answer does not come: whoever asked knows by that, and 500 would say that something went wrong."""
+        if not self.cycle.response_complete:
+            self.cycle.disconnected = True  # else uvicorn logs that nothing was answered, and answers 500 (it logs a CancelledError too)
+            self.transport.close()
 
 
 def bounded(app: App) -> App:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from console.domain.errors import ConsoleError
-from console.supervisor.asgi import App, Scope
+from console.supervisor.asgi import App, BrokenOff, Scope
 from console.supervisor.secret_calls import secret_call
 
 LOOK_S = 0.5
@@ -37,8 +37,7 @@ def watched(app: App, accepts: Callable[[str], bool]) -> App:
             if not work.done():
                 work.cancel()
                 await asyncio.wait([work])
-        # The answer was begun and is not ended: the server closes a connection whose answer breaks off.
-        raise asyncio.CancelledError
+        raise BrokenOff  # the server closes the connection, whether or not the answer was begun
 
     return served
 

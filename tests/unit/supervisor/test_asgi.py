@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from console.supervisor.asgi import MAX_BODY, Door, Message, Scope, bounded
+from console.supervisor.asgi import MAX_BODY, BrokenOff, Door, Message, Scope, bounded
 
 
 async def answer_of(method: str, chunks: list[bytes], headers: dict[str, str] | None = None) -> tuple[int, bytes, bytes]:
@@ -115,3 +115,59 @@ async def test_whoever_asks_for_a_web_socket_is_answered_as_anybody() -> None:
         made.close()
         await door.close()
     assert answer.startswith(b"HTTP/1.1 200") and answer.endswith(b"served") and seen == ["http"]
+
+
+async def is_never_answered(scope: Scope, send: Any) -> None:
+    await asyncio.sleep(60)
+
+
+async def is_begun_only(scope: Scope, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"6")]})
+    await send({"type": "http.response.body", "body": b"ser", "more_body": True})
+    await asyncio.sleep(60)
+
+
+async def is_broken_off(scope: Scope, send: Any) -> None:
+    raise BrokenOff
+
+
+async def waits_for_what_another_cancelled(scope: Scope, send: Any) -> None:
+    cancelled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    cancelled.cancel()
+    await cancelled
+
+
+@pytest.mark.parametrize(
+    ("serve", "status", "log"),
+    [
+        (is_never_answered, [], []),
+        (is_begun_only, [b"200"], []),
+        (is_broken_off, [], []),
+        (waits_for_what_another_cancelled, [b"500"], ["Exception in ASGI application\n"]),
+    ],
+)
+async def test_a_request_that_is_ended_in_the_middle_ends_without_a_word_in_the_log_and_a_fault_does_not(
+    serve: Any, status: list[bytes], log: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """An agent that is halted while it asks: its door is closed, or its token is not its own any more."""
+    begun = asyncio.Event()
+
+    async def app(scope: Scope, receive: Any, send: Any) -> None:
+        begun.set()
+        await serve(scope, send)
+
+    with tempfile.TemporaryDirectory() as folder:
+        door = Door(Path(folder) / "d.sock", app, lambda _sock: True)
+        await door.open()
+        reader, writer = await asyncio.open_unix_connection(door.path)
+        writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        async with asyncio.timeout(60):
+            await begun.wait()
+            await asyncio.sleep(0)  # it stands where it is ended
+            await door.close()
+            answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+    assert answer.split(b" ")[1:2] == status and (status or not answer)
+    assert answer.endswith(b"\r\n\r\nser") or status != [b"200"]  # what was written arrives, and nothing after it
+    assert [record.getMessage() for record in caplog.records] == log

@@ -9,6 +9,7 @@ import pytest
 
 from console.domain.errors import ConsoleError
 from console.supervisor import token_watch
+from console.supervisor.asgi import BrokenOff
 from console.supervisor.token_watch import watched
 
 
@@ -48,7 +49,7 @@ def test_a_stream_is_broken_off_when_its_token_dies() -> None:
         looks.append(token)
         return len(looks) < 3
 
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(BrokenOff):
         run(endless, b"Bearer tok", accepts)
     assert looks == ["tok"] * 3
 
@@ -57,9 +58,9 @@ def test_what_cannot_be_checked_is_broken_off_too() -> None:
     def accepts(token: str) -> bool:
         raise ConsoleError("The keyring is locked.", "")
 
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(BrokenOff):
         run(endless, b"Bearer tok", accepts)
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(BrokenOff):
         run(endless, b"Basic dTpw", lambda token: token != "")
 
 
