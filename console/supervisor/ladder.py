@@ -23,7 +23,8 @@ from console.enforcement.state import EngineState
 from console.killswitch.aims import BEST_EFFORT_NOTE, CAN_LEAVE_NOTE, Aim
 from console.killswitch.durable import Damaged
 from console.killswitch.registry import Entry, Held, Registry
-from console.supervisor.core import now
+from console.supervisor.core import Core, now
+from console.supervisor.cutting import SHARED
 from console.supervisor.follow import Follower
 from console.supervisor.freezes import unconfirmed
 from console.supervisor.parts import Parts
@@ -161,7 +162,10 @@ class LadderDesk:
         return m.ActView(agents=[str(i) for i in found.ids if i not in left], failed=left, excluded=found.excluded, notes=notes)
 
     async def _isolate(self, found: Plan, reason: str, by: str) -> m.ActView:
-        """1. believed, so that no portal opens again, 2. the guard kills the relays, 3. each is cut and looked at, 4. the record."""
+        """1. believed, so that no portal opens again, and recorded as asked; 2. the guard kills the relays; 3. each is cut and looked at;
+
+        4. what came of it is recorded: nobody knew before.
+        """
         parts, scope = self._parts, found.scope
         context = scope.target if scope.reach is Reach.SESSION else ""
         parts.core.post(e.Isolated(*now(), tuple(found.ids), context, by, reason))
@@ -174,7 +178,9 @@ class LadderDesk:
             await asyncio.wait_for(parts.core.saved(), SAVED_S)
         except (NotRecorded, TimeoutError):
             notes.append("it is cut, but that is not on disk yet: a restart now would not know of it")
-        return self._cut_or_not(found, notes)
+        answer = cut_or_not(parts.core, found, notes)
+        parts.scribe.record(_outcome(found, answer, reason, by))
+        return answer
 
     async def _kill_relays(self, ids: list[AgentId]) -> list[str]:
         """Through the kernel, whatever the relays are doing. Where there are no cgroups the portals are closed one by one all the same."""
@@ -192,20 +198,6 @@ class LadderDesk:
         waiting = {task for i in ids if (task := self._parts.core.switching.get(i)) is not None and not task.done()}
         if waiting:
             await asyncio.wait(waiting, timeout=ACT_S)
-
-    def _cut_or_not(self, found: Plan, notes: list[str]) -> m.ActView:
-        state = self._parts.core.state
-        done, failed = [], {}
-        for agent_id in found.ids:
-            agent = state.agents[agent_id]
-            task = self._parts.core.switching.get(agent_id)
-            if task is not None and not task.done():
-                failed[str(agent_id)] = f"whether it is cut is not known after {ACT_S:g} s"
-            elif agent.state.is_live and agent.state is not AgentState.STARTING and not agent.network_enforced:
-                failed[str(agent_id)] = agent.network_note or "it is not enforced"
-            else:
-                done.append(str(agent_id))
-        return m.ActView(agents=done, failed=failed, excluded=found.excluded, notes=notes)
 
     async def _reconnect(self, found: Plan, reason: str, by: str) -> m.ActView:
         parts, state = self._parts, self._parts.core.state
@@ -243,6 +235,37 @@ class LadderDesk:
         """Rung -> "" when it is possible on this agent alone, else why not."""
         state = self._parts.core.state
         return {rung.value: why_not(state, rung, state.agents[agent_id]) for rung in Rung}
+
+
+def cut_or_not(core: Core, found: Plan, notes: list[str]) -> m.ActView:
+    """Who is seen to be cut (or ended, or is starting, and then without network), and why each of the others is not, or not known to be."""
+    done, failed = [], {}
+    for agent_id in found.ids:
+        agent = core.state.agents[agent_id]
+        task = core.switching.get(agent_id)
+        if task is not None and not task.done():
+            failed[str(agent_id)] = f"whether it is cut is not known after {ACT_S:g} s"
+        elif agent.state.is_live and agent.state is not AgentState.STARTING and not agent.network_enforced:
+            failed[str(agent_id)] = agent.network_note or "it is not enforced"
+        else:
+            done.append(str(agent_id))
+    return m.ActView(agents=done, failed=failed, excluded=found.excluded, notes=notes)
+
+
+def _outcome(found: Plan, answer: m.ActView, reason: str, by: str) -> Record:
+    """What came of an isolation; ok only when everybody in it is seen to be cut."""
+    done, left = answer.agents, answer.failed
+    parts = [f"{counted(len(done), 'agent')} cut"] if done or not left else []
+    if left:
+        # What shares this host's network has no point at which anything could be enforced.
+        nothing = all(why == SHARED for why in left.values())
+        words = "asked, enforced by nothing" if nothing else "asked, not proven to be cut"
+        parts.append(f"{counted(len(left), 'agent')} {words}: " + "; ".join(f"{i}: {why}" for i, why in list(left.items())[:3]))
+    what = f"isolate {found.scope.words()}: {', '.join(parts)}" + (f" ({reason})" if reason else "")
+    data = {"scope": found.scope.words(), "agents": done[:CHUNK], "n": len(done), "not_cut": dict(list(left.items())[:CHUNK])}
+    data |= {"n_not_cut": len(left), "reason": reason}
+    first = next(iter(left), done[0] if done else "")
+    return Record(by, "isolate.outcome", what[:1000], verdict="failed" if left else "ok", agent_id=first, data=data, must=True)
 
 
 def alive_in(state: EngineState, scope: Scope) -> list[AgentId]:

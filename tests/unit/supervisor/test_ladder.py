@@ -17,6 +17,7 @@ from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import NetworkMode
 from console.killswitch.registry import Entry
 from console.supervisor import ladder
+from console.supervisor.cutting import SHARED
 from console.supervisor.ladder import LadderDesk, doubt_of, preview_view
 from tests.fakes.playbook import Playbook
 
@@ -28,12 +29,11 @@ class World:
 
     def __init__(self, tmp_path: Path, refuses: bool = False) -> None:
         self.book, self.done, self.refuses = Playbook(), list[str](), refuses
+        self.records: list[Record] = []
         self.doubts: dict[str, str] = {}
         self.asked: dict[str, str] = {}
         self.book.run("a1", context_id=ContextId("s1"), network_mode=NetworkMode.PROXIED)
-        scribe = SimpleNamespace(
-            record_first=self.first, record=lambda r: self.done.append(f"record {r.kind}"), job=lambda job: None, ledger=None
-        )
+        scribe = SimpleNamespace(record_first=self.first, record=self.record, job=lambda job: None, ledger=None)
         core = SimpleNamespace(state=self.book.state, post=self.post, switching={}, saved=self.saved)
         parts: Any = SimpleNamespace(
             core=core, scribe=scribe, guard=SimpleNamespace(call=self.call), egress=SimpleNamespace(attached=list),
@@ -47,6 +47,10 @@ class World:
         if self.refuses:
             raise NotRecorded("The audit log could not be written.", "")
         self.done.append(f"recorded {record.kind}")
+
+    def record(self, record: Record) -> None:
+        self.done.append(f"record {record.kind}")
+        self.records.append(record)
 
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
         self.done.append(f"guard {op}")
@@ -93,7 +97,33 @@ async def test_a_freeze_that_nobody_confirms_is_not_called_one(tmp_path: Path, m
 async def test_an_isolation_is_believed_before_the_relays_are_killed_so_that_none_is_opened_again(tmp_path: Path) -> None:
     world = World(tmp_path)
     await world.desk.act(Rung.ISOLATE, ONE, "leaks", "operator:0")
-    assert world.done == ["Isolated", "guard isolate", "saved"]
+    assert world.done == ["Isolated", "guard isolate", "saved", "record isolate.outcome"]
+    (outcome,) = world.records
+    assert (outcome.verdict, outcome.what) == ("ok", "isolate agent a1: 1 agent cut (leaks)")
+
+
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        (SHARED, f"1 agent asked, enforced by nothing: a1: {SHARED}"),
+        ("a way out is left: eth0", "1 agent asked, not proven to be cut: a1: a way out is left: eth0"),
+    ],
+)
+async def test_an_isolation_that_nothing_enforces_is_not_on_record_as_done(tmp_path: Path, why: str, words: str) -> None:
+    world = World(tmp_path)
+    world.book.run("b1", context_id=ContextId("s1"), network_mode=NetworkMode.PROXIED)
+
+    async def looked() -> None:
+        world.book >> e.EgressChanged(1.0, 1.0, AgentId("a1"), False, why)
+
+    world.desk._parts.core.saved = looked  # type: ignore[method-assign]
+    answer = await world.desk.act(Rung.ISOLATE, ONE, "leaks", "operator:0")
+    assert (answer.agents, answer.failed) == ([], {"a1": why})
+    await world.desk.act(Rung.ISOLATE, Scope(Reach.HOST), "", "operator:0")
+    alone, host = world.records
+    assert (alone.verdict, alone.agent_id, alone.what) == ("failed", "a1", f"isolate agent a1: {words} (leaks)")
+    assert (host.verdict, host.what) == ("failed", f"isolate everything on this host: 1 agent cut, {words}")
+    assert host.data["agents"] == ["b1"] and host.data["not_cut"] == {"a1": why} and host.must
 
 
 async def test_a_disk_that_hangs_keeps_an_isolation_waiting_for_seconds_only_and_that_is_said(
