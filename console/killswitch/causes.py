@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -129,24 +130,53 @@ def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def set_frozen(held: Held, on: bool, engine: Engine | None, spared: frozenset[int] = frozenset()) -> str:
-    """Freezes or thaws one agent by the best way there is: "sent", "gone", or why not. Never raises.
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One agent that is to be frozen, or to go on."""
 
-    A container that only its engine can freeze is "sent" once the engine says that it is so. Of an agent that may be outside its cgroup
-    what is found there is stopped one by one, but for ``spared`` (the operator's own).
+    held: Held
+    on: bool
+    spared: frozenset[int] = frozenset()
+    """Processes outside its cgroup that are not stopped: the operator's own."""
+
+
+def set_frozen(held: Held, on: bool, engine: Engine | None) -> str:
+    """Freezes or thaws one agent: the answer as of ``fulfil``."""
+    return fulfil([Wish(held, on)], engine)[0]
+
+
+def fulfil(wishes: Sequence[Wish], engine: Engine | None) -> list[str]:
+    """Freezes or thaws each by the best way there is: "sent", "gone", or why not. Never raises.
+
+    A container that only its engine can freeze is "sent" once the engine says that it is so. What no freezer holds, and what may be
+    outside its cgroup, is stopped one by one, and the same looks at all processes serve all of them: the guard does nothing else meanwhile.
     """
+    answers = [_through_freezers(wish, engine) for wish in wishes]
+    several = [n for n, w in enumerate(wishes) if not w.held.unopened and (not answers[n] or w.held.follow() is not None)]
+    stopped = dict(zip(several, _stop_processes([_Stop(wishes[n]) for n in several]), strict=True))
+    return [_worst(answers[n], stopped.get(n, "")) for n in range(len(wishes))]
+
+
+def _through_freezers(wish: Wish, engine: Engine | None) -> list[str]:
+    """What its cgroups, and the engine, said; empty when nothing of it has a freezer."""
+    held = wish.held
     if held.unopened:
         held.open()
     if held.unopened:
-        return f"failed: its cgroup or its process could not be opened: {held.unopened}"
-    answers = [leaf.freeze(on) for leaf in (held.leaf, held.container) if leaf is not None and leaf.can_freeze]
+        return [f"failed: its cgroup or its process could not be opened: {held.unopened}"]
+    answers = [leaf.freeze(wish.on) for leaf in (held.leaf, held.container) if leaf is not None and leaf.can_freeze]
     if held.entry.container_id and (held.container is None or not held.container.can_freeze) and engine is not None:
-        answers.append(_through_engine(engine, held.entry.container_id, on))
-    if answers and held.follow() is not None and _stop_processes(held, on, spared).startswith("failed"):
-        answers.append("failed: it may be outside its cgroup, and not all of it could be signalled there")
-    if answers:
-        return next((a for a in answers if a not in ("sent", "gone")), answers[0])
-    return _stop_processes(held, on, spared)
+        answers.append(_through_engine(engine, held.entry.container_id, wish.on))
+    return answers
+
+
+def _worst(answers: list[str], stopped: str) -> str:
+    """``stopped``: of what was stopped one by one; empty where nothing was."""
+    if not answers:
+        return stopped
+    if stopped.startswith("failed"):
+        answers = [*answers, "failed: it may be outside its cgroup, and not all of it could be signalled there"]
+    return next((a for a in answers if a not in ("sent", "gone")), answers[0])
 
 
 def _through_engine(engine: Engine, container_id: str, on: bool) -> str:
@@ -173,34 +203,57 @@ def why_not_frozen(held: Held, *, has_engine: bool) -> str:
     return f"{len(running)} of its processes are not stopped" if running else ""
 
 
-def _outside(held: Held, spared: frozenset[int], *, anew: bool = False) -> list[int]:
+def _outside(held: Held, spared: frozenset[int], since: float | None = None) -> list[int]:
     """Its processes that no freezer of its own holds."""
-    found = held.pids(anew=anew)
+    found = held.pids(since=since)
     inside = {pid for leaf in (held.leaf, held.container) if leaf is not None and leaf.can_freeze for pid in leaf.pids()}
     return [pid for pid in found if pid not in inside and pid not in spared]
 
 
-def _stop_processes(held: Held, on: bool, spared: frozenset[int]) -> str:
-    """SIGSTOP to every process of the agent that no freezer holds, again and again until a look finds none left to signal; or SIGCONT to
-    all of them, once: who is stopped started nobody meanwhile."""
-    done: set[tuple[int, int]] = set()
-    missed = ""
-    for sweep in range(SWEEPS if on else 1):
-        fresh = []
-        for pid in _outside(held, spared, anew=sweep > 0) if on else held.pids():  # who was stopped outside may be inside by now
-            ticks = processes.start_ticks(pid)
-            if ticks is not None and (pid, ticks) not in done:
-                fresh.append((pid, ticks))
-        if not fresh:
-            break
+class _Stop:
+    """The processes of one agent that no freezer holds: SIGSTOP, or SIGCONT, to each."""
+
+    def __init__(self, wish: Wish) -> None:
+        self._wish = wish
+        self._done: set[tuple[int, int]] = set()
+        self._missed = ""
+
+    def sweep(self, since: float | None) -> bool:
+        """Signals all whom a look (that began ``since`` then) found, and who were not signalled before; whether there was anybody."""
+        held = self._wish.held
+        # Who was stopped outside may be inside by now, so SIGCONT goes to all.
+        pids = _outside(held, self._wish.spared, since) if self._wish.on else held.pids(since=since)
+        found = [(pid, processes.start_ticks(pid)) for pid in pids]
+        fresh = [(pid, ticks) for pid, ticks in found if ticks is not None and (pid, ticks) not in self._done]
         for pid, ticks in fresh:
-            try:
-                handle = processes.Handle(pid, ticks)
-            except OSError as error:
-                if processes.start_ticks(pid) == ticks:  # too few descriptors, say: it runs on
-                    missed = f"failed: process {pid} could not be opened: {error.strerror}"
-                continue
-            handle.send(signal.SIGSTOP if on else signal.SIGCONT)
-            handle.close()
-            done.add((pid, ticks))
-    return missed or ("sent" if done else "gone")
+            self._signal(pid, ticks)
+        return bool(fresh)
+
+    def _signal(self, pid: int, ticks: int) -> None:
+        try:
+            handle = processes.Handle(pid, ticks)
+        except OSError as error:
+            if processes.start_ticks(pid) == ticks:  # too few descriptors, say: it runs on
+                self._missed = f"failed: process {pid} could not be opened: {error.strerror}"
+            return
+        handle.send(signal.SIGSTOP if self._wish.on else signal.SIGCONT)
+        handle.close()
+        self._done.add((pid, ticks))
+
+    def goes_on(self) -> bool:
+        """Whether another look is worth it: who is stopped started nobody meanwhile."""
+        return self._wish.on
+
+    def answer(self) -> str:
+        return self._missed or ("sent" if self._done else "gone")
+
+
+def _stop_processes(stops: list[_Stop]) -> list[str]:
+    """SIGSTOP again and again until a look finds none of an agent's left to signal; SIGCONT once. "sent", "gone" or "failed: why"."""
+    left, since = stops, None
+    for _ in range(SWEEPS):
+        left = [stop for stop in left if stop.sweep(since) and stop.goes_on()]
+        if not left:
+            break
+        since = time.monotonic()
+    return [stop.answer() for stop in stops]

@@ -83,11 +83,14 @@ def look_at_all() -> Table:
     return table
 
 
-def recent_look() -> Table:
-    """The newest look, unless it was over ``APART_S`` ago: then one that begins now. OSError as above."""
+def recent_look(since: float | None = None) -> Table:
+    """The newest look, unless it was over ``APART_S`` ago (with ``since``: unless it began before then, CLOCK_MONOTONIC): then one that
+    begins now. OSError as above."""
     with _looking:
         table = _newest
-        return table if table is not None and time.monotonic() - table.over < APART_S else look_at_all()
+        if table is None or (time.monotonic() - table.over >= APART_S if since is None else table.at < since):
+            return look_at_all()
+        return table
 
 
 class Closure:

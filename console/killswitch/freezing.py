@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from console.domain.agent import ControlLevel
 from console.domain.errors import Conflict, Denied, NotFound, NotRecorded
 from console.domain.guard import HOLD_S
-from console.killswitch.causes import Hold, boottime, set_frozen, why_not_frozen
+from console.killswitch.causes import Hold, Wish, boottime, fulfil, why_not_frozen
 from console.killswitch.guard import Guard, monotonic
 from console.killswitch.pausing import Pausing
 from console.killswitch.receipts import new_kill_id
@@ -48,9 +48,7 @@ class Freezing:
             guard.causes.lease_until = 0.0
         self._adopt_frozen()
         with guard.lock:
-            for held in guard.registry.held.values():
-                if guard.causes.of(held.entry.agent_id):
-                    self._apply(held)
+            self._apply([held for held in guard.registry.held.values() if guard.causes.of(held.entry.agent_id)])
         self._tell_holds()
 
     def _adopt_frozen(self) -> None:
@@ -67,13 +65,12 @@ class Freezing:
 
     def freeze(self, agent_ids: Iterable[str], cause: str, by: str, uid: int | None = None) -> dict[str, str]:
         """Adds one cause to each agent and stops it; what each write said. Recorded afterwards. ``uid``: of an operator on guard.sock."""
-        guard, answers = self._guard, {}
+        guard = self._guard
         with guard.lock:
-            for agent_id in agent_ids:
-                held = guard.registry.held.get(agent_id)
-                if held is not None:
-                    guard.causes.add(agent_id, cause, uid)
-                    answers[agent_id] = self._apply(held)
+            several = [held for agent_id in agent_ids if (held := guard.registry.held.get(agent_id)) is not None]
+            for held in several:
+                guard.causes.add(held.entry.agent_id, cause, uid)
+            answers = self._apply(several)
         ids = sorted(answers)
         guard.clerk.do(lambda: self._record_freeze(ids, cause, by))
         return answers
@@ -114,18 +111,15 @@ class Freezing:
             raise NotRecorded(guard.notices["thaw"], "Make room on the disk; the agents stay frozen until then.") from error
         guard.notices.pop("thaw", None)
         with guard.lock:
-            for agent_id in ids:
-                held = guard.registry.held.get(agent_id)
-                if held is not None:
-                    self._apply(held)
+            self._apply([held for agent_id in ids if (held := guard.registry.held.get(agent_id)) is not None])
         return ids
 
-    def _apply(self, held: Held) -> str:
-        """Frozen if there is any cause, else running. Waiting for an engine happens in a thread of its own."""
-        on = bool(self._guard.causes.of(held.entry.agent_id))
-        if held.entry.container_id and (held.container is None or not held.container.can_freeze):
-            return self.pausing.ask(held)
-        return set_frozen(held, on, None, _left_outside(self._guard, held))
+    def _apply(self, several: list[Held]) -> dict[str, str]:
+        """Frozen if there is any cause, else running: by agent. Waiting for an engine happens in a thread of its own."""
+        answers = {held.entry.agent_id: self.pausing.ask(held) for held in several if _only_by_engine(held)}
+        guard, here = self._guard, [held for held in several if not _only_by_engine(held)]
+        wishes = [Wish(held, bool(guard.causes.of(held.entry.agent_id)), _left_outside(guard, held)) for held in here]
+        return answers | {w.held.entry.agent_id: said for w, said in zip(wishes, fulfil(wishes, None), strict=True)}
 
     def unconfirmed(self, agent_ids: Iterable[str]) -> dict[str, str]:
         """Of these who have a cause: those of whom neither the kernel nor the engine says that nothing of them runs, and why."""
@@ -320,6 +314,10 @@ class Freezing:
             return "The supervisor's heartbeat is missing: nothing starts."
         left = self.lease_left()
         return "There is no valid lease of the remote kill channel: nothing starts." if left == 0.0 else ""
+
+
+def _only_by_engine(held: Held) -> bool:
+    return bool(held.entry.container_id) and (held.container is None or not held.container.can_freeze)
 
 
 def _left_outside(guard: Guard, held: Held) -> frozenset[int]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from console.domain.guard import AGENT_SOCKET_VARIABLE, AGENT_VARIABLE, INSTANCE_VARIABLE
 
@@ -215,24 +216,34 @@ def _list_pids() -> list[int]:
         return [int(entry.name) for entry in entries if entry.name.isdigit()]
 
 
-_seen: tuple[float, dict[int, list[int]]] = (-1.0, {})
-"""The newest look at everybody's namespace: CLOCK_MONOTONIC of its end, and the processes of each."""
+class _Seen(NamedTuple):
+    """A look at everybody's namespace."""
+
+    began: float
+    over: float
+    """CLOCK_MONOTONIC."""
+    by_namespace: dict[int, list[int]]
+
+
+_seen = _Seen(-1.0, -1.0, {})
+"""The newest one."""
 _looking = threading.Lock()
 
 
-def members(namespace: int, *, anew: bool = False) -> list[int]:
+def members(namespace: int, *, since: float | None = None) -> list[int]:
     """Live processes of a PID namespace, as far as their links can be read. OSError when we cannot look.
 
-    A look that was over just now serves for many agents, unless it is to be made ``anew``.
+    A look that was over just now serves for many agents; with ``since`` (CLOCK_MONOTONIC) any one that began then or later.
     """
     global _seen
     with _looking:
-        if anew or time.monotonic() - _seen[0] >= RECENT_S:
+        began = time.monotonic()
+        if began - _seen.over >= RECENT_S if since is None else _seen.began < since:
             found: dict[int, list[int]] = {}
             for pid in _list_pids():
                 found.setdefault(_namespace(pid) or 0, []).append(pid)
-            _seen = time.monotonic(), found
-        there = _seen[1].get(namespace, ())
+            _seen = _Seen(began, time.monotonic(), found)
+        there = _seen.by_namespace.get(namespace, ())
     return [pid for pid in there if is_alive(pid)]
 
 

@@ -132,17 +132,18 @@ class Held:
             return processes.state(self.init.pid) == "T"
         return any(leaf.is_held_frozen() for leaf in leaves)
 
-    def pids(self, *, anew: bool = False) -> list[int]:
-        """Its processes, as this host sees them; ``anew``: by a look that begins now, and not by one that was over just now."""
+    def pids(self, *, since: float | None = None) -> list[int]:
+        """Its processes, as this host sees them, by a look that was over just now; with ``since`` (CLOCK_MONOTONIC) by one that began
+        then or later."""
         found = [pid for leaf in (self.leaf, self.container) if leaf is not None for pid in leaf.pids()]
         if not found and self.entry.pid_namespace and self.init is not None and self.init.is_alive():
             with contextlib.suppress(OSError):  # too few descriptors to look: its init is known
-                found = processes.members(self.entry.pid_namespace, anew=anew)
+                found = processes.members(self.entry.pid_namespace, since=since)
         if self.init is not None and self.init.is_alive():
             found.append(self.init.pid)
         if (closure := self.follow()) is not None:
             with contextlib.suppress(OSError):
-                found += [pid for pid, _ in closure.look(None if anew else recent_look())]
+                found += [pid for pid, _ in closure.look(recent_look(since))]
         return list(dict.fromkeys(found))
 
     def unlisted(self) -> str:

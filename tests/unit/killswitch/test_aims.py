@@ -24,6 +24,8 @@ from tests.fakes.guard_room import INSTANCE, FolderLeaf, FolderTree, fill
 from tests.fakes.guard_world import until
 
 BOX = "ab" * 32
+NOBODY = 2**22 + 9
+"""A pid that no kernel gives: 4,000,000 is somebody's where pid_max is what it may be."""
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def test_an_emptied_namespace_is_proof_where_there_is_no_cgroup(monkeypatch: pyt
 
 
 def test_one_without_cgroup_and_namespace_is_best_effort_even_when_it_is_gone() -> None:
-    target = aim(pid=4_000_000)
+    target = aim(pid=NOBODY)
     assert target.settle(1.0) and target.outcome is Outcome.BEST_EFFORT and target.target().evidence["note"] == BEST_EFFORT_NOTE
     assert target.target().evidence["method"] == "SIGKILL through a pidfd"
 
@@ -228,7 +230,7 @@ def test_nobody_is_struck_for_an_unknown_agent() -> None:
 def test_survivors_are_named_with_state_and_zombies_are_not(leaf: FolderLeaf, sleeper: tuple[int, int]) -> None:
     zombie = subprocess.Popen(["/bin/true"])
     os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
-    (leaf.path / "cgroup.procs").write_text(f"{zombie.pid}\n{sleeper[0]}\n4000000\n")
+    (leaf.path / "cgroup.procs").write_text(f"{zombie.pid}\n{sleeper[0]}\n{NOBODY}\n")
     target = aim(leaf)
     target.give_up(1.0)
     (found,) = target.survivors()
@@ -283,7 +285,7 @@ def test_one_of_which_nothing_lives_is_left_to_its_engine(
     engine: tuple[Engine, EngineStub], tmp_path: Path, sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     own_cgroup(monkeypatch, sleeper[0], f"/docker/{BOX}")
-    pid = 4_000_000 if case == "dead init" else sleeper[0]
+    pid = NOBODY if case == "dead init" else sleeper[0]
     engine[1].containers[BOX] = {"pid": pid, "agent": "a", "instance": "00000000" if case.startswith("another") else INSTANCE}
     assert kill_listed(engine[0], Running(BOX, "a"), Mount(tmp_path, "/")) is None
     assert f"POST /containers/{BOX}/kill?signal=SIGKILL" in engine[1].asked and processes.is_alive(sleeper[0])

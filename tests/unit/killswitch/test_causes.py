@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,7 @@ from hypothesis import strategies as st
 from console.domain.guard import CAUSES
 from console.killswitch import causes as causes_module
 from console.killswitch import closure, processes, registry
-from console.killswitch.causes import Causes, Hold, boottime, set_frozen, why_not_frozen
+from console.killswitch.causes import Causes, Hold, Wish, boottime, fulfil, set_frozen, why_not_frozen
 from console.killswitch.durable import Damaged, seal, write_whole
 from console.killswitch.registry import Entry, Held
 from tests.fakes.guard_world import until
@@ -126,6 +129,39 @@ def test_a_process_that_cannot_be_opened_is_not_called_stopped(sleeper: tuple[in
     until(lambda: not why_not_frozen(held, has_engine=False), "stopped")
     assert set_frozen(held, False, None) == "sent"
     held.close()
+
+
+def family(pid: int) -> list[int]:
+    """It and its children."""
+    return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+
+
+def test_the_same_looks_serve_however_many_are_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred that no kernel object holds took a walk over /proc each, and a press waited for the last of them."""
+    children = [subprocess.Popen(["/bin/sh", "-c", "sleep 60 & wait"], start_new_session=True) for _ in range(5)]
+    several = []
+    try:
+        for n, child in enumerate(children):
+            until(lambda pid=child.pid: len(family(pid)) == 2, "it has its child")  # type: ignore[misc]
+            held = Held(
+                Entry(f"a{n}", "process", "managed", 0, confirmed=True, pid=child.pid, start_ticks=processes.start_ticks(child.pid) or 0)
+            )
+            held.open()
+            several.append(held)
+        looks, real = list[int](), closure.read_table
+        monkeypatch.setattr(closure, "read_table", lambda: looks.append(1) or real())  # type: ignore[func-returns-value]
+        monkeypatch.setattr(closure, "APART_S", 0.0)  # however quick this machine is
+        assert fulfil([Wish(held, True) for held in several], None) == ["sent"] * 5
+        assert len(looks) <= 5 + 2, "one each to begin with, for a look is never recent here; then the same for all"
+        until(lambda: not any(why_not_frozen(held, has_engine=False) for held in several), "stopped")
+        assert all(processes.state(pid) == "T" for child in children for pid in family(child.pid))
+        assert fulfil([Wish(held, False) for held in several], None) == ["sent"] * 5
+    finally:
+        for held in several:
+            held.close()
+        for child in children:
+            os.killpg(child.pid, signal.SIGKILL)  # the session this test started
+            child.wait()
 
 
 def test_letting_go_on_takes_no_more_than_one_look(sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:

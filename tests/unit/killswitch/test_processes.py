@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -132,7 +133,7 @@ def test_what_could_not_be_looked_at_is_not_gone(sleeper: subprocess.Popen[bytes
     leave_descriptors(0)
     assert processes.is_alive(sleeper.pid)
     with pytest.raises(OSError, match="Too many open files"):
-        processes.members(namespace, anew=True)
+        processes.members(namespace, since=time.monotonic())
     with pytest.raises(OSError, match="Too many open files"):
         list(find_marked("0123abcd", Path("/nowhere")))
 
@@ -146,14 +147,15 @@ def test_one_look_at_the_namespaces_serves_many_agents(sleeper: subprocess.Popen
         return real()
 
     monkeypatch.setattr(processes, "_list_pids", look)
-    monkeypatch.setattr(processes, "_seen", (-1.0, {}))
+    monkeypatch.setattr(processes, "_seen", processes._Seen(-1.0, -1.0, {}))
     monkeypatch.setattr(processes, "RECENT_S", 60.0)
     assert all(sleeper.pid in processes.members(namespace) for _ in range(5)) and not processes.members(1) and len(looks) == 1
     sleeper.kill()
     while processes.is_alive(sleeper.pid):
         pass
     assert sleeper.pid not in processes.members(namespace), "who ended since is no member"
-    assert processes.members(namespace, anew=True) and len(looks) == 2
+    since = time.monotonic()
+    assert processes.members(namespace, since=since) and processes.members(namespace, since=since) and len(looks) == 2
 
 
 LEADERLESS = """
