@@ -207,6 +207,43 @@ def _other(leaf: Path, first: int) -> int:
     return next(pid for pid in map(int, (leaf / "cgroup.procs").read_text().split()) if pid != first)
 
 
+RING = r"""
+import ctypes, mmap, os, struct, time
+libc = ctypes.CDLL(None, use_errno=True)
+given = ctypes.create_string_buffer(struct.pack("IIIII", 8, 0, 2, 0, 600_000), 120)   # IORING_SETUP_SQPOLL: its thread in the kernel spins
+ring = libc.syscall(425, 8, given)                                                    # io_uring_setup(2)
+if ring >= 0:
+    tail, = struct.unpack_from("I", given, 44)
+    shared = mmap.mmap(ring, 4096)
+    struct.pack_into("I", shared, tail, 1)                                            # one entry, all zeros: do nothing
+    libc.syscall(426, ring, 0, 0, 2, None, 0)                                         # io_uring_enter(2): wakes the thread
+print("ready" if ring >= 0 else os.strerror(ctypes.get_errno()), flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_thread_of_the_kernel_that_works_for_an_agent_is_frozen_and_killed_with_it(world: GuardWorld) -> None:
+    """io_uring(7): it polls a ring of the agent's and never enters user space, where signals are usually heard."""
+    agent = world.python("ring", RING, pids_max=10, stdout=subprocess.PIPE)
+    assert agent.stdout is not None
+    if (said := agent.stdout.readline()) != b"ready\n":
+        assert said, "it ended"
+        pytest.skip(f"not available, because this kernel gives nobody a ring: {said.decode().strip()}")
+    (worker,) = (t for t in Path(f"/proc/{agent.pid}/task").iterdir() if t.name != str(agent.pid))
+    assert (worker / "comm").read_text().startswith("iou-sqp-")
+    until(lambda: spins(worker), "the thread spins")
+    world.operator.freeze(["ring"])
+    until(lambda: world.operator.call("freezing", scope=["ring"])["n"] == 0, "it is seen to be frozen")
+    until(lambda: not spins(worker), "the thread spins no more")
+    receipt = press(world, ["ring"])
+    assert receipt.verified_zero and agent.wait(60) == -signal.SIGKILL and not worker.exists()
+
+
+def spins(thread: Path) -> bool:
+    """Running, or waiting for a core (proc(5), field 3)."""
+    return (thread / "stat").read_text().rpartition(")")[2].split()[0] == "R"
+
+
 CALLER = """
 import subprocess, sys, time
 sys.path.insert(0, sys.argv[1])
