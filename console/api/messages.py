@@ -191,6 +191,8 @@ class LaunchedView(View):
     network_mode: str
     network_enforced: bool
     notes: list[str] = []
+    not_begun: str = ""
+    """Why its program could not be executed: it has failed, and nothing of it runs. Hostile text. Not looked at with ``wait_output``."""
 
 
 class ActBody(Request):

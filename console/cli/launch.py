@@ -20,7 +20,7 @@ from console.cli.rearm import hint
 from console.cli.waiting import said_while
 from console.domain.agent import AgentId, ContextId, LaunchRequest
 from console.domain.budget import parse_limits
-from console.domain.errors import NotFound, UsageProblem
+from console.domain.errors import ExitCode, NotFound, UsageProblem
 
 _LOOK_S = 0.2
 _IT_RUNS = ("the agent to run (the first one in a container builds its image)", f"after {LAUNCH_S:.0f} s")
@@ -107,7 +107,7 @@ def run(
         with said_while(*_IT_RUNS):
             launched = client.launch(body)
         _tell(launched, as_json=as_json, wait=wait)
-        return _follow(client, launched.id) if wait else 0
+        return _follow(client, launched.id) if wait else _begun(launched)
 
 
 def _program(
@@ -159,7 +159,7 @@ def _again(agent_id: str, state_dir: str | None, dangerous_ok: str, *, as_json: 
         with said_while(*_IT_RUNS):
             launched = client.again(agent_id, dangerous_ok)
         _tell(launched, as_json=as_json, wait=wait)
-        return _follow(client, launched.id) if wait else 0
+        return _follow(client, launched.id) if wait else _begun(launched)
 
 
 def _tell(launched: LaunchedView, *, as_json: bool, wait: bool) -> None:
@@ -172,6 +172,14 @@ def _tell(launched: LaunchedView, *, as_json: bool, wait: bool) -> None:
         out.note(f"agent {plain(launched.id)} runs")
     else:
         out.say(plain(launched.id))
+
+
+def _begun(launched: LaunchedView) -> int:
+    """0 once its program runs; a program that could not be executed is a failed launch, whose agent is in the fleet all the same."""
+    if not launched.not_begun:
+        return int(ExitCode.DONE)
+    out.note(f"agent {plain(launched.id)} did not start: {plain(launched.not_begun, 500)}")
+    return int(ExitCode.FAILURE)
 
 
 def _follow(client: ApiClient, agent_id: str) -> int:

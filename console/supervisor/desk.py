@@ -12,6 +12,7 @@ from console.audit.judging import beside
 from console.domain.agent import Agent, AgentId
 from console.domain.errors import Conflict
 from console.supervisor.allowlist_review import ReviewDesk
+from console.supervisor.begun import not_begun
 from console.supervisor.core import now
 from console.supervisor.follow import Follower
 from console.supervisor.ladder import LadderDesk
@@ -111,6 +112,12 @@ class Desk:
                 return out.read(MAX_OUTPUT), total
         except FileNotFoundError:
             return b"", 0
+
+    async def not_begun(self, agent_id: AgentId) -> tuple[str, str]:
+        """(why the program of an agent that was just let go could not be executed, what is not known of that)."""
+        running, agents = self.launcher.running.get(agent_id), self.parts.core.state.agents
+        prepared = running.prepared if running is not None else None
+        return await not_begun(prepared, lambda: agents[agent_id], lambda: self.output(agent_id, 0)[0].decode(errors="backslashreplace"))
 
     async def kill_switch(self) -> m.KillSwitchView:
         """State, paths and what a press will do now."""

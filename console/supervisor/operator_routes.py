@@ -209,12 +209,14 @@ class OperatorRoutes:
         body = await body_of(request, m.LaunchBody)
         agent_id = await self._core.ask_launch(request_from(body), self._by(request))
         agent = self._core.state.agents[agent_id]
+        why, doubt = ("", "") if body.wait_output else await self._desk.not_begun(agent_id)
         view = m.LaunchedView(
             id=agent_id,
             control_level=agent.control_level,
             network_mode=agent.network_mode,
             network_enforced=agent.network_enforced,
-            notes=[words for words in (agent.network_note, *self._desk.launcher.words(agent_id)) if words],
+            notes=[words for words in (agent.network_note, *self._desk.launcher.words(agent_id), doubt) if words],
+            not_begun=why,
         )
         return answer(view)
 

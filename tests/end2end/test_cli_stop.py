@@ -44,6 +44,20 @@ def test_run_and_wait_streams_the_output_harmless_and_ends_with_its_exit_code(te
     assert (said.code, said.out) == (7, "one\n\\e[2Jtwo\n")
 
 
+@pytest.mark.parametrize("sandbox", ["none", "bubblewrap"])
+def test_run_says_that_a_program_cannot_be_executed_and_is_no_success(terminal: Terminal, sandbox: str) -> None:
+    for program, words in (("/does/not/exist", "No such file"), ("/etc/passwd", "Permission denied")):
+        said = terminal("run", "--sandbox", sandbox, "--", program)
+        agent = said.out.strip()
+        assert said.code == 1 and f"agent {agent} did not start: cannot run '{program}'" in said.err and words in said.err
+        assert terminal.agent(agent)["state"] == "failed"
+    for argv in (("sh", "-c", "exit 127"), ("sh", "-c", "echo one; exit 7"), ("sleep", "1000")):  # what ends badly began all the same
+        said = terminal("run", "--sandbox", sandbox, "--", *argv)
+        assert (said.code, "did not start" in said.err, "not known" in said.err) == (0, False, False), said
+    missing = terminal("run", "--json", "--", "/does/not/exist")
+    assert missing.code == 1 and missing.json["not_begun"].startswith("cannot run '/does/not/exist'")
+
+
 def test_frozen_agents_do_not_run_and_thawed_ones_do(terminal: Terminal) -> None:
     agent = terminal.run("sh", "-c", "while :; do date +%N > tick; sleep 0.05; done")
     assert terminal("freeze", agent, "--reason", "look").code == 0
