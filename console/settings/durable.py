@@ -11,12 +11,15 @@ from pathlib import Path
 def replace_file(path: Path, data: bytes, mode: int = 0o600) -> None:
     """Writes ``data`` beside ``path``, fsyncs it, renames it over ``path`` and fsyncs the folder.
 
-    ``mode`` holds from the first byte on (O_CREAT with it, O_EXCL, O_NOFOLLOW). Raises OSError; then ``path`` is as it was.
+    ``mode`` holds from the first byte on under any umask (O_CREAT with it, O_EXCL, O_NOFOLLOW).
+    Raises OSError; then ``path`` is as it was.
     """
     draft = path.with_name(f".{path.name}-{secrets.token_hex(6)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            if os.fstat(file.fileno()).st_mode & 0o7777 != mode:
+                os.fchmod(file.fileno(), mode)  # a umask took of it: what others are to read, they read
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

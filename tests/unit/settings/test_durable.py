@@ -20,6 +20,17 @@ def test_a_file_is_replaced_whole_and_private(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
 
 
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o022, 0o077])
+def test_its_mode_is_the_one_asked_for_under_any_umask(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        for mode in (0o600, 0o644):
+            replace_file(tmp_path / "f", b"", mode)
+            assert (tmp_path / "f").stat().st_mode & 0o7777 == mode
+    finally:
+        os.umask(before)
+
+
 def test_when_writing_fails_the_old_one_stays_and_no_draft_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "f"
     replace_file(target, b"one")
