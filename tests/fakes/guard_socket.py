@@ -31,6 +31,8 @@ class FakeGuard:
         self.kill: dict[str, Any] | None = None
         self.kill_s = kill_s
         self.proven = proven
+        self.lasting = False
+        """The kill is not over before this is False again, with one agent left to prove."""
         self.mute = False
         """Reads and never answers: a hung guard."""
         self._holds: dict[str, asyncio.TimerHandle] = {}
@@ -109,8 +111,8 @@ class FakeGuard:
         total = int(kill["total"]) - (0 if self.proven else 1)
         if self.desk is not None:
             self.desk.killing(str(kill["kill_id"]))
-        while (spent := time.monotonic() - started) < self.kill_s:
-            kill.update(proven=int(total * spent / self.kill_s), ms=spent * 1000)
+        while (spent := time.monotonic() - started) < self.kill_s or self.lasting:
+            kill.update(proven=min(int(total * spent / self.kill_s), max(0, total - 1)), ms=spent * 1000)
             await asyncio.sleep(0.05)
         kill.update(proven=total, ms=self.kill_s * 1000, phase="second_look")
         await asyncio.sleep(0.05)

@@ -10,6 +10,8 @@ import pytest
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ["QT_SCALE_FACTOR"] = "1"
+if os.environ.get("LC_ALL") in ("C", "POSIX"):
+    os.environ["LC_ALL"] = "C.UTF-8"  # what Qt does by itself, with a warning, and a warning is an error here
 
 from PySide6.QtWidgets import QApplication  # noqa: E402 - after the platform is chosen
 from pytestqt.qtbot import QtBot  # noqa: E402
