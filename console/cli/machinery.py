@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from console.cli.modules import become, folder_arguments
+from console.cli import out
+from console.cli.modules import become, folded, folder_arguments
 from console.cli.options import Json, Reason, StateDir, new_app, verb_app
 from console.cli.plain import plain
 from console.domain.errors import UsageProblem
@@ -75,7 +76,9 @@ def release(
 
 def doctor(state_dir: StateDir = None, as_json: Json = False) -> int:
     """What this machine can do, how firmly it can hold an agent, and what would raise that. Exit: 0 a stop is proven, 8 best effort."""
-    return oneshot("doctor", state_dir=state_dir, as_json=as_json)
+    if as_json or not out.is_terminal():
+        return oneshot("doctor", state_dir=state_dir, as_json=as_json)
+    return folded("console.supervisor", "oneshot", "doctor", *folder_arguments(state_dir))
 
 
 def install_hook(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 
+from console.cli import out
 from console.cli.embedded import child_environment
 from console.domain.errors import ConsoleError
 
@@ -15,6 +17,23 @@ def become(module: str, *arguments: str) -> int:
         os.execve(sys.executable, [sys.executable, "-m", module, *arguments], child_environment())
     except OSError as error:
         raise ConsoleError(f"{module} cannot be started: {error.strerror}.", "Reinstall watchfloor.") from error
+
+
+def folded(module: str, *arguments: str) -> int:
+    """Runs ``python -m module`` to its end; what it says is folded at the width of the terminal. Its exit code is ours."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            env=child_environment(),
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+    except OSError as error:
+        raise ConsoleError(f"{module} cannot be started: {error.strerror}.", "Reinstall watchfloor.") from error
+    out.say_folded(done.stdout.rstrip("\n"))
+    return done.returncode if done.returncode >= 0 else 128 - done.returncode
 
 
 def folder_arguments(state_dir: str | None) -> list[str]:

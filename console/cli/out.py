@@ -11,6 +11,7 @@ from typing import Any, Protocol, TextIO
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from console.cli.folding import fold
 from console.cli.plain import plain
 from console.cli.tables import fitting
 from console.domain.errors import ConsoleError, UsageProblem
@@ -42,6 +43,11 @@ def emit_line(data: dict[str, Any]) -> None:
 def say(words: str) -> None:
     """One line of our own words (what agents wrote must have passed ``plain``)."""
     write(words + "\n")
+
+
+def say_folded(words: str) -> None:
+    """The same, folded at the width of a terminal; whole when a program reads."""
+    say("\n".join(fold(line, columns() if is_terminal() else None) for line in words.split("\n")))
 
 
 def show(*things: RenderableType) -> None:
@@ -102,9 +108,14 @@ def _write_to(stream: TextIO | None, text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def is_terminal() -> bool:
+    """Whether a person reads, as far as can be known."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
 def _width() -> int | None:
     """Wide when a program reads, so that tables are not cut; None: as wide as the terminal."""
-    return None if sys.stdout is not None and sys.stdout.isatty() else 160
+    return None if is_terminal() else 160
 
 
 def columns() -> int:

@@ -52,9 +52,9 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
     else:
         _print_status(places, guard, guard_why, supervisor, switch, supervisor_why, kept)
         for program, is_there in there.items():
-            out.say(f"hook of {program}: {hook_words(program, installed=is_there, view=hooks)}")
+            out.say_folded(f"hook of {program}: {hook_words(program, installed=is_there, view=hooks)}")
         for line in discovery_lines(supervisor.sources) if supervisor is not None else ():
-            out.say(f"source {line}")
+            out.say_folded(f"source {line}")
     return int(ExitCode.DONE if guard is not None else ExitCode.UNREACHABLE)
 
 
@@ -128,23 +128,23 @@ def _print_status(
 ) -> None:
     state = _state(guard, switch, kept)
     out.show(out.words(_state_words(state), {"armed": "bold green", "in_doubt": "bold yellow"}.get(state, "bold red")))
-    out.say(f"state directory {places.state_dir}, instance {places.instance_id}")
+    out.say_folded(f"state directory {places.state_dir}, instance {places.instance_id}")
     if guard is None:
-        out.say(f"guard: does not answer ({plain(guard_why, 300)}); panic works from the registry")
+        out.say_folded(f"guard: does not answer ({plain(guard_why, 300)}); panic works from the registry")
         if kept:
-            out.say(plain(kept, 600))
+            out.say_folded(plain(kept, 600))
     else:
         caps = guard.get("caps") or {}
         how = caps.get("cgroup") or f"no cgroup, because {caps.get('why', 'unknown')}"
-        out.say(f"guard: pid {guard.get('pid')}, {counted(int(guard.get('agents') or 0), 'agent')}, {plain(how, 200)}")
+        out.say_folded(f"guard: pid {guard.get('pid')}, {counted(int(guard.get('agents') or 0), 'agent')}, {plain(how, 200)}")
         for words in guard.get("notices") or ():
-            out.say(f"guard notice: {plain(words, 300)}")
+            out.say_folded(f"guard notice: {plain(words, 300)}")
     if supervisor is None:
-        out.say(f"supervisor: {plain(supervisor_why, 400)}")
+        out.say_folded(f"supervisor: {plain(supervisor_why, 400)}")
     else:
-        out.say(f"supervisor: pid {supervisor.pid}, {supervisor.mode} mode{_detail(supervisor.mode_note)}")
+        out.say_folded(f"supervisor: pid {supervisor.pid}, {supervisor.mode} mode{_detail(supervisor.mode_note)}")
         for words in (*supervisor.notices, *(f"stand-in: {s}" for s in supervisor.stand_ins)):
-            out.say(f"  {plain(words, 300)}")
+            out.say_folded(f"  {plain(words, 300)}")
     if switch is not None:
         _print_switch(switch)
 
@@ -155,13 +155,13 @@ def _detail(words: str) -> str:
 
 def _print_switch(switch: KillSwitchView) -> None:
     if switch.killed:
-        out.say(f"killed by {plain(switch.by)}: {plain(switch.reason, 600)} ({plain(switch.kill_id)})")
+        out.say_folded(f"killed by {plain(switch.by)}: {plain(switch.reason, 600)} ({plain(switch.kill_id)})")
     if switch.passphrase in _PASSPHRASE:
         out.show(out.words(_PASSPHRASE[switch.passphrase], "yellow"))
     if switch.soft_stop:
-        out.say(f"soft stop: {plain(switch.soft_stop, 300)}")
+        out.say_folded(f"soft stop: {plain(switch.soft_stop, 300)}")
     for order in switch.remote_latched:
-        out.say(f"remote order latched: {plain(order)}")
+        out.say_folded(f"remote order latched: {plain(order)}")
     table = new_table("WAY TO STOP", "STATE", "PROVEN", "TOOK", "WORST", "DETAIL")
     for path in switch.paths:
         worst = "-" if path.worst_s is None else f"{path.worst_s:g} s"

@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from console.gui.models.fleet import NEWS, Fleet, Row
 from console.gui.models.switch import Switch
 from console.gui.window import desktop
+from console.gui.window import tray as tray_module
 from console.gui.window.alerts import Alerts, kill_alert, state_alert
 from console.gui.window.desktop import Alert, Desktop, body_of
 from console.gui.window.main import Window
@@ -176,3 +177,25 @@ def test_the_tray_shows_the_light_in_words_and_leads_back(
     assert light_icon("whatever").pixmap(44, 44).toImage() == light_icon("unknown").pixmap(44, 44).toImage()
     tray.stop()
     assert tray.icon is None
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")
+def test_a_tray_that_comes_after_the_console_is_found_and_the_window_stops_saying_that_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    make_house("0")
+    window = open_window("fleet")
+    monkeypatch.setattr(tray_module, "LOOK_MS", 10)
+    there = [False]
+    monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", staticmethod(lambda: there[0]))
+    outside = Outside(window, Desktop(""))
+    outside.start()
+    try:
+        assert "No tray icon: this desktop has no tray" in window.status.accessibleDescription()
+        there[0] = True
+        qtbot.waitUntil(lambda: outside.tray.icon is not None)
+        assert "No tray icon" not in window.status.accessibleDescription()
+        icon = outside.tray.icon
+        assert icon is not None and icon.toolTip().startswith("Watchfloor: "), "in words from the first moment"
+    finally:
+        outside.stop()

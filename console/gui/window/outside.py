@@ -30,6 +30,7 @@ class Outside(QObject):
             approvals.arrived.connect(self.alerts.asked)
         self.desktop.told.connect(lambda _why: self._say())
         self.tray.asked.connect(self._come)
+        self.tray.came.connect(self._say)
 
     def start(self) -> None:
         """Begins; what is not to be had here is said."""

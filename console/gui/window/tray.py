@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QObject, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon, QWidget
 
@@ -18,6 +18,8 @@ _LIGHTS = {
     "killed": ("cross", "danger"),
 }
 SIDE = 44
+LOOK_MS = 10_000
+"""How often a desktop that had no tray is asked again: at a login the console may be there before the panel is."""
 
 
 def light_icon(state: str) -> QIcon:
@@ -36,16 +38,21 @@ def light_icon(state: str) -> QIcon:
 
 
 class Tray(QObject):
-    """``asked``: somebody wants the window. Closing the window still ends the console; the icon goes with it."""
+    """``asked``: somebody wants the window. ``came``: the icon is shown. Closing the window ends the console; the icon goes with it."""
 
     asked = Signal()
+    came = Signal()
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
         self.icon: QSystemTrayIcon | None = None
         self._menu: QMenu | None = None
         self._state = ""
+        self._words = ""
         self._window = window
+        self._again = QTimer(self)
+        self._again.setInterval(LOOK_MS)
+        self._again.timeout.connect(self.start)
 
     @property
     def why_not(self) -> str:
@@ -53,29 +60,37 @@ class Tray(QObject):
         return "" if self.icon is not None else "this desktop has no tray"
 
     def start(self) -> None:
-        """Shows it, where there is a tray."""
-        if self.icon is not None or not QSystemTrayIcon.isSystemTrayAvailable():
+        """Shows it, where there is a tray; where there is none, as soon as one has come."""
+        if self.icon is not None:
             return
+        if not QSystemTrayIcon.isSystemTrayAvailable():
+            self._again.start()
+            return
+        self._again.stop()
         self._menu = QMenu(self._window)
         self._menu.addAction("Open Watchfloor").triggered.connect(lambda: self.asked.emit())
         self.icon = QSystemTrayIcon(light_icon(self._state), self)
         self.icon.setContextMenu(self._menu)
         self.icon.activated.connect(lambda _reason: self.asked.emit())
+        self._hint()
         self.icon.show()
+        self.came.emit()
 
     def say(self, state: str, words: str) -> None:
         """The armed light now."""
-        if self.icon is None:
-            self._state = state
-            return
-        if state != self._state:
-            self._state = state
+        is_other, self._state, self._words = state != self._state, state, words
+        if self.icon is not None and is_other:
             self.icon.setIcon(light_icon(state))
-        plain = f"Watchfloor: {words}".replace("<", "‹").replace(">", "›")  # a tray may read markup, and shows Qt's own tags as they are
-        self.icon.setToolTip(safe_text(plain, 140))
+        self._hint()
+
+    def _hint(self) -> None:
+        plain = f"Watchfloor: {self._words}".replace("<", "‹").replace(">", "›")  # a tray may read markup, and shows Qt's own tags as is
+        if self.icon is not None and self._words:
+            self.icon.setToolTip(safe_text(plain, 140))
 
     def stop(self) -> None:
-        """Takes it away."""
+        """Takes it away, and looks for none any more."""
+        self._again.stop()
         if self.icon is not None:
             self.icon.hide()
             self.icon = None

@@ -87,3 +87,14 @@ def test_each_line_of_a_stream_is_one_object_with_its_version(capsys: pytest.Cap
     out.emit_line({"seq": 2, "what": "a\nb"})
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines == [{"schema_version": 1, "seq": 1}, {"schema_version": 1, "seq": 2, "what": "a\nb"}]
+
+
+@pytest.mark.parametrize(("is_terminal", "lines"), [(True, 3), (False, 1)])
+def test_a_long_line_is_folded_for_a_person_and_whole_for_a_program(
+    is_terminal: bool, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(out, "is_terminal", lambda: is_terminal)
+    monkeypatch.setenv("COLUMNS", "40")
+    out.say_folded("source codex: polling, 0 seen. Looks for codex processes that hold a rollout open below.")
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == lines and all(len(line) <= 40 for line in said) == is_terminal

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from console.cli import out
 from console.killswitch.latch import Latch
 from console.settings.places import Places
 from tests.fakes.verbs import Watchfloor
@@ -29,3 +32,11 @@ def test_one_that_cannot_be_read_reads_as_killed_too(watchfloor: Watchfloor, pla
     assert watchfloor("status", "--json").json["state"] == "killed"
     latch.path.unlink()
     assert watchfloor("status", "--json").json["state"] == "killed"
+
+
+def test_at_a_terminal_no_line_of_it_is_wider(watchfloor: Watchfloor, places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(out, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    said = watchfloor("status", "--state-dir", str(places.state_dir)).out.splitlines()
+    words = [line for line in said if "/" not in line]  # a path stays in one piece
+    assert max(map(len, words)) <= 80 and any(line.startswith("  ") for line in words), said
