@@ -110,7 +110,7 @@ async def serving(it: Instance, api: Any = None, store: InMemoryTaskStore | None
             default_output_modes=["text/plain"],
             supported_interfaces=[AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version="1.0")],
         )
-        server = uvicorn.Server(uvicorn.Config(application(bridge, card, store), log_level="warning", lifespan="on"))
+        server = uvicorn.Server(uvicorn.Config(application(bridge, card, store), log_config=None, lifespan="on"))
         task = asyncio.create_task(server.serve(sockets=[door]))
         async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
             client = await create_client(url, ClientConfig(httpx_client=http, streaming=streaming))

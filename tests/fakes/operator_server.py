@@ -309,7 +309,7 @@ class FakeHouse:
         self.places.operator_sock.unlink(missing_ok=True)
         self.places.guard_sock.unlink(missing_ok=True)
         app = Starlette(routes=self.supervisor.routes())
-        config = uvicorn.Config(app, uds=str(self.places.operator_sock), log_level="critical", lifespan="off", timeout_graceful_shutdown=0)
+        config = uvicorn.Config(app, uds=str(self.places.operator_sock), log_config=None, lifespan="off", timeout_graceful_shutdown=0)
         self._server = uvicorn.Server(config)
         self._server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]
         guard = await asyncio.start_unix_server(self.guard.serve, str(self.places.guard_sock)) if self._with_guard else None
