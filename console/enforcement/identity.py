@@ -16,6 +16,8 @@ TELEMETRY = "otlp"
 """The source that only hears what anybody may say: it joins a row by the session's id and adds nothing to it but its name."""
 YOUNG = "young"
 """Status of a session that was told of just now: those who know more of it may see it yet, so it has no row of its own."""
+GONE = "gone"
+"""Status of one that is not seen any more, though it is told for a moment longer what it used."""
 RANK = ("claude_code", "codex", "docker", "processes", TELEMETRY)
 """Who knows most of an agent first; others come last."""
 

@@ -298,4 +298,4 @@ def _record(by: str, kind: str, reason: str, ids: list[AgentId], contexts: tuple
     where = f"session {', '.join(contexts)}, " if contexts else ""
     data = {"agents": [str(i) for i in ids[:NAMED]], "n": len(ids), "sessions": list(contexts), "reason": reason}
     what = f"{kind} {where}{counted(len(ids), 'agent')}" + (f": {reason}" if reason else "")
-    return c.Record(by, kind, what, verdict="ok", agent_id=ids[0] if ids else "", data=data, must=True)
+    return c.Record(by, kind, what, verdict="asked", agent_id=ids[0] if ids else "", data=data, must=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from console.domain.agent import AgentId, ControlLevel, Sighting, SourceReport
-from console.enforcement.identity import TELEMETRY, YOUNG, Own, Row, in_order
+from console.enforcement.identity import GONE, TELEMETRY, YOUNG, Own, Row, in_order
 from console.enforcement.state import EngineState
 
-_SAID = ("finished", YOUNG)
+_SAID = ("finished", GONE, YOUNG)
 """Statuses that decide whether there is a row."""
 
 
@@ -34,6 +34,8 @@ def kept(state: EngineState, reports: tuple[SourceReport, ...], had: Round) -> b
     if had.own is None or had.available != _available(reports):
         return False
     found = in_order(reports)
+    if any(one.status == GONE for one in found):
+        return False
     if len(found) != len(had.found) or any(report.source == TELEMETRY and report.sightings for report in reports):
         return False
     changed = [at for at, (one, before) in enumerate(zip(found, had.found, strict=True)) if one is not before]

@@ -16,7 +16,7 @@ from console.domain.budget import Usage, shortfall
 from console.domain.conversation import started_as
 from console.enforcement import budgets, charging, sameness
 from console.enforcement.adoption import taken_in
-from console.enforcement.identity import TELEMETRY, Row, joined
+from console.enforcement.identity import GONE, TELEMETRY, Row, joined
 from console.enforcement.sameness import Round
 from console.enforcement.state import EngineState, Seen
 
@@ -65,6 +65,9 @@ def _anew(state: EngineState, event: e.Sighted, had: Round) -> Iterator[c.Comman
         if row.own is not None:
             yield from taken_in(state, event, row.own, [_name(one) for one in (*row.members, *inside.get(row.own, []))])
     for row in rows:
+        if row.own is None and row.first.status == GONE:
+            yield from _late(state, event, row, names)
+            continue
         agent_id = row.own or _row_id(state, row, taken)
         taken.add(agent_id)
         made.append((row, agent_id))
@@ -98,6 +101,15 @@ def _looked_at(
         yield from _ours(state, event, row, row.own, inside.get(row.own, []))
     else:
         yield from _theirs_or_same(state, event, row, agent_id, names)
+
+
+def _late(state: EngineState, event: e.Sighted, row: Row, names: dict[str, AgentId]) -> Iterator[c.Command]:
+    """What one that is gone had used to its end is charged as before; whether it has ended is not concluded from it."""
+    agent_id = state.rows.get(_name(row.first))
+    agent = state.agents.get(agent_id) if agent_id is not None else None
+    if agent is not None and agent.control_level is ControlLevel.OBSERVED:
+        names.setdefault(_name(row.first), agent.agent_id)
+        yield from _used(state, event, row, agent.agent_id)
 
 
 def _link(state: EngineState, row: Row) -> None:
@@ -148,7 +160,7 @@ def _seen(state: EngineState, agent_id: AgentId, row: Row, inside: list[Sighting
     return Seen(
         sources=row.sources,
         session=first.session,
-        status=first.status,
+        status="" if first.status == GONE else first.status,
         model=first.model or had.model,
         unpriced=sum(one.unpriced for one in tops) if any(one.usage is not None for one in tops) else had.unpriced,
         unlinked=first.unlinked,
@@ -213,9 +225,9 @@ def _theirs(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, p
     had, first = state.agents.get(agent_id), row.first
     is_live = had is not None and had.state.is_live
     if first.status == FINISHED:
-        if is_live:
+        if had is not None and had.control_level is ControlLevel.OBSERVED:  # its last answer may be priced after it was seen to finish
             yield from _used(state, event, row, agent_id)
-            yield from _end(state, event, agent_id, FINISHED)
+        yield from _end(state, event, agent_id, FINISHED)
         return
     if had is not None and had.state is AgentState.ALIVE_AFTER_KILL:
         return

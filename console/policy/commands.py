@@ -235,6 +235,8 @@ class _Said:
     @classmethod
     def of(cls, argv: Sequence[str], words: Sequence[str] | None, same: Mapping[str, str], *, short_too: bool) -> _Said:
         usual = tuple(_usual(word) for word in argv)
+        if usual[1:].count("--") == 1 and usual[-1] == "--":
+            usual = usual[:-1]  # nothing comes after the end of options: `cat --` is `cat`
         plain = (word for word in usual[1:] if not word.startswith("-")) if words is None else (_usual(word) for word in words)
         return cls(usual, frozenset(_options(usual[1:], same, short_too=short_too)), tuple(plain))
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from console.domain.agent import Sighting
 from console.sources.claude_notes import Notes
-from console.sources.claude_subagents import Tree, sightings
+from console.sources.claude_subagents import Tree, again, sightings
+from console.sources.farewell import Farewells
 from console.sources.session_spend import SessionSpend, Spent
 
 
@@ -54,6 +56,7 @@ class Rows:
         self._number = 0
         """Up to where the watches were heard."""
         self._proven: dict[str, Proven] = {}
+        self._farewells = Farewells()
 
     def of(self, proven: dict[str, Proven]) -> tuple[list[Sighting], list[Path] | None]:
         """Each session, its sub-agents behind it; and where they write, None: where they did. The same dict holds the same sessions."""
@@ -75,13 +78,22 @@ class Rows:
                     had.rows = sightings(one.seen, [], spent, self._trees[key])
                 had.spent = spent
             shown += had.rows
+        shown += self._farewells.now()
         return shown, [folder for key in proven for folder in self._told[key].folders] if is_moved else None
 
     def _take(self, proven: dict[str, Proven]) -> None:
         for key in self._told.keys() - proven.keys():
+            self._farewells.add(key, partial(self._again, self._proven[key], self._told[key].rows, self._trees[key]))
             self._let_go(key)
+        if self._proven.keys() - proven.keys():
+            self._spend.look_soon()  # what it wrote last may not have been told
+        for key in proven.keys() - self._proven.keys():
+            self._farewells.drop(key)
         self._trees = {key: self._trees.get(key) or Tree() for key in proven}
         self._proven = proven
+
+    def _again(self, one: Proven, rows: list[Sighting], tree: Tree) -> list[Sighting]:
+        return again(rows, self._spend.of(one.owner, self._source, one.seen.session), tree)
 
     def _woken(self) -> Iterable[str]:
         """Those of whom a watch told something since it was asked last; all, where folders are watched anew."""

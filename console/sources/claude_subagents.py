@@ -38,8 +38,7 @@ def sightings(session: Sighting, notes: list[SubAgent], spent: dict[str, Spent],
     """The session with what it used itself and those who have no row, then its sub-agents."""
     living = [one for one in notes if not one.finished]
     rows = _rows(living, tree)
-    tree.absorbed.update(spent.keys() - tree.shown - {""})
-    own = _together([one for name, one in spent.items() if name == "" or name in tree.absorbed])
+    own = _own(spent, tree)
     detail = f"{session.detail} {_METERED}" if own else session.detail
     if len(living) > len(rows):
         detail += f" {len(living) - len(rows):,} more sub-agents are not shown."
@@ -47,6 +46,20 @@ def sightings(session: Sighting, notes: list[SubAgent], spent: dict[str, Spent],
     known = {one.agent_id for one in notes if one.agent_id in tree.shown}
     rows += _leaving(notes, tree)
     return shown + [_row(session, one, known, spent.get(one.agent_id)) for one in sorted(rows, key=lambda one: one.depth)]
+
+
+def again(rows: list[Sighting], spent: dict[str, Spent], tree: Tree) -> list[Sighting]:
+    """The same session and sub-agents with what is known now of what each used."""
+    sums = [spent.get(one.part) if one.part else _own(spent, tree) for one in rows]
+    return [
+        replace(one, usage=usage(used), action=acted(used), model=_model(used), unpriced=_unpriced(used)) if used is not None else one
+        for one, used in zip(rows, sums, strict=True)
+    ]
+
+
+def _own(spent: dict[str, Spent], tree: Tree) -> Spent | None:
+    tree.absorbed.update(spent.keys() - tree.shown - {""})
+    return _together([one for name, one in spent.items() if name == "" or name in tree.absorbed])
 
 
 def _rows(living: list[SubAgent], tree: Tree) -> list[SubAgent]:

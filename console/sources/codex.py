@@ -7,17 +7,20 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from console.domain.agent import Sighting, SourceReport
 from console.sources.claude_subagents import acted, usage
+from console.sources.farewell import Farewells
 from console.sources.foreign_text import plain
 from console.sources.homes import read_foreign
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, Confinement, Pids
 from console.sources.processes import ProcessTable
 from console.sources.programs import CODEX, Programs, Running
-from console.sources.session_spend import SessionSpend
+from console.sources.session_spend import SessionSpend, Spent
 
 _ROLLOUT = re.compile(r"/sessions/\d{4}/\d\d/\d\d/rollout-[0-9T-]{1,40}-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z")
 _THREAD = re.compile(r"^[0-9a-f-]{8,64}\Z")
@@ -25,6 +28,10 @@ _FIRST_LINE_CAP = 262_144  # the session's base instructions are in it: 20 to 27
 _SEEN_ONLY = "Seen through the rollout it holds open: Watchfloor shows it and has no control over it."
 _OURS = "Its session is seen too, through the rollout it holds open."
 _FOLDERS_MAX = 500
+
+
+_Whose = tuple[int, str, str]
+"""Whose spending it is: uid, the root thread, the thread below it or empty."""
 
 
 class CodexSource:
@@ -53,6 +60,9 @@ class CodexSource:
         self._meta: dict[tuple[int, int, str], dict[str, Any]] = {}
         """First lines never change: read once per process and thread."""
         self._watched: list[Path] = []
+        self._shown: dict[str, tuple[Sighting, _Whose]] = {}
+        """By key, in this look and, until it is over, in the one before."""
+        self._farewells = Farewells()
 
     def folders(self) -> list[Path]:
         """Where rollouts of today begin, and where those are that are open."""
@@ -70,6 +80,7 @@ class CodexSource:
         if not self._table.mounted():
             return SourceReport(self.name, False, "Not available, because /proc is not mounted.")
         found: list[Sighting] = []
+        before, self._shown = self._shown, {}
         seen: set[tuple[int, int, str]] = set()
         watched: dict[Path, None] = {}
         try:
@@ -77,7 +88,9 @@ class CodexSource:
                 if one.program is CODEX and not one.is_script and self._confinement.admits(one.facts.identity.pid):
                     found += self._threads(one, seen, watched)
         except OSError as error:
+            self._shown = before
             return SourceReport(self.name, False, f"Not available, because /proc cannot be read: {error.strerror}.")
+        found += self._gone(before)
         self._meta = {key: meta for key, meta in self._meta.items() if key in seen}
         self._watched = list(watched)[:_FOLDERS_MAX]
         words = "Looks for codex processes that hold a rollout open"
@@ -86,6 +99,25 @@ class CodexSource:
         if len(found) > MAX_SIGHTINGS:
             words += f" {len(found) - MAX_SIGHTINGS} more threads are not shown."
         return SourceReport(self.name, True, words, tuple(found[:MAX_SIGHTINGS]))
+
+    def _gone(self, before: dict[str, tuple[Sighting, _Whose]]) -> list[Sighting]:
+        """Those of the look before that are not in this one, and others that left just now."""
+        if self._spend is None:
+            return []
+        for key in before.keys() - self._shown.keys():
+            self._farewells.add(key, partial(self._again, *before[key]))
+            self._spend.look_soon()  # what it wrote last may not have been told
+        for key in self._shown.keys() - before.keys():
+            self._farewells.drop(key)
+        return self._farewells.now()
+
+    def _again(self, one: Sighting, whose: _Whose) -> list[Sighting]:
+        spent = self._spent(whose)
+        return [one if spent is None else replace(one, usage=usage(spent), action=acted(spent), model=spent.model, unpriced=spent.unpriced)]
+
+    def _spent(self, whose: _Whose) -> Spent | None:
+        uid, root, part = whose
+        return self._spend.of(uid, self.name, root).get(part) if self._spend is not None else None
 
     def _threads(self, one: Running, seen: set[tuple[int, int, str]], watched: dict[Path, None]) -> list[Sighting]:
         pid, ticks = one.facts.identity.pid, one.facts.identity.start_ticks
@@ -119,10 +151,11 @@ class CodexSource:
         parent = _parent_thread(meta)
         version = plain(meta.get("cli_version"), 20)
         root = plain(meta.get("session_id"), 64) or thread
-        spent = self._spend.of(facts.uids[1], self.name, root).get("" if root == thread else thread) if self._spend is not None else None
+        whose = facts.uids[1], root, "" if root == thread else thread
+        spent = self._spent(whose)
         is_linked = parent in siblings and parent != thread
         unlinked = "its rollout names a parent that this process does not hold open" if parent and not is_linked else ""
-        return Sighting(
+        shown = Sighting(
             source=self.name,
             key=f"{prefix}-{thread}",
             name=plain(meta.get("agent_nickname"), 80) or f"codex {version}".strip(),
@@ -141,6 +174,8 @@ class CodexSource:
             unpriced=spent.unpriced if spent is not None else 0,
             unlinked=unlinked,
         )
+        self._shown[shown.key] = shown, whose
+        return shown
 
 
 def _first_line(entry: Path) -> dict[str, Any]:

@@ -16,10 +16,13 @@ UNVERIFIED = "unverified"
 FINISHED = "finished"
 """Status of one that its own files say has finished."""
 
+GONE = "gone"
+"""Status of one that is not seen any more: for a moment it is told what it used to its end, and nothing else follows from it."""
+
 YOUNG = "young"
 """Status of one that was told of just now: it joins a row, and makes none, until those who know more of it have had time to look."""
 
-SAYS_OF_A_ROW = (UNVERIFIED, FINISHED, YOUNG)
+SAYS_OF_A_ROW = (UNVERIFIED, FINISHED, GONE, YOUNG)
 """Statuses that only we may give."""
 
 MAX_SIGHTINGS = 1000

@@ -152,6 +152,7 @@ def _ready() -> None:
 def main() -> int:
     """The door of the daemon: errors become words and exit codes."""
     given = _arguments().parse_args()
+    os.umask(0o022)  # agents under other ids pass through folders of ours, whoever starts us; what is secret names its own mode
     try:
         if given.verb == "serve":
             return serve(given)

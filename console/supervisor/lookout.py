@@ -13,7 +13,7 @@ from console.domain.agent import AgentId, ControlLevel, SourceReport
 from console.domain.budget import Usage
 from console.domain.command import Record
 from console.sources.folder_watch import FolderWatch
-from console.sources.interface import Source
+from console.sources.interface import GONE, Source
 from console.sources.otlp import OtlpSource
 from console.sources.plain_processes import ProcessSource
 from console.supervisor.core import now
@@ -211,7 +211,7 @@ def _view(one: _Watched) -> m.SourceView:
         source=source.name,
         available=report is not None and report.available,
         reason=report.reason if report is not None else "Not looked yet.",
-        sees=len(report.sightings) if report is not None else 0,
+        sees=sum(one.status != GONE for one in report.sightings) if report is not None else 0,
         can_see=source.can_see,
         can_stop=source.can_stop,
         state=state,

@@ -174,6 +174,20 @@ def test_each_source_says_what_it_sees_and_stops_and_what_is_not_there_is_said(s
         assert source(it, "otlp").state == "absent" and "switched off" in source(it, "otlp").reason
 
 
+def test_the_last_answer_of_a_session_is_in_its_row_though_it_was_written_at_its_very_end(state_dir: Path, home: Home) -> None:
+    home.start()
+    home.write()
+    with Instance(state_dir, "--discover-root", str(home.folder)) as it:
+        (one,) = until(lambda: [a for a in seen(it) if a.cost_usd and a.parent_id is None])
+        home.running[0].kill()
+        home.running[0].wait()
+        ended = it.state_becomes(one.id, "ended")
+        home.say("msg_last")  # as late as a price may be
+        until(lambda: it.agent(one.id).cost_usd > ended.cost_usd)
+        last = it.agent(one.id)
+        assert (last.state, last.state_reason) == ("ended", "no longer seen") and last.tree_usage["cost_usd"] >= last.cost_usd
+
+
 def test_a_key_beside_the_sessions_is_never_opened(state_dir: Path, home: Home) -> None:
     pid = home.start()
     secret = home.sessions / f"{pid}.0a1b.key"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from console.audit.verify import verify_file
-from console.domain.errors import ConsoleError
+from console.domain.errors import Conflict, ConsoleError
 from console.domain.network import NetworkMode, Sensitivity
 from tests.fakes.broken import Broken
 from tests.fakes.instance import until
@@ -136,6 +136,15 @@ def test_on_a_damaged_ledger_it_starts_killed_and_every_session_is_secret(broken
     check_invariants(it.places, killed=False, ratchet=ratchet)
 
 
+def rearmed(it: Broken) -> bool:
+    """False while one of its presses still goes on: a loss that is found at a start may press once more."""
+    try:
+        it.api.rearm("looked at it")
+    except Conflict:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("book", sparse(["ledger.db", "audit.db"], ("ledger.db",)))
 def test_a_supervisor_that_dies_while_it_sets_a_damaged_book_aside_is_killed_all_the_same(broken: Make, book: str) -> None:
     it = broken()
@@ -156,7 +165,7 @@ def test_a_supervisor_that_dies_while_it_sets_a_damaged_book_aside_is_killed_all
     check_invariants(it.places, killed=True, ratchet=lost)
     until(lambda: ("the ledger was lost" in str(it.api.status().notices)) == (book == "ledger.db"))
     it.receipt_of()
-    it.api.rearm("looked at it")
+    until(lambda: rearmed(it), words="no press goes on any more")
     it.stop()
     it.start()
     assert not it.api.fleet().killed and "lost" not in str(it.api.status().notices), "said and done once"

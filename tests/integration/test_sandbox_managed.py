@@ -326,7 +326,7 @@ def test_without_namespaces_another_uid_still_cannot_write_itself_elsewhere(
     ticket = world.ticket("walker")
     seen = answers(managed, world.python("walker", WALK_OUT), ticket)
     assert seen["uid"] == UID and seen["places"] > 0, "it sees the cgroup tree, and owns none of it"
-    assert seen["said"] == ["EACCES"] and seen["made"] == []
+    assert set(seen["said"]) - {"ENOENT"} == {"EACCES"} and seen["made"] == []  # other tests' groups go meanwhile
 
 
 def test_without_namespaces_strays_end_with_the_first_process(world: World, managed: Managed, monkeypatch: pytest.MonkeyPatch) -> None:

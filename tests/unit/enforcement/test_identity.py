@@ -140,6 +140,9 @@ def test_one_that_finishes_ends_as_finished_with_its_last_sum_and_never_begins_s
     ended = book.agent(child.agent_id)
     assert (ended.state, ended.state_reason, ended.usage.cost_usd) == (AgentState.ENDED, "finished", 1.25)
     see(book, root, replace(sub, status="finished", usage=Usage(cost_usd=1.25))).none(c.ShowAgent)
+    see(book, root, replace(sub, status="finished", usage=Usage(cost_usd=1.75)))
+    assert (ended := book.agent(ended.agent_id)).usage.cost_usd == 1.75, "its last answer was priced after it had finished"
+    assert not ended.state.is_live and book.state.tree_usage[ended.root_id].cost_usd >= 1.75
     book = see(Playbook(), root, replace(sub, status="finished"))
     assert len(book.state.agents) == 1
 

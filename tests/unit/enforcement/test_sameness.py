@@ -142,6 +142,6 @@ def test_whatever_sources_say_both_say_and_know_the_same(seed: int) -> None:
                 for name in dice.sample(sorted(fleet), k=min(len(fleet), 3)):
                     had = fleet[name]
                     used = Usage(iterations=dice.randrange(9), tokens=dice.randrange(99), cost_usd=dice.random())
-                    status = dice.choice(["busy", "waiting", "idle", "finished", "running"])
+                    status = dice.choice(["busy", "waiting", "idle", "finished", "gone", "running"])
                     fleet[name] = replace(had, usage=used, status=status, unlinked=dice.choice(["", "x"]))
         both.see(*fleet.values(), blind=("processes",) if dice.random() < 0.1 else ())

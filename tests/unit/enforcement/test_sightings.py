@@ -34,6 +34,36 @@ def test_a_session_appears_as_observed_and_ends_when_it_is_no_longer_seen() -> N
     assert book.agent(agent_id).state is AgentState.ENDED
 
 
+def spent(one: Sighting, cost: float, status: str = "") -> Sighting:
+    return replace(one, usage=Usage(cost_usd=cost), status=status or one.status)
+
+
+def test_what_is_priced_after_the_end_is_charged_to_row_and_tree_and_revives_nobody() -> None:
+    root, sub = sighting("s1"), sighting("s2", parent="s1")
+    book = see(see(Playbook(), root, sub), spent(root, 1.0), spent(sub, 1.0))
+    first, second = observed_id(root), observed_id(sub)
+    see(book, replace(spent(root, 1.5, "gone"), process=None), replace(spent(sub, 1.25, "gone"), process=None))
+    assert [book.agent(i).state for i in (first, second)] == [AgentState.ENDED] * 2
+    assert [book.agent(i).usage.cost_usd for i in (first, second)] == [1.5, 1.25]
+    see(book, replace(spent(root, 2.0, "gone"), process=None), replace(spent(sub, 3.0, "gone"), process=None))
+    assert [book.agent(i).usage.cost_usd for i in (first, second)] == [2.0, 3.0] and not book.state.live
+    assert book.agent(first).state_reason == "no longer seen" and book.state.tree_usage[first].cost_usd == 5.0
+    see(book).none(c.ShowAgent)
+
+
+def test_who_is_gone_before_it_was_seen_is_no_agent_and_takes_no_row_of_one_that_runs() -> None:
+    gone = replace(spent(sighting("s0"), 9.0, "gone"), process=None)
+    book = see(Playbook(), gone, sighting("s1"))
+    assert set(book.state.agents) == {observed_id(sighting("s1"))}
+    process = Sighting("processes", "p7", "claude", ProcessIdentity(7, 1), "", "/work", 1.0)
+    for one in (sighting("s1"), replace(spent(sighting("s1"), 1.0, "gone"), process=None)):
+        reports = SourceReport("claude_code", True, "", (one,)), SourceReport("processes", True, "", (process,))
+        book >> e.Sighted(book.at, book.boot, reports)
+    (agent,) = book.state.agents.values()
+    assert agent.state is AgentState.RUNNING, "its record is gone, its process is not"
+    assert agent.usage.cost_usd == 1.0
+
+
 def test_a_source_that_cannot_look_ends_nobody() -> None:
     book = see(Playbook(), sighting("s1"))
     see(book, available=False)

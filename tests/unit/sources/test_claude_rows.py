@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from console.domain.agent import ProcessIdentity, Sighting
-from console.sources import claude_notes
+from console.sources import claude_notes, farewell
 from console.sources.claude_notes import Notes
 from console.sources.claude_rows import Proven, Rows
+from console.sources.interface import GONE
 from console.sources.rates import RateBook
 from console.sources.session_spend import SessionSpend, Spent
 
@@ -57,6 +59,10 @@ class Fleet:
             self.look()
         assert self.look() == []
         return self.shown
+
+    def steady_with_notes(self) -> None:
+        for _ in range(3):
+            self.look()
 
     def note(self, session: str, name: str, **more: object) -> None:
         folder = self.project / session / "subagents"
@@ -127,6 +133,25 @@ def test_who_is_gone_is_forgotten_and_who_comes_back_is_made_anew(fleet: Fleet) 
     fleet.steady()
     fleet.proven = {"s1": fleet.proven["s1"]}
     fleet.look()
-    assert [one.session for one in fleet.shown] == ["s1"] and fleet.folders == [fleet.project]
+    assert [one.session for one in fleet.shown if one.status != GONE] == ["s1"] and fleet.folders == [fleet.project]
     fleet.proven = fleet.proven | {"s2": fleet.session("s2")}
     assert fleet.look() == ["s2"] and [one.session for one in fleet.shown] == ["s1", "s2"]
+
+
+def test_who_is_gone_is_told_of_for_a_moment_with_what_its_last_answers_cost(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer is written, its program ends, and only then its price is known."""
+    fleet.note("s1", "a1")
+    fleet.sums["s1"] = {"": SPENT, "a1": SPENT, "early": SPENT}  # one more, which has no row of its own
+    fleet.steady_with_notes()
+    fleet.proven = {"s2": fleet.proven["s2"]}
+    fleet.sums["s1"] = {"": replace(SPENT, cost_usd=0.75), "a1": replace(SPENT, cost_usd=2.0), "early": SPENT}
+    fleet.look()
+    gone = [one for one in fleet.shown if one.status == GONE]
+    assert [(one.session, one.part, one.process, one.usage and one.usage.cost_usd) for one in gone] == [
+        ("s1", "", None, 1.25),
+        ("s1", "a1", None, 2.0),
+    ]
+    far = time.monotonic() + farewell.FAREWELL_S + 1
+    monkeypatch.setattr(time, "monotonic", lambda: far)
+    fleet.look()
+    assert [one.session for one in fleet.shown] == ["s2"]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from console.domain.agent import ProcessIdentity, Sighting
 from console.sources.codex import CodexSource
+from console.sources.interface import GONE
 from console.sources.processes import ProcessTable
+from console.sources.session_spend import Spent
 from tests.fakes.proc import FakeProc
 
 MAIN = "01a1ffcf-dfdd-77a3-ace2-eaa2ca9f7954"
@@ -116,3 +119,18 @@ def test_without_proc_nothing_is_claimed(tmp_path: Path) -> None:
     report = CodexSource(table=ProcessTable(tmp_path / "nothing")).look()
     assert not report.available
     assert "because /proc" in report.reason
+
+
+def test_a_thread_that_is_gone_is_told_of_for_a_moment_with_what_its_last_answers_cost(host: Host) -> None:
+    codex(host)
+    host.proc.open_file(50, 9, host.rollout())
+    sums = {"": Spent(10, 1.0, 1, 0, "gpt-5.1-codex", 1.0)}
+    spend: Any = SimpleNamespace(of=lambda uid, source, root: sums if root == MAIN else {}, look_soon=lambda: None)
+    source = CodexSource(table=ProcessTable(host.proc.root), spend=spend)
+    assert [one.status for one in source.look().sightings] == ["running"]
+    (host.proc.root / "50" / "fd" / "9").unlink()
+    sums[""] = Spent(20, 2.5, 2, 0, "gpt-5.1-codex", 2.0)
+    (gone,) = source.look().sightings
+    assert (gone.status, gone.process, gone.session, gone.usage and gone.usage.cost_usd) == (GONE, None, MAIN, 2.5)
+    host.proc.open_file(50, 9, host.rollout())
+    assert [one.status for one in source.look().sightings] == ["running"]

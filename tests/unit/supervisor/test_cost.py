@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,16 @@ from console.domain.errors import UsageProblem
 from console.settings.options import Options, merged, save_options
 from console.settings.places import find_places
 from console.supervisor.cost import cost, cost_arguments
+
+
+@pytest.fixture(autouse=True)
+def midnight_is_utc() -> Iterator[None]:
+    """Days begin at local midnight."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 def given(*words: str) -> argparse.Namespace:

@@ -91,6 +91,7 @@ def test_what_a_type_declares_is_read_anew_when_its_file_changed_and_only_then(r
     agent = Playbook().run(ID).agent(ID)
     assert room.sources.declared_of(agent) is None and room.sources.type_of(agent) == ""
     room.typed(ID)
+    monkeypatch.setattr(type_sources, "SETTLED_NS", 3_600_000_000_000)  # however long this process is kept waiting
     room.file.write_text(FILE)
     fresh = room.sources.declared_of(agent)
     assert fresh is not None and fresh.web_enabled and room.sources.declared_of(agent) is not fresh, "clocks tick: it changed just now"

@@ -1,0 +1,36 @@
+"""Who was seen a moment ago and is not now: said for a little longer, with all it used, for a last answer is priced after it is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from console.domain.agent import Sighting
+from console.sources.interface import GONE
+
+FAREWELL_S = 30.0
+"""Longer than any price takes on a busy machine."""
+
+
+class Farewells:
+    """For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, tuple[float, Callable[[], list[Sighting]]]] = {}
+
+    def add(self, key: str, again: Callable[[], list[Sighting]]) -> None:
+        """``key`` is not seen any more; ``again`` makes its last rows with what is known of their use by then."""
+        self._left[key] = time.monotonic() + FAREWELL_S, again
+
+    def drop(self, key: str) -> None:
+        """It is seen again."""
+        self._left.pop(key, None)
+
+    def now(self) -> list[Sighting]:
+        """Rows that tell of no process: whatever runs now, it is not theirs."""
+        if not self._left:
+            return []
+        tick = time.monotonic()
+        self._left = {key: one for key, one in self._left.items() if one[0] > tick}
+        return [replace(row, status=GONE, process=None) for _, again in self._left.values() for row in again()]
