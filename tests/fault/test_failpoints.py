@@ -318,6 +318,7 @@ def test_supervisors_killed_at_random_under_load_lose_nothing_acknowledged(broke
     for thread in threads:
         thread.start()
     try:
+        until(lambda: acknowledged, words="a launch is acknowledged, however busy this machine is")
         for _ in range(number):
             ends.wait(0.1 + chance.random() * 0.4)
             it.stop(signal.SIGKILL)
