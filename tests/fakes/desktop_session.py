@@ -11,7 +11,7 @@ from jeepney import DBusAddress, new_method_call
 from jeepney.io.blocking import open_dbus_connection
 from jeepney.wrappers import unwrap_msg
 
-from tests.fakes.instance import until
+from tests.fakes.instance import listens, until
 
 _BUS = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -34,7 +34,7 @@ class DesktopSession:
         config = self.folder / "bus.conf"
         config.write_text(_BUS.format(socket=self.folder / "bus"))  # no activation: nothing of this machine's is started on this bus
         self._start({}, "dbus-daemon", "--nofork", f"--config-file={config}")
-        until((self.folder / "bus").exists, words="the bus listens")
+        until(lambda: listens(self.folder / "bus"), words="the bus listens")
         if self._daemon:
             read, write = os.pipe()
             self._start({}, "Xvfb", "-displayfd", str(write), "-screen", "0", "800x600x24", "-nolisten", "tcp", give=(write,))

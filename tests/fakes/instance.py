@@ -211,6 +211,12 @@ class Instance:
         return self.agent(agent_id)
 
 
+def listens(path: Path) -> bool:
+    """Whether somebody listens at a unix socket, which is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as one:
+        return one.connect_ex(str(path)) == 0
+
+
 def _alive(descriptor: int) -> bool:
     return not readable(descriptor, 0)
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from tests.fakes.instance import until
+from tests.fakes.instance import listens, until
 
 _BUS = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -37,7 +37,7 @@ class SecretService:
         config = self.folder / "bus.conf"
         config.write_text(_BUS.format(socket=self.socket))
         self._start("dbus-daemon", "--nofork", f"--config-file={config}")
-        until(self.socket.exists, words="the bus listens")
+        until(lambda: listens(self.socket), words="the bus listens")
         if self._keyring:
             daemon = self._start(
                 "gnome-keyring-daemon", "--foreground", "--components=secrets", "--control-directory", str(self.folder / "run"),
