@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from console.policy.loading import Settings
@@ -216,6 +216,10 @@ def _means(rule: Rule, argv: Sequence[str], words: Sequence[str] | None) -> bool
     return words is not None and rule.open_end and list(words[: len(wanted)]) == wanted
 
 
+_GLUED = 40
+"""So many letters of short options in one word are looked at for where a value begins."""
+
+
 def _usual(word: str) -> str:
     """One spelling of a path or a number: ``//x/./`` is ``/x``, ``0777`` is ``777``."""
     if "/" in word:
@@ -248,10 +252,24 @@ def _may_mean(rule: Rule, said: _Said, wanted: _Said) -> bool:
         return rule.open_end or len(said.argv) == len(wanted.argv)
     if not wanted.options <= said.options:
         return False
-    return said.operands[: len(wanted.operands)] == wanted.operands or _in_order(wanted.operands, said.operands)
+    if said.operands[: len(wanted.operands)] == wanted.operands or _in_order(wanted.operands, said.operands):
+        return True
+    # What the rule names behind an option may be its value, wherever and however that is written: -n 5, -n5, -qn5, --lines=5.
+    return bool(wanted.options) and _in_order(wanted.operands, _pieces(said.argv[1:]))
 
 
-def _in_order(wanted: Sequence[str], found: Sequence[str]) -> bool:
+def _pieces(words: Sequence[str]) -> Iterator[str]:
+    """Every word that is no option, and whatever may be the value in one that is."""
+    for word in words:
+        if word.startswith("--"):
+            yield from word.partition("=")[2:]
+        elif word.startswith("-"):
+            yield from (_usual(word[at:]) for at in range(2, min(len(word), _GLUED)))
+        else:
+            yield word
+
+
+def _in_order(wanted: Sequence[str], found: Iterable[str]) -> bool:
     rest = iter(found)
     return all(any(word == one for one in rest) for word in wanted)
 

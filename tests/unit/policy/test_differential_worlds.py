@@ -379,8 +379,8 @@ def test_never_looser_than_the_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [757, 10014995, 10016438, 10017840, 20005591, 20008672, 20009531, 20012174, 20018622, 20023143, 700005653]
-)  # of 1,200,000: into a folder, options without a value, behind one that is not described, and `--` before nothing
+    "seed", [757, 571809, 10014995, 10016438, 10017840, 20005591, 20008672, 20009531, 20012174, 20018622, 20023143, 700005653]
+)  # of 1,200,000: into a folder, options without a value, behind one that is not described, `--` before nothing, values glued to options
 def test_where_it_was_looser_once_it_is_not_any_more(seed: int) -> None:
     compare(seed)
 
