@@ -119,7 +119,7 @@ class _Joining:
             return None  # left of an agent of ours that has ended: what became of it is the guard's to say
         if one.source == "docker" and owner is not None:
             return None  # its own row says all of it
-        if one.parent_key is not None:
+        if one.parent_key is not None or (one.status == GONE and owner is None):  # who lives is never hidden behind one that is gone
             self.rows.append(Row(one, inside=owner))
             return self.rows[-1]
         return self._ours(one, owner) if owner is not None else self._theirs(one)

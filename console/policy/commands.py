@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from console.policy.loading import Settings
@@ -216,10 +216,6 @@ def _means(rule: Rule, argv: Sequence[str], words: Sequence[str] | None) -> bool
     return words is not None and rule.open_end and list(words[: len(wanted)]) == wanted
 
 
-_GLUED = 40
-"""So many letters of short options in one word are looked at for where a value begins."""
-
-
 def _usual(word: str) -> str:
     """One spelling of a path or a number: ``//x/./`` is ``/x``, ``0777`` is ``777``."""
     if "/" in word:
@@ -255,21 +251,23 @@ def _may_mean(rule: Rule, said: _Said, wanted: _Said) -> bool:
     if said.operands[: len(wanted.operands)] == wanted.operands or _in_order(wanted.operands, said.operands):
         return True
     # What the rule names behind an option may be its value, wherever and however that is written: -n 5, -n5, -qn5, --lines=5.
-    return bool(wanted.options) and _in_order(wanted.operands, _pieces(said.argv[1:]))
+    words = iter(said.argv[1:])
+    return bool(wanted.options) and all(any(_holds(word, one) for word in words) for one in wanted.operands)
 
 
-def _pieces(words: Sequence[str]) -> Iterator[str]:
-    """Every word that is no option, and whatever may be the value in one that is."""
-    for word in words:
-        if word.startswith("--"):
-            yield from word.partition("=")[2:]
-        elif word.startswith("-"):
-            yield from (_usual(word[at:]) for at in range(2, min(len(word), _GLUED)))
-        else:
-            yield word
+def _holds(word: str, value: str) -> bool:
+    """Whether a word of a command is this one, or may be an option that has it for its value."""
+    if word.startswith("--"):
+        return "=" in word and _usual(word.partition("=")[2]) == value
+    if not word.startswith("-"):
+        return word == value
+    at = len(word) - len(value)
+    while value.isdigit() and word[at - 1 : at] == "0":
+        at -= 1  # -n05
+    return at >= 2 and word.endswith(value) and not (value[:1].isdigit() and word[at - 1].isdigit())  # -n15 is not -n 5
 
 
-def _in_order(wanted: Sequence[str], found: Iterable[str]) -> bool:
+def _in_order(wanted: Sequence[str], found: Sequence[str]) -> bool:
     rest = iter(found)
     return all(any(word == one for one in rest) for word in wanted)
 

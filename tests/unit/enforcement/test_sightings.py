@@ -64,6 +64,18 @@ def test_who_is_gone_before_it_was_seen_is_no_agent_and_takes_no_row_of_one_that
     assert agent.usage.cost_usd == 1.0
 
 
+def test_a_container_whose_session_is_gone_goes_on() -> None:
+    box = "b" * 64
+    session = replace(sighting("s1"), container_id=box)
+    container = Sighting("docker", box, "box", None, "", "/", 1.0, container_id=box, status="running")
+    book = Playbook()
+    for one in (session, replace(spent(session, 1.0, "gone"), process=None)):
+        reports = SourceReport("claude_code", True, "", (one,)), SourceReport("docker", True, "", (container,))
+        book >> e.Sighted(book.at, book.boot, reports)
+    (agent,) = book.state.agents.values()
+    assert (agent.state, agent.usage.cost_usd) == (AgentState.RUNNING, 1.0)
+
+
 def test_a_source_that_cannot_look_ends_nobody() -> None:
     book = see(Playbook(), sighting("s1"))
     see(book, available=False)

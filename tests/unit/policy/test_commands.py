@@ -112,6 +112,22 @@ def test_a_denial_is_not_evaded_by_spelling(line: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "is_denied"),
+    [
+        ("head -n 5 x", True), ("head -n5 x", True), ("head x -n 5", True), ("head x -qn5", True), ("head -" + "q" * 60 + "n05 x", True),
+        ("head --lines=5 x", True), ("head -n 5 x --", True), ("head -n15 x", False), ("head -n 50 x", False), ("head -c5 x", False),
+    ],
+)  # fmt: skip
+def test_a_denial_of_an_options_value_means_it_however_it_is_written(line: str, is_denied: bool) -> None:
+    made = CommandRules(rules(deny=["shell(head -n 5:*)"]), {"head": {"--lines": "-n"}})
+    assert (made.forbidding("deny", find_program("head", W, DISK), line.split(), ["x"], W, DISK) is not None) is is_denied
+
+
+def test_the_end_of_options_before_nothing_is_nothing() -> None:
+    assert denies("shell(cat)", "cat --") and denies("shell(cat x)", "cat x --") and not denies("shell(cat)", "cat -- x", "x")
+
+
 def test_a_denial_of_more_is_no_denial_of_less() -> None:
     assert (
         not denies("shell(rm -rf /:*)", "rm -r x")
