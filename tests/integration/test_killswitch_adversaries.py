@@ -230,7 +230,7 @@ def test_a_thread_of_the_kernel_that_works_for_an_agent_is_frozen_and_killed_wit
         assert said, "it ended"
         pytest.skip(f"not available, because this kernel gives nobody a ring: {said.decode().strip()}")
     (worker,) = (t for t in Path(f"/proc/{agent.pid}/task").iterdir() if t.name != str(agent.pid))
-    assert (worker / "comm").read_text().startswith("iou-sqp-")
+    until(lambda: (worker / "comm").read_text().startswith("iou-sqp-"), "it has named itself")
     until(lambda: spins(worker), "the thread spins")
     world.operator.freeze(["ring"])
     until(lambda: world.operator.call("freezing", scope=["ring"])["n"] == 0, "it is seen to be frozen")
