@@ -11,6 +11,8 @@ from console.sources.interface import GONE
 
 FAREWELL_S = 30.0
 """Longer than any price takes on a busy machine."""
+MOST = 200
+"""Rows at a time, those that left last: whoever starts and ends sessions without end hides nobody who lives behind them."""
 
 
 class Farewells:
@@ -21,7 +23,10 @@ class Farewells:
 
     def add(self, key: str, again: Callable[[], list[Sighting]]) -> None:
         """``key`` is not seen any more; ``again`` makes its last rows with what is known of their use by then."""
+        self._left.pop(key, None)
         self._left[key] = time.monotonic() + FAREWELL_S, again
+        while len(self._left) > MOST:
+            del self._left[next(iter(self._left))]
 
     def drop(self, key: str) -> None:
         """It is seen again."""
@@ -33,4 +38,5 @@ class Farewells:
             return []
         tick = time.monotonic()
         self._left = {key: one for key, one in self._left.items() if one[0] > tick}
-        return [replace(row, status=GONE, process=None) for _, again in self._left.values() for row in again()]
+        rows = [row for _, again in reversed(self._left.values()) for row in again()[:MOST]][:MOST]
+        return [replace(row, status=GONE, process=None) for row in rows]

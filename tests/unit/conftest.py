@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,3 +21,13 @@ def places(state_dir: Path) -> Places:
 def api(places: Places) -> Iterator[CannedApi]:
     with canned_api(places) as canned:
         yield canned
+
+
+@pytest.fixture
+def midnight_is_utc() -> Iterator[None]:
+    """Days begin at local midnight; with this, at UTC's, so that what is asserted of a day is so in every time zone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from console.domain.agent import ProcessIdentity, Sighting
-from console.sources.farewell import FAREWELL_S, Farewells
+from console.sources.farewell import FAREWELL_S, MOST, Farewells
 from console.sources.interface import GONE
 
 
@@ -27,3 +27,14 @@ def test_it_is_asked_anew_each_time_until_it_is_over_or_back(monkeypatch: pytest
     farewells.drop("k")
     farewells.drop("k")
     assert farewells.now() == []
+
+
+def test_however_many_leave_only_the_last_are_told_of() -> None:
+    farewells = Farewells()
+    for number in range(MOST + 50):
+        row = Sighting("codex", f"k{number}", "n", None, "s", "/", 0.0)
+        farewells.add(row.key, lambda row=row: [row])  # type: ignore[misc]
+    told = [one.key for one in farewells.now()]
+    assert len(told) == MOST and told[0] == f"k{MOST + 49}" and "k0" not in told
+    farewells.add("many", lambda: [Sighting("codex", "m", "n", None, "s", "/", 0.0)] * 10_000)
+    assert len(farewells.now()) == MOST

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,15 +13,7 @@ from console.settings.options import Options, merged, save_options
 from console.settings.places import find_places
 from console.supervisor.cost import cost, cost_arguments
 
-
-@pytest.fixture(autouse=True)
-def midnight_is_utc() -> Iterator[None]:
-    """Days begin at local midnight."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TZ", "UTC")
-        time.tzset()
-        yield
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("midnight_is_utc")
 
 
 def given(*words: str) -> argparse.Namespace:
