@@ -59,7 +59,7 @@ def run(
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """Launch an agent. Prints its id and returns once it runs; starts an embedded supervisor when none runs."""
+    """Launch an agent. Prints its id and returns once it runs (exit 1: it cannot); starts an embedded supervisor when none runs."""
     argv = tuple(command or ())
     if wait and as_json:
         raise UsageProblem("--wait streams what the agent writes: there is no room for --json beside it.", "Leave one of them out.")
