@@ -96,7 +96,7 @@ class Policy:
         if {basename(file), argv[0]} & {*FORBIDDEN.split()} and (own != ALLOW or not self.lists["unconfined"]):
             return DENY
         if name in WRAPPERS:
-            while rest and (more and rest[0][:1] == "-" or name == "env" and "=" in rest[0]):
+            while rest and (more and rest[0][:1] == "-" and (name == "env" or rest[0] != "-") or name == "env" and "=" in rest[0]):
                 own, more = max(own, ASK if "=" in rest[0] else ALLOW), more and rest[0] not in ("-", "--")  # the last option
                 rest = rest[2 if rest[0][1:] in {*WRAPPERS[name][0]} else 1 :]
             rest = rest[WRAPPERS[name][1] :]
