@@ -23,6 +23,7 @@ from console.sandbox.following import Followed
 from console.sandbox.hardening import TMP_BYTES, Mode
 from console.sandbox.interface import PREPARE_S, Availability, LaunchSpec, Prepared, Ticket
 from console.sandbox.processes import start_ticks
+from console.sandbox.program_access import check_program
 
 PLACES = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
 """Where bwrap may be; PATH is never asked (B1)."""
@@ -150,6 +151,7 @@ class Bubblewrap(Followed):
 
 def _start_contained(spec: LaunchSpec, ticket: Ticket) -> launcher.Launched:
     spec.check()
+    check_program(spec, SYSTEM_FOLDERS)
     is_root = os.geteuid() == 0
     look = looker()
     plan = launcher.Plan(

@@ -13,6 +13,7 @@ from console.sandbox import bubblewrap, launcher, seccomp, session
 from console.sandbox.following import Followed
 from console.sandbox.interface import Availability, LaunchSpec, Prepared, Ticket
 from console.sandbox.processes import start_ticks
+from console.sandbox.program_access import check_program
 
 _PROBE = "import ctypes,sys; sys.exit(0 if ctypes.CDLL(None).unshare(0x68020000) == 0 else 1)"  # PID, mount, IPC and network
 _PROBE_S = 20.0
@@ -39,6 +40,7 @@ class Managed(Followed):
         spec.check()
         cut = spec.network_mode is not NetworkMode.FULL
         if os.geteuid() == 0:
+            check_program(spec)
             names = may_unshare()
             plan = launcher.Plan(
                 pid_namespace=names,

@@ -3,11 +3,12 @@
 It enters the agent's cgroups before anything else, makes its namespaces, waits at the gate, starts the agent and follows it to
 its end: reaps, keeps the output within its bound, reports the exit code. Standard library only; it outlives its supervisor.
 The spec (a JSON object, see launcher.py) comes through a pipe and never appears in argv or an environment.
-One file, and longer than our others, because ``-I -S`` leaves nothing to import our own modules from: no path, no site.
+One file, because ``-I -S`` leaves nothing to import our own modules from: no path, no site.
 """
 
 # pathlib would double the start-up time of every agent.
 # ruff: noqa: PTH100, PTH103, PTH109, PTH110, PTH112, PTH116, PTH118, PTH120, PTH208
+import codecs
 import contextlib
 import ctypes
 import errno
@@ -23,6 +24,7 @@ import stat
 import struct
 import sys
 import time
+import warnings  # noqa: F401 - os.execvpe imports it, and then it may be out of sight
 from typing import Any, NoReturn
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x08000000, 0x20000000, 0x40000000
@@ -40,7 +42,7 @@ STRAYS_S = 30.0
 libc = ctypes.CDLL(None, use_errno=True)
 Spec = dict[str, Any]
 look: dict[str, Any] = {}
-"""The names of look.py."""
+"""The names of look.py, and its ``text``."""
 
 
 def main(argv: list[str]) -> NoReturn:
@@ -50,7 +52,10 @@ def main(argv: list[str]) -> NoReturn:
         os.set_inheritable(fd, False)
     spec: Spec = json.loads(_read_all(spec_fd))
     # Read while our own files can still be read: what looks at the cage from inside.
-    look.update(runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), "look.py")))
+    look.update(runpy.run_path(spec["look_source"]))
+    with open(spec["look_source"], "rb") as file:
+        look["text"] = file.read()
+    load_nothing_later()
     try:
         enter_leaves(spec)
         if spec["pid_namespace"]:
@@ -65,9 +70,15 @@ def main(argv: list[str]) -> NoReturn:
         os._exit(0)
     try:
         sandbox_init(spec, status, gate, output)
-    except OSError as error:
-        report(status, error=str(error))
+    except (OSError, ImportError, LookupError, ValueError) as error:
+        report(status, error=str(error) if isinstance(error, OSError) else f"our own program failed ({type(error).__name__}: {error})")
     os._exit(1)
+
+
+def load_nothing_later() -> None:
+    """Loads the codecs used below, then forbids imports: the masks may hide Python's library. A forgotten one now fails in every test."""
+    codecs.lookup("unicode_escape")
+    sys.meta_path.clear()
 
 
 def sandbox_init(spec: Spec, status: int, gate: int, output: int) -> NoReturn:
@@ -186,7 +197,7 @@ def leave_chroot() -> None:
     number = SYS_PIVOT_ROOT.get(os.uname().machine)
     if number is None:
         raise OSError(errno.ENOSYS, "pivot_root is not known for this processor")
-    # pivot_root(2), NOTES: with "." for both, the old root lands on top of the new one and is detached.
+    # pivot_root(2), NOTES: with "." for both the old root lands on top, and is detached.
     _call(libc.syscall(number, b".", b"."), "pivot_root")
     _call(libc.umount2(b".", MNT_DETACH), "umount")
     os.chdir("/")
@@ -391,8 +402,7 @@ def start_wrapped(spec: Spec, output: tuple[int, int], door: tuple[int, int]) ->
         passed.append(_memory_file(bytes.fromhex(spec["seccomp"])))
         words += ["--seccomp", str(passed[-1])]
     if spec["look_inside"]:
-        with open(spec["look_source"], "rb") as file:
-            passed.append(_memory_file(file.read()))
+        passed.append(_memory_file(look["text"]))
         words[1:1] = ["--perms", "0444", "--ro-bind-data", str(passed[-1]), LOOK_INSIDE]
     looker = [*spec["looker"], *map(str, door), "--"] if spec["looker"] else []
     pid = os.fork()
@@ -560,9 +570,6 @@ def _sigchld_pipe() -> int:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
     return wake_r
-
-
-# -- small things ------------------------------------------------------------------------------------------------------------
 
 
 def report(status: int, **message: object) -> None:
