@@ -74,6 +74,12 @@ TABLE = (
         lambda f: f"seccomp mode {f['seccomp']}",
         {} if os.uname().machine in ("x86_64", "aarch64") else dict.fromkeys(Mode, "this processor is not known to the filter"),
     ),
+    Measure(
+        "no user namespaces",
+        lambda f: f["user_namespaces"] is False,
+        lambda f: "may create them" if f["user_namespaces"] else "refused",
+        {Mode.MANAGED: "its program builds a sandbox of its own (agents.own_sandbox), or this processor has no filter"},
+    ),
     Measure("read-only root", lambda f: "ro" in f["root"], lambda f: ",".join(f["root"])[:60], {Mode.MANAGED: _SHOWS}),
     Measure(
         "/tmp of its own, 100 MiB",

@@ -56,6 +56,8 @@ class LaunchSpec:
     extra_binds: tuple[tuple[Path, str], ...] = ()
     """(source, path inside), read-only."""
     output_max_bytes: int = OUTPUT_BYTES
+    user_namespaces: bool = False
+    """Its program builds a sandbox of its own and may create user namespaces; only without a sandbox of ours around it."""
     doorless: bool = False
     """It gets no socket of ours: one executed call, not an agent."""
 

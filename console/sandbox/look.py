@@ -15,6 +15,7 @@ import socket
 import sys
 from typing import Any, NoReturn
 
+CLONE_NEWUSER = 0x10000000
 PR_GET_SECCOMP, PR_GET_NO_NEW_PRIVS = 21, 39
 ENGINE_SOCKETS = ("/run/docker.sock", "/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock")
 DEVICES = ("/dev/kvm", "/dev/mem", "/dev/kmsg", "/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/dm-0")
@@ -41,7 +42,16 @@ def facts() -> dict[str, Any]:
         "core": resource.getrlimit(resource.RLIMIT_CORE)[1],
         "files": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         "kernel": os.uname().release,
+        "user_namespaces": _may_create_user_namespaces(),
     }
+
+
+def _may_create_user_namespaces() -> bool:
+    """Tried in a child, because the one that succeeds is in the new namespace."""
+    pid = os.fork()
+    if not pid:
+        os._exit(0 if ctypes.CDLL(None).unshare(CLONE_NEWUSER) == 0 else 1)
+    return os.waitpid(pid, 0)[1] == 0
 
 
 def _status() -> dict[str, str]:

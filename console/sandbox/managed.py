@@ -17,6 +17,7 @@ from console.sandbox.program_access import check_program
 
 _PROBE = "import ctypes,sys; sys.exit(0 if ctypes.CDLL(None).unshare(0x68020000) == 0 else 1)"  # PID, mount, IPC and network
 _PROBE_S = 20.0
+USER_NAMESPACES = "It may create user namespaces, because its program builds a sandbox of its own (agents.own_sandbox)."
 
 
 class Managed(Followed):
@@ -47,17 +48,17 @@ class Managed(Followed):
                 mount_namespace=names,
                 net_namespace=names and cut,
                 drop=True,
-                seccomp=seccomp.program(strict=False),
+                seccomp=seccomp.program(strict=False, user_namespaces=spec.user_namespaces),
             )
         elif bubblewrap.probe().ok:
             plan = launcher.Plan(
                 wrap=(bubblewrap.program(),),
                 wrap_options=bubblewrap.host_view_options(spec),
-                seccomp=seccomp.program(strict=False),
+                seccomp=seccomp.program(strict=False, user_namespaces=spec.user_namespaces),
                 looker=(sys.executable, "-I", "-S", "-X", "utf8", str(launcher.LOOK)),
             )
         else:
-            plan = launcher.Plan(seccomp=seccomp.program(strict=False))
+            plan = launcher.Plan(seccomp=seccomp.program(strict=False, user_namespaces=spec.user_namespaces))
         launched = launcher.start(spec, ticket, plan)
         self._hold(spec.agent_id, launched)
         return _describe(spec, ticket, plan, launched, cut)
@@ -85,7 +86,7 @@ def _describe(spec: LaunchSpec, ticket: Ticket, plan: launcher.Plan, launched: l
         agent_id=spec.agent_id,
         pid=pid,
         start_ticks=start_ticks(pid) if wrapped else launched.ticks,
-        notes=tuple(_notes(ticket, plan, has_pids, cut)),
+        notes=tuple(_notes(ticket, plan, has_pids, cut)) + ((USER_NAMESPACES,) if spec.user_namespaces else ()),
         netns=plan.net_namespace or (wrapped and cut),
         userns=wrapped,
         mask=plan.mount_namespace or wrapped,

@@ -49,10 +49,11 @@ _REFUSED_STRICT = {
 _SOCKET, _CLONE, _UNSHARE, _CLONE3 = (41, 198), (56, 220), (272, 97), 435
 
 
-def program(*, strict: bool, machine: str | None = None) -> bytes:
-    """The filter for this processor, or empty bytes where its numbers are not known (shown as a note).
+def program(*, strict: bool, user_namespaces: bool = False, machine: str | None = None) -> bytes:
+    """Return the filter for this processor, or empty bytes where its numbers are not known (shown as a note).
 
-    ``strict`` also refuses debugging, mounting and new user namespaces: for contained agents, which need none of them.
+    ``strict`` also refuses debugging and mounting: contained agents need neither. ``user_namespaces``: the program builds a sandbox
+    of its own and may create them; never with ``strict``. A user namespace gives an agent every capability inside it.
     """
     machine = machine or platform.machine()
     if machine not in _AUDIT_ARCH:
@@ -68,7 +69,7 @@ def program(*, strict: bool, machine: str | None = None) -> bytes:
         code += [_instruction(_AT_LEAST, _X32_BIT, 0, 1), _instruction(_RETURN, _ERRNO | _ENOSYS)]
     for numbers in [*_REFUSED.values(), *(_REFUSED_STRICT.values() if strict else ())]:
         code += [_instruction(_EQUAL, numbers[column], 0, 1), _instruction(_RETURN, _ERRNO | _EPERM)]
-    if strict:
+    if strict or not user_namespaces:
         # clone3 passes its flags by pointer, which no filter can read: ENOSYS makes libc fall back to clone.
         code += [_instruction(_EQUAL, _CLONE3, 0, 1), _instruction(_RETURN, _ERRNO | _ENOSYS)]
         for call in (_CLONE, _UNSHARE):

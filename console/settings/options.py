@@ -40,6 +40,11 @@ class AgentOptions(_Section):
         description="What a root agent is granted when its launch names no scopes.",
     )
     cpus: float = Field(default=2.0, ge=0.05, le=1024, description="Most processors' worth of time of one agent.")
+    own_sandbox: list[str] = Field(
+        default=["claude-code", "claude", "codex", "browser", "chromium", "google-chrome", "firefox"],
+        max_length=100,
+        description="Agent types, and programs that an operator starts, that build their own sandbox: they may create user namespaces.",
+    )
 
 
 class ProgramOptions(_Section):

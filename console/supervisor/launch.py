@@ -159,7 +159,7 @@ class Launcher:
         note = "; ".join(prepared.notes)
         enforced = prepared.netns or (agent.effective_mode is NetworkMode.FULL and bool(prepared.container_id))
         if prepared.netns:
-            note = await self.cutter.open_portal(agent.agent_id, prepared) or note
+            note = "; ".join(filter(None, (await self.cutter.open_portal(agent.agent_id, prepared), note)))
         # 7. Go, if nobody stopped it and nothing became stricter meanwhile; from the ticket on, every press reaches it.
         self._refuse_if_stopped(agent)
         await asyncio.to_thread(sandbox.go, prepared)
@@ -259,6 +259,7 @@ class Launcher:
             labels={"io.watchfloor.instance": parts.places.instance_id, "io.watchfloor.agent": agent.agent_id},
             extra_binds=_toys(agent.sandbox, toys) + tools.binds + program,
             output_max_bytes=self.talk.output_max(agent) or OUTPUT_BYTES,
+            user_namespaces=await asyncio.to_thread(self.sources.builds_own_sandbox, command.request),
         )
 
     def words(self, agent_id: AgentId) -> tuple[str, str]:

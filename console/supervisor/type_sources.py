@@ -6,11 +6,13 @@ import json
 import os
 import time
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TypeVar
 
 from console.api import policy_data
 from console.api.sources import SourcesFileView, SourcesView
 from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest
+from console.domain.conversation import started_as
 from console.domain.environment import check_agent_type
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.narrowing import Narrowing
@@ -42,19 +44,31 @@ class TypeSources:
 
     def __init__(self, parts: Parts) -> None:
         self._ledger = parts.scribe.ledger
+        self._own_sandbox = frozenset(parts.options.agents.own_sandbox)
         self._folder = parts.places.state_dir / "sources"
         self._types: dict[AgentId, str] = {}
         self._declared: dict[str, tuple[tuple[int, ...], Declared | None]] = {}
 
     def of(self, request: LaunchRequest) -> AgentSources | None:
         """For a launch; None: its type has no file, or it has no type. Raises ConsoleError that names file, place and remedy."""
-        parent = request.parent_id
-        kind = self._type_of(parent) if parent is not None else request.agent_type
+        parent, kind = request.parent_id, self.type_for(request)
         found = load_sources(self._folder, kind) if kind else None
         if parent is not None and found is None and self._kept(parent) is not None:
             file = self._folder / f"{kind}.json"
             raise Unavailable(f"{file} is gone, and {parent}, of that type, is narrowed by it: it starts nothing.", "Put the file back.")
         return found
+
+    def type_for(self, request: LaunchRequest) -> str:
+        """The type that a launch gets: what an agent starts has its parent's. Raises ConsoleError when that cannot be read."""
+        return self._type_of(request.parent_id) if request.parent_id is not None else request.agent_type
+
+    def builds_own_sandbox(self, request: LaunchRequest) -> bool:
+        """Whether what is started may create user namespaces. An agent cannot ask for it: of a child only the parent's type counts."""
+        names = {self.type_for(request)}
+        if request.parent_id is None:
+            program = started_as(request.argv)
+            names |= {program.program.value if program is not None else Path(request.argv[0]).name}
+        return not names.isdisjoint(self._own_sandbox)
 
     def keep(self, agent_id: AgentId, narrowing: Narrowing | None) -> None:
         """On disk before it runs: what its type takes away from it holds for its whole life. Blocks. Raises NotRecorded."""

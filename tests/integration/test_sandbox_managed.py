@@ -15,7 +15,7 @@ from console.domain.agent import AgentId, ControlLevel
 from console.domain.errors import Conflict, ConsoleError, TimedOut, UsageProblem
 from console.domain.network import NetworkMode
 from console.sandbox.interface import KILLED_EXIT_CODE, Ticket
-from console.sandbox.managed import Managed
+from console.sandbox.managed import USER_NAMESPACES, Managed
 from tests.fakes.sandbox_world import GID, UID, WAIT_S, World, answers, look_around, procs, run, wait_for
 
 SLEEP = ("/bin/sleep", "300")
@@ -74,6 +74,14 @@ def test_what_is_prepared_is_described(world: World, managed: Managed, monkeypat
         assert os.stat(f"/proc/{prepared.pid}/ns/net").st_ino != os.stat("/proc/self/ns/net").st_ino
     finally:
         managed.abort(prepared)
+
+
+def test_user_namespaces_are_refused_unless_its_program_builds_a_sandbox_of_its_own(world: World, managed: Managed) -> None:
+    unshare = ("unshare", "--user", "--map-root-user", "sh", "-c", "id -u")
+    code, said, prepared = run(managed, world.spec("plain", *unshare), world.ticket("plain"))
+    assert code == 1 and "Operation not permitted" in said and USER_NAMESPACES not in prepared.notes
+    code, said, prepared = run(managed, world.spec("browser", *unshare, user_namespaces=True), world.ticket("browser"))
+    assert (code, said.strip()) == (0, "0") and USER_NAMESPACES in prepared.notes
 
 
 def test_full_keeps_the_machines_network(world: World, managed: Managed) -> None:

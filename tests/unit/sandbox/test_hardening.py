@@ -34,6 +34,7 @@ GOOD: dict[str, Any] = {
     "privileged": False,
     "image": "sha256:0123",
     "kernel": "4.4.0",
+    "user_namespaces": False,
 }
 BROKEN: dict[str, tuple[str, Any]] = {
     "not root": ("uids", [0, 65534, 65534]),
@@ -41,6 +42,7 @@ BROKEN: dict[str, tuple[str, Any]] = {
     "no capabilities": ("caps", {"CapEff": 1, "CapPrm": 0}),
     "no new privileges": ("nnp", 0),
     "system call filter": ("seccomp", 0),
+    "no user namespaces": ("user_namespaces", True),
     "read-only root": ("root", ["rw"]),
     "/tmp of its own, 100 MiB": ("tmp", {"kind": "tmpfs", "options": ["noexec"], "bytes": TMP_BYTES + 1}),
     "/tmp without programs": ("tmp", {"kind": "tmpfs", "options": ["rw"], "bytes": 1}),

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from console.domain.agent import AgentId, LaunchRequest
+from console.domain.conversation import Program, command_line
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.narrowing import Narrowing
 from console.ledger.store import Ledger
+from console.settings.options import AgentOptions
 from console.supervisor import type_sources
 from console.supervisor.environments import Given, _key, _text
 from console.supervisor.type_sources import TypeSources
@@ -29,7 +31,11 @@ class Room:
         self.ledger = Ledger(folder / "ledger.db")
         (folder / "sources").mkdir()
         self.file = folder / "sources" / "coder.json"
-        parts: Any = SimpleNamespace(scribe=SimpleNamespace(ledger=self.ledger), places=SimpleNamespace(state_dir=folder))
+        parts: Any = SimpleNamespace(
+            scribe=SimpleNamespace(ledger=self.ledger),
+            places=SimpleNamespace(state_dir=folder),
+            options=SimpleNamespace(agents=AgentOptions()),
+        )
         self.sources = TypeSources(parts)
 
     def typed(self, agent_id: AgentId, kind: str = "coder") -> None:
@@ -41,6 +47,17 @@ def room(tmp_path: Path) -> Any:
     made = Room(tmp_path)
     yield made
     made.ledger.close()
+
+
+def test_only_an_operator_starts_what_may_create_user_namespaces(room: Room) -> None:
+    may = room.sources.builds_own_sandbox
+    assert may(LaunchRequest(("/usr/bin/chromium", "--headless"))) and may(LaunchRequest(("./agent",), agent_type="codex"))
+    assert may(LaunchRequest(command_line(Program.CLAUDE_CODE, "hi", "/opt/claude", (), talks=True), agent_type="my-reviewers"))
+    assert not may(LaunchRequest(("python3", "chromium"))) and not may(LaunchRequest(("./agent",), agent_type="coder"))
+    room.typed(ID)
+    assert not may(LaunchRequest(("/tmp/chromium",), parent_id=ID)), "an agent names its children's programs as it likes"
+    room.typed(CHILD, "codex")
+    assert may(LaunchRequest(("/bin/sh",), parent_id=CHILD))
 
 
 def test_it_keeps_what_it_was_started_with_when_the_file_is_gone_or_looser(room: Room) -> None:
