@@ -281,6 +281,7 @@ class ReceiptRow(View):
     best_effort: int
     ms_total: float
     exit_code: int
+    headline: str = ""
     bad_steps: list[str] = []
 
 

@@ -16,8 +16,9 @@ from console.cli.options import Json, StateDir, existing_places, operator, verb_
 from console.cli.plain import plain
 from console.cli.tables import new_table
 from console.domain.errors import ConsoleError, ExitCode, Unreachable, UsageProblem
-from console.domain.kill import exit_code
+from console.domain.kill import decided
 from console.domain.ladder import Reach, Rung, Scope
+from console.domain.verdict import verdict
 from console.domain.words import counted
 from console.killswitch.client import GuardClient
 
@@ -95,8 +96,9 @@ def carry_out(rung: Rung, scope: Scope, reason: str, state_dir: str | None, *, d
     if rung is Rung.KILL:
         with connect(state_dir) as client:
             receipt = client.kill_scope(wanted, reason)
+        receipt = receipt if receipt.complete else decided(receipt, "not finished in time")
         receipts.show_receipt(receipt, as_json=as_json)
-        return int(exit_code(receipt))
+        return int(verdict(receipt).exit_code)
     try:
         with connect(state_dir) as client:
             return _told(DONE[rung], client.ladder(body), as_json)

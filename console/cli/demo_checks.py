@@ -8,9 +8,9 @@ from enum import Enum
 from console.api import messages as m
 from console.cli import demo_fleet, demo_web
 from console.cli.fleet import network_words
-from console.domain import kill
 from console.domain.errors import ExitCode
-from console.domain.kill import Outcome, Receipt, StepName, Target
+from console.domain.kill import Outcome, Receipt, StepName, Target, decided
+from console.domain.verdict import verdict
 
 
 class Verdict(Enum):
@@ -127,7 +127,7 @@ def _boxes(seen: BeforePress) -> list[Promise]:
 def after_press(seen: AfterPress) -> list[Promise]:
     """Zero, the demo's own witness, the other host, refusal of what comes after, the record."""
     receipt = seen.receipt
-    zero = receipt is not None and receipt.verified_zero and not receipt.survivors and bool(receipt.targets)
+    zero = receipt is not None and verdict(receipt).verified_zero and bool(receipt.targets)
     told = "no receipt"
     if receipt is not None:
         ms = next((s.ms for s in receipt.steps if s.name is StepName.ZERO and s.ms is not None), receipt.ms_total)
@@ -166,14 +166,16 @@ def _other(seen: AfterPress) -> Promise:
     other = seen.other
     if other is None:
         return Promise(claim, Verdict.NOT_HELD, "it wrote no receipt in time")
-    held = bool(other.order) and other.verified_zero and bool(other.targets) and not seen.other_left
+    held = bool(other.order) and verdict(other).verified_zero and bool(other.targets) and not seen.other_left
     words = f"order {other.order[:24] or 'none'}, {len(other.targets)} targets, {len(other.survivors)} survivors"
     return _judge(claim, held, words, words + ("; still running: " + ", ".join(seen.other_left[:3]) if seen.other_left else ""))
 
 
 def exit_code(promises: list[Promise], receipt: Receipt | None) -> ExitCode:
     """9 without proof of zero, 1 when another promise did not hold, the kill's own code, 7 when something could not be shown, else 0."""
-    killed = ExitCode.NOT_PROVEN if receipt is None else kill.exit_code(receipt)
+    if receipt is not None and not receipt.complete:
+        receipt = decided(receipt, "not finished in time")
+    killed = ExitCode.NOT_PROVEN if receipt is None else verdict(receipt).exit_code
     if killed is ExitCode.NOT_PROVEN:
         return killed
     if any(p.verdict is Verdict.NOT_HELD for p in promises):

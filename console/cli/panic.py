@@ -16,7 +16,8 @@ from console.cli import out, receipts
 from console.cli.options import Json, StateDir, existing_places, operator, verb_app
 from console.cli.plain import plain
 from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut, UsageProblem
-from console.domain.kill import Receipt, Step, StepName, StepStatus, exit_code
+from console.domain.kill import Receipt, StepName, StepStatus, decided
+from console.domain.verdict import verdict
 from console.killswitch.press import press_and_wait, press_without_guard
 from console.settings.places import Places
 
@@ -34,18 +35,18 @@ def panic(
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """Kill everything at once and print the receipt. Exit: 0 proven, 7 a later step is open, 8 best effort, 9 NOT proven."""
+    """Kill everything at once and print the receipt. Exit: 0 proven, 7 a later step is open, 8 not all provable, 9 NOT proven."""
     if not reason.strip() or len(reason) > 500:
         raise UsageProblem("A reason has 1 to 500 characters.", 'For example: watchfloor panic --reason "agents write to production"')
     places = existing_places(state_dir)
     # 1. The kill itself: guard first, without it from the registry, by the same code.
     local = pressed(places, fitting(reason), operator())
     if not as_json:
-        out.note(f"killed: {receipts.headline(local)}")
+        out.note(f"killed: {verdict(local).headline}")
     # 2. What takes a supervisor: rotation, remote write, evidence.
     receipt = finished(places, local)
     receipts.show_receipt(receipt, as_json=as_json)
-    return int(exit_code(receipt))
+    return int(verdict(receipt).exit_code)
 
 
 app = verb_app(panic)
@@ -115,7 +116,7 @@ def finished(places: Places, local: Receipt, wait_s: float = FINISH_S) -> Receip
         why = error.what
     except OSError as error:  # a disk that refuses even the log of a supervisor: what was killed is told all the same
         why = f"no supervisor can be started: {error.strerror or error}"
-    return with_unknown(best, why)
+    return decided(best, why)
 
 
 def _seen_by_supervisor(client: ApiClient, known: Receipt) -> Receipt:
@@ -128,11 +129,4 @@ def _seen_by_supervisor(client: ApiClient, known: Receipt) -> Receipt:
 
 def is_whole(receipt: Receipt) -> bool:
     """Whether every step of it is decided."""
-    return receipt.complete and {s.name for s in receipt.steps} >= set(StepName)
-
-
-def with_unknown(receipt: Receipt, why: str) -> Receipt:
-    """The receipt with every step that nobody carried out marked ``unknown``."""
-    there = {s.name for s in receipt.steps}
-    missing = tuple(Step(name, StepStatus.UNKNOWN, None, why) for name in StepName if name not in there)
-    return replace(receipt, steps=receipt.steps + missing, complete=False)
+    return receipt.complete and {s.name for s in receipt.steps if s.status is not StepStatus.PENDING} >= set(StepName)

@@ -9,10 +9,12 @@ from console.cli import out
 from console.cli.plain import moment
 from console.cli.tables import new_table
 from console.domain.errors import ExitCode
-from console.domain.kill import Outcome, Receipt, StepStatus, Target, exit_code
+from console.domain.kill import Outcome, Receipt, StepStatus, Target
+from console.domain.verdict import verdict
 from console.domain.words import counted
 
-_STEP_STYLES = {StepStatus.OK: "green", StepStatus.FAILED: "bold red", StepStatus.SKIPPED: "yellow", StepStatus.UNKNOWN: "yellow"}
+_STEP_STYLES = {StepStatus.PENDING: "dim", StepStatus.OK: "green", StepStatus.FAILED: "bold red"}
+"""The others are yellow."""
 _OUTCOME_STYLES = {
     Outcome.PROVEN_ZERO: "green",
     Outcome.DYING: "bold red",
@@ -24,31 +26,10 @@ _ROWS = 60
 """Targets printed; the rest is counted (all are in --json)."""
 
 
-def headline(receipt: Receipt) -> str:
-    """``214 of 214 proven zero in 0.61 s``, or what is not proven. Best effort never counts as proven."""
-    counts = {outcome: sum(1 for t in receipt.targets if t.outcome is outcome) for outcome in Outcome}
-    proven, total = counts[Outcome.PROVEN_ZERO], len(receipt.targets)
-    parts = [f"{proven} of {total} proven zero in {(receipt.ms_total if receipt.proven_ms is None else receipt.proven_ms) / 1000:.2f} s"]
-    if total == 0:
-        parts = ["nothing was running: 0 of 0" if receipt.only_seen == 0 else "nothing that is held here was running: 0 of 0"]
-    if counts[Outcome.BEST_EFFORT]:
-        parts.append(f"{counts[Outcome.BEST_EFFORT]} best effort (no proof is possible)")
-    if receipt.only_seen:
-        parts.append(f"{receipt.only_seen} only seen, not stopped")
-    not_proven = counts[Outcome.NOT_PROVEN] + counts[Outcome.DYING]
-    if not_proven or not receipt.verified_zero:
-        parts.insert(0, f"NOT PROVEN: {not_proven} of {total} may still run" if not_proven else "NOT PROVEN")
-    bad = [s.name.value for s in receipt.steps if s.status in (StepStatus.FAILED, StepStatus.UNKNOWN)]
-    if bad:
-        parts.append(f"step {', '.join(bad)}: not done")
-    elif not receipt.complete:
-        parts.append("later steps are not known yet")
-    return "; ".join(parts)
-
-
 def as_json(receipt: Receipt) -> dict[str, object]:
     """The stable keys (docs/json.md), and the headline."""
-    return {**receipt.as_json(), "headline": headline(receipt), "exit_code": int(exit_code(receipt))}
+    found = verdict(receipt)
+    return {**receipt.as_json(), "verified_zero": found.verified_zero, "headline": found.headline, "exit_code": int(found.exit_code)}
 
 
 def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
@@ -56,11 +37,11 @@ def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
     if as_json:
         out.emit(_json(receipt))
         return
-    code = exit_code(receipt)
+    code, headline = (found := verdict(receipt)).exit_code, found.headline
     style = {ExitCode.DONE: "bold green", ExitCode.NOT_PROVEN: "bold red"}.get(code, "bold yellow")
     if receipt.only_seen and code is ExitCode.DONE:
         style = "bold yellow"
-    out.show(Text(headline(receipt), style))
+    out.show(Text(headline, style))
     when = moment(receipt.pressed_at, "seconds")
     out.show(out.words(f"{receipt.kill_id}  {when}  by {receipt.by}", limit=300), out.words(f"reason: {receipt.reason}", limit=600))
     if receipt.order:
@@ -90,7 +71,12 @@ def _steps(receipt: Receipt) -> Table:
     table.add_column("AFTER", justify="right")
     table.add_column("DETAIL", overflow="fold")
     for step in receipt.steps:
-        table.add_row(step.name.value, Text(step.status.value, _STEP_STYLES[step.status]), _ms(step.ms), out.words(step.detail, limit=400))
+        table.add_row(
+            step.name.value,
+            Text(step.status.value, _STEP_STYLES.get(step.status, "yellow")),
+            _ms(step.ms),
+            out.words(step.detail, limit=400),
+        )
     return table
 
 

@@ -1,12 +1,10 @@
-"""Kills as values: steps, targets, outcomes and the receipt, with the one place that decides the exit code."""
+"""Kills as values: steps, targets, outcomes and the receipt. What a receipt amounts to is decided in verdict.py."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any
-
-from console.domain.errors import ExitCode
+from typing import Any, TypeVar
 
 SCHEMA_VERSION = 1
 
@@ -25,7 +23,9 @@ class StepName(StrEnum):
 
 
 class StepStatus(StrEnum):
-    """``unknown`` is amber, never green; ``skipped`` means not configured."""
+    """``pending`` is not decided yet; ``unknown`` is amber, never green; ``skipped`` means not configured."""
+
+    PENDING = "pending"
 
     OK = "ok"
     FAILED = "failed"
@@ -78,6 +78,80 @@ class Survivor:
 
 
 @dataclass(frozen=True, slots=True)
+class Return:
+    """A process of a killed session that ran again, seen by the return watch."""
+
+    agent_id: str
+    session: str
+    pid: int
+    start_ticks: int
+    parent: int
+    parent_program: str
+    command: str
+    seconds: float
+    """After the kill."""
+    by: str
+    """``session id``, ``marker``, ``daemon``, ``working folder`` or ``transcript``: what it was recognised by."""
+    certain: bool
+    """False: shown only, never killed."""
+    killed: bool
+    proven: bool
+    """Dead again, by the kernel."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection of a target to a program outside, as it was at the kill."""
+
+    agent_id: str
+    kind: str
+    local: str
+    remote: str
+    peer_pid: int
+    peer_start_ticks: int
+    peer_program: str
+    peer_uid: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A process outside that may be an agent's work: named, not killed."""
+
+    agent_id: str
+    pid: int
+    start_ticks: int
+    exe: str
+    uid: int
+    command: str
+    why: str
+    by: str
+    """What connects it with the agent: ``account``, ``program``, ``session``, ``working folder``, ``marker`` or ``connection``."""
+    preselected: bool
+    peer_pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """A program that hosts sessions or starts them again, and what was done about it."""
+
+    kind: str
+    name: str
+    pid: int
+    start_ticks: int
+    exe: str
+    uid: int
+    sessions: tuple[str, ...]
+    other_sessions: tuple[str, ...]
+    action: str
+    """``frozen``, ``killed`` or ``named``."""
+    reason: str
+    command: str
+    """What an operator can run to drop the session or job."""
+
+
+@dataclass(frozen=True, slots=True)
 class Receipt:
     """The itemised, verified result of a kill."""
 
@@ -92,7 +166,7 @@ class Receipt:
     order: str = ""
     """The remote order obeyed (generation:sha256), or empty for a local press."""
     verified_zero: bool = False
-    """True only when every contained, managed and adopted target is proven zero."""
+    """As ``verdict`` decided it when this was written; a reader asks ``verdict`` again."""
     survivors: tuple[Survivor, ...] = ()
     steps: tuple[Step, ...] = ()
     targets: tuple[Target, ...] = ()
@@ -104,7 +178,19 @@ class Receipt:
     complete: bool = False
     """False while steps are still being carried out."""
     amended: tuple[str, ...] = ()
-    """What was found out after the receipt was given: who was dead later, what came back and was killed again."""
+    """What was found out after the receipt was given: what was dead later, what came back and was killed again."""
+    returns: tuple[Return, ...] = ()
+    watch_until: float = 0.0
+    """Seconds since the epoch; 0: no return watch."""
+    connections: tuple[Connection, ...] = ()
+    connections_state: str = "none"
+    """``recorded``, ``not recorded``, or ``none``: never looked."""
+    connections_detail: str = ""
+    """Why they were not recorded."""
+    uncovered: tuple[str, ...] = ()
+    """Agents that could reach other programs of the host and were not seen to."""
+    suspects: tuple[Suspect, ...] = ()
+    daemons: tuple[Daemon, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
     @property
@@ -122,19 +208,32 @@ class Receipt:
 def receipt_from_json(data: dict[str, Any]) -> Receipt:
     """The inverse of ``as_json``; KeyError, TypeError or ValueError on anything else."""
     known = {k: data[k] for k in Receipt.__dataclass_fields__ if k in data}
-    known["survivors"] = tuple(Survivor(**s) for s in data.get("survivors", ()))
     known["steps"] = tuple(Step(StepName(s["name"]), StepStatus(s["status"]), s["ms"], s.get("detail", "")) for s in data.get("steps", ()))
     known["targets"] = tuple(
         Target(t["agent_id"], t["control_level"], Outcome(t["outcome"]), t["ms"], t.get("evidence", {})) for t in data.get("targets", ())
     )
-    known["excluded"] = tuple(data.get("excluded", ()))
-    known["amended"] = tuple(data.get("amended", ()))
+    known["survivors"] = _rows(Survivor, data.get("survivors", ()))
+    known["returns"] = _rows(Return, data.get("returns", ()))
+    known["connections"] = _rows(Connection, data.get("connections", ()))
+    known["suspects"] = _rows(Suspect, data.get("suspects", ()))
+    daemons = _rows(Daemon, data.get("daemons", ()))
+    known["daemons"] = tuple(replace(one, sessions=tuple(one.sessions), other_sessions=tuple(one.other_sessions)) for one in daemons)
+    for name in ("excluded", "amended", "uncovered"):
+        known[name] = tuple(data.get(name, ()))
     return Receipt(**known)
 
 
-def is_zero(targets: tuple[Target, ...]) -> bool:
-    """Whether every target that can be proven is proven. Best effort ones are neither for nor against (exit code 8)."""
-    return all(t.outcome is Outcome.PROVEN_ZERO for t in targets if t.outcome is not Outcome.BEST_EFFORT)
+_Row = TypeVar("_Row")
+
+
+def _rows(kind: type[_Row], rows: Any) -> tuple[_Row, ...]:
+    return tuple(kind(**row) for row in rows)
+
+
+def decided(receipt: Receipt, why: str) -> Receipt:
+    """The receipt for a reader that waits no longer: each step that is missing or pending is ``unknown``, with the reason."""
+    have = {s.name: s for s in receipt.steps if s.status is not StepStatus.PENDING}
+    return replace(receipt, steps=tuple(have.get(name, Step(name, StepStatus.UNKNOWN, None, why)) for name in StepName), complete=False)
 
 
 _FROM_WORST = (Outcome.NOT_PROVEN, Outcome.DYING, Outcome.BEST_EFFORT, Outcome.PROVEN_ZERO)
@@ -146,14 +245,3 @@ def worst_outcomes(targets: tuple[Target, ...]) -> dict[str, Outcome]:
     for target in targets:
         found[target.agent_id] = min(found.get(target.agent_id, Outcome.PROVEN_ZERO), target.outcome, key=_FROM_WORST.index)
     return found
-
-
-def exit_code(receipt: Receipt) -> ExitCode:
-    """9 before 7 before 8 before 0."""
-    if not receipt.verified_zero or not is_zero(receipt.targets):
-        return ExitCode.NOT_PROVEN
-    if not receipt.complete or any(s.status in (StepStatus.FAILED, StepStatus.UNKNOWN) for s in receipt.steps):
-        return ExitCode.LATER_STEP
-    if any(t.outcome is Outcome.BEST_EFFORT for t in receipt.targets):
-        return ExitCode.BEST_EFFORT
-    return ExitCode.DONE

@@ -14,6 +14,7 @@ from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.kill import Outcome, worst_outcomes
 from console.domain.network import NetworkMode, higher, stricter_mode
 from console.domain.open_end import EndsLearnt
+from console.domain.verdict import verdict
 from console.enforcement import (
     adoption,
     approvals,
@@ -216,7 +217,7 @@ class Engine:
         yield from dry_run.voided(state, event.agent_ids, "killed")
 
     def _kill_judged(self, event: e.KillJudged) -> Commands:
-        receipt, state = event.receipt, self.state
+        receipt, state, found = event.receipt, self.state, verdict(event.receipt)
         place = state.pressed.get(receipt.kill_id, 0)
         unseen = {t.agent_id for t in receipt.targets if t.control_level == "unknown" and not t.evidence.get("strays")}
         for target, outcome in worst_outcomes(receipt.targets).items():
@@ -244,9 +245,9 @@ class Engine:
         yield c.Record(
             "guard",
             "kill.judged",
-            f"{receipt.kill_id}: {'zero proven' if receipt.verified_zero else 'NOT proven'}, "
+            f"{receipt.kill_id}: {'zero proven' if found.verified_zero else 'NOT proven'}, "
             f"{sum(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets)} of {len(receipt.targets)} targets",
-            verdict="ok" if receipt.verified_zero else "not_proven",
+            verdict="ok" if found.verified_zero else "not_proven",
             data={"kill_id": receipt.kill_id, "scope": receipt.scope, "reason": receipt.reason, "survivors": len(receipt.survivors)}
             | ({"seal_sha256": event.seal_sha256} if event.seal_sha256 else {}),
             must=True,

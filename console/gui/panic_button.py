@@ -150,7 +150,7 @@ def _killed(facts: Facts) -> Face:
             return Face(
                 "Latched", "cross", "text", "STOPPED", "Latched until rearmed", "zero proven, without the guard", "check", "ok", "", 1
             )
-        words = "zero proven, but best effort" if facts.exit_code == 8 else f"NOT proven (exit {facts.exit_code})"
+        words = "not all of it can be proven (exit 8)" if facts.exit_code == 8 else f"NOT proven (exit {facts.exit_code})"
         return Face("Latched", "triangle", "warn", "STOPPED?", "Latched until rearmed", words, "triangle", "warn", "", 1)
     proven = guard.alive and guard.phase in ("done", "second_look") and guard.total > 0 and left == 0
     line = "From elsewhere, latched" if facts.pressed_elsewhere else "Latched until rearmed"

@@ -31,7 +31,8 @@ from console.api.approval_messages import ApprovalRow
 from console.api.client import ApiClient
 from console.api.messages import AgentView, LaunchBody
 from console.domain.errors import Conflict, ConsoleError, NotFound, TimedOut, Unreachable
-from console.domain.kill import Outcome, Receipt
+from console.domain.kill import Receipt
+from console.domain.verdict import verdict
 
 TEXT_MAX = 64 * 1024
 """Characters of a peer's message, and bytes of the output that the task gets as its artifact."""
@@ -309,7 +310,7 @@ def _tree(agents: Iterable[AgentView], root: str) -> list[AgentView]:
 
 
 def _proves(receipt: Receipt) -> bool:
-    return receipt.verified_zero and bool(receipt.targets) and all(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets)
+    return verdict(receipt).verified_zero and bool(receipt.targets)
 
 
 def _words(updater: TaskUpdater, text: str) -> Message:

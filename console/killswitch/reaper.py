@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from console.domain.failpoints import failpoint
 from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor
+from console.domain.verdict import judged
 from console.domain.words import counted
 from console.killswitch.aims import Aim, strike_descendants, watch
 from console.killswitch.cgroups import Refused
@@ -278,9 +279,7 @@ class Kill:
     def receipt(self) -> Receipt:
         """The local part: ``complete`` once the second look is over (rotation, remote and evidence are the supervisor's)."""
         targets = tuple(aim.target() for aim in self.aims)
-        proven = all(a.outcome in (Outcome.PROVEN_ZERO, Outcome.BEST_EFFORT) for a in self.aims)
-        zero = self.steps.get(StepName.ZERO)
-        return Receipt(
+        local = Receipt(
             kill_id=self.order.kill_id,
             instance_id=self.field_.instance_id,
             scope=self.order.scope,
@@ -288,7 +287,6 @@ class Kill:
             by=self.order.by,
             pressed_at=self.pressed_at,
             order=self.order.remote_order,
-            verified_zero=proven and not self.field_.incomplete and zero is not None and zero.status is StepStatus.OK,
             survivors=self.survivors,
             steps=tuple(self.steps[name] for name in StepName if name in self.steps),
             targets=targets,
@@ -298,6 +296,7 @@ class Kill:
             complete=self.phase == "done",
             amended=tuple(self.amended),
         )
+        return judged(local)
 
 
 def _signalled(aims: list[Aim], first_ms: float | None) -> tuple[StepStatus, str]:

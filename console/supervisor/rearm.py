@@ -19,7 +19,8 @@ from console.domain import event as e
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
 from console.domain.failpoints import failpoint
-from console.domain.kill import Outcome, Receipt, StepName, StepStatus, is_zero
+from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Target
+from console.domain.verdict import verdict
 from console.killswitch.durable import Damaged, read_sealed
 from console.remotekill.keys import load_keys
 from console.remotekill.rearming import check_statement, statement
@@ -259,17 +260,27 @@ def _blockers(stop: StopDesk, kills: list[str], look: dict[str, Any], kill_id: s
     receipt = stop.receipt(newest)
     if receipt is None or not receipt.complete:
         found.append(Conflict(f"The receipt of {newest} is not complete yet.", "Wait for it, or press again; look at it, then rearm."))
-    elif not receipt.verified_zero and not (look.get("incomplete") and _lacks_only_the_registry(receipt)):
+    elif not _is_over(receipt) and not (look.get("incomplete") and _lacks_only_the_registry(receipt)):
         found.append(
             Conflict(f"The kill {newest} is not proven: something may still run.", "watchfloor receipt show lists what; press again.")
         )
     return found
 
 
+def _is_over(receipt: Receipt) -> bool:
+    """Every target has ended, best effort ones as far as can be seen. What the second look left open the guard looks at again now."""
+    is_zero = any(s.name is StepName.ZERO and s.status is StepStatus.OK for s in receipt.steps)
+    return is_zero and _have_ended(receipt.targets) and all(r.proven for r in receipt.returns if r.certain)
+
+
 def _lacks_only_the_registry(receipt: Receipt) -> bool:
-    """All that was known is proven dead; that there was no more could not be proven."""
+    """All that was known has ended; that there was no more could not be proven."""
     known = tuple(t for t in receipt.targets if not t.evidence.get(UNACCOUNTED))
-    return is_zero(known) and any(s.name is StepName.ZERO and s.status is StepStatus.UNKNOWN for s in receipt.steps)
+    return _have_ended(known) and any(s.name is StepName.ZERO and s.status is StepStatus.UNKNOWN for s in receipt.steps)
+
+
+def _have_ended(targets: tuple[Target, ...]) -> bool:
+    return all(t.outcome in (Outcome.PROVEN_ZERO, Outcome.BEST_EFFORT) for t in targets)
 
 
 def _newest(kills: list[str]) -> str:
@@ -289,7 +300,7 @@ def killed_view(kill_id: str, receipt: Receipt | None) -> rm.KilledView:
         order=receipt.order[:200],
         pressed_at=receipt.pressed_at,
         complete=receipt.complete,
-        verified_zero=receipt.verified_zero,
+        verified_zero=verdict(receipt).verified_zero,
         targets=len(receipt.targets),
         proven=sum(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets),
         best_effort=[t.agent_id for t in receipt.targets if t.outcome is Outcome.BEST_EFFORT][:MOST_SHOWN],

@@ -20,6 +20,7 @@ from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, TimedOut, Unreachable
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, receipt_from_json
 from console.domain.ladder import Reach, Scope
+from console.domain.verdict import judged
 from console.killswitch.press import press_without_guard
 from console.settings.durable import make_folder
 from console.supervisor.canary import BY as CANARY
@@ -333,7 +334,7 @@ class StopDesk:
     async def cancel_remote(self) -> None:
         """A rearm: every write of a kill that is still owed to the bucket is given up, durably, before anything is released."""
         for receipt in self.receipts():
-            owed = [s for s in receipt.steps if s.name is StepName.REMOTE and s.status in (StepStatus.FAILED, StepStatus.UNKNOWN)]
+            owed = [s for s in receipt.steps if s.name is StepName.REMOTE and s.status not in (StepStatus.OK, StepStatus.SKIPPED)]
             if receipt.scope == "all" and owed:
                 given_up = replace(owed[0], status=StepStatus.SKIPPED, detail=f"given up by a rearm ({owed[0].detail})")
                 receipt = replace(receipt, steps=tuple(given_up if s.name is StepName.REMOTE else s for s in receipt.steps))
@@ -376,15 +377,14 @@ def _ms(pressed: float) -> float:
 
 
 def _merged(local: Receipt, steps: dict[StepName, Step], *, complete: bool) -> Receipt:
-    """The guard's part and ours, in the order of the step names; what is open is ``unknown``."""
+    """The guard's part and ours, in the order of the step names; what is open is ``pending``, and ``unknown`` in a complete one."""
     have = {s.name: s for s in local.steps} | steps
-    ordered = tuple(
-        have.get(name, Step(name, StepStatus.UNKNOWN, None, "not done yet" if not complete else "nothing is known")) for name in StepName
-    )
+    open_ = (StepStatus.UNKNOWN, "nothing is known") if complete else (StepStatus.PENDING, "not done yet")
+    ordered = tuple(have.get(name, Step(name, open_[0], None, open_[1])) for name in StepName)
     last = max((s.ms for s in ordered if s.ms is not None), default=local.ms_total)
     # A canary of the armed light that flew at that moment is nobody's agent; one that is not proven dead stays in the list.
     targets = tuple(t for t in local.targets if t.outcome is not Outcome.PROVEN_ZERO or not t.agent_id.startswith(f"{CANARY}-"))
-    return replace(local, steps=ordered, targets=targets, complete=complete, ms_total=max(local.ms_total, last))
+    return judged(replace(local, steps=ordered, targets=targets, complete=complete, ms_total=max(local.ms_total, last)))
 
 
 def _read(path: Path) -> Receipt | None:

@@ -13,6 +13,7 @@ from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.errors import ConsoleError, NotFound, TimedOut, Unavailable, Unreachable
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Target
 from console.domain.open_end import NOT_IN_RECORD, STILL_RUNS, STOPPED, WENT, EndsLearnt
+from console.domain.verdict import judged
 from console.enforcement.state import EngineState
 from console.supervisor.core import now
 from console.supervisor.parts import Parts
@@ -54,7 +55,7 @@ def beside(receipt: Receipt, targets: tuple[Target, ...]) -> Receipt:
         replace(s, status=StepStatus.UNKNOWN, detail=f"{s.detail}; {words}") if s.name is StepName.ZERO and s.status is StepStatus.OK else s
         for s in receipt.steps
     )
-    return replace(receipt, verified_zero=False, steps=steps, targets=receipt.targets + targets)
+    return judged(replace(receipt, steps=steps, targets=receipt.targets + targets))
 
 
 def kept(receipt: Receipt | None) -> tuple[Target, ...]:

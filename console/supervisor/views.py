@@ -12,8 +12,9 @@ from console.domain.agent import Agent, ControlLevel
 from console.domain.budget import LIMIT_NAMES, UNCAPPED, Limits, Usage, share_used
 from console.domain.errors import UsageProblem
 from console.domain.hardening import Given
-from console.domain.kill import Outcome, Receipt, StepStatus, exit_code
+from console.domain.kill import Outcome, Receipt, StepStatus
 from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
+from console.domain.verdict import verdict
 from console.enforcement.dry_run import words_of as dry_words
 from console.enforcement.identity import TELEMETRY
 from console.enforcement.lineages import words_of
@@ -138,19 +139,21 @@ def hardening_view(given: Given) -> m.HardeningView:
 
 def receipt_row(receipt: Receipt) -> m.ReceiptRow:
     """One line of the list of receipts."""
+    found = verdict(receipt)
     return m.ReceiptRow(
         kill_id=receipt.kill_id,
         pressed_at=receipt.pressed_at,
         scope=receipt.scope,
         reason=receipt.reason,
         by=receipt.by,
-        verified_zero=receipt.verified_zero,
+        verified_zero=found.verified_zero,
         complete=receipt.complete,
         proven=sum(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets),
         targets=len(receipt.targets),
         best_effort=sum(t.outcome is Outcome.BEST_EFFORT for t in receipt.targets),
         ms_total=receipt.ms_total,
-        exit_code=int(exit_code(receipt)),
+        exit_code=int(found.exit_code),
+        headline=found.headline,
         bad_steps=[s.name.value for s in receipt.steps if s.status in (StepStatus.FAILED, StepStatus.UNKNOWN)],
     )
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from console.domain.errors import Conflict, ConsoleError, Denied, ExitCode, NotFound, TimedOut, Unavailable, Unreachable
-from console.domain.kill import Outcome, Receipt
+from console.domain.kill import Receipt
+from console.domain.verdict import verdict, worst
 from console.killswitch.client import GuardClient
 from console.killswitch.doubts import has_receipt
 from console.killswitch.durable import Damaged, read_sealed
@@ -289,7 +290,8 @@ class Watch:
         first, obeyed.receipt, obeyed.answered = obeyed.receipt is None, receipt, not trouble
         obeyed.again_at = now + self._options.remote.poll_s
         if first or obeyed.answered:
-            facts = {"order": obeyed.order, "kill_id": obeyed.kill_id, "verified_zero": receipt.verified_zero, "ms": receipt.ms_total}
+            zero = verdict(receipt).verified_zero
+            facts = {"order": obeyed.order, "kill_id": obeyed.kill_id, "verified_zero": zero, "ms": receipt.ms_total}
             self._say("receipt", **facts, survivors=len(receipt.survivors), written=obeyed.answered, trouble=trouble)
 
     def _tell_poll(self) -> None:
@@ -315,7 +317,7 @@ class Watch:
         return not self._new.empty() or any(o.receipt is None for o in self._obeyed.values())
 
     def _code(self) -> ExitCode:
-        """9 before 7 before 8 before 4 for a kill; 5 when nothing good was read; 0 only for a good signed "not killed"."""
+        """9 before 8 before 7 before 4 for a kill; 5 when nothing good was read; 0 only for a good signed "not killed"."""
         poller = self._desk.poller
         assert poller is not None
         status = poller.status()
@@ -324,9 +326,6 @@ class Watch:
         receipts = [o.receipt for o in self._obeyed.values()]
         if not receipts or not self._held():
             return ExitCode.NOT_PROVEN
-        if any(r is None or not r.verified_zero for r in receipts):
-            return ExitCode.NOT_PROVEN
-        if any(not o.answered for o in self._obeyed.values()):
-            return ExitCode.LATER_STEP
-        best_effort = any(t.outcome is Outcome.BEST_EFFORT for r in receipts if r is not None for t in r.targets)
-        return ExitCode.BEST_EFFORT if best_effort else ExitCode.DENIED
+        codes = {ExitCode.NOT_PROVEN if receipt is None else verdict(receipt).exit_code for receipt in receipts}
+        codes |= {ExitCode.LATER_STEP for o in self._obeyed.values() if not o.answered}
+        return worst(codes) or ExitCode.DENIED

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from console.audit.verify import verify_file
 from console.domain.errors import ExitCode
-from console.domain.kill import Outcome, Receipt, exit_code, receipt_from_json
+from console.domain.kill import Outcome, Receipt, receipt_from_json
 from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
+from console.domain.verdict import verdict
 from console.killswitch.latch import Latch
 from console.killswitch.processes import is_alive
 from console.ledger.store import Ledger
@@ -29,12 +30,12 @@ def check_invariants(places: Places, *, killed: bool, ratchet: Ratchet | None = 
         assert not alive, f"survivors of a kill: {alive}"
         assert not populated(places), "the agents' cgroup is populated"
     if places.audit_db.exists():
-        verdict = verify_file(places.audit_db)
-        assert verdict.whole, f"the audit chain is broken: {verdict}"
+        log = verify_file(places.audit_db)
+        assert log.whole, f"the audit chain is broken: {log}"
     _check_ratchet(places, ratchet or {})
     _check_records(places)
     for receipt in receipts(places):
-        if exit_code(receipt) is ExitCode.DONE:
+        if verdict(receipt).exit_code is ExitCode.DONE:
             assert receipt.complete and receipt.verified_zero and not receipt.survivors, receipt
             assert {t.outcome for t in receipt.targets} <= {Outcome.PROVEN_ZERO}, receipt
             left = set(alive.values()) & {t.agent_id for t in receipt.targets}

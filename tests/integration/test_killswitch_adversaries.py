@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import Denied
-from console.domain.kill import Outcome, Receipt, StepName, StepStatus, exit_code
+from console.domain.kill import Outcome, Receipt, StepName, StepStatus
+from console.domain.verdict import verdict
 from console.killswitch import processes
 from console.killswitch.cgroups import find_mounts
 from console.killswitch.client import GuardClient
@@ -108,7 +109,7 @@ def test_trees_that_resist_end_proven_beside_two_hundred_bystanders(patient: Gua
         until(lambda: {"t", "T", "D"} <= set(states(world, "resists")), "stopped, traced and waiting in the kernel")
         until(lambda: len(world.oracle("bomb")) > 100 and len(world.oracle("hops")) > 10, "they have grown")
         receipt = press(world)
-        assert receipt.verified_zero and exit_code(receipt) == 0, receipt
+        assert receipt.verified_zero and verdict(receipt).exit_code == 0, receipt
         assert {t.outcome for t in receipt.targets} == {Outcome.PROVEN_ZERO}
         assert [world.oracle(agent) for agent in ("resists", "hops", "bomb")] == [[], [], []]
 
@@ -137,7 +138,7 @@ def test_what_sleeps_beyond_every_signal_is_not_proven_until_it_is_dead(world: G
         (freezer / "cgroup.procs").write_text(str(agent.pid))
         (freezer / "freezer.state").write_text("FROZEN")
         receipt = press(world)
-        assert not receipt.verified_zero and exit_code(receipt) == 9 and other.wait(60) == -signal.SIGKILL
+        assert not receipt.verified_zero and verdict(receipt).exit_code == 9 and other.wait(60) == -signal.SIGKILL
         assert {t.agent_id: t.outcome for t in receipt.targets} == {"stuck": Outcome.NOT_PROVEN, "other": Outcome.PROVEN_ZERO}
         (left,) = receipt.survivors
         assert (left.agent_id, left.pid, left.state) == ("stuck", agent.pid, "D") and left.wchan
@@ -152,7 +153,7 @@ def test_what_sleeps_beyond_every_signal_is_not_proven_until_it_is_dead(world: G
     for kill_id in (receipt.kill_id, again.kill_id):
         until(lambda i=kill_id: (read_receipt(world.state / "guard", i) or receipt).verified_zero, "its receipt is amended")  # type: ignore[misc]
     now = read_receipt(world.state / "guard", receipt.kill_id)
-    assert now is not None and exit_code(now) in (0, 7) and not now.survivors and "stuck" in now.amended[0]
+    assert now is not None and verdict(now).exit_code in (0, 7) and not now.survivors and "stuck" in now.amended[0]
     (then,) = next(t for t in now.targets if t.agent_id == "stuck").evidence["amended"]
     assert then["outcome"] == "not_proven" and then["left"][0]["state"] == "D"
     assert {s.name: s.status for s in now.steps}[StepName.ZERO] is StepStatus.OK

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import Denied, Killed
-from console.domain.kill import Outcome, StepName, StepStatus, exit_code
+from console.domain.kill import Outcome, StepName, StepStatus
+from console.domain.verdict import verdict
 from console.killswitch import processes
 from console.killswitch.press import press_and_wait, press_without_guard
 from tests.fakes.docker_engine import Docker, shell_tar
@@ -253,7 +254,7 @@ def test_a_lost_registry_never_hides_a_container(world: GuardWorld, mood: str) -
         world.kill_guard()
         (world.state / "guard" / "registry.json").unlink()
         receipt = press_without_guard(world.state, world.run, world.instance, "all", "lost", "t")
-        assert not receipt.verified_zero and exit_code(receipt) == 9
+        assert not receipt.verified_zero and verdict(receipt).exit_code == 9
         assert processes.is_alive(container.pid) is (mood == "hangs")
     finally:
         stub.close()

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import Conflict, ConsoleError, Denied, Killed, NotFound
-from console.domain.kill import Outcome, StepName, StepStatus, exit_code, receipt_from_json
+from console.domain.kill import Outcome, StepName, StepStatus, receipt_from_json
+from console.domain.verdict import verdict
 from console.killswitch import processes
 from console.killswitch.client import GuardClient
 from console.killswitch.press import press_and_wait, press_without_guard
@@ -58,7 +59,7 @@ def test_hostile_trees_end_proven_and_bystanders_live(shared: GuardWorld) -> Non
         assert receipt.verified_zero and receipt.complete and not receipt.survivors, receipt
         assert {t.outcome for t in receipt.targets} == {Outcome.PROVEN_ZERO}
         assert [shared.oracle(a) for a in ("hostile-0", "hostile-1", "hostile-2", "bomb")] == [[], [], [], []]
-        assert exit_code(receipt) == 0
+        assert verdict(receipt).exit_code == 0
         assert all(p.poll() is None for p in others)
     steps = {s.name: s.status for s in receipt.steps}
     assert steps == dict.fromkeys((StepName.LATCH, StepName.REFUSE, StepName.SIGNAL, StepName.ZERO, StepName.SECOND_LOOK), StepStatus.OK)
@@ -91,7 +92,7 @@ def test_a_list_kills_only_those_and_leaves_no_latch(world: GuardWorld) -> None:
 def test_an_unknown_agent_is_never_green(shared: GuardWorld) -> None:
     receipt = press_and_wait(shared.state, shared.run, shared.instance, ["nobody"], "x", "tester", timeout_s=90)
     assert not receipt.verified_zero and receipt.targets[0].outcome is Outcome.NOT_PROVEN
-    assert exit_code(receipt) == 9
+    assert verdict(receipt).exit_code == 9
 
 
 def test_nothing_starts_while_latched_and_unlatch_needs_everything(world: GuardWorld) -> None:
@@ -322,7 +323,7 @@ def test_not_proven_is_said_with_pid_state_and_place(impatient: GuardWorld) -> N
         (freezer / "cgroup.procs").write_text(str(agent.pid))
         (freezer / "freezer.state").write_text("FROZEN")
         receipt = impatient.pressed("all", "stuck")
-        assert not receipt.verified_zero and exit_code(receipt) == 9
+        assert not receipt.verified_zero and verdict(receipt).exit_code == 9
         assert [(s.agent_id, s.pid, s.state) for s in receipt.survivors] == [("stuck", agent.pid, "D")]
         assert receipt.targets[0].outcome is Outcome.NOT_PROVEN and receipt.survivors[0].wchan not in ("", None)
         (freezer / "freezer.state").write_text("THAWED")
@@ -354,7 +355,7 @@ def test_an_agent_that_may_leave_its_cgroup_is_best_effort_and_that_is_said_befo
     assert any("best effort" in notice for notice in world.operator.status()["notices"])
     receipt = press_and_wait(world.state, world.run, world.instance, "all", "test", "tester", timeout_s=90)
     assert {t.agent_id: t.outcome for t in receipt.targets} == {"captive": Outcome.PROVEN_ZERO, "free": Outcome.BEST_EFFORT}
-    assert exit_code(receipt) == 8 and all("may leave" in t.evidence["note"] for t in receipt.targets if t.agent_id == "free")
+    assert verdict(receipt).exit_code == 8 and all("may leave" in t.evidence["note"] for t in receipt.targets if t.agent_id == "free")
 
 
 def test_a_shell_with_a_copied_environment_is_listed_and_not_killed(shared: GuardWorld) -> None:
@@ -362,7 +363,7 @@ def test_a_shell_with_a_copied_environment_is_listed_and_not_killed(shared: Guar
     env = {**os.environ, "WATCHFLOOR_AGENT_ID": "one", "WATCHFLOOR_INSTANCE": shared.instance}
     shell = shared.popen("/bin/sleep", "600", env=env)
     receipt = press_and_wait(shared.state, shared.run, shared.instance, "all", "shell", "tester", timeout_s=90)
-    assert shell.poll() is None and receipt.verified_zero and exit_code(receipt) == 7
+    assert shell.poll() is None and receipt.verified_zero and verdict(receipt).exit_code == 7
     assert [(s.pid, s.agent_id) for s in receipt.survivors] == [(shell.pid, "one")] and "not signalled" in receipt.survivors[0].why
     assert {s.name: s.status for s in receipt.steps}[StepName.SECOND_LOOK] is StepStatus.UNKNOWN
 
@@ -371,13 +372,12 @@ FEW_DESCRIPTORS = r"""
 import functools, json, resource, sys
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-from console.domain.kill import exit_code
 from console.killswitch import press, reaper
 from console.killswitch.press import press_without_guard
 press.Kill, reaper.LAST_LOOK_S = functools.partial(reaper.Kill, limit_s=1.5), 0.5  # it would give up after 5 s and 2
 ids = [f"a{n:02d}" for n in range(20)]
 receipt = press_without_guard(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], ids, "few descriptors", "t")
-print(json.dumps({"exit": int(exit_code(receipt)), "proven": [t.agent_id for t in receipt.targets if t.outcome == "proven_zero"]}))
+print(json.dumps({"exit": int(verdict(receipt).exit_code), "proven": [t.agent_id for t in receipt.targets if t.outcome == "proven_zero"]}))
 """
 
 

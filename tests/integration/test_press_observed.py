@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from console.domain.kill import Outcome, exit_code
+from console.domain.kill import Outcome
+from console.domain.verdict import verdict
 from console.killswitch import processes
 from console.supervisor.press_scope import tell
 from tests.fakes.guard_world import GuardWorld, decoys, ticks, until
@@ -48,7 +49,7 @@ def test_who_was_seen_is_signalled_with_what_descends_from_it_and_who_is_not_wha
         with decoys():
             receipt = world.pressed()
         assert [(t.agent_id, t.control_level, t.outcome) for t in receipt.targets] == [("o-1", "observed", Outcome.BEST_EFFORT)]
-        assert exit_code(receipt) == 8 and sum("left alone" in words for words in receipt.excluded) == 7
+        assert verdict(receipt).exit_code == 8 and sum("left alone" in words for words in receipt.excluded) == 7
         assert meant.wait(60) < 0 and len(below) == 2 and not any(processes.is_alive(pid) for pid in below)
         assert other.poll() is None and unsaid.poll() is None
         world.unlatch()

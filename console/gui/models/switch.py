@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from console.api.messages import KillSwitchView, StatusView
+from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
+from console.domain.verdict import verdict
 from console.gui.widgets.words import long_span
 
 Light = Literal["armed", "in_doubt", "killing", "killed", "unknown"]
@@ -156,7 +158,7 @@ _OUTCOME_ORDER = {Outcome.NOT_PROVEN: 0, Outcome.DYING: 1, Outcome.BEST_EFFORT: 
 
 def step_of(receipt: Receipt | None, name: StepName) -> Step | None:
     """That step, or None while it has not been judged."""
-    return next((s for s in receipt.steps if s.name is name), None) if receipt else None
+    return next((s for s in receipt.steps if s.name is name and s.status is not StepStatus.PENDING), None) if receipt else None
 
 
 def counts(receipt: Receipt) -> tuple[int, int, int]:
@@ -166,16 +168,10 @@ def counts(receipt: Receipt) -> tuple[int, int, int]:
     return proven, len(receipt.targets) - best, best
 
 
-def zero_ms(receipt: Receipt) -> float | None:
-    """Milliseconds from the press to the last proof of zero."""
-    return receipt.proven_ms
-
-
 def is_proven(receipt: Receipt) -> bool:
-    """The only green result: zero was verified, for every provable target, by the step that says so."""
-    step = step_of(receipt, StepName.ZERO)
-    proven, provable, _ = counts(receipt)
-    return receipt.verified_zero and proven == provable and not receipt.survivors and step is not None and step.status is StepStatus.OK
+    """The only green result: zero is verified, and no target had connections to other programs. A later step has its own mark."""
+    found = verdict(receipt)
+    return found.verified_zero and found.exit_code in (ExitCode.DONE, ExitCode.LATER_STEP)
 
 
 def in_order(targets: tuple[Target, ...]) -> list[Target]:

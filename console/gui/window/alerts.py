@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import QObject
 
 from console.api.approval_messages import ApprovalRow
+from console.domain.errors import ExitCode
 from console.domain.kill import Receipt
+from console.domain.verdict import verdict
 from console.gui.models.fleet import Fleet, Row
 from console.gui.models.seen import running_words, still_running
-from console.gui.models.switch import Switch, counts, is_proven, zero_ms
+from console.gui.models.switch import Switch
 from console.gui.pages.budgets.reasons import plain_reason
-from console.gui.widgets.words import plural, took
+from console.gui.widgets.words import plural
 from console.gui.window.desktop import Alert
 
 NAMED = 3
@@ -44,14 +46,13 @@ def state_alert(state: str, rows: Sequence[Row]) -> Alert:
 
 def kill_alert(receipt: Receipt, seen: Sequence[str] = ()) -> Alert:
     """How a kill ended: anything but a whole proof says NOT PROVEN first. ``seen``: who was only seen and still runs."""
-    proven, provable, best = counts(receipt)
-    if is_proven(receipt):
-        extra = f"; {plural(best, 'agent')} best effort, not counted" if best else ""
-        if seen:
-            who = f"{', '.join(seen[:NAMED])}{' and others' if len(seen) > NAMED else ''}"
-            return Alert(f"Killed, but {running_words(list(seen))}", f"{proven} of {provable} proven zero. Not signalled: {who}.", True)
-        return Alert("Killed", f"{proven} of {provable} proven zero in {took(zero_ms(receipt))}{extra}. Nothing starts until rearm.", True)
-    return Alert("NOT PROVEN", f"{proven} of {provable} proven zero. Something may still run: open the receipt.", True)
+    found = verdict(receipt)
+    if found.exit_code is ExitCode.NOT_PROVEN:
+        return Alert("NOT PROVEN", f"{found.headline} Open the receipt.", True)
+    if seen:
+        who = f"{', '.join(seen[:NAMED])}{' and others' if len(seen) > NAMED else ''}"
+        return Alert(f"Killed, but {running_words(list(seen))}", f"{found.headline} Not signalled: {who}.", True)
+    return Alert("Killed", f"{found.headline} Nothing starts until rearm.", True)
 
 
 def asked_alert(rows: Sequence[ApprovalRow]) -> Alert:

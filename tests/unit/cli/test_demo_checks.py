@@ -11,7 +11,7 @@ from console.api.messages import AgentView, AuditVerdict, EgressView, FleetView
 from console.cli import demo_checks, demo_fleet, demo_web
 from console.cli.demo_checks import AfterPress, BeforePress, Promise, Verdict
 from console.domain.errors import ExitCode
-from console.domain.kill import Outcome, Receipt, Survivor, Target
+from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target
 
 
 def agent(name: str, depth: int, **more: Any) -> AgentView:
@@ -40,7 +40,8 @@ BEFORE = BeforePress(
     refused_depth=True,
 )
 TARGET = Target("a", "managed", Outcome.PROVEN_ZERO, 3.0)
-RECEIPT = Receipt("k-1", "0a0a0a0a", "all", "demo", "me", 1.0, verified_zero=True, targets=(TARGET,), complete=True, ms_total=40.0)
+CHECKS = tuple(Step(name, StepStatus.OK, 1.0) for name in (StepName.ZERO, StepName.SECOND_LOOK))
+RECEIPT = Receipt("k-1", "0a0a0a0a", "all", "demo", "me", 1.0, steps=CHECKS, targets=(TARGET,), complete=True, ms_total=40.0)
 OBEYED = replace(RECEIPT, kill_id="k-2", order="7:sha256:aa")
 AFTER = AfterPress(
     receipt=RECEIPT,
@@ -101,7 +102,7 @@ def test_before_the_press_each_claim_fails_on_its_own(changes: dict[str, Any]) -
     "changes",
     [
         {"receipt": None},
-        {"receipt": replace(RECEIPT, verified_zero=False)},
+        {"receipt": replace(RECEIPT, steps=())},
         {"receipt": replace(RECEIPT, targets=())},
         {"receipt": replace(RECEIPT, survivors=(Survivor("a", 1, "D", "", "", ""),))},
         {"left_running": ["process 7 (python3)"]},
@@ -111,7 +112,7 @@ def test_before_the_press_each_claim_fails_on_its_own(changes: dict[str, Any]) -
         {"escaper": Target("e", "managed", Outcome.DYING, 3.0, {"pids_before": [{}, {}, {}, {}]})},
         {"other": None},
         {"other": RECEIPT},
-        {"other": replace(OBEYED, verified_zero=False)},
+        {"other": replace(OBEYED, steps=())},
         {"other": replace(OBEYED, targets=())},
         {"other_left": ["process 9 (python3)"]},
         {"restart_refused": ""},
@@ -148,4 +149,4 @@ def test_the_exit_code_names_the_worst() -> None:
     best_effort = replace(RECEIPT, targets=(TARGET, Target("o", "observed", Outcome.BEST_EFFORT, None)))
     assert demo_checks.exit_code([held, not_shown], best_effort) is ExitCode.BEST_EFFORT
     assert demo_checks.exit_code([not_held], None) is ExitCode.NOT_PROVEN
-    assert demo_checks.exit_code([held], replace(RECEIPT, verified_zero=False)) is ExitCode.NOT_PROVEN
+    assert demo_checks.exit_code([held], replace(RECEIPT, steps=())) is ExitCode.NOT_PROVEN

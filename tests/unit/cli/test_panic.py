@@ -15,7 +15,8 @@ import console
 from console.cli import embedded, panic
 from console.domain.errors import ConsoleError, Denied, TimedOut, TooLarge
 from console.domain.guard import LINE_LIMIT
-from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target, exit_code
+from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target, decided
+from console.domain.verdict import verdict
 from console.settings.places import Places
 from tests.fakes.canned_api import CannedApi
 from tests.fakes.verbs import Watchfloor
@@ -70,7 +71,11 @@ def test_the_supervisors_receipt_is_waited_for_and_printed(watchfloor: Watchfloo
         (200, json.dumps(WHOLE.as_json()).encode()),
     ]
     said = watchfloor("panic", "--reason", "r", "--json")
-    assert said.code == 0 and said.json["complete"] is True and said.json["headline"] == "1 of 1 proven zero in 0.01 s"
+    assert (
+        said.code == 0
+        and said.json["complete"] is True
+        and said.json["headline"] == "All processes of 1 agent are dead. Confirmed after 0.01 s."
+    )
     assert press[0][3:5] == ("all", "r")
 
 
@@ -144,7 +149,7 @@ def test_the_wrong_folder_kills_nothing_and_is_never_green(watchfloor: Watchfloo
 
 
 def test_unknown_is_never_done() -> None:
-    assert exit_code(panic.with_unknown(WHOLE, "why")) == 7
+    assert verdict(decided(WHOLE, "why")).exit_code == 7
 
 
 @pytest.mark.parametrize(

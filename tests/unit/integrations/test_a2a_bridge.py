@@ -9,13 +9,15 @@ import pytest
 
 from console.api.messages import AgentView, LaunchBody
 from console.domain.errors import Conflict, ConsoleError, NotFound, Unreachable
-from console.domain.kill import Outcome, Receipt, Target
+from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.integrations.a2a_bridge import UNKNOWN, Bridge, Run, _proves, _question
 
 
 def receipt(*outcomes: Outcome, zero: bool = True) -> Receipt:
     targets = tuple(Target(f"a-{n}", "managed", outcome, 1.0) for n, outcome in enumerate(outcomes))
-    return Receipt("k-1", "", "", "", "", 0.0, verified_zero=zero, targets=targets)
+    status = StepStatus.OK if zero else StepStatus.UNKNOWN
+    steps = (Step(StepName.ZERO, status, 1.0), Step(StepName.SECOND_LOOK, StepStatus.OK, 1.0))
+    return Receipt("k-1", "", "", "", "", 0.0, steps=steps, targets=targets)
 
 
 def test_only_a_receipt_whose_every_target_is_proven_is_a_proof() -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from console.domain.errors import UsageProblem
 from console.domain.guard import LINE_LIMIT, encode
-from console.domain.kill import Outcome, StepName, StepStatus, exit_code
+from console.domain.kill import Outcome, StepName, StepStatus
+from console.domain.verdict import verdict
 from console.killswitch import durable, guard, processes
 from console.killswitch.engine_socket import Engine, Running
 from console.killswitch.guard import KILLS_KEPT, Clerk, note_fault
@@ -413,7 +414,7 @@ def test_with_a_lost_registry_no_kill_is_zero_until_an_unlatch(room: Room, how: 
         kill = room.guard.press("all", "", "")
         room.run_threads()
         receipt = kill.receipt()
-        assert not receipt.verified_zero and kill.steps[StepName.ZERO].status is not StepStatus.OK and exit_code(receipt) == 9
+        assert not receipt.verified_zero and kill.steps[StepName.ZERO].status is not StepStatus.OK and verdict(receipt).exit_code == 9
     state = room.guard.latch.state
     assert room.unlatch(state.generation, list(state.kills))["ok"]
     room.start()

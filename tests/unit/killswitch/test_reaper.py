@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from console.domain.errors import ExitCode
-from console.domain.kill import Outcome, Step, StepName, StepStatus, exit_code
+from console.domain.kill import Outcome, Step, StepName, StepStatus
+from console.domain.verdict import verdict
 from console.killswitch import processes, reaper
 from console.killswitch.aims import Aim
 from console.killswitch.cgroups import Mount, Mounts, Refused
@@ -167,7 +168,7 @@ def test_a_leaf_that_holds_us_is_not_struck(kill_of: Any) -> None:
 def test_what_rises_before_the_second_look_is_struck_again(kill_of: Any, can_leave: bool) -> None:
     leaf = StandInLeaf(rises=True)
     receipt = kill_of(leaf, can_leave=can_leave).receipt()
-    assert leaf.struck >= 2 and receipt.verified_zero and not receipt.survivors
+    assert leaf.struck >= 2 and receipt.verified_zero == (not can_leave) and not receipt.survivors
     assert "again" in next(s for s in receipt.steps if s.name is StepName.SECOND_LOOK).detail
 
 
@@ -212,7 +213,7 @@ def test_a_fault_in_the_second_look_is_amber_and_leaves_nobody_waiting(kill_of: 
     kill = kill_of(StandInLeaf())
     receipt = kill.receipt()
     assert kill.is_done and receipt.complete and kill.steps[StepName.SECOND_LOOK].status is StepStatus.UNKNOWN
-    assert exit_code(receipt) is ExitCode.LATER_STEP and "KeyError" in receipt.excluded[0]
+    assert verdict(receipt).exit_code is ExitCode.NOT_PROVEN and "KeyError" in receipt.excluded[0]
     kill._amend(kill.aims, "came up later")
     assert kill.steps[StepName.SECOND_LOOK].status is StepStatus.UNKNOWN  # no later word makes it green
 
@@ -224,7 +225,7 @@ def test_a_fault_between_a_second_strike_and_its_proof_takes_the_first_proof_bac
     monkeypatch.setattr(Kill, "settle_again", broken)
     leaf = StandInLeaf(rises=True)
     receipt = kill_of(leaf).receipt()
-    assert not receipt.verified_zero and exit_code(receipt) is ExitCode.NOT_PROVEN
+    assert not receipt.verified_zero and verdict(receipt).exit_code is ExitCode.NOT_PROVEN
     assert {s.name: s.status for s in receipt.steps}[StepName.ZERO] is StepStatus.FAILED
 
 
@@ -235,7 +236,7 @@ def test_a_fault_before_the_proof_is_not_proven(kill_of: Any, monkeypatch: pytes
 
     monkeypatch.setattr(Kill, "_prove", broken)
     receipt = kill_of(StandInLeaf()).receipt()
-    assert not receipt.verified_zero and exit_code(receipt) is ExitCode.NOT_PROVEN
+    assert not receipt.verified_zero and verdict(receipt).exit_code is ExitCode.NOT_PROVEN
     assert {s.status for s in receipt.steps if s.name in (StepName.ZERO, StepName.SECOND_LOOK)} == {StepStatus.UNKNOWN}
     assert not kill_of().receipt().verified_zero  # with nobody to kill as well
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from console.domain.agent import AgentId
 from console.domain.errors import ExitCode
-from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target, exit_code
+from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target
+from console.domain.verdict import verdict
 from console.supervisor.merging import DETAIL_LENGTH, together
 
 
@@ -36,7 +37,7 @@ def test_the_worst_of_each_step_counts_whichever_press_it_came_from() -> None:
         assert step(merged, StepName.EVIDENCE).status is StepStatus.UNKNOWN and "evidence of 2" in step(merged, StepName.EVIDENCE).detail
         assert step(merged, StepName.REMOTE).status is StepStatus.SKIPPED, "what was skipped is amber, so not ok"
         assert step(merged, StepName.LATCH) == Step(StepName.LATCH, StepStatus.OK, 1.0, "latch"), "the same words once"
-        assert exit_code(merged) is ExitCode.LATER_STEP
+        assert verdict(merged).exit_code is ExitCode.NOT_PROVEN
 
 
 def test_a_step_that_one_receipt_lacks_is_unknown() -> None:
@@ -53,7 +54,7 @@ def test_what_was_found_out_later_and_who_lived_is_in_it_whoever_said_it() -> No
     merged = together([one, two], [])
     assert merged.amended == ("one", "two") and merged.survivors == (survivor,) and merged.excluded == ("left alone",)
     assert merged.ms_total == 9.0 and merged.scope == "a-1,a-2" and len(merged.targets) == 2
-    assert exit_code(merged) is ExitCode.NOT_PROVEN
+    assert verdict(merged).exit_code is ExitCode.NOT_PROVEN
 
 
 def test_the_latest_moment_counts_and_none_only_where_none_is_known() -> None:
@@ -75,5 +76,5 @@ def test_many_words_are_cut_and_the_worst_stay() -> None:
 
 def test_whoever_still_starts_makes_it_unproven() -> None:
     merged = together([receipt("1")], [AgentId("a-9")])
-    assert not merged.verified_zero and merged.excluded == ("a-9: still starting, not stopped",)
-    assert exit_code(merged) is ExitCode.NOT_PROVEN
+    assert not merged.verified_zero and merged.targets[-1].agent_id == "a-9" and "still starting" in merged.targets[-1].evidence["why"]
+    assert verdict(merged).exit_code is ExitCode.NOT_PROVEN

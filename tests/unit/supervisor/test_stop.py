@@ -16,7 +16,8 @@ from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.errors import ExitCode, Unreachable
 from console.domain.guard import encode
-from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target, exit_code
+from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
+from console.domain.verdict import verdict
 from console.supervisor import stop
 from console.supervisor.stop import CHUNK, StopDesk, _merged
 
@@ -32,20 +33,20 @@ def target(name: str, outcome: Outcome = Outcome.PROVEN_ZERO) -> Target:
     return Target(name, "managed", outcome, 2.0)
 
 
-def test_steps_stand_in_the_order_of_the_design_and_open_ones_are_unknown() -> None:
+def test_steps_stand_in_the_order_of_the_design_and_open_ones_are_pending() -> None:
     merged = _merged(local(), {}, complete=False)
     assert [s.name for s in merged.steps] == list(StepName)
-    assert {s.status for s in merged.steps if s.name in (StepName.ROTATE, StepName.REMOTE, StepName.EVIDENCE)} == {StepStatus.UNKNOWN}
-    assert exit_code(merged) is ExitCode.LATER_STEP
+    assert {s.status for s in merged.steps if s.name in (StepName.ROTATE, StepName.REMOTE, StepName.EVIDENCE)} == {StepStatus.PENDING}
+    assert verdict(merged).exit_code is ExitCode.DONE and not merged.complete  # pending is not failed
 
 
 def test_a_failed_later_step_is_seven_and_skipped_is_zero() -> None:
     done = {n: Step(n, StepStatus.OK, 900.0) for n in (StepName.ROTATE, StepName.EVIDENCE)}
     skipped = Step(StepName.REMOTE, StepStatus.SKIPPED, None, "not configured")
-    assert exit_code(_merged(local(), done | {StepName.REMOTE: skipped}, complete=True)) is ExitCode.DONE
+    assert verdict(_merged(local(), done | {StepName.REMOTE: skipped}, complete=True)).exit_code is ExitCode.DONE
     failed = Step(StepName.REMOTE, StepStatus.FAILED, 1.0, "failed")
     merged = _merged(local(), done | {StepName.REMOTE: failed}, complete=True)
-    assert exit_code(merged) is ExitCode.LATER_STEP
+    assert verdict(merged).exit_code is ExitCode.LATER_STEP
     assert merged.ms_total == 900.0
 
 
@@ -54,7 +55,7 @@ def test_a_canary_proven_dead_is_nobodys_agent_and_one_that_is_not_stays() -> No
     assert [t.agent_id for t in merged.targets] == ["a-1"]
     merged = _merged(local(target("canary-1", Outcome.NOT_PROVEN), zero=False), {}, complete=True)
     assert [t.agent_id for t in merged.targets] == ["canary-1"]
-    assert exit_code(merged) is ExitCode.NOT_PROVEN
+    assert verdict(merged).exit_code is ExitCode.NOT_PROVEN
 
 
 class Desk:
@@ -90,9 +91,9 @@ def test_what_the_guard_amends_is_taken_over_sealed_and_judged_again(tmp_path: P
     first = local(target("a", Outcome.NOT_PROVEN), zero=False)
     kept = _merged(first, steps, complete=True)
     it.desk._put(replace(kept, steps=tuple(replace(s, detail="noted") if s.name is StepName.LATCH else s for s in kept.steps)))
-    assert it.amend(first) == [] and exit_code(it.desk.receipts()[0]) is ExitCode.NOT_PROVEN
+    assert it.amend(first) == [] and verdict(it.desk.receipts()[0]).exit_code is ExitCode.NOT_PROVEN
     (now,) = it.amend(replace(local(target("a")), amended=("a: proven zero after the receipt was given, 61.0 s after the press",)))
-    assert now.verified_zero and now.complete and now.amended and exit_code(now) is ExitCode.DONE and it.desk.receipt("k") == now
+    assert now.verified_zero and now.complete and now.amended and verdict(now).exit_code is ExitCode.DONE and it.desk.receipt("k") == now
     assert {s.name: s.detail for s in now.steps}[StepName.EVIDENCE] == "ours" and now.steps[0].detail == "noted"
     assert json.loads((tmp_path / "receipts" / "k.json").read_text())["amended"] and (tmp_path / "receipts" / "k.sealed.json").exists()
 

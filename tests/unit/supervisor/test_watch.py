@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from console.domain.errors import ExitCode
-from console.domain.kill import Outcome, Receipt, Target
+from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.killswitch.receipts import write_receipt
 from console.remotekill.machine import Mode
 from console.supervisor.watch import Obeyed, Watch
@@ -20,7 +20,9 @@ ORDER = "7:" + "ab" * 32
 
 def receipt(kill_id: str = KILL, order: str = "", *outcomes: Outcome, zero: bool = True) -> Receipt:
     targets = tuple(Target(f"a{n}", "managed", o, 1.0) for n, o in enumerate(outcomes))
-    return Receipt(kill_id, "i", "all", "r", "b", 1.0, order, verified_zero=zero, targets=targets, complete=True)
+    status = StepStatus.OK if zero else StepStatus.UNKNOWN
+    steps = (Step(StepName.ZERO, status, 1.0), Step(StepName.SECOND_LOOK, StepStatus.OK, 1.0))
+    return Receipt(kill_id, "i", "all", "r", "b", 1.0, order, steps=steps, targets=targets, complete=True)
 
 
 class Dry(Watch):

@@ -7,7 +7,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 from console.api.messages import KillSwitchView, LaunchedView
 from console.api.rearm_messages import AgainView, KilledView, RearmProof, RearmView
 from console.domain.errors import ConsoleError
-from console.gui.models.switch import Switch, counts, is_proven
+from console.domain.verdict import verdict
+from console.gui.models.switch import Switch
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
@@ -27,9 +28,8 @@ def still_open(switch: Switch) -> list[str]:
     receipt = switch.receipt
     if receipt is None:
         words.append("The receipt of this kill has not been read.")
-    elif not is_proven(receipt):
-        proven, provable, _ = counts(receipt)
-        words.append(f"Not proven: {provable - proven} of {plural(provable, 'agent')}; {plural(len(receipt.survivors), 'survivor')} known.")
+    elif (found := verdict(receipt)).may_run:
+        words.append(found.headline)
     if receipt is not None and not receipt.complete:
         words.append("Steps of the kill are still being carried out.")
     if switch.view is not None and switch.view.remote_latched:

@@ -7,9 +7,9 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 
 from console.api.ladder import LadderBody, LadderPreview, ScopeBody
 from console.api.messages import ActView
-from console.domain.errors import ConsoleError, NotFound, UsageProblem
+from console.domain.errors import ConsoleError, ExitCode, NotFound, UsageProblem
 from console.domain.kill import Receipt
-from console.gui.models.switch import counts, is_proven, zero_ms
+from console.domain.verdict import verdict
 from console.gui.pages.interface import Desk
 from console.gui.pages.kill_switch.rung_words import (
     MEANS,
@@ -28,7 +28,6 @@ from console.gui.theme import fonts
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Fact, Facts
 from console.gui.widgets.text import Text
-from console.gui.widgets.words import plural, took
 
 AGAIN_MS = 3000
 """The preview is asked again while the question stands, so that the count is never old."""
@@ -160,11 +159,8 @@ class RungDialog(Dialog):
 
 def tell_killed(desk: Desk, name: str, receipt: Receipt) -> None:
     """The notice that leads to the receipt; anything but a whole proof is amber."""
-    proven, provable, best = counts(receipt)
-    if is_proven(receipt):
-        extra = f"; {plural(best, 'agent')} best effort, not counted" if best else ""
-        text = f"{name}: {proven} of {provable} proven zero in {took(zero_ms(receipt))}{extra}."
-        desk.notices.say("amber" if best or not provable else "info", text, receipt=receipt.kill_id)
-    else:
-        desk.notices.say("amber", f"{name}: {proven} of {provable} proven zero.", "Look at what is left.", receipt=receipt.kill_id)
+    found = verdict(receipt)
+    is_good = found.verified_zero and found.exit_code is ExitCode.DONE and bool(receipt.targets)
+    more = "Look at what is left." if found.may_run else ""
+    desk.notices.say("info" if is_good else "amber", f"{name}: {found.headline}", more, receipt=receipt.kill_id)
     desk.ask_sync()

@@ -27,15 +27,8 @@ LEVELS = {
 
 def result_words(row: ReceiptRow) -> tuple[str, str, str]:
     """(words, shape, colour) of an earlier kill; a tick needs a verified zero and no step in doubt."""
-    provable = max(row.proven, row.targets - row.best_effort)
-    if not row.verified_zero or row.exit_code == 9:
-        left = provable - row.proven
-        return f"{left} not proven" if left else "not proven", "triangle", "warn"
-    words = f"{row.proven} of {provable} proven zero"
-    if row.bad_steps:
-        return f"{words}; {', '.join(name.replace('_', ' ') for name in row.bad_steps)}", "triangle", "warn"
     if not row.complete:
-        return f"{words}; not complete", "triangle", "warn"
-    if row.best_effort:
-        return f"{words}; {row.best_effort} best effort", "alert", "warn"
-    return words, "check", "text2"
+        return f"{row.headline} Not complete.".strip(), "triangle", "warn"
+    if row.exit_code == 8:
+        return row.headline, "alert", "warn"
+    return row.headline, *(("check", "text2") if row.exit_code == 0 and row.verified_zero else ("triangle", "warn"))

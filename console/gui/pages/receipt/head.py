@@ -10,8 +10,9 @@ from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus
+from console.domain.verdict import verdict
 from console.gui.models.seen import running_words
-from console.gui.models.switch import STEP_TITLES, GuardState, counts, is_proven, step_of, zero_ms
+from console.gui.models.switch import STEP_TITLES, GuardState, is_proven, step_of
 from console.gui.pages.receipt.amended import late
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
@@ -36,24 +37,14 @@ def headline(receipt: Receipt | None, guard: GuardState, seen: Sequence[str] = (
     if receipt is None:
         text = f"{guard.proven} of {guard.total} proven zero so far" if guard.total else "Waiting for the receipt"
         return Headline("running", text, "SIGKILL is out; the proof is being read")
-    proven, provable, best = counts(receipt)
-    reason = f"This host · reason “{receipt.reason}” · by {receipt.by}"
-    effort = f" · {plural(best, 'observed agent')} best effort, not counted" if best else ""
-    if is_proven(receipt):
-        ms = zero_ms(receipt)
-        tail = f" in {took(ms)}" if ms is not None else ""
-        if number := late(receipt):
-            return Headline(
-                "late", f"{proven} of {provable} proven zero, {number} only after this receipt had said NOT PROVEN", reason + effort
-            )
-        if seen:
-            return Headline("doubt", f"{proven} of {provable} proven zero{tail} · {running_words(list(seen))}", reason + effort)
-        return Headline("proven", f"{proven} of {provable} proven zero{tail}", reason + effort)
+    words, reason = verdict(receipt).headline, f"This host · reason “{receipt.reason}” · by {receipt.by}"
     if step_of(receipt, StepName.ZERO) is None and not receipt.complete:
-        return Headline("running", f"{proven} of {provable} proven zero so far", reason + effort)
-    ms = zero_ms(receipt)
-    tail = f" in {took(ms)}" if ms is not None else ""
-    return Headline("doubt", f"{provable - proven} not proven · {proven} of {provable} proven zero{tail}", reason + effort)
+        return Headline("running", words, reason)
+    if not is_proven(receipt):
+        return Headline("doubt", words, reason)
+    if number := late(receipt):
+        return Headline("late", f"{words} {plural(number, 'agent')} only after this receipt had said NOT PROVEN.", reason)
+    return Headline("doubt" if seen else "proven", f"{words} {running_words(list(seen))}." if seen else words, reason)
 
 
 def open_points(receipt: Receipt | None, seen: Sequence[str] = ()) -> list[str]:

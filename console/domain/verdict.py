@@ -1,0 +1,150 @@
+"""What a receipt amounts to: whether zero is verified, the exit code, and the headline. No other place decides any of the three."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from console.domain.errors import ExitCode
+from console.domain.kill import Outcome, Receipt, StepName, StepStatus
+from console.domain.words import counted
+
+_CHECKS = (StepName.ZERO, StepName.SECOND_LOOK)
+_OPEN = (Outcome.NOT_PROVEN, Outcome.DYING)
+_BAD = (StepStatus.FAILED, StepStatus.UNKNOWN)
+_RANK = (ExitCode.NOT_PROVEN, ExitCode.BEST_EFFORT, ExitCode.LATER_STEP)
+NAMED = 3
+"""Programs that a headline names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The three answers, and whether something may still run."""
+
+    verified_zero: bool
+    """Every target is confirmed dead by the kernel, and nothing in the receipt speaks against it."""
+    exit_code: ExitCode
+    headline: str
+    may_run: bool
+    """A survivor, an unproven target, an unknown check, or a return that is not dead again. Best effort alone is not."""
+
+
+def verdict(receipt: Receipt) -> Verdict:
+    """Decide from all parts of a receipt; what it says of itself (``verified_zero``) is not asked."""
+    zero, look = (_check(receipt, name) for name in _CHECKS)
+    doubts = _doubts(receipt, zero, look)
+    may_run = bool(doubts) or zero is not StepStatus.OK
+    is_best_effort = any(t.outcome is Outcome.BEST_EFFORT for t in receipt.targets)
+    if may_run or any(r.certain for r in receipt.returns):
+        code = ExitCode.NOT_PROVEN
+    elif is_best_effort or receipt.connections:
+        code = ExitCode.BEST_EFFORT
+    elif _not_done(receipt):
+        code = ExitCode.LATER_STEP
+    else:
+        code = ExitCode.DONE
+    return Verdict(not may_run and not is_best_effort, code, _headline(receipt, zero, doubts), may_run)
+
+
+def judged(receipt: Receipt) -> Receipt:
+    """The receipt with ``verified_zero`` as its parts have it. Whatever makes or changes a receipt hands it on through here."""
+    return replace(receipt, verified_zero=verdict(receipt).verified_zero)
+
+
+def worst(codes: Iterable[ExitCode]) -> ExitCode:
+    """The code of several kills: 9, 8, 7, then 0."""
+    found = set(codes)
+    return next((code for code in _RANK if code in found), ExitCode.DONE)
+
+
+def _check(receipt: Receipt, name: StepName) -> StepStatus:
+    """``ok``, ``pending`` or ``unknown``: a check that a finished receipt lacks, or that was skipped, is not known."""
+    status = next((s.status for s in receipt.steps if s.name is name), StepStatus.PENDING)
+    if status is StepStatus.OK or (status is StepStatus.PENDING and not receipt.complete):
+        return status
+    return StepStatus.UNKNOWN
+
+
+def _doubts(receipt: Receipt, zero: StepStatus, look: StepStatus) -> list[str]:
+    """Why something may still run, in words. Empty while the kill has not come to its proof yet."""
+    found, alive = [], [r for r in receipt.returns if r.certain and not r.proven]
+    if zero is not StepStatus.PENDING:
+        if still := sum(t.outcome in _OPEN for t in receipt.targets):
+            found.append(f"{still} of {counted(len(receipt.targets), 'agent')} may still run")
+        elif zero is StepStatus.UNKNOWN:
+            found.append("whether all agents are dead is unknown")
+    if receipt.survivors:
+        found.append(f"{counted(len(receipt.survivors), 'process is', 'processes are')} still alive")
+    if look is StepStatus.UNKNOWN:
+        found.append("what the second look saw is unknown")
+    if alive:
+        found.append(f"{counted(len(alive), 'process', 'processes')} of a killed session ran again")
+    return found
+
+
+def _not_done(receipt: Receipt) -> list[str]:
+    """Later steps that failed or are unknown. Of an incomplete receipt that waits for no step, the end itself is unknown."""
+    decided = {s.name for s in receipt.steps if s.status is not StepStatus.PENDING}
+    is_cut_off = not receipt.complete and len(decided) == len(StepName)
+    bad = [s.name.value for s in receipt.steps if s.status in _BAD and s.name not in _CHECKS]
+    return bad or (["completion"] if is_cut_off else [])
+
+
+def _headline(receipt: Receipt, zero: StepStatus, doubts: list[str]) -> str:
+    total, proven = len(receipt.targets), sum(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets)
+    if doubts:
+        parts = [f"NOT PROVEN: {', '.join(doubts)}.", f"{proven} of {counted(total, 'agent')} confirmed dead."]
+    elif zero is not StepStatus.OK:
+        return f"Killing: {proven} of {counted(total, 'agent')} confirmed dead so far."
+    else:
+        parts = [_dead(receipt, proven, total)]
+    parts += [*_returned(receipt), *_other_programs(receipt)]
+    if receipt.only_seen:
+        parts.append(f"{counted(receipt.only_seen, 'observed agent was', 'observed agents were')} not stopped.")
+    if failed := _not_done(receipt):
+        parts.append(f"Not done: {', '.join(name.replace('_', ' ') for name in failed)}.")
+    if proven and not doubts and receipt.proven_ms is not None:
+        parts.append(f"Confirmed after {receipt.proven_ms / 1000:.2f} s.")
+    if receipt.watch_until:
+        parts.append(f"Return watch: watching until {time.strftime('%H:%M:%S', time.localtime(receipt.watch_until))}.")
+    return " ".join(parts)
+
+
+def _dead(receipt: Receipt, proven: int, total: int) -> str:
+    best = total - proven
+    if not total:
+        return "Nothing was running." if receipt.only_seen == 0 else "Nothing that is held here was running."
+    if not best:
+        return f"All processes of {counted(total, 'agent')} are dead."
+    words = f"{counted(best, 'agent')} best effort: no proof is possible."
+    return f"All processes of {proven} of {counted(total, 'agent')} are dead. {words}" if proven else f"No agent is confirmed dead. {words}"
+
+
+def _returned(receipt: Receipt) -> list[str]:
+    again = sum(r.certain and r.proven for r in receipt.returns)
+    maybe = sum(not r.certain for r in receipt.returns)
+    found = [f"{counted(again, 'process', 'processes')} of a killed session ran again and died."] if again else []
+    return found + ([f"{counted(maybe, 'process', 'processes')} may belong to a killed session."] if maybe else [])
+
+
+def _other_programs(receipt: Receipt) -> list[str]:
+    """What agents may have left with programs outside, in words."""
+    found = []
+    if receipt.connections:
+        agents = len({c.agent_id for c in receipt.connections})
+        names = list(dict.fromkeys(_plain(c.peer_program) or f"process {c.peer_pid}" for c in receipt.connections))
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        found.append(f"{counted(agents, 'agent')} had connections to other programs: {', '.join(names[:NAMED])}{more}.")
+    if receipt.connections_state == "not recorded":
+        found.append("Connections to other programs were not recorded.")
+    if receipt.uncovered:
+        found.append(f"Work that {counted(len(receipt.uncovered), 'agent')} gave to other programs is not covered.")
+    if receipt.suspects:
+        found.append(f"{counted(len(receipt.suspects), 'process', 'processes')} outside may be an agent's work.")
+    return found
+
+
+def _plain(words: str) -> str:
+    """Printable ASCII, bounded: a program's name is hostile text."""
+    return "".join(x if x.isascii() and x.isprintable() else "?" for x in words)[:40]

@@ -1,0 +1,218 @@
+"""The one place that decides whether zero is verified, the exit code and the headline."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from console.domain.errors import ExitCode
+from console.domain.kill import Connection, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect, Target
+from console.domain.verdict import judged, verdict, worst
+
+STEPS = tuple(Step(n, StepStatus.OK, 610.0 if n is StepName.ZERO else 1200.0) for n in StepName)
+SURVIVOR = Survivor("a0", 7, "D", "nfs_wait", "x", "why")
+CHECKS = (StepName.ZERO, StepName.SECOND_LOOK)
+LATER = tuple(n for n in StepName if n not in CHECKS)
+
+
+def receipt(*outcomes: Outcome, **changes: object) -> Receipt:
+    targets = tuple(Target(f"a{n}", "managed", o, 10.0, {}) for n, o in enumerate(outcomes))
+    made = Receipt("k1", "00000000", "all", "why", "who", 1.0, steps=STEPS, targets=targets, ms_total=1300.0, complete=True)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def steps_with(name: StepName, status: StepStatus) -> tuple[Step, ...]:
+    return tuple(replace(s, status=status) if s.name is name else s for s in STEPS)
+
+
+def came_back(*, certain: bool = True, proven: bool = False) -> Return:
+    return Return("a0", "s", 8, 80, 7, "claude", "claude --resume", 9.0, "session id", certain, proven, proven, "why")
+
+
+def connection(program: str, agent: str = "a0") -> Connection:
+    return Connection(agent, "tcp", "127.0.0.1:5", "127.0.0.1:6", 9, 90, program, 26, "")
+
+
+# --- generated receipts -----------------------------------------------------------------------------------------------
+
+_STEPS = st.lists(st.sampled_from(StepName), unique=True).flatmap(
+    lambda names: st.tuples(*(st.builds(Step, st.just(n), st.sampled_from(StepStatus), st.none() | st.floats(0, 9e4)) for n in names))
+)
+_TARGETS = st.lists(
+    st.builds(Target, st.sampled_from(["a0", "a1", "a2"]), st.just("managed"), st.sampled_from(Outcome), st.none() | st.floats(0, 9e4))
+)
+_RETURNS = st.lists(st.builds(came_back, certain=st.booleans(), proven=st.booleans()), max_size=3)
+_RECEIPTS = st.builds(
+    Receipt,
+    *(st.just(x) for x in ("k1", "00000000", "all", "why", "who")),
+    pressed_at=st.just(1.0),
+    verified_zero=st.booleans(),
+    survivors=st.lists(st.just(SURVIVOR), max_size=2).map(tuple),
+    steps=_STEPS | st.just(STEPS),
+    targets=_TARGETS.map(tuple),
+    only_seen=st.none() | st.integers(0, 3),
+    complete=st.booleans(),
+    returns=_RETURNS.map(tuple),
+    watch_until=st.sampled_from([0.0, 1e9]),
+    connections=st.lists(st.builds(connection, st.text(max_size=50)), max_size=3).map(tuple),
+    connections_state=st.sampled_from(["none", "recorded", "not recorded"]),
+    uncovered=st.lists(st.just("a0"), max_size=2).map(tuple),
+)
+
+
+def status_of(made: Receipt, name: StepName) -> StepStatus | None:
+    return next((s.status for s in made.steps if s.name is name), None)
+
+
+def is_cut_off(made: Receipt) -> bool:
+    return not made.complete and all(status_of(made, n) not in (None, StepStatus.PENDING) for n in StepName)
+
+
+def is_known(made: Receipt, name: StepName) -> bool:
+    status = status_of(made, name)
+    return status is StepStatus.OK or (not made.complete and status in (None, StepStatus.PENDING))
+
+
+@settings(max_examples=1000, deadline=None)
+@given(_RECEIPTS)
+def test_zero_is_never_verified_beside_anything_that_speaks_against_it(made: Receipt) -> None:
+    found = verdict(made)
+    speaks_against = (
+        made.survivors
+        or any(t.outcome is not Outcome.PROVEN_ZERO for t in made.targets)
+        or status_of(made, StepName.ZERO) is not StepStatus.OK
+        or not is_known(made, StepName.SECOND_LOOK)
+        or any(r.certain and not r.proven for r in made.returns)
+    )
+    assert found.verified_zero == (not speaks_against)
+    assert judged(made).verified_zero == found.verified_zero
+    assert verdict(judged(made)) == found  # what a receipt says of itself is not asked
+
+
+@settings(max_examples=1000, deadline=None)
+@given(_RECEIPTS)
+def test_exit_codes_rank_9_8_7_0(made: Receipt) -> None:
+    found = verdict(made)
+    nines = (
+        made.survivors
+        or any(t.outcome in (Outcome.NOT_PROVEN, Outcome.DYING) for t in made.targets)
+        or status_of(made, StepName.ZERO) is not StepStatus.OK
+        or not is_known(made, StepName.SECOND_LOOK)
+        or any(r.certain for r in made.returns)
+    )
+    eights = made.connections or any(t.outcome is Outcome.BEST_EFFORT for t in made.targets)
+    sevens = any(status_of(made, n) in (StepStatus.FAILED, StepStatus.UNKNOWN) for n in LATER) or is_cut_off(made)
+    assert found.exit_code == (9 if nines else 8 if eights else 7 if sevens else 0)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(_RECEIPTS)
+def test_the_headline_says_what_the_code_says(made: Receipt) -> None:
+    found = verdict(made)
+    assert found.headline.isascii() and found.headline.isprintable()
+    assert found.headline.startswith("All processes of") <= (not found.may_run)
+    assert found.headline.startswith(("NOT PROVEN", "Killing")) == found.may_run
+    later = [n for n in LATER if status_of(made, n) in (StepStatus.FAILED, StepStatus.UNKNOWN)]
+    if not found.headline.startswith("Killing"):
+        assert bool(later or is_cut_off(made)) == ("Not done: " in found.headline)
+        assert bool(made.connections) == ("had connections to other programs: " in found.headline)
+        assert any(r.certain and r.proven for r in made.returns) == ("ran again and died" in found.headline)
+    if found.exit_code is ExitCode.DONE:
+        assert found.verified_zero
+
+
+# --- one by one -------------------------------------------------------------------------------------------------------
+
+
+def test_all_confirmed_dead_and_every_step_done() -> None:
+    found = verdict(receipt(*[Outcome.PROVEN_ZERO] * 6))
+    assert (found.verified_zero, found.exit_code, found.may_run) == (True, ExitCode.DONE, False)
+    assert found.headline == "All processes of 6 agents are dead. Confirmed after 0.61 s."
+
+
+@pytest.mark.parametrize("status", [StepStatus.FAILED, StepStatus.UNKNOWN])
+def test_a_best_effort_target_and_a_failed_step_are_8_and_both_are_named(status: StepStatus) -> None:
+    found = verdict(receipt(Outcome.PROVEN_ZERO, Outcome.BEST_EFFORT, steps=steps_with(StepName.REMOTE, status)))
+    assert (found.verified_zero, found.exit_code, found.may_run) == (False, ExitCode.BEST_EFFORT, False)
+    assert "1 agent best effort: no proof is possible." in found.headline and "Not done: remote." in found.headline
+
+
+def test_connections_are_8_and_the_headline_names_the_programs_and_a_failed_step() -> None:
+    hostile = "\x1b[2Jred" * 20
+    made = receipt(
+        *[Outcome.PROVEN_ZERO] * 6,
+        connections=(connection("postgres"), connection("postgres"), connection("redis", "a1"), connection(hostile, "a1"), connection("")),
+        steps=steps_with(StepName.EVIDENCE, StepStatus.FAILED),
+    )
+    found = verdict(made)
+    assert (found.verified_zero, found.exit_code) == (True, ExitCode.BEST_EFFORT)
+    assert found.headline.startswith(
+        "All processes of 6 agents are dead. 2 agents had connections to other programs: postgres, redis, ?[2Jred?[2Jred"
+    )
+    assert "and 1 more. Not done: evidence." in found.headline and "\x1b" not in found.headline
+
+
+def test_what_was_not_looked_at_is_never_called_none() -> None:
+    assert "were not recorded" in verdict(receipt(Outcome.PROVEN_ZERO, connections_state="not recorded")).headline
+    assert "onnections" not in verdict(receipt(Outcome.PROVEN_ZERO)).headline
+    uncovered = verdict(receipt(Outcome.PROVEN_ZERO, uncovered=("a0",)))
+    assert (uncovered.exit_code, "is not covered" in uncovered.headline) == (ExitCode.DONE, True)
+    suspect = Suspect("a0", 10, 100, "/bin/sleep", 0, "sleep 9", "w", "marker", True, 9)
+    assert "1 process outside may be an agent's work." in verdict(receipt(Outcome.PROVEN_ZERO, suspects=(suspect,))).headline
+
+
+def test_a_session_that_ran_again_is_9_and_verified_only_once_it_is_dead_again() -> None:
+    alive, dead = (verdict(receipt(Outcome.PROVEN_ZERO, returns=(came_back(proven=p),))) for p in (False, True))
+    assert (alive.verified_zero, alive.exit_code, alive.may_run) == (False, ExitCode.NOT_PROVEN, True)
+    assert (dead.verified_zero, dead.exit_code, dead.may_run) == (True, ExitCode.NOT_PROVEN, False)
+    assert "NOT PROVEN: 1 process of a killed session ran again." in alive.headline
+    shown = verdict(receipt(Outcome.PROVEN_ZERO, returns=(came_back(certain=False),)))
+    assert (shown.verified_zero, shown.exit_code) == (True, ExitCode.DONE)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize("status", [s for s in StepStatus if s is not StepStatus.OK])
+def test_a_check_that_is_not_known_is_9(name: StepName, status: StepStatus) -> None:
+    found = verdict(receipt(Outcome.PROVEN_ZERO, steps=steps_with(name, status)))
+    assert (found.verified_zero, found.exit_code) == (False, ExitCode.NOT_PROVEN)
+    assert verdict(receipt(Outcome.PROVEN_ZERO, steps=tuple(s for s in STEPS if s.name is not name))).exit_code is ExitCode.NOT_PROVEN
+
+
+def test_a_step_that_is_still_pending_is_not_a_failed_one() -> None:
+    at_zero = verdict(receipt(Outcome.PROVEN_ZERO, steps=STEPS[:4], complete=False))
+    assert (at_zero.verified_zero, at_zero.exit_code) == (True, ExitCode.DONE)
+    before = verdict(receipt(Outcome.DYING, Outcome.PROVEN_ZERO, steps=STEPS[:3], complete=False))
+    assert (before.verified_zero, before.exit_code) == (False, ExitCode.NOT_PROVEN)
+    assert before.headline == "Killing: 1 of 2 agents confirmed dead so far."
+
+
+def test_survivors_are_never_beside_a_verified_zero() -> None:
+    found = verdict(receipt(Outcome.BEST_EFFORT, survivors=(SURVIVOR,) * 40, verified_zero=True))
+    assert (found.verified_zero, found.exit_code) == (False, ExitCode.NOT_PROVEN)
+    assert "40 processes are still alive" in found.headline
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (receipt(), "Nothing that is held here was running."),
+        (receipt(only_seen=0), "Nothing was running."),
+        (receipt(only_seen=2), "Nothing that is held here was running. 2 observed agents were not stopped."),
+        (receipt(Outcome.BEST_EFFORT), "No agent is confirmed dead. 1 agent best effort: no proof is possible."),
+        (receipt(Outcome.PROVEN_ZERO, watch_until=1.0), "watching until"),
+        (receipt(Outcome.PROVEN_ZERO, Outcome.DYING), "NOT PROVEN: 1 of 2 agents may still run. 1 of 2 agents confirmed dead."),
+    ],
+)
+def test_the_headline_in_words(made: Receipt, words: str) -> None:
+    assert words in verdict(made).headline
+
+
+def test_the_worst_code_of_several_kills() -> None:
+    ranked = (ExitCode.NOT_PROVEN, ExitCode.BEST_EFFORT, ExitCode.LATER_STEP, ExitCode.DONE)
+    for codes in itertools.product(ranked, repeat=3):
+        assert worst(codes) is min(codes, key=ranked.index)
+    assert worst(()) is ExitCode.DONE
