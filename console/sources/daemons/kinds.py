@@ -1,0 +1,14 @@
+"""The agent kinds that have daemons: one list."""
+
+from __future__ import annotations
+
+from console.sources.daemons.claude_code import ClaudeDaemons
+from console.sources.daemons.codex import CodexDaemons
+from console.sources.daemons.interface import Daemons
+
+KINDS: tuple[Daemons, ...] = (ClaudeDaemons(), CodexDaemons())
+
+
+def kind_of(source: str) -> Daemons | None:
+    """Of an agent that a source saw (``claude_code``, ``codex``); None: its kind has no daemons."""
+    return next((kind for kind in KINDS if source.startswith(kind.kind)), None)

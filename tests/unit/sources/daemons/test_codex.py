@@ -1,0 +1,65 @@
+"""Codex's app-server: the threads it hosts are the rollouts that it holds open."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from console.sources.daemons.codex import CodexDaemons
+from console.sources.daemons.processes import Processes
+from tests.fakes.going_on import PYTHON
+from tests.fakes.instance import until
+
+ONE, TWO = "01a20849-8ee7-7821-bde4-dae8951094bd", "01a20849-9435-7b32-8413-691d4df13ea0"
+SERVER = """
+import pathlib, signal, socket, sys
+home = pathlib.Path.cwd()
+files = [(home / f"rollout-2026-11-23T12-00-00-{thread}.jsonl").open("a") for thread in sys.argv[1:]]
+door = socket.socket(socket.AF_UNIX); door.bind(str(home / "private" / "sock")); door.listen(4)
+signal.pause()
+"""
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="codex-stage-"))
+    folder.chmod(0o755)
+    (folder / "bin").mkdir()
+    shutil.copy2(Path(PYTHON).resolve(), folder / "bin" / "codex")
+    (folder / "codex-package.json").write_text(json.dumps({"entrypoint": "bin/codex"}))
+    (folder / "app-server").write_text(SERVER)
+    (folder / "private").mkdir(mode=0o700)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_its_threads_and_the_command_that_drops_one(home: Path) -> None:
+    program = str(home / "bin" / "codex")
+    env = {"PYTHONHOME": "/usr", "HOME": str(home), "CODEX_HOME": str(home)}
+    server = subprocess.Popen([program, "app-server", ONE, TWO], cwd=home, env=env, start_new_session=True)
+    try:
+        until(lambda: (home / "private" / "sock").exists())
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as one:
+            one.connect(str(home / "private" / "sock"))
+        processes = Processes()
+        process = processes.identity(server.pid)
+        assert process is not None
+        found = CodexDaemons().find(processes.line(process), processes)
+        assert found is not None and (found.process, found.uid, found.refused) == (process, os.geteuid(), "")
+        assert [h.session for h in found.hosted] == [ONE, TWO] and all(h.child is None for h in found.hosted)
+        assert found.home == (("HOME", str(home)), ("CODEX_HOME", str(home)))
+        assert CodexDaemons().drop(found, TWO) == (program, "archive", TWO)
+        assert CodexDaemons().drop(found, "--help") == ()
+    finally:
+        os.kill(server.pid, signal.SIGKILL)
+        server.wait(10)
