@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from console.killswitch.aims import Aim, watch
-from console.killswitch.reaper import Kill
+from console.killswitch.kill.session import KillSession
+from console.killswitch.kill.targets import Aim, watch
 from console.killswitch.registry import Held
 
 LOOK_S = 1.0
@@ -18,21 +18,21 @@ PAUSE_S = 0.05
 class Afterwards:
     """One thread, there only while something is open. ``amended`` is called on it with the kill and the words of each change."""
 
-    def __init__(self, amended: Callable[[Kill, list[str]], None]) -> None:
+    def __init__(self, amended: Callable[[KillSession, list[str]], None]) -> None:
         self._amended = amended
         self._lock = threading.Lock()
-        self._kills: list[Kill] = []
-        self._back: list[tuple[Kill, Aim]] = []
+        self._kills: list[KillSession] = []
+        self._back: list[tuple[KillSession, Aim]] = []
         self._is_running = False
 
-    def follow(self, kill: Kill) -> None:
+    def follow(self, kill: KillSession) -> None:
         """A kill that is over, if its receipt leaves anything open."""
         if kill.open_aims():
             with self._lock:
                 self._kills.append(kill)
                 self._start()
 
-    def came_back(self, kill: Kill, aim: Aim) -> None:
+    def came_back(self, kill: KillSession, aim: Aim) -> None:
         """A container that started after this kill, struck already."""
         with self._lock:
             self._back.append((kill, aim))
@@ -64,7 +64,7 @@ class Afterwards:
             with self._lock:
                 self._is_running = False
 
-    def _look(self, kills: list[Kill], back: list[tuple[Kill, Aim]]) -> None:
+    def _look(self, kills: list[KillSession], back: list[tuple[KillSession, Aim]]) -> None:
         for kill, aim in back:
             self._tell(kill, kill.take_back(aim))
             self.follow(kill)
@@ -72,7 +72,7 @@ class Afterwards:
         for kill in kills:
             self._tell(kill, kill.look_later())
 
-    def _next(self) -> tuple[list[Kill], list[tuple[Kill, Aim]]] | None:
+    def _next(self) -> tuple[list[KillSession], list[tuple[KillSession, Aim]]] | None:
         """What is open, and what came back to kills that are over; None ends the thread."""
         with self._lock:
             self._kills = list({id(kill): kill for kill in self._kills if kill.open_aims()}.values())
@@ -81,6 +81,6 @@ class Afterwards:
             self._is_running = bool(self._kills or self._back or ready)
             return (self._kills, ready) if self._is_running else None
 
-    def _tell(self, kill: Kill, words: list[str]) -> None:
+    def _tell(self, kill: KillSession, words: list[str]) -> None:
         if words:
             self._amended(kill, words)

@@ -17,11 +17,11 @@ from console.killswitch.counting import counts
 from console.killswitch.fields import number, scope_of, text, whole, whole_list
 from console.killswitch.freezing import Freezing, check_cause
 from console.killswitch.guard import Guard, monotonic
+from console.killswitch.kill.receipt import receipt_bytes
+from console.killswitch.kill.session import KillSession
 from console.killswitch.launches import Launches
 from console.killswitch.pausing import ASKED
 from console.killswitch.peers import Peer
-from console.killswitch.reaper import Kill
-from console.killswitch.receipts import receipt_bytes
 from console.killswitch.seen import SeenAgent
 from console.killswitch.unlatching import Unlatching
 
@@ -117,7 +117,7 @@ class Desk:
         )
         return {"kill_id": kill.order.kill_id}
 
-    def _join(self, scope: str | list[str], reason: str, by: str) -> Kill | None:
+    def _join(self, scope: str | list[str], reason: str, by: str) -> KillSession | None:
         """A storm of presses starts no threads without end: with many kills under way, one more of everything strikes with the newest.
 
         Conflict for one of agents that nobody knows.
@@ -195,13 +195,13 @@ class Desk:
 
     # --- looking --------------------------------------------------------------------------------------------------------
 
-    def _kill(self, message: dict[str, Any]) -> Kill:
+    def _kill(self, message: dict[str, Any]) -> KillSession:
         kill = self._guard.kills.get(text(message, "kill_id", limit=60))
         if kill is None:
             raise NotFound("This guard knows no such kill.", "Read guard/receipts in the state directory.")
         return kill
 
-    def _progress(self, kill: Kill) -> dict[str, Any]:
+    def _progress(self, kill: KillSession) -> dict[str, Any]:
         outcomes = [a.outcome for a in kill.aims]
         zero = kill.steps.get(StepName.ZERO)
         return {

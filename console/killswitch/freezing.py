@@ -13,8 +13,8 @@ from console.domain.errors import Conflict, Denied, NotFound, NotRecorded
 from console.domain.guard import HOLD_S
 from console.killswitch.causes import Hold, Wish, boottime, fulfil, why_not_frozen
 from console.killswitch.guard import Guard, monotonic
+from console.killswitch.kill.receipt import new_kill_id
 from console.killswitch.pausing import Pausing
-from console.killswitch.receipts import new_kill_id
 from console.killswitch.registry import Held
 
 PLANNED_RESTART_S = 120.0

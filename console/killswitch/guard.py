@@ -18,7 +18,6 @@ from console.domain.guard import HEARTBEAT_S, LOST
 from console.domain.kill import StepName, StepStatus
 from console.killswitch import processes
 from console.killswitch.afterwards import Afterwards
-from console.killswitch.aims import Aim, kill_listed, strike_descendants
 from console.killswitch.causes import Causes
 from console.killswitch.cgroups import Tree, find_mounts, make_tree
 from console.killswitch.durable import Damaged, Reserve, sweep_drafts
@@ -26,12 +25,12 @@ from console.killswitch.engine_socket import Engine, Follower, Running
 from console.killswitch.faults import FAULTS as FAULTS
 from console.killswitch.faults import note_fault as note_fault
 from console.killswitch.journal import Journal
+from console.killswitch.kill.receipt import new_kill_id, read_receipt, write_receipt
+from console.killswitch.kill.session import Field, KillSession, Order
+from console.killswitch.kill.targets import Aim, kill_listed, strike_descendants, strike_leaderless
 from console.killswitch.latch import Latch
-from console.killswitch.leaderless import strike_leaderless
 from console.killswitch.passphrase import Passphrase
 from console.killswitch.peers import AgentPlaces
-from console.killswitch.reaper import Field, Kill, Order
-from console.killswitch.receipts import new_kill_id, read_receipt, write_receipt
 from console.killswitch.registry import Registry
 from console.killswitch.seen import SeenAgents
 from console.killswitch.unheld import UNHELD_FILE, Unheld
@@ -105,7 +104,7 @@ class Guard:
         self.tree_why = ""
         self.engine = Engine(config.engine_socket, config.instance_id) if config.engine_socket else None
         self.follower = Follower(self.engine, self.container_started) if self.engine else None
-        self.kills: dict[str, Kill] = {}
+        self.kills: dict[str, KillSession] = {}
         self.notices: dict[str, str] = {}
         self.afterwards = Afterwards(self._amended)
         self.seen = SeenAgents(config.instance_id)
@@ -174,7 +173,7 @@ class Guard:
 
     def press(
         self, scope: str | list[str], reason: str, by: str, order: str = "", kill_id: str = "", peer: int = 0, heard_at: float = 0.0
-    ) -> Kill:
+    ) -> KillSession:
         """Kills: everything and latches ("all"), or the agents named. Never raises; returns after the first SIGKILL wave.
 
         ``heard_at``: CLOCK_MONOTONIC when it was asked for, where that was measured.
@@ -183,7 +182,7 @@ class Guard:
             is_all = scope in ("all", ["all"])  # no agent is called so (launches.py)
             ids = list(self.registry.held) if is_all else list(dict.fromkeys(scope))
             kill_id = kill_id or new_kill_id()
-            kill = Kill(
+            kill = KillSession(
                 Order(kill_id, "all" if is_all else ",".join(ids), reason[:500], by[:100], order[:200]),
                 self._field(peer),
                 [Aim(i, self.registry.held.get(i)) for i in ids],
@@ -209,7 +208,7 @@ class Guard:
         _start(kill.run, "kill")
         return kill
 
-    def _add_seen(self, kill: Kill) -> None:
+    def _add_seen(self, kill: KillSession) -> None:
         """Agents that were only seen, if they are meant as well: after everybody who is held, by the kill's own thread, best effort.
 
         Each may keep whoever reads its memory waiting; neither the lock nor the loop does.
@@ -232,7 +231,7 @@ class Guard:
             self.registry.other_uids(),
         )
 
-    def _record_press(self, kill: Kill) -> None:
+    def _record_press(self, kill: KillSession) -> None:
         problems = []
         if kill.order.is_all:
             problems += self.record("latch", self.latch.save)
@@ -249,7 +248,7 @@ class Guard:
             self.record("journal", lambda: self.journal.append("press", **words, generation=generation))
         self.record("registry", self.registry.save)
 
-    def _finish(self, kill: Kill, recorder: threading.Thread | None) -> None:
+    def _finish(self, kill: KillSession, recorder: threading.Thread | None) -> None:
         if recorder is not None:
             recorder.join(3.0)
         if StepName.LATCH not in kill.steps:
@@ -259,10 +258,10 @@ class Guard:
             self.record("registry", self.registry.save)
         self.afterwards.follow(kill)
 
-    def _write_receipt(self, kill: Kill) -> None:
+    def _write_receipt(self, kill: KillSession) -> None:
         self.record("receipt", lambda: write_receipt(self.config.guard_dir, kill.receipt()))
 
-    def _amended(self, kill: Kill, words: list[str]) -> None:
+    def _amended(self, kill: KillSession, words: list[str]) -> None:
         """A receipt that was given changed; the supervisor folds the file and the journal's line."""
         self._write_receipt(kill)
         line = {"kill_id": kill.order.kill_id, "verified_zero": kill.receipt().verified_zero, "reason": "; ".join(words)[:1000]}

@@ -12,16 +12,16 @@ from pathlib import Path
 from console.domain.errors import ConsoleError, Denied, TimedOut, Unreachable, UsageProblem
 from console.domain.kill import Receipt, StepName, StepStatus, receipt_from_json
 from console.killswitch import processes
-from console.killswitch.aims import Aim
 from console.killswitch.cgroups import find_mounts, find_tree
 from console.killswitch.client import GuardClient
 from console.killswitch.durable import Reserve
 from console.killswitch.engine_socket import Engine
 from console.killswitch.journal import Journal
+from console.killswitch.kill.receipt import new_kill_id, read_receipt, write_receipt
+from console.killswitch.kill.session import Field, KillSession, Order
+from console.killswitch.kill.targets import Aim
 from console.killswitch.latch import Latch
 from console.killswitch.peers import inside_an_agent
-from console.killswitch.reaper import Field, Kill, Order
-from console.killswitch.receipts import new_kill_id, read_receipt, write_receipt
 from console.killswitch.registry import Registry
 from console.killswitch.unheld import UNHELD_FILE, Unheld
 
@@ -96,7 +96,7 @@ def press_without_guard(
     ids = list(registry.held) if is_all else list(dict.fromkeys(scope))
     engine = Engine(Path(registry.engine_socket), instance_id) if registry.engine_socket else None
     spared = (os.getpid(), os.getppid())
-    kill = Kill(
+    kill = KillSession(
         Order(new_kill_id(), "all" if is_all else ",".join(ids), reason[:500], by[:100], order[:200]),
         Field(
             instance_id,
@@ -131,7 +131,7 @@ def press_without_guard(
     return receipt
 
 
-def _name_left(kill: Kill, guard_dir: Path) -> None:
+def _name_left(kill: KillSession, guard_dir: Path) -> None:
     """Who was only seen, as a supervisor last said it to a guard. A disk that hangs leaves it unknown."""
     unheld = Unheld(guard_dir / UNHELD_FILE)
     reader = _aside(unheld.load)
@@ -140,7 +140,7 @@ def _name_left(kill: Kill, guard_dir: Path) -> None:
     unheld.name_in(kill)
 
 
-def _record(kill: Kill, guard_dir: Path, latch: Latch, registry: Registry, reserve: Reserve) -> None:
+def _record(kill: KillSession, guard_dir: Path, latch: Latch, registry: Registry, reserve: Reserve) -> None:
     """Latch and journal, as the guard does it; a full disk costs the record, never the kill."""
     try:
         guard_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -168,7 +168,7 @@ def _aside(job: Callable[[], None]) -> threading.Thread | None:
     return thread
 
 
-def _finish(kill: Kill, guard_dir: Path, recorder: threading.Thread | None) -> None:
+def _finish(kill: KillSession, guard_dir: Path, recorder: threading.Thread | None) -> None:
     if recorder is not None:
         recorder.join(RECORD_S)
     if StepName.LATCH not in kill.steps:
@@ -178,7 +178,7 @@ def _finish(kill: Kill, guard_dir: Path, recorder: threading.Thread | None) -> N
         writer.join(RECORD_S)
 
 
-def _write(kill: Kill, guard_dir: Path) -> None:
+def _write(kill: KillSession, guard_dir: Path) -> None:
     try:
         write_receipt(guard_dir, kill.receipt())
     except OSError as error:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from console.domain.agent import AGENT_ID, ControlLevel
 from console.domain.errors import UsageProblem
 from console.killswitch import processes
-from console.killswitch.aims import Aim
+from console.killswitch.kill.targets import Aim
 from console.killswitch.movable import in_an_instance
 from console.killswitch.processes import Handle
 from console.killswitch.registry import Entry, Held

@@ -17,7 +17,7 @@ from console.domain.errors import UsageProblem
 from console.killswitch import processes
 from console.killswitch.durable import write_whole
 from console.killswitch.fields import text, whole
-from console.killswitch.reaper import Kill
+from console.killswitch.kill.session import KillSession
 
 UNHELD_FILE = "unheld.json"
 """In the guard's folder."""
@@ -88,7 +88,7 @@ class Unheld:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, UsageProblem):
             self._agents, self._n, self._parts, self._told_at = (), 0, 0, 0.0
 
-    def name_in(self, kill: Kill) -> None:
+    def name_in(self, kill: KillSession) -> None:
         """Into the receipt of a press of everything."""
         kill.only_seen, words = self.left({aim.agent_id for aim in kill.aims}, kill.pressed_at)
         kill.excluded += words

@@ -20,8 +20,8 @@ from console.domain.network import NetworkMode
 from console.domain.words import counted
 from console.enforcement.ladder import Line, Plan, Treatment, lifted_sessions, plan, why_not
 from console.enforcement.state import EngineState
-from console.killswitch.aims import BEST_EFFORT_NOTE, CAN_LEAVE_NOTE, Aim
 from console.killswitch.durable import Damaged
+from console.killswitch.kill.targets import BEST_EFFORT_NOTE, CAN_LEAVE_NOTE, Aim
 from console.killswitch.registry import Entry, Held, Registry
 from console.supervisor.core import Core, now
 from console.supervisor.cutting import SHARED

@@ -24,9 +24,9 @@ from console.domain.verdict import verdict, worst
 from console.killswitch.client import GuardClient
 from console.killswitch.doubts import has_receipt
 from console.killswitch.durable import Damaged, read_sealed
+from console.killswitch.kill.receipt import read_receipt
 from console.killswitch.peers import inside_an_agent
 from console.killswitch.press import press_without_guard
-from console.killswitch.receipts import read_receipt
 from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Mode, Released, SoftStop
 from console.remotekill.state_file import hold_state
 from console.settings.options import Options, load_options

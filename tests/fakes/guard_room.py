@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from console.domain.errors import Unavailable
-from console.killswitch import cgroups, desk, doors, freezing, guard, processes, reaper, registry, second_look
+from console.killswitch import cgroups, desk, doors, freezing, guard, processes, registry
 from console.killswitch.cgroups import Leaf, Mount, Mounts, Tree
 from console.killswitch.desk import Desk
 from console.killswitch.freezing import Freezing
 from console.killswitch.guard import Clerk, Config, Guard
 from console.killswitch.journal import read_journal
+from console.killswitch.kill import second_look, session
 from console.killswitch.launches import Launches
 from console.killswitch.peers import Peer
 from console.killswitch.registry import Held
@@ -112,8 +113,8 @@ class Room:
             monkeypatch.setattr(module, "cgroup_line", lambda pid, controller="": self.lines.get(pid, "/elsewhere"))
         monkeypatch.setattr(processes, "find_marked", lambda *_: iter(()))
         monkeypatch.setattr("os.fsync", lambda fd: None)  # a busy disk takes half a second for one; test_durable.py sees to it
-        monkeypatch.setattr(reaper, "SECOND_LOOK_S", 0.0)
-        monkeypatch.setattr(reaper, "LAST_LOOK_S", 0.1)
+        monkeypatch.setattr(session, "SECOND_LOOK_S", 0.0)
+        monkeypatch.setattr(session, "LAST_LOOK_S", 0.1)
         monkeypatch.setattr(second_look, "BACK_S", 0.1)
         self.start()
 

@@ -19,7 +19,7 @@ from console.killswitch import processes
 from console.killswitch.cgroups import find_mounts
 from console.killswitch.client import GuardClient
 from console.killswitch.journal import read_journal
-from console.killswitch.receipts import read_receipt
+from console.killswitch.kill.receipt import read_receipt
 from tests.fakes.guard_world import FORK_BOMB, HOSTILE_TREE, NOBODY, GuardWorld, decoys, until
 
 PYTHON = ("/usr/bin/python3", "-S", "-c")

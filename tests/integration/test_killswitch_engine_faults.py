@@ -12,7 +12,7 @@ import pytest
 
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus
 from console.killswitch import processes
-from console.killswitch.receipts import read_receipt
+from console.killswitch.kill.receipt import read_receipt
 from tests.fakes.docker_engine import Docker, shell_tar
 from tests.fakes.guard_world import GuardWorld, decoys, ticks, until
 from tests.fakes.private_engine import PrivateEngine

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from console.domain.kill import Outcome, StepName, StepStatus
-from console.killswitch import afterwards, processes, reaper
+from console.killswitch import afterwards, processes
 from console.killswitch.afterwards import Afterwards
-from console.killswitch.aims import Aim
-from console.killswitch.reaper import Field, Kill, Order
+from console.killswitch.kill import session
+from console.killswitch.kill.session import Field, KillSession, Order
+from console.killswitch.kill.targets import Aim
 from console.killswitch.registry import Entry, Held
 from tests.fakes.guard_room import FolderLeaf, fill
 from tests.fakes.guard_world import until
@@ -19,8 +20,8 @@ from tests.fakes.guard_world import until
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reaper, "SECOND_LOOK_S", 0.0)
-    monkeypatch.setattr(reaper, "LAST_LOOK_S", 0.1)
+    monkeypatch.setattr(session, "SECOND_LOOK_S", 0.0)
+    monkeypatch.setattr(session, "LAST_LOOK_S", 0.1)
     monkeypatch.setattr(processes, "find_marked", lambda *a: iter(()))
     monkeypatch.setattr(afterwards, "LOOK_S", 0.02)
 
@@ -36,17 +37,17 @@ class Desk:
         return [t for t in threading.enumerate() if t.name == "afterwards"]
 
 
-def kill_of(folder: Path, stubborn: bool = True, can_leave: bool = False) -> Kill:
+def kill_of(folder: Path, stubborn: bool = True, can_leave: bool = False) -> KillSession:
     (fill(folder, 1) / "stubborn").write_text("1000000" if stubborn else "1")
     leaf = FolderLeaf(folder)
     held = Held(Entry("a", "process", "managed", 0, str(folder), leaf.inode, confirmed=True, can_leave=can_leave), leaf)
-    kill = Kill(Order("k1-test", "all", "", ""), Field("0", Path("/"), None, None, False, frozenset), [Aim("a", held)], limit_s=0.1)
+    kill = KillSession(Order("k1-test", "all", "", ""), Field("0", Path("/"), None, None, False, frozenset), [Aim("a", held)], limit_s=0.1)
     kill.strike()
     kill.run()
     return kill
 
 
-def close(kill: Kill) -> None:
+def close(kill: KillSession) -> None:
     for aim in kill.aims:
         if aim.held is not None:
             aim.held.close()

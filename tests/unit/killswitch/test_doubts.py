@@ -13,8 +13,8 @@ from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.killswitch import passphrase, processes
 from console.killswitch.doubts import LOOKED, find_doubts
 from console.killswitch.engine_socket import EngineSilent, Running
+from console.killswitch.kill.receipt import receipt_bytes
 from console.killswitch.processes import Marked
-from console.killswitch.receipts import receipt_bytes
 from tests.fakes.guard_room import Room, fill
 
 

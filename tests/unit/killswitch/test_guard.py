@@ -20,8 +20,8 @@ from console.domain.verdict import verdict
 from console.killswitch import durable, guard, processes
 from console.killswitch.engine_socket import Engine, Running
 from console.killswitch.guard import KILLS_KEPT, Clerk, note_fault
+from console.killswitch.kill.receipt import new_kill_id, read_receipt
 from console.killswitch.press import press_without_guard
-from console.killswitch.receipts import new_kill_id, read_receipt
 from console.killswitch.registry import Entry, Held
 from tests.fakes.engine_stub import EngineStub
 from tests.fakes.guard_room import INSTANCE, Room, fill

@@ -10,7 +10,7 @@ import pytest
 
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
-from console.killswitch.receipts import write_receipt
+from console.killswitch.kill.receipt import write_receipt
 from console.remotekill.machine import Mode
 from console.supervisor.watch import Obeyed, Watch
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from console.killswitch import processes, strays
+from console.killswitch import processes
+from console.killswitch.kill import second_look
 from console.killswitch.processes import Marked
 
 SHELL = Marked(4321, 77, "a-1")
@@ -26,17 +27,17 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_operators_shell_with_a_copied_environment_has_none() -> None:
-    assert not strays.has_lineage(SHELL, [aim(), SimpleNamespace(held=None)], NONE)  # type: ignore[list-item]
+    assert not second_look.has_lineage(SHELL, [aim(), SimpleNamespace(held=None)], NONE)  # type: ignore[list-item]
 
 
 def test_one_that_was_seen_in_a_leaf_has() -> None:
-    assert strays.has_lineage(SHELL, [aim(before=((4321, 77),))], NONE)
-    assert not strays.has_lineage(SHELL, [aim(before=((4321, 78),))], NONE)  # the pid was used again
-    assert strays.has_lineage(SHELL, [aim(4321, 77)], NONE)
+    assert second_look.has_lineage(SHELL, [aim(before=((4321, 77),))], NONE)
+    assert not second_look.has_lineage(SHELL, [aim(before=((4321, 78),))], NONE)  # the pid was used again
+    assert second_look.has_lineage(SHELL, [aim(4321, 77)], NONE)
 
 
 def test_one_in_an_agents_pid_namespace_has() -> None:
-    assert strays.has_lineage(SHELL, [aim(namespace=500)], NONE)
+    assert second_look.has_lineage(SHELL, [aim(namespace=500)], NONE)
 
 
 @pytest.mark.parametrize(
@@ -52,4 +53,4 @@ def test_only_an_account_that_agents_were_launched_under_has(
     monkeypatch: pytest.MonkeyPatch, uids: set[int], launched: set[int], has: bool
 ) -> None:
     monkeypatch.setattr(processes, "uids", lambda pid: uids)
-    assert strays.has_lineage(SHELL, [aim()], frozenset(launched)) is has
+    assert second_look.has_lineage(SHELL, [aim()], frozenset(launched)) is has

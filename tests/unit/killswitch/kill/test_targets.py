@@ -14,9 +14,9 @@ import pytest
 
 from console.domain.kill import Outcome
 from console.killswitch import cgroups, processes
-from console.killswitch.aims import BEST_EFFORT_NOTE, Aim, kill_listed, strike_descendants
 from console.killswitch.cgroups import Leaf, Mount
 from console.killswitch.engine_socket import Engine, Running
+from console.killswitch.kill.targets import BEST_EFFORT_NOTE, Aim, kill_listed, strike_descendants
 from console.killswitch.processes import Handle
 from console.killswitch.registry import Entry, Held, Registry
 from tests.fakes.engine_stub import EngineStub

@@ -18,14 +18,13 @@ from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor
 from console.domain.verdict import judged
 from console.domain.words import counted
-from console.killswitch.aims import Aim, strike_descendants, watch
 from console.killswitch.cgroups import Refused
 from console.killswitch.engine_socket import EngineSilent, Running
 from console.killswitch.faults import FAULTS, note_fault
-from console.killswitch.leaderless import AFTER_MS, strike_leaderless
-from console.killswitch.order import Field as Field
-from console.killswitch.order import Order as Order
-from console.killswitch.second_look import SecondLook
+from console.killswitch.kill.request import Field as Field
+from console.killswitch.kill.request import Order as Order
+from console.killswitch.kill.second_look import SecondLook
+from console.killswitch.kill.targets import AFTER_MS, Aim, strike_descendants, strike_leaderless, watch
 
 REPEAT_S = 0.05
 LAST_LOOK_S = 2.0
@@ -42,7 +41,7 @@ FAILED_AT = "The guard failed at this; see guard.log."
 
 
 @dataclass(slots=True)
-class Kill:
+class KillSession:
     """One kill being carried out. ``strike`` then ``run``; neither raises."""
 
     order: Order

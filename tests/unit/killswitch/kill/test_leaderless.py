@@ -16,7 +16,7 @@ import pytest
 
 from console.killswitch import processes
 from console.killswitch.cgroups import Refused
-from console.killswitch.leaderless import strike_leaderless
+from console.killswitch.kill.targets import strike_leaderless
 
 LEADERLESS = f"""import ctypes, threading, time
 threading.Thread(target=time.sleep, args=(600,)).start()

@@ -1,6 +1,6 @@
 """The second look of a kill, 0.5 s after the press: what had processes again, what the engine brought back, what got away.
 
-Only what is an agent's by more than its environment is signalled (strays.py), and never the presser, the guard or an ancestor of
+Only what is an agent's by more than its environment is signalled (``has_lineage``), and never the presser, the guard or an ancestor of
 theirs; whatever is left alone is listed with the reason.
 """
 
@@ -9,19 +9,18 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from console.domain.kill import Outcome, StepStatus, Survivor
 from console.domain.words import counted
 from console.killswitch import processes
-from console.killswitch.aims import Aim, kill_listed
 from console.killswitch.engine_socket import EngineSilent
 from console.killswitch.faults import FAULTS, note_fault
-from console.killswitch.order import Field, Order
+from console.killswitch.kill.request import Field, Order
+from console.killswitch.kill.targets import Aim, kill_listed
 from console.killswitch.peers import is_among
 from console.killswitch.registry import Entry, Held
-from console.killswitch.strays import has_lineage
 
 BACK_S = 2.0
 """Containers that the engine keeps starting are killed again and again for that long; then the receipt names them."""
@@ -31,7 +30,7 @@ OPEN_TRIES = 3
 
 
 class Kill(Protocol):
-    """Of a kill (reaper.py) what the second look uses."""
+    """Of a kill (session.py) what the second look uses."""
 
     aims: list[Aim]
     amended: list[str]
@@ -248,3 +247,19 @@ class SecondLook:
                 return aim
         self._kill.aims.append(Aim(agent_id, None))
         return self._kill.aims[-1]
+
+
+def has_lineage(marked: processes.Marked, aims: Iterable[Aim], agent_uids: frozenset[int]) -> bool:
+    """More than its environment says so: it runs under an account that agents were launched under (never ours, nor root's), it was
+    seen in a leaf, or its PID namespace is an agent's."""
+    uids = processes.uids(marked.pid)
+    if uids and uids <= agent_uids:
+        return True
+    namespace = processes.pid_namespace(marked.pid)
+    for held in (aim.held for aim in aims if aim.held is not None):
+        if namespace is not None and namespace == held.entry.pid_namespace:
+            return True
+        seen = {(p["pid"], p["start"]) for p in held.before} | {(held.entry.pid, held.entry.start_ticks)}
+        if (marked.pid, marked.start_ticks) in seen:
+            return True
+    return False

@@ -14,12 +14,13 @@ import pytest
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Step, StepName, StepStatus
 from console.domain.verdict import verdict
-from console.killswitch import processes, reaper
-from console.killswitch.aims import Aim
+from console.killswitch import processes
 from console.killswitch.cgroups import Mount, Mounts, Refused
-from console.killswitch.reaper import Field, Kill, Order
+from console.killswitch.kill import session
+from console.killswitch.kill.second_look import SecondLook
+from console.killswitch.kill.session import Field, KillSession, Order
+from console.killswitch.kill.targets import Aim
 from console.killswitch.registry import Entry, Held
-from console.killswitch.second_look import SecondLook
 from tests.fakes.guard_room import FolderTree, fill
 
 
@@ -58,8 +59,8 @@ class StandInLeaf:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reaper, "SECOND_LOOK_S", 0.05)
-    monkeypatch.setattr(reaper, "LAST_LOOK_S", 0.3)
+    monkeypatch.setattr(session, "SECOND_LOOK_S", 0.05)
+    monkeypatch.setattr(session, "LAST_LOOK_S", 0.3)
     monkeypatch.setattr(processes, "find_marked", lambda *a: iter(()))
 
 
@@ -67,14 +68,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def kill_of() -> Iterator[Any]:
     made: list[StandInLeaf] = []
 
-    def run(*leaves: StandInLeaf, kind: str = "process", can_leave: bool = False, **more: Any) -> Kill:
+    def run(*leaves: StandInLeaf, kind: str = "process", can_leave: bool = False, **more: Any) -> KillSession:
         made.extend(leaves)
         entries = [
             Entry(f"a{n}", kind, "managed", 0, str(one.path), 1, confirmed=True, can_leave=can_leave) for n, one in enumerate(leaves)
         ]
         aims = [Aim(entry.agent_id, Held(entry, leaf)) for entry, leaf in zip(entries, leaves, strict=True)]  # type: ignore[arg-type]
         field = Field("00000000", Path("/nowhere"), None, None, False, frozenset)
-        kill = Kill(Order("k1-test", "all", "why", "who"), field, [*aims, *more.pop("extra", [])], limit_s=0.4, **more)
+        kill = KillSession(Order("k1-test", "all", "why", "who"), field, [*aims, *more.pop("extra", [])], limit_s=0.4, **more)
         kill.strike()
         kill.run()
         return kill
@@ -183,7 +184,7 @@ def test_nothing_to_kill_is_zero(kill_of: Any) -> None:
 
 
 def test_a_receipt_before_the_proof_is_never_green() -> None:
-    kill = Kill(Order("k1-test", "all", "", ""), Field("0", Path("/"), None, None, False, frozenset), [])
+    kill = KillSession(Order("k1-test", "all", "", ""), Field("0", Path("/"), None, None, False, frozenset), [])
     assert not kill.receipt().verified_zero and not kill.receipt().complete and not kill.is_done
 
 
@@ -196,7 +197,7 @@ def test_what_is_among_the_agents_but_in_no_leaf_is_never_passed_over(
     fill(tree.agents.path, 1)
     (tree.agents.path / "cgroup.procs").write_text(f"{os.getpid()}\n")
     place = Field("00000000", Path("/nowhere"), tree, None, False, frozenset)
-    kill = Kill(Order("k1-test", "all", "why", "who"), place, [])
+    kill = KillSession(Order("k1-test", "all", "why", "who"), place, [])
     kill.strike()
     kill.run()
     receipt = kill.receipt()
@@ -219,10 +220,10 @@ def test_a_fault_in_the_second_look_is_amber_and_leaves_nobody_waiting(kill_of: 
 
 
 def test_a_fault_between_a_second_strike_and_its_proof_takes_the_first_proof_back(kill_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(self: Kill, aims: list[Aim]) -> None:
+    def broken(self: KillSession, aims: list[Aim]) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(Kill, "settle_again", broken)
+    monkeypatch.setattr(KillSession, "settle_again", broken)
     leaf = StandInLeaf(rises=True)
     receipt = kill_of(leaf).receipt()
     assert not receipt.verified_zero and verdict(receipt).exit_code is ExitCode.NOT_PROVEN
@@ -231,10 +232,10 @@ def test_a_fault_between_a_second_strike_and_its_proof_takes_the_first_proof_bac
 
 @pytest.mark.parametrize("fault", [OSError(24, "Too many open files"), RuntimeError("x")])
 def test_a_fault_before_the_proof_is_not_proven(kill_of: Any, monkeypatch: pytest.MonkeyPatch, fault: Exception) -> None:
-    def broken(self: Kill) -> None:
+    def broken(self: KillSession) -> None:
         raise fault
 
-    monkeypatch.setattr(Kill, "_prove", broken)
+    monkeypatch.setattr(KillSession, "_prove", broken)
     receipt = kill_of(StandInLeaf()).receipt()
     assert not receipt.verified_zero and verdict(receipt).exit_code is ExitCode.NOT_PROVEN
     assert {s.status for s in receipt.steps if s.name in (StepName.ZERO, StepName.SECOND_LOOK)} == {StepStatus.UNKNOWN}

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from console.domain.kill import Outcome, StepName, StepStatus
-from console.killswitch import processes, reaper, second_look
-from console.killswitch.aims import Aim
+from console.killswitch import processes
 from console.killswitch.cgroups import Mount, Mounts
 from console.killswitch.engine_socket import Engine
+from console.killswitch.kill import second_look, session
+from console.killswitch.kill.second_look import SecondLook
+from console.killswitch.kill.session import Field, KillSession, Order
+from console.killswitch.kill.targets import Aim
 from console.killswitch.processes import Marked
-from console.killswitch.reaper import Field, Kill, Order
 from console.killswitch.registry import Entry, Held
-from console.killswitch.second_look import SecondLook
 from tests.fakes.engine_stub import EngineStub
 from tests.fakes.guard_room import FolderTree, fill
 from tests.fakes.guard_world import until
@@ -26,8 +27,8 @@ BOX = "ab" * 32
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reaper, "SECOND_LOOK_S", 0.0)
-    monkeypatch.setattr(reaper, "LAST_LOOK_S", 0.1)
+    monkeypatch.setattr(session, "SECOND_LOOK_S", 0.0)
+    monkeypatch.setattr(session, "LAST_LOOK_S", 0.1)
     monkeypatch.setattr(second_look, "BACK_S", 0.2)
 
 
@@ -41,14 +42,14 @@ def reaped() -> Iterator[tuple[int, int]]:
     process.wait()
 
 
-def run(place: Field, scope: str = "all", aims: list[Aim] | None = None) -> Kill:
-    kill = Kill(Order("k1-test", scope, "", ""), place, aims or [], limit_s=0.1)
+def run(place: Field, scope: str = "all", aims: list[Aim] | None = None) -> KillSession:
+    kill = KillSession(Order("k1-test", scope, "", ""), place, aims or [], limit_s=0.1)
     kill.strike()
     kill.run()
     return kill
 
 
-def look_of(kill: Kill) -> tuple[StepStatus, str]:
+def look_of(kill: KillSession) -> tuple[StepStatus, str]:
     step = kill.steps[StepName.SECOND_LOOK]
     return step.status, step.detail
 

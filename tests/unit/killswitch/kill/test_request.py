@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.killswitch.order import Order
+from console.killswitch.kill.request import Order
 
 
 @pytest.mark.parametrize(("scope", "is_all"), [("all", True), ("a,b", False), ("", False), ("ALL", False)])
