@@ -17,6 +17,16 @@ class Sent(Delta):
     """A delta with its line of the stream, made once however many consoles listen."""
 
     _line: bytes = PrivateAttr(default=b"")
+    _entries: int = PrivateAttr(default=1)
+
+    def model_post_init(self, _context: Any) -> None:
+        """Counts of how many things it speaks: a delta of a hundred agents takes a hundred times the memory of one."""
+        self._entries = 1 + sum(len(value) for value in self.data.values() if isinstance(value, list | tuple | dict))
+
+    @property
+    def entries(self) -> int:
+        """How many entries it counts for, at least 1."""
+        return self._entries
 
     def line(self) -> bytes:
         """``id``, ``event`` and ``data`` as a message of server-sent events."""
@@ -25,9 +35,10 @@ class Sent(Delta):
         return self._line
 
 
-KEEP = 4000
-QUEUE = 2000
-"""Deltas a slow console may lag behind before it is told to read everything again."""
+KEEP = 2000
+"""Entries kept for consoles that connect again: an entry is one agent in one delta, some 2 KB of memory."""
+QUEUE = 20_000
+"""Entries a slow console may lag behind before it is told to read everything again."""
 
 
 class Hub:
@@ -35,8 +46,10 @@ class Hub:
 
     def __init__(self) -> None:
         self.seq = 0
-        self._kept: deque[Sent] = deque(maxlen=KEEP)
-        self._queues: set[asyncio.Queue[Sent | None]] = set()
+        self._kept: deque[Sent] = deque()
+        self._entries_kept = 0
+        self._queues: dict[asyncio.Queue[Sent | None], int] = {}
+        """Each console's, with the entries that wait in it."""
 
     @property
     def listeners(self) -> int:
@@ -47,12 +60,17 @@ class Hub:
         """Numbers a delta and hands it to every listener; one that lags too far is cut off and resyncs."""
         self.seq += 1
         delta = Sent(seq=self.seq, kind=kind, data=data)
+        entries = delta.entries
         self._kept.append(delta)
-        for queue in list(self._queues):
-            if queue.qsize() >= QUEUE:
-                self._queues.discard(queue)
+        self._entries_kept += entries
+        while self._entries_kept > KEEP and len(self._kept) > 1:
+            self._entries_kept -= self._kept.popleft().entries
+        for queue, waiting in list(self._queues.items()):
+            if waiting + entries > QUEUE and waiting:
+                del self._queues[queue]
                 queue.put_nowait(None)
             else:
+                self._queues[queue] = waiting + entries
                 queue.put_nowait(delta)
 
     async def listen(self, after: int | None) -> AsyncIterator[Sent | None]:
@@ -60,7 +78,7 @@ class Hub:
         queue: asyncio.Queue[Sent | None] = asyncio.Queue()
         missed = [d for d in self._kept if after is not None and d.seq > after]
         gap = after is not None and after != self.seq and (not self._kept or self._kept[0].seq > after + 1 or after > self.seq)
-        self._queues.add(queue)
+        self._queues[queue] = 0
         try:
             if gap:
                 yield Sent(seq=self.seq, kind="resync", data={})
@@ -75,9 +93,11 @@ class Hub:
                     continue
                 if delta_or_cut is None:
                     return
+                if queue in self._queues:
+                    self._queues[queue] -= delta_or_cut.entries
                 yield delta_or_cut
         finally:
-            self._queues.discard(queue)
+            self._queues.pop(queue, None)
 
     def close(self) -> None:
         """Ends every stream (shutdown)."""
