@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import Any
 
 from console.policy.dangers import Danger, read_dangers
@@ -12,7 +11,7 @@ from console.policy.loading import read_json
 from console.policy.programs import Catalogue, read_catalogue
 from console.policy.sequence_file import read_sequences
 from console.policy.sequences import Pattern
-from console.policy.tools import Tool, read_tools
+from console.policy.tools.catalogue import Tools, read_tools
 from console.settings.assets import resource
 from console.settings.sources_file import AgentSources
 
@@ -24,7 +23,7 @@ def catalogue() -> Catalogue:
 
 
 @functools.cache
-def tools() -> Mapping[str, Tool]:
+def tools() -> Tools:
     """What is known of tools."""
     return read_tools(_resource("tools.json"))
 

@@ -20,8 +20,6 @@ class Seen:
     """Number of the thing within the call: one thing takes no two steps of a pattern."""
     values: tuple[str, ...] = ()
     """What must be the same over all steps (tables, paths, hosts); ``UNKNOWN`` where it could not be told."""
-    mentions: frozenset[str] = frozenset()
-    """Names that its text holds, in whatever place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from console.policy.matrix import Matrix, judge_row, params_of
 from console.policy.paths import ACTIONS, Files, Once
 from console.policy.scopes import Scope, missing, needed_by
 from console.policy.shell import Policy, ShellJudge
-from console.policy.tools import Tool, tool_of
+from console.policy.tools.calls import called, does
+from console.policy.tools.catalogue import FREE, Tool, Tools, tool_of
 from console.policy.verdicts import NO_RULE, Judgement, Part, denied, joined, no_looser_than, worst
 
 ARGUMENT_BYTES = 1024 * 1024
@@ -45,7 +46,7 @@ class Context:
     policy: Policy | None
     """None: no settings could ever be read; everything is denied."""
     files: Files
-    tools: Mapping[str, Tool]
+    tools: Tools
     scopes: frozenset[Scope]
     sensitivity: Sensitivity
     matrix: Matrix | None
@@ -74,8 +75,8 @@ def judge(call: Call, context: Context) -> Judgement:
     return joined(found, *_limits(call, tool, found, context))
 
 
-def tool_named(call: Call, tools: Mapping[str, Tool]) -> Tool:
-    """The tool that a call means."""
+def tool_named(call: Call, tools: Tools) -> Tool:
+    """The tool that a call means, with what this call of it does."""
     return _tool(call, tools)[0]
 
 
@@ -91,7 +92,7 @@ def _unfit(call: Call) -> str:
     return ""
 
 
-def _tool(call: Call, tools: Mapping[str, Tool]) -> tuple[Tool, str]:
+def _tool(call: Call, tools: Tools) -> tuple[Tool, str]:
     """The tool, and its argument without the action that ``file`` and ``network`` carry in it."""
     head, _, rest = call.argument.partition(":")
     if call.tool == "file":
@@ -99,10 +100,10 @@ def _tool(call: Call, tools: Mapping[str, Tool]) -> tuple[Tool, str]:
         name = names.get(call.action or head)
         if name:
             return tool_of(tools, name), call.argument if call.action else rest
-        return Tool("file", "other", connects=True), call.argument
+        return Tool("file", "other", connects=True, is_listed=False), call.argument
     if call.tool == "network":
         return tool_of(tools, "http_request"), rest if head == "outbound" else call.argument
-    return tool_of(tools, call.tool), call.argument
+    return called(tool_of(tools, call.tool), call.argument, call.detail, call.action), call.argument
 
 
 def _by_settings(tool: Tool, argument: str, policy: Policy, files: Files, cwd: str) -> Judgement:
@@ -124,9 +125,8 @@ def _by_settings(tool: Tool, argument: str, policy: Policy, files: Files, cwd: s
         case "none":
             return worst((Part(tool.name, Verdict.ALLOW, "no effect of its own", "tool", "what it leads to is judged itself"),))
         case _:
-            return worst(
-                (Part(f"{tool.name} {argument[:200]}", Verdict.ASK, NO_RULE, "tool", f"no rule says whether {tool.name} may be used"),)
-            )
+            why = f"no rule says whether {tool.name} may be used" + (f"; {what}" if (what := does(tool)) else "")
+            return worst((Part(f"{tool.name} {argument[:200]}", Verdict.ASK, NO_RULE, "tool", why),))
 
 
 def _argv(argument: str, shell: ShellJudge, cwd: str) -> Judgement:
@@ -154,9 +154,9 @@ def _matrix(call: Call, tool: Tool, argument: str, context: Context, cwd: str, f
         return None
     if tool.name == "file":
         return Part(tool.name, Verdict.DENY, "matrix: file", "matrix", "it does not say whether it reads, writes, deletes or lists")
-    params = params_of(call.argument, call.detail) | dict(call.params) if tool.family == "other" else dict(call.params)
-    action = call.action or tool.action
-    if tool.family == "other" and not call.action and (not tool.action or call.tool == "email"):
+    params = params_of(call.argument, call.detail) | dict(call.params) if tool.family in FREE else dict(call.params)
+    action = tool.action if tool.statement is not None else call.action or tool.action
+    if tool.family in FREE and not call.action and (not tool.action or call.tool == "email"):
         action = str(
             params.get("action", tool.action)
         )  # a tool that does several things says which; what a known one does is not its to say
@@ -167,7 +167,7 @@ def _matrix(call: Call, tool: Tool, argument: str, context: Context, cwd: str, f
     if tool.family == "network":
         shape, said = _REQUEST.match(argument.strip()), params_of("", call.detail).get("method")
         params["url"], params["method"] = (shape[2], _method(shape[1], said)) if shape else ("", "not certain")
-    found = [judge_row(context.matrix, name, action, params, cwd, files) for name in _rows(call.tool, tool, context)]
+    found = [judge_row(context.matrix, name, action, params, cwd, files, tool.statement) for name in _rows(call.tool, tool, context)]
     return next((part for part in found if part.verdict is Verdict.DENY), found[0])
 
 
@@ -187,21 +187,29 @@ def _rows(name: str, tool: Tool, context: Context) -> list[str]:
     own = [name] if name in context.matrix else []
     if own and tool.name == name:
         return own
-    kind = (tool.family, tool.action, tool.scopes, tool.connects)
     found = []
     for row, bounds in context.matrix.items():
-        other = context.tools.get(row)
-        if other is None or tool.name not in context.tools:
+        other = context.tools.named.get(row)
+        if other is None or not tool.is_listed or (not tool.kinds and tool.name not in context.tools.named):
             continue
         drafts = bounds.draft_only and tool.action == "draft" and other.action == "send"
-        if drafts or (other.family, other.action, other.scopes, other.connects) == kind:
+        if drafts or _is_alike(tool, other):
             found.append(row)
     return own + found or [name]
 
 
+def _is_alike(tool: Tool, other: Tool) -> bool:
+    """Whether a row of ``other`` bounds ``tool``: they do the same. Of a database, a row of a tool that only reads allows no write."""
+    if not tool.kinds:
+        return (tool.family, tool.action, tool.scopes, tool.connects) == (other.family, other.action, other.scopes, other.connects)
+    if tool.family == "database" == other.family:
+        return other.action in ("", tool.action)
+    return (tool.family, tool.action) == (other.family, other.action)
+
+
 def _with_matrix(own: Judgement, extra: Part, tool: Tool) -> Judgement:
     """The grammar of the settings has no words for databases and mail: there the matrix alone decides."""
-    return worst((extra,)) if tool.family == "other" else joined(own, worst((extra,)))
+    return worst((extra,)) if tool.family in FREE else joined(own, worst((extra,)))
 
 
 def _limits(call: Call, tool: Tool, found: Judgement, context: Context) -> list[Judgement]:

@@ -10,10 +10,12 @@ from typing import Any
 
 from console.domain.errors import UsageProblem
 from console.domain.permission import Verdict
-from console.policy import statements
 from console.policy.hosts import read_url
 from console.policy.paths import Files, absolute
 from console.policy.rules import Rule, read_rule
+from console.policy.tools.sql import Statement
+from console.policy.tools.statements import pairs, statement_of
+from console.policy.tools.words import could_write
 from console.policy.verdicts import Part
 
 _FIELDS = {"_comment", "actions", "paths", "max_size", "databases", "tables", "write", "action", "send", "methods", "domains"}
@@ -98,7 +100,7 @@ def _row(found: Any, where: str, workspace: str) -> Row:
 
 
 def params_of(argument: str, detail: str) -> dict[str, object]:
-    """What a call itself says of what a matrix bounds: the members of its input, where that is JSON, and ``said``, all its words.
+    """What a call itself says of what a matrix bounds: the members of its input, where that is JSON, and ``said``, all its texts.
 
     A member that is there twice in other words (``table`` and ``table_name``) is every one of them: ``judge_row`` takes none for the other.
     """
@@ -106,7 +108,7 @@ def params_of(argument: str, detail: str) -> dict[str, object]:
     said: list[str] = []
     for text in (detail, argument):
         try:
-            told = json.loads(text, object_pairs_hook=_pairs)
+            told = json.loads(text, object_pairs_hook=pairs)
         except (ValueError, RecursionError):
             said.append(text)
             continue
@@ -120,16 +122,8 @@ def params_of(argument: str, detail: str) -> dict[str, object]:
             content = told.get("content")
             if isinstance(content, str):
                 found["size"] = _larger(found.get("size", 0), len(content.encode(errors="surrogatepass")))
-    found["said"] = "\n;\n".join(said)
+    found["said"] = said
     return found
-
-
-def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A member that is there twice is both: which one its tool takes is not known."""
-    made: dict[str, object] = {}
-    for key, value in pairs:
-        made[key] = [made[key], value] if key in made else value
-    return made
 
 
 def _larger(told: object, is_at_least: int) -> object:
@@ -151,16 +145,21 @@ def _words_of(told: object) -> list[str]:
     return found
 
 
-def judge_row(matrix: Matrix, tool: str, action: str, params: Mapping[str, object], cwd: str, files: Files) -> Part:
-    """A verdict on a call; allow only means that the matrix says nothing against it."""
+def judge_row(
+    matrix: Matrix, tool: str, action: str, params: Mapping[str, object], cwd: str, files: Files, statement: Statement | None = None
+) -> Part:
+    """A verdict on a call; allow only means that the matrix says nothing against it.
+
+    ``statement``: what a call of a database tool does; of any other tool it is looked for in its words.
+    """
     row = matrix.get(tool)
     if row is None or row.denied:
         return _part(tool, Verdict.DENY, f"{tool} is denied" if row else f"{tool} is not in the matrix")
     for why in (
-        _about_action(row, action, params),
+        _about_action(row, action, params, statement),
         _about_path(row, params, cwd, files),
         _about_data(row, params),
-        _about_text(row, params),
+        _about_text(row, params, statement),
         _about_web(row, params),
     ):
         if why:
@@ -168,12 +167,14 @@ def judge_row(matrix: Matrix, tool: str, action: str, params: Mapping[str, objec
     return _part(tool, Verdict.ALLOW, "within its bounds")
 
 
-def _about_action(row: Row, action: str, params: Mapping[str, object]) -> str:
+def _about_action(row: Row, action: str, params: Mapping[str, object], statement: Statement | None) -> str:
     if row.actions and action not in row.actions:
         return f"action {action or '(none)'} is not one of {', '.join(sorted(row.actions))}"
+    if row.write is False and statement is not None and statement.writes:
+        return f"it may only read: {statement.writes}"
     if row.write is False and action not in ("read", "list", "query"):
         return "it may only read"
-    if row.write is False and (word := statements.could_write(str(params.get("said", "")))):
+    if row.write is False and statement is None and (word := could_write("\n".join(_said(params)))):
         return f"it may only read, and {word!r} could write"
     if row.draft_only and action != "draft":
         return "it may only draft"
@@ -203,20 +204,30 @@ def _about_data(row: Row, params: Mapping[str, object]) -> str:
     return ""
 
 
-def _about_text(row: Row, params: Mapping[str, object]) -> str:
+def _about_text(row: Row, params: Mapping[str, object], statement: Statement | None) -> str:
     """A statement among the words of a call names tables of its own, whatever its other members say."""
     if row.tables is None and row.databases is None:
         return ""
-    named = statements.tables(str(params.get("said", "")))
-    if named is None:
+    found = statement
+    for text in () if statement is not None else _said(params):
+        more = statement_of(text, "", takes_statements=False)
+        found = more if found is None else found if more is None else found.joined(more)
+    if found is None or (not found.writes and found.read is None):
+        return ""
+    if found.read is None or found.written is None:
         return "which tables it is about is not certain"
-    for name in named:
+    for name in (*found.read, *found.written):
         place, _, table = name.rpartition(".")
         if row.tables is not None and table not in row.tables:
             return f"table {table[:60]} is not one of {', '.join(sorted(row.tables)) or 'none'}"
         if row.databases is not None and place and place.partition(".")[0] not in row.databases:
             return f"{name[:60]} lies in none of its databases ({', '.join(sorted(row.databases)) or 'none'})"
     return ""
+
+
+def _said(params: Mapping[str, object]) -> list[str]:
+    said = params.get("said", [])
+    return said if isinstance(said, list) else []
 
 
 def _is_unknown(value: object, known: frozenset[str]) -> bool:

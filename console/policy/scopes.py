@@ -21,6 +21,8 @@ class Scope(StrEnum):
     SEND_EMAIL = "SEND_EMAIL"
     CALL_API = "CALL_API"
     RUN_CODE = "RUN_CODE"
+    SPEND_MONEY = "SPEND_MONEY"
+    DEPLOY = "DEPLOY"
 
 
 ALL = frozenset(Scope)

@@ -6,16 +6,16 @@ Pure. Marks only ever grow: a pattern is completed however many other calls lie 
 from __future__ import annotations
 
 import fnmatch
-import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from console.domain.lineage import UNKNOWN, Match, Seen
-from console.policy import statements
 from console.policy.rules import Rule
 from console.policy.sieve import Sieve
-from console.policy.tools import Tool
+from console.policy.tools.catalogue import KINDS, Tool
+from console.policy.tools.sql import Statement
+from console.policy.tools.statements import tables_of
 from console.policy.verdicts import Judgement, Part
 
 VALUES_MAX = 32
@@ -23,7 +23,6 @@ VALUES_MAX = 32
 MARKS_MAX = 200
 """Values of one step of one pattern that a lineage is remembered by; what comes beyond is remembered as any."""
 _TEXT_MAX = 200
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +84,11 @@ class Thing:
     tool: str = ""
     scopes: frozenset[str] = frozenset()
     tables: tuple[str, ...] = ()
-    mentions: frozenset[str] = frozenset()
     argv: tuple[str, ...] = ()
     anywhere: bool = False
     """The program may run whatever its words name."""
+    number: int = -1
+    """Below -1: things with the same number are one thing, a statement that writes and reads. -1: it is one by itself."""
 
 
 @dataclass(slots=True)
@@ -116,8 +116,10 @@ def things_of(
             every.append(Thing(tool=name, scopes=scopes, argv=part.names, anywhere="marked unconfined" in part.reason))
         elif part.action:
             every.append(Thing(_actions(part), _all_names(part, below), name, scopes))
-    if not every or tool.family not in ("file", "network", "shell", "argv"):
-        every.append(_tool_thing(name, argument, detail, tool, scopes))
+    if tool.statement is not None:
+        every += _of_statement(name, argument, detail, tool, tool.statement)
+    elif not every or tool.family not in ("file", "network", "shell", "argv"):
+        every.append(_tool_thing(name, tool, scopes))
     return tuple(every)
 
 
@@ -126,7 +128,7 @@ def matches_of(patterns: Iterable[Pattern], things: Sequence[Thing], text: str =
     found = []
     for pattern in patterns:
         seen = tuple(
-            Seen(at, number, _values(thing, pattern.same), thing.mentions if pattern.same == "table" else frozenset())
+            Seen(at, number if thing.number == -1 else thing.number, _values(thing, pattern.same))
             for at, step in enumerate(pattern.steps)
             for number, thing in enumerate(things)
             if any(_is(thing, one) for one in step.any)
@@ -194,7 +196,7 @@ def _reached(match: Match, seen: Seen, before: Sequence[tuple[str, int | None]],
             found[""] = None
         elif value == UNKNOWN or UNKNOWN in values:
             found[UNKNOWN] = None
-        elif value in values or value in seen.mentions:
+        elif value in values:
             found[value] = None
     return list(found)
 
@@ -275,42 +277,39 @@ def _all_names(part: Part, below: Below) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _tool_thing(name: str, argument: str, detail: str, tool: Tool, scopes: frozenset[str]) -> Thing:
+def _tool_thing(name: str, tool: Tool, scopes: frozenset[str]) -> Thing:
     actions = set()
     if tool.connects or tool.family == "network":
         actions.add("connect")
     if tool.family == "code":
         actions.add("code")
-    if tool.family == "other" and tool.action:
+    if tool.family in ("other", *KINDS) and tool.action:
         actions.add(tool.action)
-    tables, mentions = _tables(argument, detail) if tool.family == "other" else ((), frozenset[str]())
-    return Thing(frozenset(actions), (), name, scopes, tables, mentions)
+    return Thing(frozenset(actions), (), name, scopes)
 
 
-def _tables(argument: str, detail: str) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Tables that a call is about (the last part of their names, lower case), and every word of it."""
-    told = f"{argument}\n{detail}"
-    plain = statements.COMMENTS.sub(" ", told.translate(statements.QUOTES)).lower()
-    tables = dict.fromkeys(found.rpartition(".")[2] for found in statements.TABLE.findall(plain))
-    for given in _given(argument, detail):
-        tables[given.translate(statements.QUOTES).lower().rpartition(".")[2]] = None
-    if not tables or len(tables) > VALUES_MAX or statements.BLURRED.search(told) or "" in tables:
-        return (UNKNOWN,), frozenset()
-    return tuple(tables), frozenset(_WORD.findall(told.lower()))
+def _of_statement(name: str, argument: str, detail: str, tool: Tool, found: Statement) -> list[Thing]:
+    """What a call of a database tool writes and reads, with its tables.
+
+    What a later statement of it reads again is a thing of its own.
+    """
+    said = [one.lower() for one in tables_of(argument, detail)]
+    connects = {"connect"} if tool.connects else set[str]()
+    made = []
+    if found.writes and found.written != ():
+        made.append(Thing(frozenset({"write", *connects}), (), name, frozenset({"WRITE_DB"}), _tables(found.written, said), number=-2))
+    if found.read or not found.writes:
+        made.append(Thing(frozenset({"read", *connects}), (), name, frozenset({"READ_DB"}), _tables(found.read, said), number=-2))
+    if found.verified:
+        made.append(Thing(frozenset({"read"}), (), name, frozenset({"READ_DB"}), _tables(found.verified, said), number=-3))
+    others = frozenset(str(scope) for scope in tool.scopes) - {"WRITE_DB", "READ_DB"}
+    if others or not made:
+        made.append(Thing(frozenset({tool.action, *connects}), (), name, others, number=-2))
+    return made
 
 
-def _given(argument: str, detail: str) -> list[str]:
-    """``table`` of the tool's input, where it is JSON."""
-    found: list[str] = []
-    for text in (argument, detail):
-        try:
-            told = json.loads(text)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(told, Mapping):
-            found += [value for key in ("table", "table_name", "tables") for value in _texts(told.get(key))]
-    return found
-
-
-def _texts(value: object) -> list[str]:
-    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+def _tables(named: Sequence[str] | None, said: Sequence[str]) -> tuple[str, ...]:
+    """The last part of the names of tables, lower case; too many, or none that is certain: any."""
+    every = [*(named or ()), *said]
+    tables = tuple(dict.fromkeys(one.rpartition(".")[2] for one in every))
+    return (UNKNOWN,) if not tables or len(tables) > VALUES_MAX or "" in tables else tables

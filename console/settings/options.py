@@ -7,7 +7,7 @@ import os
 import secrets
 import socket
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -15,6 +15,10 @@ from console.domain.budget import parse_limit
 from console.domain.environment import check_agent_type, checked_name, looks_secret
 from console.domain.errors import ConsoleError
 from console.settings.durable import sync_folder
+
+ScopeName = Literal[
+    "READ_FS", "WRITE_FS", "DELETE_FS", "READ_DB", "WRITE_DB", "SEND_EMAIL", "CALL_API", "RUN_CODE", "SPEND_MONEY", "DEPLOY"
+]
 
 
 class _Section(BaseModel):
@@ -35,8 +39,8 @@ class AgentOptions(_Section):
     gid: int = Field(default=65534, ge=1, description="Group id of agents when Watchfloor runs as root; never 0.")
     pids_max: int = Field(default=512, ge=4, description="Most processes of one agent.")
     memory_max_mib: int = Field(default=2048, ge=16, description="Most memory of one agent, in MiB.")
-    scopes: list[Literal["READ_FS", "WRITE_FS", "DELETE_FS", "READ_DB", "WRITE_DB", "SEND_EMAIL", "CALL_API", "RUN_CODE"]] = Field(
-        default=["READ_FS", "WRITE_FS", "DELETE_FS", "READ_DB", "WRITE_DB", "SEND_EMAIL", "CALL_API", "RUN_CODE"],
+    scopes: list[ScopeName] = Field(
+        default=[*get_args(ScopeName)],
         description="What a root agent is granted when its launch names no scopes.",
     )
     cpus: float = Field(default=2.0, ge=0.05, le=1024, description="Most processors' worth of time of one agent.")

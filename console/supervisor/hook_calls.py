@@ -12,7 +12,7 @@ from typing import Any
 from console.api import policy_data
 from console.domain.errors import UsageProblem
 from console.domain.permission import PermissionRequest
-from console.policy.tools import tool_of
+from console.policy.tools.catalogue import tool_of
 
 PROGRAMS = ("claude-code", "codex")
 TOLD = frozenset(

@@ -138,7 +138,7 @@ class PolicyDesk:
         if found.verdict is Verdict.DENY:
             return made
         contained = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
-        tool = tool_named(Call(request.tool, request.argument), policy_data.tools())
+        tool = tool_named(Call(request.tool, request.argument, detail=request.detail), policy_data.tools())
         return replace(made, matches=self.sequences.matches(request, tool, found, contained))
 
     def judgement(self, agent: Agent, request: PermissionRequest, data: bytes | None = None) -> Judgement:

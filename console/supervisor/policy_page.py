@@ -18,7 +18,7 @@ from console.policy.lint import Severity, lint
 from console.policy.scopes import ALL, Scope
 from console.policy.sequences import Matcher, Pattern, advance
 from console.policy.shell import Policy
-from console.policy.tools import Tool, tool_of
+from console.policy.tools.catalogue import Tool, tool_of
 from console.policy.verdicts import Judgement
 from console.supervisor.parts import Parts
 from console.supervisor.policy_desk import PolicyDesk
@@ -80,7 +80,7 @@ class PolicyLook:
     def tools(self) -> v.ToolsView:
         """What is known of tools, by what they do."""
         alike: dict[tuple[str, str, frozenset[Scope], bool], list[str]] = {}
-        for tool in policy_data.tools().values():
+        for tool in policy_data.tools().named.values():
             alike.setdefault((tool.family, tool.action, tool.scopes, tool.connects), []).append(tool.name)
         rows = [
             v.ToolRow(
@@ -211,7 +211,7 @@ class PolicyLook:
         if found.verdict is Verdict.DENY:
             return _explained(found, [], words)
         contained = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
-        tool: Tool = tool_named(Call(request.tool, request.argument), policy_data.tools())
+        tool: Tool = tool_named(Call(request.tool, request.argument, detail=request.detail), policy_data.tools())
         try:
             ahead = advance(marks, self._desk.sequences.matches(request, tool, found, contained))
         except Denied as error:

@@ -18,7 +18,7 @@ from console.domain.permission import PermissionRequest
 from console.policy.disk import below
 from console.policy.sequence_file import BYTES_MAX, GONE, SequenceFile, in_force, read_sequences
 from console.policy.sequences import Below, Pattern, matches_of, things_of
-from console.policy.tools import Tool
+from console.policy.tools.catalogue import Tool
 from console.policy.verdicts import Judgement
 from console.settings.places import Places
 from console.supervisor.last_good import LastGood

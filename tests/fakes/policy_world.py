@@ -17,7 +17,7 @@ from console.policy.paths import Files
 from console.policy.programs import Catalogue, read_catalogue
 from console.policy.scopes import ALL, Scope
 from console.policy.shell import Policy
-from console.policy.tools import Tool, read_tools
+from console.policy.tools.catalogue import Tools, read_tools
 from console.policy.verdicts import Judgement
 from console.settings.assets import resource
 from tests.fakes.policy_disk import PolicyDisk
@@ -40,8 +40,8 @@ def dangers() -> tuple[Danger, ...]:
 
 
 @functools.cache
-def tools() -> dict[str, Tool]:
-    return dict(read_tools(data("tools.json")))
+def tools() -> Tools:
+    return read_tools(data("tools.json"))
 
 
 def rules(**lists: list[str]) -> Settings:

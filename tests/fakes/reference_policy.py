@@ -114,6 +114,63 @@ class Reference:
         return ALLOW if ignored else self.host(word.split("/")[0]) if kind == "url" else self.file(kind, word)
 
 
+QUERIES = {"select", "with", "values", "begin", "commit", "rollback"}
+CHANGES = {
+    "insert",
+    "update",
+    "delete",
+    "merge",
+    "into",
+    "drop",
+    "truncate",
+    "create",
+    "alter",
+    "grant",
+    "call",
+    "exec",
+    "set",
+    "copy",
+    "lock",
+}
+COMPUTES = {
+    "count",
+    "sum",
+    "max",
+    "lower",
+    "coalesce",
+    "in",
+    "exists",
+    "values",
+    "as",
+    "and",
+    "or",
+    "where",
+    "from",
+    "join",
+    "union",
+    "all",
+    "on",
+    "x",
+}
+
+
+def changes(text: str) -> bool:
+    """Whether a text for a database counts as a write, of the part of SQL in which all dialects agree."""
+    unsure = re.search(r"'{3}|--|#|/\*|\\|\$", text)
+    if len(text) > 8192 or (unsure and CHANGES & set(re.findall(r"\w+", text.lower()))):
+        return True
+    text = re.sub(r"/\*.*?\*/|--[^\n]*", " ", text)
+    pieces = re.findall(r"'(?:[^']|'')*'|([A-Za-z_][\w.]*)([ ]*\()?|(;)|[\s\d(),=*<>+]|(.)", text)
+    begins, known = True, False
+    for word, call, semicolon, strange in pieces:
+        name = word.lower()
+        if strange or name in CHANGES or (begins and name and name not in QUERIES) or (call and name not in COMPUTES | QUERIES):
+            return True
+        known = known or bool(name)
+        begins = bool(semicolon) or (begins and not name)
+    return not known
+
+
 def covers(glob: str, path: str, itself: bool) -> bool:
     if glob.endswith("/**"):
         return path.startswith(glob[:-2]) or (itself and path == glob[:-3])

@@ -137,6 +137,14 @@ OF_THE_DOCUMENTS = read_matrix(
         ("Write", "n.txt", '{"content": "' + "x" * 1025 + '"}', "deny"),
         ("query_db", "", '{"database": "a", "sql": "select 1"}', "allow"),
         ("query_db", "", '{"database": "a", "sql": "delete from t"}', "deny"),
+        ("query_db", "", '{"database": "a", "sql": "select * from t where note = 1 and word = \'delete\'"}', "allow"),
+        ("execute_sql", "", '{"database": "a", "sql": "select 1"}', "allow"),
+        ("mcp__postgres__query", "", '{"database": "a", "sql": "select 1"}', "allow"),
+        ("mcp__postgres__query", "", '{"database": "b", "sql": "select 1"}', "deny"),
+        ("mcp__postgres__query", "", '{"database": "a", "sql": "delete from t"}', "deny"),
+        ("mcp__x__sql_thing", "", '{"database": "a", "sql": "select 1"}', "deny"),
+        ("gmail_send", "", "{}", "deny"),
+        ("mcp__gmail__create_draft", "", "{}", "allow"),
         ("update_db", "", '{"database": "a", "action": "read"}', "deny"),
         ("draft_email", "", "{}", "allow"),
         ("email", "", '{"action": "draft"}', "allow"),
@@ -200,3 +208,21 @@ def test_a_denied_call_has_nothing_to_execute() -> None:
 def test_what_acts_only_through_other_calls_is_allowed() -> None:
     found = told(context(RULES), "Agent", "{}")
     assert (found.verdict, found.rule) == (Verdict.ALLOW, "no effect of its own")
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "lacks"),
+    [
+        ("query_db", "DELETE FROM payroll", Scope.WRITE_DB),
+        ("sql_query", "DROP TABLE x", Scope.WRITE_DB),
+        ("execute_sql", "SELECT 1", Scope.READ_DB),
+        ("mcp__postgres__query", "SELECT 1", Scope.READ_DB),
+        ("send_mail", "", Scope.SEND_EMAIL),
+        ("gmail_send", "", Scope.SEND_EMAIL),
+        ("mcp__stripe__create_refund", "", Scope.SPEND_MONEY),
+        ("mcp__cloud-run__deploy-local-folder", "", Scope.DEPLOY),
+    ],
+)
+def test_a_tool_needs_the_scope_of_what_it_does(tool: str, argument: str, lacks: Scope) -> None:
+    assert verdict(tool, argument, scopes=ALL - {lacks}) == ("deny", "scope")
+    assert verdict(tool, argument, scopes=frozenset({lacks}))[0] == "ask"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from console.api import policy_data
@@ -133,7 +135,6 @@ def test_the_same_table_is_asked_for_and_what_is_not_known_is_any() -> None:
     assert advance(marks, [match(Seen(1, 0, ("orders",)), same=True)]).completes is None
     assert advance(marks, [match(Seen(1, 0, ("users",)), same=True)]).completes is not None
     assert advance(marks, [match(Seen(1, 0, (UNKNOWN,)), same=True)]).completes is not None
-    assert advance(marks, [match(Seen(1, 0, ("v",), frozenset({"users"})), same=True)]).completes is not None
     assert advance((("p", "one", UNKNOWN),), [match(Seen(1, 0, ("v",)), same=True)]).completes is not None
 
 
@@ -141,3 +142,32 @@ def test_no_flood_of_names_makes_it_forget() -> None:
     marks = [("p", "one", f"t{n}") for n in range(MARKS_MAX)]
     taken = advance(marks, [match(Seen(0, 0, ("new",)), same=True)]).taken
     assert [value for _match, _step, value in taken] == [UNKNOWN]
+
+
+def marks_of(tool: str, argument: str) -> list[tuple[str, str, str]]:
+    taken = advance((), seen_in(tool, argument)).taken
+    return [(one.pattern, name, value) for one, name, value in taken if one.pattern == "write-then-verify"]
+
+
+def seen_in(tool: str, argument: str) -> list[Match]:
+    found = judge(Call(tool, argument), context(ALLOWED))
+    return list(matches_of(policy_data.sequences(), things_of(tool, argument, "", tool_named(Call(tool, argument), tools()), found)))
+
+
+@pytest.mark.parametrize("tool", ["sql_query", "mcp__postgres__query", "execute_sql"])
+def test_a_table_that_was_written_is_not_verified_whatever_the_tool_is_called(tool: str) -> None:
+    marks = marks_of(tool, "INSERT INTO payroll SELECT * FROM hours")
+    assert marks == [("write-then-verify", "writes a table", "payroll")]
+    assert completes(marks, "query_db", "SELECT * FROM public.payroll")
+    assert completes(marks, "query_db", "WITH x AS (SELECT * FROM payroll) SELECT * FROM x")
+    assert not completes(marks, "query_db", "SELECT * FROM hours WHERE note = 'payroll'"), "a word is no table"
+    assert not completes(marks, tool, "UPDATE payroll SET a = 1")
+    assert completes(marks, tool, "UPDATE payroll SET a = 1 RETURNING *")
+    assert completes([], tool, "INSERT INTO t VALUES (1); SELECT * FROM t")
+    assert not completes([], tool, "UPDATE t SET a = 1 RETURNING *"), "one statement is no sequence"
+    assert not marks_of(tool, "BEGIN; SELECT 1; COMMIT")
+
+
+def completes(marks: Iterable[tuple[str, str, str]], tool: str, argument: str) -> bool:
+    found = advance(list(marks), seen_in(tool, argument)).completes
+    return found is not None and found.pattern == "write-then-verify"

@@ -9,7 +9,7 @@ import pytest
 
 from console.api import policy_data
 from console.domain.errors import UsageProblem
-from console.policy.tools import tool_of
+from console.policy.tools.catalogue import tool_of
 from console.supervisor.hook_calls import ARGUMENT_MAX, read_call
 
 BASE = {"session_id": "ca2200bd-a045", "hook_event_name": "PreToolUse", "cwd": "/home/dev/proj", "tool_use_id": "toolu_1"}
