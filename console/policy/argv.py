@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from console.policy import scripts
 from console.policy.programs import Description
+from console.policy.walk import WHOLE, Way
 
 HERE = "the folder it runs in"
 _NUMBER = re.compile(r"[-+]\d+\Z")
+_PATTERN = re.compile(r"[*?\[\]\\/|{}]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
@@ -25,6 +27,8 @@ class Use:
     why: str = ""
     """The option it came from, or why it asks."""
     names: tuple[str, ...] = ()
+    way: Way = WHOLE
+    """How a folder is gone through."""
 
 
 @dataclass(slots=True)
@@ -73,6 +77,8 @@ class _Parted:
     """Given by options."""
     lacks: bool
     """An option had no value."""
+    values: tuple[tuple[str, str], ...]
+    """Options with their values."""
 
 
 class _Options:
@@ -88,6 +94,7 @@ class _Options:
         self._path: list[str] = []
         self._scripts: list[str] = []
         self._lacks = False
+        self._values: list[tuple[str, str]] = []
 
     def read(self) -> _Parted:
         if self._described.special == "test" and (found := {"-v", "-R"} & set(self._words)):  # wherever it stands, after -- too
@@ -112,7 +119,8 @@ class _Options:
                     self._operands += self._words[self._at :]
                     break
         self._made.words = (*self._path, *self._operands)
-        return _Parted(self._words, self._described, frozenset(self._seen), self._operands, self._scripts, self._lacks)
+        seen, values = frozenset(self._seen), tuple(self._values)
+        return _Parted(self._words, self._described, seen, self._operands, self._scripts, self._lacks, values)
 
     def _enter(self, word: str) -> None:
         inner = self._described.commands.get(word)
@@ -187,6 +195,7 @@ class _Options:
             self._at += 1
 
     def _value(self, kind: str, value: str, name: str) -> None:
+        self._values.append((name, value))
         if name == "-C" and kind == "list":  # git: everything after it is read from there
             self._made.base = posixpath.join(self._made.base, value)
             self._made.uses.append(Use("list", self._made.base, f"option {name}"))
@@ -214,6 +223,7 @@ class _Operands:
     def __init__(self, parted: _Parted, made: Reading) -> None:
         self._words, self._described, self._seen = parted.words, parted.described, parted.seen
         self._operands, self._scripts, self._lacks = parted.operands, parted.scripts, parted.lacks
+        self._values = parted.values
         self._made = made
 
     def read(self) -> None:
@@ -242,6 +252,21 @@ class _Operands:
             self._made.uses.append(Use("make", ".", HERE))
         if special == "sed" and self._seen & {"-i", "--in-place"}:
             self._in_place()
+        self._go()
+
+    def _go(self) -> None:
+        """How it goes through the folders that it reads."""
+        described = self._described
+        named = [value.strip("/") for option, value in self._values if option in described.without]
+        depths = [value for option, value in self._values if option in described.depth]
+        way = Way(
+            bool(self._seen & set(described.follows)),
+            frozenset(one for one in described.skips if not self._seen & {option for option, of in described.unskips if of in ("", one)}),
+            frozenset(one for one in named if one and not _PATTERN.search(one)),
+            max(int(one) for one in depths) if depths and all(one.isascii() and one.isdigit() and len(one) < 5 for one in depths) else -1,
+        )
+        if way != WHOLE:
+            self._made.uses = [replace(use, way=way) if use.kind in ("read", "follow") else use for use in self._made.uses]
 
     def _wget(self) -> None:
         if "--max-redirect" not in self._seen or not self._seen & {"-O", "--output-document", "--spider"}:
@@ -326,7 +351,8 @@ def _assigned(operands: list[str], kinds: tuple[str, ...], made: Reading) -> Ite
 _FIND_WORDS = {
     **dict.fromkeys([
         "-print", "-print0", "-ls", "-prune", "-quit", "-true", "-false", "-empty", "-nouser", "-nogroup", "-readable", "-writable",
-        "-executable", "-a", "-and", "-o", "-or", "-not", "-daystart", "-depth", "-d", "-mount", "-xdev", "-noleaf", "-warn", "-nowarn",
+        "-executable", "-follow", "-a", "-and", "-o", "-or", "-not", "-daystart", "-depth", "-d", "-mount", "-xdev", "-noleaf", "-warn",
+        "-nowarn",
         "(", ")", "!", ",", "-ignore_readdir_race", "-noignore_readdir_race", "-help", "--help", "-version",
     ], 0),
     **dict.fromkeys([
@@ -342,15 +368,19 @@ def _find(words: tuple[str, ...], made: Reading) -> None:
     at, places = 0, []
     while at < len(words) and words[at] in ("-P", "-H", "-O1", "-O2", "-O3"):
         at += 1
-    if at < len(words) and words[at] == "-L":
-        made.ask("it follows links that nobody has looked at", "-L")
+    follows = False
+    while at < len(words) and words[at] in ("-L", "-P", "-H"):  # the last one holds
+        follows = words[at] == "-L"
         at += 1
     while at < len(words) and not words[at].startswith(("-", "(", "!")):
         places.append(words[at])
         at += 1
     places = places or ["."]
     made.words = tuple(places)
-    made.uses += [Use("read", place, "where it looks") for place in places]
+    deepest = [words[spot + 1] for spot in range(at, len(words) - 1) if words[spot] == "-maxdepth"]
+    depth = int(deepest[-1]) if len(deepest) == 1 and re.fullmatch("[0-9]{1,4}", deepest[0]) else -1
+    follows = follows or "-follow" in words
+    made.uses += [Use("read", place, "where it looks", way=Way(follows, depth=depth)) for place in places]
     while at < len(words):
         at = _find_word(words, at, places, made)
 

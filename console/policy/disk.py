@@ -11,7 +11,8 @@ import stat
 import time
 from pathlib import Path
 
-from console.policy.paths import Facts
+from console.policy.paths import TEXT_MAX, Facts
+from console.policy.walk import ENTRIES_MAX, Listing
 
 # openat2(2): the same number on every architecture; RESOLVE_NO_MAGICLINKS from <linux/openat2.h>.
 _SYS_OPENAT2, _NO_MAGICLINKS, _AT_FDCWD = 437, 0x02, -100
@@ -63,6 +64,28 @@ class Disk:
             return None
         return seen.st_dev, seen.st_ino, seen.st_ctime_ns, seen.st_mtime_ns
 
+    def listing(self, folder: str) -> Listing:
+        """What lies in a folder. It is listed again once an entry came, went, or was made another: then its time of change is another."""
+        stamp = self.stamp(folder)
+        kept = _listed.get(folder)
+        if stamp and kept is not None and kept[0] == stamp:
+            return kept[1]
+        found = _listing(folder)
+        if stamp and not found.state:
+            _keep_listing(folder, stamp, found)
+        return found
+
+    def text(self, path: str) -> str | None:
+        """What a plain file holds, links followed; a FIFO does not wait. None: it cannot be read, is no text, or is too large."""
+        try:
+            with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:  # noqa: PTH123 - as in policy_desk
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    return None
+                data = file.read(TEXT_MAX + 1)
+        except OSError:
+            return None
+        return data.decode("utf-8", "surrogateescape") if len(data) <= TEXT_MAX else None
+
     def _missing(self, path: str) -> Facts:
         folder, rest = path, ""
         for _ in range(_DEPTH):
@@ -74,6 +97,36 @@ class Disk:
             if above is not None:
                 return Facts(posixpath.join(above, rest), "missing") if above else Facts("", "unknown")
         return Facts("", "unknown")
+
+
+_LISTED_MAX = 200_000
+"""Entries of folders that are remembered."""
+_listed: dict[str, tuple[tuple[int, ...], Listing]] = {}
+_listed_entries = 0
+
+
+def _keep_listing(folder: str, stamp: tuple[int, ...], found: Listing) -> None:
+    global _listed_entries  # noqa: PLW0603 - one memory for all judgements; a race costs a look more
+    if _listed_entries > _LISTED_MAX:
+        _listed.clear()
+        _listed_entries = 0
+    _listed[folder] = (stamp, found)
+    _listed_entries += len(found.names) + 1
+
+
+def _listing(folder: str) -> Listing:
+    folders: list[str] = []
+    links: list[str] = []
+    others: list[str] = []
+    try:
+        with os.scandir(folder) as entries:
+            for at, entry in enumerate(entries):
+                if at > ENTRIES_MAX:
+                    return Listing(state="limit")
+                (links if entry.is_symlink() else folders if entry.is_dir(follow_symlinks=False) else others).append(entry.name)
+    except OSError:
+        return Listing(state="unreadable")
+    return Listing(tuple(folders), tuple(links), tuple(others))
 
 
 def _name_of(fd: int) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import posixpath
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,14 +14,19 @@ from console.policy.loading import Settings
 from console.policy.rules import Family, Rule
 from console.policy.sieve import Sieve
 from console.policy.verdicts import NO_RULE, Part
+from console.policy.walk import CLOCK_SECONDS_MAX, ENTRIES_MAX, SECONDS_MAX, WHOLE, Listing, Way, walk, watch_of
 
 _PATH_BYTES, _NAME_BYTES = 4095, 255
 NULL = "/dev/null"
+TEXT_MAX = 256 * 1024
+"""Bytes of a file that is read to judge by (ignore files, git's settings)."""
 _PLAIN_KINDS = frozenset({"file", "folder", "missing"})
 ACTIONS = {"read": "read", "list": "read", "write": "write", "make": "write", "delete": "delete"}
 """What a use of a file needs in words of the rules."""
 _DEEP = ("read", "write", "delete")
 """Uses of a folder that mean all that lies below it."""
+_LINKS_MAX = 200
+"""Links out of a folder that are looked at, where a program follows them."""
 _PROBED = (1, 2, 3, 8)
 """Depths below a folder at which a name that no rule can know must be covered, for all of the folder to be."""
 
@@ -54,14 +60,28 @@ class Files(Protocol):
         """
         ...
 
+    def listing(self, folder: str) -> Listing:
+        """What lies in a folder, not below it; never raises."""
+        ...
+
+    def text(self, path: str) -> str | None:
+        """What a small plain file holds; None: it cannot be read, or is larger than ``TEXT_MAX``."""
+        ...
+
 
 class Once:
-    """Looks at each path once, so that all parts of a judgement are about the same moment."""
+    """Looks at each path once, so that all parts of a judgement are about the same moment; walks of all parts share one bound."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, clocks: tuple[Callable[[], float], Callable[[], float]] = (time.thread_time, time.monotonic)) -> None:
         self._files = files
         self._seen: dict[str, Facts] = {}
         self._stamps: dict[str, tuple[int, ...] | None] = {}
+        self._listings: dict[str, Listing] = {}
+        self._texts: dict[str, str | None] = {}
+        self._own, self._clock = clocks
+        self._until = (0.0, 0.0)
+        """Of the thread's own time and of the clock's: no folder is listed after these."""
+        self._left = ENTRIES_MAX
 
     def look(self, path: str) -> Facts:
         found = self._seen.get(path)
@@ -74,6 +94,23 @@ class Once:
             self._stamps[folder] = self._files.stamp(folder)
         return self._stamps[folder]
 
+    def listing(self, folder: str) -> Listing:
+        found = self._listings.get(folder)
+        if found is None:
+            if not self._listings:
+                self._until = self._own() + SECONDS_MAX, self._clock() + CLOCK_SECONDS_MAX
+            if self._left < 0 or self._own() > self._until[0] or self._clock() > self._until[1]:
+                return Listing(state="limit")
+            found = self._files.listing(folder)
+            self._left -= len(found.names)
+            found = self._listings[folder] = found if self._left >= 0 else Listing(state="limit")
+        return found
+
+    def text(self, path: str) -> str | None:
+        if path not in self._texts:
+            self._texts[path] = self._files.text(path)
+        return self._texts[path]
+
 
 class NoFiles:
     """Knows no disk: every path is what it says, and nothing is there. For rules without a machine."""
@@ -82,6 +119,12 @@ class NoFiles:
         return Facts(posixpath.normpath(path), "missing")
 
     def stamp(self, folder: str) -> tuple[int, ...] | None:
+        return None
+
+    def listing(self, folder: str) -> Listing:
+        return Listing(state="unreadable")
+
+    def text(self, path: str) -> str | None:
         return None
 
 
@@ -104,11 +147,12 @@ class FileRules:
         }
         self._sieves = {key: Sieve(rules) for key, rules in self._lists.items()}
         self._stems = {key: tuple((rule, rule.stem, rule.stem.rstrip("/")) for rule in rules) for key, rules in self._lists.items()}
+        self._denying = frozenset(rule.text for rule in settings.of("deny", Family.FILE))
         self._protected = tuple(protected)
         self._any_protected = _sieve(self._protected)
 
-    def judge(self, use: str, path: str, cwd: str, files: Files) -> Part:
-        """A verdict on one use (``read list write make delete``) of a path as an agent wrote it."""
+    def judge(self, use: str, path: str, cwd: str, files: Files, way: Way = WHOLE) -> Part:
+        """A verdict on one use (``read list write make delete``) of a path as an agent wrote it; ``way``: how a folder is gone through."""
         text = f"{use} {path}"
         if why := _trouble(path):
             return Part(text, Verdict.DENY, "paths", "file", why)
@@ -126,22 +170,75 @@ class FileRules:
         is_folder = facts.kind == "folder"
         names = tuple(f"{path.rstrip('/')}/" for path in candidates) if is_folder and use in _DEEP else candidates
         verdict, rule, why = self._by_rules(use, candidates, is_folder)
+        if verdict is not Verdict.DENY and is_folder and use in _DEEP:
+            below = self._below(use, candidates, files, way)
+            if below is not None and (_worse(below[0], verdict) or rule == NO_RULE):  # what was found says more than that no rule is there
+                verdict, rule, why = below
         return Part(text, verdict, rule, "file", why, ACTIONS[use], use, names)
 
     def _by_rules(self, use: str, candidates: Sequence[str], is_folder: bool) -> tuple[Verdict, str, str]:
         action = ACTIONS[use]
-        denying = (action, "write") if action == "delete" else (action,)
-        deep = is_folder and use in _DEEP
+        spellings = (*candidates, *(path + "/" for path in candidates)) if is_folder else candidates
         for kind, verdict in (("deny", Verdict.DENY), ("ask", Verdict.ASK)):
-            for one in denying:
-                spellings = (*candidates, *(path + "/" for path in candidates)) if is_folder else candidates
+            for one in _bound_by(action):
                 if rule := self._first(kind, one, spellings):
                     return verdict, rule.text, f"the {kind} list has it"
-                if deep and (rule := self._below(kind, one, candidates)):
-                    return verdict, rule.text, f"the {kind} list has something below this folder"
-        if action != "read" and (caught := self._is_protected(candidates, deep)):
+        if action != "read" and (caught := self._is_protected(candidates, is_folder and use in _DEEP)):
             return Verdict.ASK, caught, "other programs run what is written there"
         return self._allowed(action, use, candidates, is_folder)
+
+    def _below(self, use: str, candidates: tuple[str, ...], files: Files, way: Way) -> tuple[Verdict, str, str] | None:
+        """What is worse below a folder, and where links lead that are followed, than at it; None: nothing."""
+        pending, done = [candidates], [candidates[-1].rstrip("/") + "/"]
+        while pending:
+            here = pending.pop(0)
+            answer, links = self._walked(use, here, files, way)
+            if answer is not None:
+                return answer
+            for link in links:
+                facts = files.look(link)
+                if facts.kind == "missing" or f"{facts.real}/".startswith(tuple(done)):
+                    continue
+                if len(done) > _LINKS_MAX:
+                    return Verdict.ASK, "recursive read", f"more links below {candidates[0]} are followed than are looked at"
+                if answer := self._led(link, facts):
+                    return answer
+                done.append(facts.real.rstrip("/") + "/")
+                if facts.kind == "folder":
+                    pending.append((link, facts.real))
+        return None
+
+    def _walked(self, use: str, here: tuple[str, ...], files: Files, way: Way) -> tuple[tuple[Verdict, str, str] | None, tuple[str, ...]]:
+        """What a read comes upon asks, since nobody named it; a change of what is denied is denied."""
+        if use != "read" and (named := self._place_below(use, here)):
+            return (Verdict.DENY, named.text, "the deny list has something below this folder"), ()
+        for kinds in (("deny", "ask"),) if use == "read" else (("deny",), ("ask",)):
+            rules = [rule for kind in kinds for one in _bound_by(ACTIONS[use]) for rule in self._lying_below(kind, one, here)]
+            if not rules and not way.follows:
+                continue
+            found = walk(here, watch_of(tuple(rules), here), files, way)
+            if found.rule is not None:
+                verdict = Verdict.DENY if use != "read" and kinds == ("deny",) else Verdict.ASK
+                why = f"{found.path} lies below, and the {'deny' if found.rule.text in self._denying else 'ask'} list has it"
+                return (verdict, found.rule.text, why), ()
+            if found.limit:
+                return (Verdict.ASK, "recursive read" if use == "read" else "recursive change", found.limit), ()
+            if use == "read":
+                return None, found.links
+        return None, ()
+
+    def _place_below(self, use: str, folders: Sequence[str]) -> Rule | None:
+        """A deny rule for a place below a folder that is changed: it holds whether that place is there or not, and whoever may list it."""
+        inside = tuple(folder.rstrip("/") + "/" for folder in folders)
+        return next((r for one in _bound_by(ACTIONS[use]) for r, stem, _ in self._stems["deny", one] if stem.startswith(inside)), None)
+
+    def _led(self, link: str, facts: Facts) -> tuple[Verdict, str, str] | None:
+        """Why a link below a folder may not be followed without a question; None: what it leads to may be read."""
+        why = next((why for one in (link, facts.real) if (why := _of_the_kernel(one, "read"))), "") or _not_plain(facts)
+        if why:
+            return Verdict.ASK, "plain files only", f"{link} is followed, and {why}"
+        verdict, rule, why = self._by_rules("read", (link, facts.real), facts.kind == "folder")
+        return None if verdict is Verdict.ALLOW else (Verdict.ASK, rule, f"{link} leads to {facts.real}, and is followed: {why}")
 
     def _allowed(self, action: str, use: str, candidates: Sequence[str], is_folder: bool) -> tuple[Verdict, str, str]:
         named = ""
@@ -166,14 +263,14 @@ class FileRules:
         """The first rule of a list that covers one of the spellings of a path."""
         return self._sieves[kind, action].first(spellings)
 
-    def _below(self, kind: str, action: str, folders: Sequence[str]) -> Rule | None:
-        """The first rule of a list that may mean something below one of the folders; most rules are about quite other places."""
+    def _lying_below(self, kind: str, action: str, folders: Sequence[str]) -> list[Rule]:
+        """The rules of a list that may mean something below one of the folders; most rules are about quite other places."""
         inside = [folder.rstrip("/") + "/" for folder in folders]
-        for rule, stem, flat in self._stems[kind, action]:
-            for folder in inside:
-                if (stem.startswith(folder) or folder.startswith(flat)) and rule.may_lie_below(folder):
-                    return rule
-        return None
+        return [
+            rule
+            for rule, stem, flat in self._stems[kind, action]
+            if any((stem.startswith(one) or one.startswith(flat)) and rule.may_lie_below(one) for one in inside)
+        ]
 
     def _is_protected(self, candidates: Sequence[str], deep: bool) -> str:
         if rule := self._any_protected.first(candidates):
@@ -185,6 +282,14 @@ class FileRules:
 def _sieve(rules: tuple[Rule, ...]) -> Sieve:
     """The same for every policy that has the same rules."""
     return Sieve(rules)
+
+
+def _bound_by(action: str) -> tuple[str, ...]:
+    return (action, "write") if action == "delete" else (action,)
+
+
+def _worse(one: Verdict, other: Verdict) -> bool:
+    return one is Verdict.DENY or (one is Verdict.ASK and other is Verdict.ALLOW)
 
 
 _PAST = {"read": "read", "write": "written", "delete": "deleted"}

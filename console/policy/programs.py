@@ -38,7 +38,7 @@ KINDS = frozenset(
 _OPTION_KINDS = ("flags", "optional", *sorted(KINDS - {"inner", "move", "maybe", "pathspec", "format"}))
 _FIELDS = {
     *_OPTION_KINDS, "_comment", "operands", "given", "commands", "stop", "single", "apart", "digits", "shallow", "skip", "special",
-    "environment", "swallows", "here", "writes_here", "runner", "like", "names",
+    "environment", "swallows", "here", "writes_here", "runner", "like", "names", "follows", "skips", "unskips", "without", "depth",
 }  # fmt: skip
 
 
@@ -70,6 +70,16 @@ class Description:
     environment: tuple[tuple[str, str], ...] = ()
     here: tuple[str, ...] = ()
     """Without a file it reads all below the folder it runs in: ``always``, or when one of these options is given."""
+    follows: tuple[str, ...] = ()
+    """Options with which it follows links below the folders that it reads."""
+    skips: frozenset[str] = frozenset()
+    """What it leaves out of them, as in ``walk.Way``."""
+    unskips: tuple[tuple[str, str], ...] = ()
+    """Options that take one of these back (``-t:hidden``), or all."""
+    without: tuple[str, ...] = ()
+    """Options whose value is a name that it leaves out."""
+    depth: tuple[str, ...] = ()
+    """Options whose value is how deep it goes."""
     writes_here: int = -1
     """It makes files where it runs unless it has more than so many operands; -1: it does not."""
     swallows: str = ""
@@ -162,6 +172,11 @@ def _description(found: Mapping[str, Any], where: str, known: Mapping[str, Descr
         environment=tuple((str(k), str(v)) for k, v in _mapping(found.get("environment", {}), where).items()),
         writes_here=int(found.get("writes_here", like.writes_here)),
         here=_words(found.get("here", ""), where) or like.here,
+        follows=_words(found.get("follows", ""), where) or like.follows,
+        skips=frozenset(_words(found.get("skips", ""), where)) or like.skips,
+        unskips=tuple((one.partition(":")[0], one.partition(":")[2]) for one in _words(found.get("unskips", ""), where)) or like.unskips,
+        without=_words(found.get("without", ""), where) or like.without,
+        depth=_words(found.get("depth", ""), where) or like.depth,
         swallows=str(found.get("swallows", "")),
         runner=found.get("runner", False) is True,
     )

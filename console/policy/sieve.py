@@ -86,19 +86,27 @@ def _expanded(pattern: str) -> list[str]:
     return [shape[1] + one + shape[3] for one in shape[2].split(",")]
 
 
-def _must_hold(pattern: str) -> tuple[str, str]:
-    """The longest whole component that every path it covers has; else the longest text in one. Empty: nothing for certain."""
+def _must_hold(pattern: str, own: Sequence[str] = ()) -> tuple[str, str]:
+    """The longest whole component that every path it covers has; else the longest text in one. Empty: nothing for certain.
+
+    ``own``: components that a path has anyway, so that having them tells nothing.
+    """
     whole, text = "", ""
     for piece in pattern.split("/"):
         if (len(piece) - len(piece.rstrip("\\"))) % 2:
             return "", ""  # a slash that is escaped
         plain = _plain(piece)
         if plain is not None:
-            whole = max(whole, plain, key=len)
+            whole = max(whole, plain if plain not in own else "", key=len)
             continue
         for run in _RUN.findall(re.sub(r"\\.", "*", piece.partition("[")[0], flags=re.DOTALL)):
-            text = max(text, run, key=len)
+            text = max(text, run if not any(run in one for one in own) else "", key=len)
     return whole, text
+
+
+def key_of(rule: Rule, own: Sequence[str]) -> list[tuple[str, str]]:
+    """What a path below a folder must hold beside the folder's own components, for each spelling: a component, else a text in one."""
+    return [_must_hold(spelled, own) for spelled in _expanded(rule.pattern)]
 
 
 def _plain(piece: str) -> str | None:

@@ -49,7 +49,7 @@ class UseRules:
         match use.kind:
             case "read" | "write" | "delete" | "list" | "make":
                 softer = {"read": "list", "write": "make"}.get(use.kind, use.kind) if shallow else use.kind
-                return self._rules.judge(softer, use.value, cwd, self._files)
+                return self._rules.judge(softer, use.value, cwd, self._files, use.way)
             case "maybe" | "pathspec":
                 return self._pattern(use, cwd) or (self._maybe if use.kind == "maybe" else self._named)(use, cwd)
             case "follow" | "move" | "into":
@@ -93,11 +93,8 @@ class UseRules:
         return Part(use.value, Verdict.ALLOW, "no file", "options", "it names no file")
 
     def _follow(self, use: Use, cwd: str) -> Part:
-        """Read with what the links below a folder lead to, which nobody has looked at."""
-        part = self._rules.judge("read", use.value, cwd, self._files)
-        if self._files.look(absolute(use.value, cwd)).kind != "folder":
-            return part
-        return no_looser_than(part, Verdict.ASK, "not described", "it follows links below that folder that nobody has looked at")
+        """Read with what the links below a folder lead to."""
+        return self._rules.judge("read", use.value, cwd, self._files, replace(use.way, follows=True))
 
     def _into(self, use: Use, cwd: str) -> Part:
         facts = self._files.look(absolute(use.value, cwd))

@@ -32,6 +32,7 @@ from console.policy.paths import Facts, Files, NoFiles
 from console.policy.scopes import ALL, read_scopes
 from console.policy.shell import Policy
 from console.policy.verdicts import NO_RULE, Judgement, Part
+from console.policy.walk import Listing
 from console.settings.places import Places
 from console.supervisor.judging import Judged
 from console.supervisor.last_good import LastGood
@@ -69,13 +70,22 @@ class _Container:
         self._workspace, self._disk, self._nothing = f"{workspace}/", Disk(), NoFiles()
 
     def look(self, path: str) -> Facts:
-        if f"{posixpath.normpath(path)}/".startswith(self._workspace):
+        if self._is_inside(path):
             return self._disk.look(path)
         flat = posixpath.normpath(path)
         return Facts(flat, "folder") if flat in _FOLDERS else self._nothing.look(path)
 
     def stamp(self, folder: str) -> tuple[int, ...] | None:
         return None
+
+    def listing(self, folder: str) -> Listing:
+        return self._disk.listing(folder) if self._is_inside(folder) else Listing(state="unreadable")
+
+    def text(self, path: str) -> str | None:
+        return self._disk.text(path) if self._is_inside(path) else None
+
+    def _is_inside(self, path: str) -> bool:
+        return f"{posixpath.normpath(path)}/".startswith(self._workspace)
 
 
 class PolicyDesk:

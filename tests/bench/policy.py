@@ -39,6 +39,7 @@ from console.policy.disk import Disk  # noqa: E402
 from console.policy.matrix import read_matrix  # noqa: E402
 from console.policy.paths import Facts, FileRules  # noqa: E402
 from console.policy.scopes import Scope  # noqa: E402
+from console.policy.walk import Listing  # noqa: E402
 from console.settings.places import find_places  # noqa: E402
 from console.supervisor.danger_desk import OwnList  # noqa: E402
 from console.supervisor.environments import Given  # noqa: E402
@@ -169,6 +170,12 @@ class Known:
         return Facts(path)
 
     def stamp(self, folder: str) -> tuple[int, ...] | None:
+        return None
+
+    def listing(self, folder: str) -> Listing:
+        return Listing()
+
+    def text(self, path: str) -> str | None:
         return None
 
 

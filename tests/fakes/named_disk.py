@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from console.policy.paths import Facts
+from console.policy.walk import Listing
 from tests.fakes.policy_names import World
 
 KINDS = {"d": "folder", "f": "file", "h": "file", "p": "fifo"}
@@ -35,4 +36,16 @@ class NamedDisk:
 
     def stamp(self, folder: str) -> tuple[int, ...] | None:
         """It does not say."""
+        return None
+
+    def listing(self, folder: str) -> Listing:
+        inside = folder.rstrip("/") + "/"
+        here = {name[len(inside) :]: what[:1] for name, what in self._world.tree.items() if name.startswith(inside) and name != "/"}
+
+        def of(kinds: str) -> tuple[str, ...]:
+            return tuple(sorted(name for name, what in here.items() if "/" not in name and what in kinds))
+
+        return Listing(of("d"), of(">"), of("fhp"))
+
+    def text(self, path: str) -> str | None:
         return None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterable
 
 from console.policy.paths import Facts
+from console.policy.walk import Listing
 
 WORKSPACE = "/workspace"
 _PROGRAMS = [
@@ -113,6 +115,10 @@ class PolicyDisk:
             "/workspace/mycurl": "/usr/bin/curl",
             "/workspace/grep": "/usr/bin/curl",
             "/workspace/inside": "/workspace/data",
+            "/workspace/links/out": "/home/u",
+            "/workspace/links/in": "/workspace/data",
+            "/workspace/links/gone": "/nowhere/x",
+            "/workspace/near/in": "/workspace/data",
             "/workspace/loop": "/workspace/loop",
             "/proc/self/root": "/",
             "/workspace/gone": "/nowhere/at/all",
@@ -131,7 +137,17 @@ class PolicyDisk:
             "/home/u",
             "/workspace-evil",
         }  # noqa: S108
-        self.folders |= {"/workspace", "/workspace/data", "/workspace/logs", "/workspace/.git", "/workspace/secrets", "/dev", "/root"}
+        self.folders |= {
+            "/workspace",
+            "/workspace/data",
+            "/workspace/logs",
+            "/workspace/.git",
+            "/workspace/links",
+            "/workspace/near",
+            "/workspace/secrets",
+            "/dev",
+            "/root",
+        }
         self.files = {f"/usr/bin/{name}" for name in _PROGRAMS} | {"/lib64/ld-linux-x86-64.so.2"}
         self.files |= {
             "/etc/passwd",
@@ -146,6 +162,7 @@ class PolicyDisk:
         self.files |= {"/workspace/secrets/key", "/workspace/hard", "/workspace/hardcurl"}
         self.others = {"/workspace/pipe": "fifo", "/workspace/sock": "socket", "/workspace/disk": "device", "/workspace/odd": "unknown"}
         self.names = {"/workspace/hard": 2, "/workspace/hardcurl": 2, "/usr/bin/curl": 2}
+        self.texts: dict[str, str] = {}
         self.inodes = {"/workspace/hardcurl": (1, 7), "/usr/bin/curl": (1, 7)}
 
     def look(self, path: str) -> Facts:
@@ -166,6 +183,19 @@ class PolicyDisk:
     def stamp(self, folder: str) -> tuple[int, ...] | None:
         """As ``Disk.stamp``: it does not say."""
         return None
+
+    def listing(self, folder: str) -> Listing:
+        """As ``Disk.listing``."""
+        inside = folder.rstrip("/") + "/"
+
+        def here(names: Iterable[str]) -> tuple[str, ...]:
+            return tuple(sorted(one[len(inside) :] for one in names if one.startswith(inside) and "/" not in one[len(inside) :] != ""))
+
+        return Listing(here(self.folders), here(self.links), here((*self.files, *self.others)))
+
+    def text(self, path: str) -> str | None:
+        """As ``Disk.text``."""
+        return self.texts.get(path)
 
     def _real(self, path: str) -> str | None:
         done = "/"

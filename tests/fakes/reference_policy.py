@@ -20,8 +20,11 @@ PROGRAMS |= {"rm": ("fiIrRdv", {}, ["delete"]), "touch": ("acmh", {"r": "look"},
 
 
 class Reference:
-    def __init__(self, rules: dict[str, list[str]], links: dict[str, str], folders: set[str], hard: set[str], protected: str) -> None:
+    def __init__(
+        self, rules: dict[str, list[str]], links: dict[str, str], folders: set[str], hard: set[str], protected: str, names: set[str]
+    ) -> None:
         self.rules, self.links, self.folders, self.hard, self.protected = rules, links, folders, hard, re.compile(protected)
+        self.names = names | folders | {*links}
 
     def judge(self, tool: str, argument: str) -> str:
         if tool == "shell":
@@ -57,17 +60,33 @@ class Reference:
         if real in self.hard:
             return DENY
         folder, action = real in self.folders, {"make": "write", "look": "read"}.get(use, use)
+        acts = (action, "write") if action == "delete" else (action,)
+        below = [
+            one + name[len(real.rstrip("/")) :]
+            for name in self.names
+            for one in (flat.rstrip("/"), real.rstrip("/"))
+            if self.lies(name, real)
+        ]
+        least = ALLOW
         for kind, verdict in (("deny", DENY), ("ask", ASK)):
-            for act, glob in self.globs(kind):
-                hit = any(
-                    covers(glob, one, folder) or (folder and use not in ("make", "look") and below(glob, one)) for one in (flat, real)
-                )
-                if hit and (act == action or (act == "write" and action == "delete")):
-                    return verdict
+            globs = [glob for act, glob in self.globs(kind) if act in acts]
+            if any(covers(glob, one, folder) for glob in globs for one in (flat, real)):
+                return max(least, verdict)
+            deep = folder and use not in ("make", "look")
+            if deep and any(covers(glob, one, self.real(one, {}) in self.folders) for glob in globs for one in below):
+                least = max(least, ASK if verdict == ASK or use == "read" else DENY)
+            if deep and verdict == DENY and use != "read":  # a place below holds though nothing is there
+                stems = [glob.rstrip("*").rstrip("/") for glob in globs]
+                least = DENY if any(self.lies(stem, one) for stem in stems for one in (flat, real)) else least
+        if least == DENY:
+            return DENY
         if action != "read" and (self.protected.search(flat + "\n" + real) or (folder and use != "make")):
             return ASK
         mine = [glob for act, glob in self.globs("allow") if act == action and (glob.endswith("/**") or not folder or use != "read")]
-        return ALLOW if all(any(covers(glob, one, folder) for glob in mine) for one in (flat, real)) else ASK
+        return max(least, ALLOW if all(any(covers(glob, one, folder) for glob in mine) for one in (flat, real)) else ASK)
+
+    def lies(self, name: str, folder: str) -> bool:
+        return name != "/" and name.startswith(folder.rstrip("/") + "/")
 
     def command(self, argv: list[str], targets: list[tuple[str, str]]) -> int:
         worst = max([ALLOW, *(self.file("read" if sign == "<" else "write", one) for sign, one in targets)])
@@ -175,11 +194,6 @@ def covers(glob: str, path: str, itself: bool) -> bool:
     if glob.endswith("/**"):
         return path.startswith(glob[:-2]) or (itself and path == glob[:-3])
     return path.rpartition("/")[0] == glob[:-2] if glob.endswith("/*") else path == glob
-
-
-def below(glob: str, folder: str) -> bool:
-    stem, inside = glob.rstrip("*").rstrip("/"), folder.rstrip("/") + "/"
-    return (stem + "/" * ("*" in glob)).startswith(inside) or (glob.endswith("/**") and inside.startswith(stem + "/"))
 
 
 def split(text: str) -> list[tuple[list[str], list[tuple[str, str]]]]:

@@ -45,12 +45,14 @@ class Policy:
             return self.host(value if "://" in value else f"{kind.replace('url', 'http')}://{value}")
         named, of = [*self.world.walk(value)[:1], self.world.walk(value)[-1]], kind.replace("list", "read")
         names, folder = [name.rstrip("/") for name in named], "/" * (self.world.tree.get(named[-1], "d"[: named == ["/"]]) == "d")
-        names += [start + rest for start in (names[0], names[-1]) for rest in self.world.below(named[-1]) if kind in ("read", "delete")]
+        under = [start + rest for start in (names[0], names[-1]) for rest in self.world.below(named[-1]) if kind in ("read", "delete")]
         if self.world.tree.get(named[-1]) in ("h", "p") or value.startswith(("/dev/tcp/", "/dev/udp/")):
             return DENY
         spelled = [(name, name + folder * (at < len(named))) for at, name in enumerate(names)]
         verdicts = [self.ruled(of, lambda body, _, s=both: any(self.world.means(body, name) for name in s)) for both in spelled]  # type: ignore[misc]
-        return max(*verdicts, ASK if kind == "write" and any(re.search(STARTED, name) for name in names) else ALLOW)
+        deep = max([ALLOW, *(self.ruled(of, lambda body, _, name=name: self.world.means(body, name)) for name in under)])  # type: ignore[misc]
+        deep = ASK if kind == "write" and any(re.search(STARTED, name) for name in names) else deep
+        return max(*verdicts, min(deep, ASK) if kind == "read" else deep)
 
     def host(self, text: str) -> str:
         found = re.fullmatch(r"(\w+)://([^@/?#:]*)(?::(\d{1,4}))?(?:[/?#].*)?", text, re.S)

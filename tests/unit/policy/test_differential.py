@@ -134,7 +134,7 @@ def compare(seed: int) -> None:
     given_lists, batch = some_rules(chance), [call(chance) for _ in range(20)]
     disk = PolicyDisk()
     ours = context(rules(**given_lists), disk)
-    theirs = Reference(given_lists, disk.links, disk.folders, set(disk.names), PROTECTED)
+    theirs = Reference(given_lists, disk.links, disk.folders, set(disk.names), PROTECTED, {*disk.files, *disk.others})
     for tool, argument in batch:
         found = told(ours, tool, argument)
         expected = theirs.judge(tool, argument)

@@ -394,7 +394,7 @@ def test_never_looser_than_the_words_a_million_times() -> None:
 def test_the_reference_stays_small_and_apart() -> None:
     text = Path(reference.__file__).read_text()
     assert "from console" not in text and "import console" not in text
-    assert len(text.splitlines()) <= 150
+    assert len(text.splitlines()) <= 155
 
 
 def test_every_letter_of_options_that_are_written_together_is_read() -> None:

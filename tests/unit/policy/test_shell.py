@@ -111,7 +111,7 @@ def test_a_listing_of_the_folder_one_works_in_is_judged_as_any_other() -> None:
     for text in ("ls", "ls -la", "ls .", "nice ls"):
         assert ShellJudge(policy, PolicyDisk()).text(text, "/root").verdict is Verdict.DENY, text
         assert ShellJudge(policy, PolicyDisk()).text(text, "/workspace").verdict is Verdict.ALLOW, text
-    assert ShellJudge(policy, PolicyDisk()).text("ls -R", "/workspace").verdict is Verdict.DENY
+    assert ShellJudge(policy, PolicyDisk()).text("ls -R", "/workspace").verdict is Verdict.ASK
     bare = Policy(rules(allow=["shell(ls:*)"]), catalogue())
     assert ShellJudge(bare, PolicyDisk()).text("ls", "/workspace").verdict is Verdict.ALLOW, "no rule names the folder"
     assert ShellJudge(bare, PolicyDisk()).text("ls -R", "/workspace").verdict is Verdict.ASK
