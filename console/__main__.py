@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Runs the command line and exits with the documented code."""
+    if sys.argv[1:2] == ["panic-button"]:
+        from console.panic.raising import raise_quickly
+
+        if raise_quickly(sys.argv[2:]):  # before the command line is imported: the window is up by then
+            sys.exit(0)
     from console.cli.main import run
 
     run()

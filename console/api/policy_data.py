@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from console.domain.assets import resource
 from console.policy.dangers import Danger, read_dangers
 from console.policy.declared import Declared
 from console.policy.loading import read_json
@@ -12,7 +13,6 @@ from console.policy.programs import Catalogue, read_catalogue
 from console.policy.sequence_file import read_sequences
 from console.policy.sequences import Pattern
 from console.policy.tools.catalogue import Tools, read_tools
-from console.settings.assets import resource
 from console.settings.sources_file import AgentSources
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,11 @@ import typer
 from console.cli.embedded import ensure_supervisor
 from console.cli.modules import become, folder_arguments
 from console.cli.options import StateDir, new_app, verb_app
-from console.domain.errors import Unavailable, UsageProblem
+from console.domain.assets import resource
+from console.domain.errors import ConsoleError, Unavailable, UsageProblem
+from console.panic.raising import SOCKET, raise_window
+from console.settings.durable import replace_file
+from console.settings.places import Places, find_places
 
 PAGES = (
     "fleet",
@@ -25,6 +30,7 @@ PAGES = (
     "audit",
     "activity",
 )
+ENTRY = "watchfloor-panic.desktop"
 DISPLAY_REMEDY = "Log in on a desktop, or use: watchfloor fleet, watchfloor status, watchfloor screenshot PAGE FILE."
 
 
@@ -45,10 +51,50 @@ def open_console(state_dir: str | None) -> int:
     return become("console.gui", "--state-dir", str(places.state_dir))
 
 
-def panic_button(state_dir: StateDir = None) -> int:
-    """Panic as a small always-on-top window in its own process; it needs the guard only."""
+def panic_button(
+    state_dir: StateDir = None,
+    desktop_entry: Annotated[bool, typer.Option("--desktop-entry", help="Put it into the desktop's menu instead.")] = False,
+) -> int:
+    """Raise the panic window: small, always on top, in a process of its own. It needs the guard only."""
+    if desktop_entry:
+        print(write_desktop_entry(state_dir))
+        return 0
+    places = find_places(state_dir, create=False)
+    if places is not None and raise_window(str(places.run_dir / SOCKET)):
+        return 0
     _need_display("The panic window")
-    return become("console.gui.panic_button", *folder_arguments(state_dir))
+    return become("console.panic", *_panic_arguments(places))
+
+
+def _panic_arguments(places: Places | None) -> list[str]:
+    """The panic process looks for nothing itself: it imports neither settings nor the command line."""
+    return ["--state-dir", str(places.state_dir), "--run-dir", str(places.run_dir)] if places is not None else []
+
+
+def write_desktop_entry(state_dir: str | None) -> Path:
+    """The entry of the panic window in the menu of this account's desktop (Desktop Entry Specification 1.5), with paths of this machine."""
+    command = [sys.executable, "-P", "-m", "console", "panic-button"]
+    if state_dir:
+        command += ["--state-dir", str(Path(state_dir).expanduser().absolute())]
+    if not all(word.isprintable() for word in command):
+        raise UsageProblem("A desktop entry cannot hold this folder's name.", "Rename the folder.")
+    words = " ".join(_entry_word(word) for word in command)
+    text = resource("desktop", ENTRY).read_text(encoding="utf-8")
+    text = text.replace("Exec=watchfloor panic-button", f"Exec={words}").replace("Icon=watchfloor", f"Icon={resource('icons', 'logo.svg')}")
+    home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    file = home / "applications" / ENTRY
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(file, text.encode(), 0o644)
+    except OSError as error:
+        raise ConsoleError(f"{file} could not be written: {error.strerror or error}.", "Name another folder in XDG_DATA_HOME.") from error
+    return file
+
+
+def _entry_word(word: str) -> str:
+    """One argument of ``Exec``: in quotation marks, its special signs behind a backslash, which is doubled in a value."""
+    quoted = "".join("\\\\" + c if c in '"`$\\' else c for c in word).replace("%", "%%")
+    return f'"{quoted}"'
 
 
 def screenshot(

@@ -11,6 +11,8 @@ ANSWER_S = 0.3
 """No answer within this many seconds counts as a dead guard."""
 HOLD_S = 0.8
 """Freeze at the press, SIGKILL after this hold."""
+HELD_GRACE_S = 0.15
+"""Of the hold, at least this much follows the order, however long ago the press was: a release that waits to be handled still thaws."""
 SECOND_LOOK_S = 0.5
 KILL_LIMIT_S = 5.0
 HEARTBEAT_S = 30.0

@@ -2,7 +2,46 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 
 def counted(number: int, one: str, many: str = "") -> str:
     """``1 agent``, ``2 agents``, ``1,000 agents``; ``many`` where an s does not make it (``process``, ``processes``)."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def span(seconds: float) -> str:
+    """How long something lasts: ``9 s``, ``31m``, ``2h 14m``, ``3 d``."""
+    if not math.isfinite(seconds):
+        return "?"
+    seconds = float(round(max(0.0, seconds)))
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f}m"
+    if seconds < 48 * 3600:
+        return f"{seconds // 3600:.0f}h {seconds % 3600 // 60:02.0f}m"
+    return f"{seconds // 86400:.0f} d"
+
+
+def took(ms: float | None) -> str:
+    """``0.61 s``, ``38 ms``; ``?`` when unknown."""
+    if ms is None or not math.isfinite(ms):
+        return "?"
+    if ms < 10:
+        return f"{ms:.1f} ms"
+    return f"{ms:.0f} ms" if ms < 100 else f"{ms / 1000:.2f} s"
+
+
+def clock(at: float) -> str:
+    """``14:02:11`` in local time."""
+    return local("%H:%M:%S", at)
+
+
+def local(pattern: str, at: float) -> str:
+    """``at`` by strftime's ``pattern`` in local time; ``?`` for a moment that no calendar has."""
+    try:
+        return time.strftime(pattern, time.localtime(at))
+    except (OverflowError, ValueError, OSError):
+        return "?"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from console.settings.assets import envoy_asset
+from console.domain.assets import envoy_asset
 from console.settings.durable import make_folder, replace_file
 
 FILE = "envoy-image.json"

@@ -8,6 +8,7 @@ import sys
 from console.domain.errors import ConsoleError
 from console.gui import app
 from console.gui.pages.registry import PAGES
+from console.panic.display import print_error
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -20,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return app.run(given.state_dir, given.page, given.theme)
     except ConsoleError as error:
-        return app.door(("watchfloor",), error)
+        return print_error(("watchfloor",), error)
 
 
 if __name__ == "__main__":

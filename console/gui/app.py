@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Sequence
 
 from PySide6.QtCore import QCoreApplication, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
-from console.domain.errors import ConsoleError, ExitCode
 from console.gui.notices import Notices
 from console.gui.theme import fonts, style
 from console.gui.theme.tokens import DARK, LIGHT, ink
 from console.gui.window.main import Window
 from console.gui.window.outside import Outside
+from console.panic.display import check_display
 from console.settings.places import find_places
 
 _FONTS = "watchfloorFonts"
-_NEEDS_NO_DISPLAY = ("offscreen", "minimal", "vnc", "linuxfb", "eglfs", "minimalegl")
-
-
-def check_display(environment: dict[str, str]) -> None:
-    """Raises ConsoleError when there is no display: Qt would abort the process instead of saying so."""
-    platform = environment.get("QT_QPA_PLATFORM", "").split(":")[0]
-    if platform in _NEEDS_NO_DISPLAY or sys.platform != "linux":
-        return
-    if not environment.get("DISPLAY") and not environment.get("WAYLAND_DISPLAY"):
-        raise ConsoleError(
-            "There is no display to open the console on.",
-            "Run it in a desktop session, or use the command line: watchfloor fleet, watchfloor status, watchfloor panic.",
-        )
 
 
 def make_application(theme: style.Choice) -> QApplication:
@@ -91,6 +76,9 @@ def run(state_dir: str | None, page: str, theme: style.Choice) -> int:
     window.show()
     outside = Outside(window)
     outside.start()
+    window.instance_found.connect(outside.panic.start)
+    if window.places is not None:
+        outside.panic.start(window.places)
     try:
         return app.exec()
     finally:
@@ -99,11 +87,3 @@ def run(state_dir: str | None, page: str, theme: style.Choice) -> int:
 
 def _follow(app: QApplication, scheme: Qt.ColorScheme) -> None:
     style.apply(app, LIGHT if scheme is Qt.ColorScheme.Light else DARK)
-
-
-def door(work: Sequence[str], error: ConsoleError) -> int:
-    """Prints an error with its remedy; returns its exit code."""
-    print(f"{' '.join(work)}: {error.what}", file=sys.stderr)
-    if error.remedy:
-        print(error.remedy, file=sys.stderr)
-    return int(error.exit_code) or int(ExitCode.FAILURE)

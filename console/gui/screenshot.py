@@ -17,6 +17,7 @@ from console.gui.notices import Notices
 from console.gui.pages.registry import PAGES
 from console.gui.theme.style import Choice
 from console.gui.window.main import Window
+from console.panic.display import print_error
 
 WAIT_S = 6.0
 SETTLE_S = 0.5
@@ -82,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         render(given.page, given.file, given.theme, parse_size(given.size), given.state_dir, given.argument)
     except ConsoleError as error:
-        return app.door(("watchfloor", "screenshot"), error)
+        return print_error(("watchfloor", "screenshot"), error)
     finally:
         running = QCoreApplication.instance()
         if isinstance(running, QApplication):

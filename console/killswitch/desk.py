@@ -146,7 +146,7 @@ class Desk:
         return {"kill_id": self._guard.press(scope, reason, by, peer=peer.pid).order.kill_id}
 
     def _hold(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
-        hold = self._freezing.hold(str(message.get("by", ""))[:100])
+        hold = self._freezing.hold(str(message.get("by", ""))[:100], number(message, "held_s", 0.0))
         return {"hold_id": hold.hold_id, "kill_id": hold.kill_id}
 
     def _stop_clock(self, message: dict[str, Any]) -> None:

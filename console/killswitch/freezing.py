@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from console.domain.agent import ControlLevel
 from console.domain.errors import Conflict, Denied, NotFound, NotRecorded
-from console.domain.guard import HOLD_S
+from console.domain.guard import HELD_GRACE_S, HOLD_S
 from console.killswitch.causes import Hold, Wish, boottime, fulfil, why_not_frozen
 from console.killswitch.guard import Guard, monotonic
 from console.killswitch.kill.receipt import new_kill_id
@@ -133,12 +133,15 @@ class Freezing:
 
     # --- hold ---------------------------------------------------------------------------------------------------------
 
-    def hold(self, by: str) -> Hold:
-        """Freezes everything now; it is killed when the hold's time is over. Conflict when there are too many holds already."""
+    def hold(self, by: str, held_s: float = 0.0) -> Hold:
+        """Freezes everything now, and kills when the hold is over; ``held_s`` of it passed before a busy console handled the press.
+
+        Raises Conflict when there are too many holds already.
+        """
         if len(self._guard.causes.holds) >= MOST_HOLDS:
             raise Conflict("It is being held many times over.", "Let go of a hold (watchfloor status lists them), or press.")
         ids = self._guard.known("all")
-        hold = Hold(f"h-{secrets.token_hex(4)}", new_kill_id(), by, ids, monotonic() + HOLD_S)
+        hold = Hold(f"h-{secrets.token_hex(4)}", new_kill_id(), by, ids, monotonic() + max(HELD_GRACE_S, HOLD_S - max(held_s, 0.0)))
         self._guard.causes.holds[hold.hold_id] = hold
         self.freeze(ids, "hold", by)
         return hold

@@ -7,7 +7,7 @@ import contextlib
 import time
 from typing import Any, Protocol
 
-from console.domain.guard import HOLD_S, decode, encode
+from console.domain.guard import HELD_GRACE_S, HOLD_S, decode, encode
 
 
 class Desk(Protocol):
@@ -64,7 +64,7 @@ class FakeGuard:
         if op == "status":
             return self._state()
         if op == "hold":
-            return self._hold()
+            return self._hold(float(message.get("held_s", 0.0)))
         if op == "let_go":
             timer = self._holds.pop(str(message.get("hold_id")), None)
             if timer is None:
@@ -79,11 +79,11 @@ class FakeGuard:
             return {"ok": True, "agents": self._agents()}
         return {"ok": False, "error": "Unknown op.", "remedy": ""}
 
-    def _hold(self) -> dict[str, Any]:
+    def _hold(self, held_s: float) -> dict[str, Any]:
         self._count += 1
         hold_id = f"h-{self._count}"
         self.frozen = self._agents()
-        self._holds[hold_id] = asyncio.get_running_loop().call_later(HOLD_S, self._fire, hold_id)
+        self._holds[hold_id] = asyncio.get_running_loop().call_later(max(HELD_GRACE_S, HOLD_S - held_s), self._fire, hold_id)
         return {"ok": True, "hold_id": hold_id}
 
     def _fire(self, hold_id: str) -> None:

@@ -30,7 +30,7 @@ import console.supervisor.compose, console.supervisor.embedded, console.cli.embe
 from tests.fakes.nursery import warm_up
 warm_up()"""
 VERBS = f"{SUPERVISOR}\nfrom console.cli.main import VERBS\nfor name, load in VERBS.items(): load(name)"
-WINDOW = "import console.gui.panic_button, console.gui.window.main, PySide6.QtTest"
+WINDOW = "import console.panic.__main__, console.gui.window.main, PySide6.QtTest"
 
 
 SHARED: list[Nursery] = []

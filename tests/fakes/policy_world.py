@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from console.domain.assets import resource
 from console.domain.network import Sensitivity
 from console.policy.dangers import Danger, read_dangers
 from console.policy.declared import Declared
@@ -19,7 +20,6 @@ from console.policy.scopes import ALL, Scope
 from console.policy.shell import Policy
 from console.policy.tools.catalogue import Tools, read_tools
 from console.policy.verdicts import Judgement
-from console.settings.assets import resource
 from tests.fakes.policy_disk import PolicyDisk
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "policy"

@@ -41,7 +41,7 @@ def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
 @pytest.fixture(autouse=True)
 def patient_link(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in that is only slow, on a busy machine, is not pressed past as one that hangs, nor is what it said old."""
-    monkeypatch.setattr("console.gui.link.guard.ANSWER_S", 60.0)
+    monkeypatch.setattr("console.panic.guard_link.ANSWER_S", 60.0)
     monkeypatch.setattr("console.gui.models.switch.SILENT_S", 60.0)
 
 

@@ -12,8 +12,8 @@ from pytestqt.qtbot import QtBot
 
 from console.gui.theme import style
 from console.gui.theme.tokens import DARK, LIGHT
-from console.gui.widgets.panic import PanicState
 from console.gui.window.main import Window
+from console.panic.machine import PanicState
 from tests.fakes.guard_socket import FakeGuard
 from tests.fakes.operator_server import FakeHouse
 

@@ -34,7 +34,7 @@ def test_pyside_survives_twenty_thousand_void_calls() -> None:
     assert done.returncode == 0 and done.stdout.strip() == "alive", done.stderr
 
 
-@pytest.mark.parametrize("module", ["console.gui", "console.gui.panic_button"])
+@pytest.mark.parametrize("module", ["console.gui", "console.panic"])
 def test_without_a_display_it_says_so_and_ends_with_1(module: str, tmp_path: Path) -> None:
     done = run("-m", module, "--state-dir", str(tmp_path))
     assert done.returncode == 1

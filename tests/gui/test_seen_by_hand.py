@@ -17,7 +17,6 @@ from console.api.ladder import ScopeBody
 from console.api.messages import AgentView
 from console.gui.models.fleet import Fleet, Row
 from console.gui.models.seen import still_running
-from console.gui.models.switch import GuardState
 from console.gui.pages.activity.book import Item as ActivityItem
 from console.gui.pages.activity.rows import lines_of
 from console.gui.pages.approvals.book import Item
@@ -40,6 +39,7 @@ from console.gui.widgets.words import clock, day_clock, recent_clock
 from console.gui.window.alerts import kill_alert, state_alert
 from console.gui.window.main import Window
 from console.gui.window.sync import notice_words
+from console.panic.guard_state import GuardState
 from tests.fakes import approval_routes
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.operator_server import FakeHouse

@@ -13,7 +13,6 @@ from console.api.messages import AuditVerdict, FleetView, KillSwitchView, Status
 from console.domain.errors import TimedOut
 from console.gui.link.decode import Read
 from console.gui.link.events import Events
-from console.gui.link.guard import GuardLink
 from console.gui.link.http import Link
 from console.gui.link.pending import Pending
 from console.gui.models.fleet import Fleet
@@ -21,6 +20,7 @@ from console.gui.models.switch import Switch
 from console.gui.notices import Notices
 from console.gui.requests import Requests
 from console.gui.window.sync import SOON_CHECKED, Sync
+from console.panic.guard_link import GuardLink
 
 
 class Guard(QObject):

@@ -25,8 +25,8 @@ from console.gui import app as console_app  # noqa: E402
 from console.gui.models.switch import is_proven  # noqa: E402
 from console.gui.notices import Notices  # noqa: E402
 from console.gui.pages.kill_switch.rearm import RearmDialog  # noqa: E402
-from console.gui.widgets.panic import PanicState  # noqa: E402
 from console.gui.window.main import Window  # noqa: E402
+from console.panic.machine import PanicState  # noqa: E402
 from tests.fakes.instance import Instance, until  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("forked")

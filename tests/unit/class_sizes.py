@@ -37,7 +37,6 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "gui/pages/policy/backtest:Backtest": (260, 18, ON_SCREEN),
     "gui/pages/receipt/page:ReceiptPage": (230, 22, PAGE),
     "gui/pages/rollback/page:RollbackRecordsPage": (220, 24, PAGE),
-    "gui/panic_button:PanicWindow": (200, 18, ON_SCREEN),
     "gui/widgets/rows:RowView": (200, 16, ON_SCREEN),
     "gui/window/main:Window": (200, 16, ON_SCREEN),
     "gui/window/sync:Sync": (200, 16, ON_SCREEN),

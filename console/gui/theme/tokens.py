@@ -6,10 +6,7 @@ from dataclasses import dataclass
 
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
 
-ESTOP = "#D0021B"
-ESTOP_PRESSED = "#9E0012"
-PLATE = "#FFC800"
-PLATE_INK = "#15130A"
+from console.panic import paint
 
 TOP_BAR = 72
 BANNER = 72
@@ -71,18 +68,18 @@ DARK = Ink(
     bg3="#232A33",
     line="#2A323C",
     line2="#3A4450",
-    text="#E8ECF1",
-    text2="#AAB4C1",
+    text=paint.TEXT,
+    text2=paint.TEXT2,
     text3="#8693A3",
     accent="#62B0F0",
     sel="#1B3550",
-    warn="#F2AE45",
+    warn=paint.WARN,
     warnbg="#33270F",
     warnfill="#E8A13A",
     danger="#FF7262",
     dangerbg="#3A1613",
     dangerfill="#F4604F",
-    ok="#52C3A6",
+    ok=paint.OK,
     bar="#6F8296",
     track="#262E38",
     kill="#6E1710",

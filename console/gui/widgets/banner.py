@@ -11,9 +11,10 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import BANNER, BANNER_SMALL, ink
-from console.gui.widgets.marks import draw_mark, draw_text
-from console.gui.widgets.plate import paint_stripes
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text
+from console.panic.marks import draw_mark
+from console.panic.paint import paint_stripes
 
 _WHITE = "#FFFFFF"
 _SOFT = "#F3D9D6"

@@ -12,9 +12,10 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QToolTip, QVBoxLayout, QWidge
 
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
-from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_mark, draw_text, share_colours
+from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_text, share_colours
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import usd
+from console.panic.marks import draw_mark
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
+from console.panic.marks import draw_mark
 
 _FLAGS = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap)
 

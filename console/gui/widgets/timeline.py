@@ -11,8 +11,9 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from console.gui.theme import fonts
 from console.gui.theme.tokens import Ink, ink
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
+from console.panic.marks import draw_mark
 
 STRIP = 18
 SCALE = 16

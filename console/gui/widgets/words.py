@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 
-from console.domain.words import counted
+from console.domain import words
 
 
 def usd(value: float) -> str:
@@ -29,20 +28,6 @@ def count(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def span(seconds: float) -> str:
-    """How long something lasts: ``9 s``, ``31m``, ``2h 14m``, ``3 d``."""
-    if not math.isfinite(seconds):
-        return "?"
-    seconds = float(round(max(0.0, seconds)))
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    if seconds < 3600:
-        return f"{seconds // 60:.0f}m"
-    if seconds < 48 * 3600:
-        return f"{seconds // 3600:.0f}h {seconds % 3600 // 60:02.0f}m"
-    return f"{seconds // 86400:.0f} d"
-
-
 def long_span(seconds: float) -> str:
     """``4 s``, ``2 min 04 s``, ``4 h 41 min``."""
     if not math.isfinite(seconds):
@@ -60,23 +45,9 @@ def age(at: float | None, now: float) -> str:
     return "never" if at is None else f"{long_span(now - at)} ago"
 
 
-def took(ms: float | None) -> str:
-    """``0.61 s``, ``38 ms``; ``?`` when unknown."""
-    if ms is None or not math.isfinite(ms):
-        return "?"
-    if ms < 10:
-        return f"{ms:.1f} ms"
-    return f"{ms:.0f} ms" if ms < 100 else f"{ms / 1000:.2f} s"
-
-
-def clock(at: float) -> str:
-    """``14:02:11`` in local time."""
-    return _local("%H:%M:%S", at)
-
-
 def day_clock(at: float) -> str:
     """``21 Nov 09:00`` in local time."""
-    return _local("%d %b %H:%M", at)
+    return words.local("%d %b %H:%M", at)
 
 
 def recent_clock(at: float, now: float) -> str:
@@ -84,11 +55,4 @@ def recent_clock(at: float, now: float) -> str:
     return clock(at) if 0 <= now - at < 20 * 3600 else day_clock(at)
 
 
-plural = counted
-
-
-def _local(pattern: str, at: float) -> str:
-    try:
-        return time.strftime(pattern, time.localtime(at))
-    except (OverflowError, ValueError, OSError):
-        return "?"
+clock, plural, span, took = words.clock, words.counted, words.span, words.took

@@ -12,9 +12,10 @@ from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import STATUS_BAR, TOP_BAR, ink
 from console.gui.widgets.armed import ArmedLight
 from console.gui.widgets.buttons import Button, paint_key
-from console.gui.widgets.marks import draw_mark, draw_text
-from console.gui.widgets.plate import PanicPlate
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
+from console.panic.control import PanicControl
+from console.panic.marks import draw_mark
 
 
 class Brand(QWidget):
@@ -73,7 +74,7 @@ class SearchButton(QAbstractButton):
 class TopBar(QWidget):
     """Name, search, armed light, panic plate."""
 
-    def __init__(self, plate: PanicPlate, parent: QWidget | None = None) -> None:
+    def __init__(self, plate: PanicControl, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFixedHeight(TOP_BAR)
         self.brand = Brand(self)

@@ -9,11 +9,11 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from console.api.messages import KillSwitchView
 from console.domain.kill import Receipt, receipt_from_json
-from console.gui.link.guard import GuardLink
 from console.gui.models.fleet import Fleet
 from console.gui.models.switch import Switch
 from console.gui.notices import Notices
 from console.gui.requests import Requests
+from console.panic.guard_link import GuardLink
 
 RECEIPT_MS = 500
 _CALM_POLL_MS, _BUSY_POLL_MS = 1000, 100

@@ -13,9 +13,7 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from console.gui.actions import ActionSpec
 from console.gui.link.events import Events
-from console.gui.link.guard import GuardLink
 from console.gui.link.http import Link
-from console.gui.link.panic import GuardPort
 from console.gui.models.fleet import Fleet
 from console.gui.models.switch import Switch
 from console.gui.notices import Notices
@@ -24,8 +22,6 @@ from console.gui.pages.registry import PAGES
 from console.gui.requests import Requests
 from console.gui.theme.tokens import NARROW
 from console.gui.widgets.banner import KillBanner
-from console.gui.widgets.panic import PanicMachine
-from console.gui.widgets.plate import PanicPlate
 from console.gui.window.bars import NoticeStrip, StatusBar, TopBar
 from console.gui.window.keys import EVERYWHERE, Shortcuts
 from console.gui.window.nav import Nav
@@ -33,6 +29,10 @@ from console.gui.window.old import OldStrip
 from console.gui.window.palette import Found, KeySheet, Palette
 from console.gui.window.state import Frame, StateView
 from console.gui.window.sync import Sync
+from console.panic.control import PanicControl
+from console.panic.guard_link import GuardLink
+from console.panic.machine import PanicMachine
+from console.panic.orders import GuardPort
 from console.settings.places import Places
 
 
@@ -55,6 +55,8 @@ class Window(QWidget):
     """``theme_asked`` is emitted for a live switch of the theme."""
 
     theme_asked = Signal()
+    instance_found = Signal(object)
+    """Its places: an instance appeared after the console was opened."""
 
     def __init__(self, places: Places | None, notices: Notices, pages: Sequence[type[Page]] = PAGES) -> None:
         super().__init__()
@@ -62,13 +64,14 @@ class Window(QWidget):
         self.setWindowTitle("Watchfloor")
         self.resize(1440, 900)
         self.setMinimumSize(800, 560)
+        self.places = places
         self.wires = wire(places)
         self.notices = notices
         self.fleet, self.switch = Fleet(), Switch()
         requests = Requests(self.wires.link)
         self.sync = Sync(requests, self.wires.events, self.wires.guard, self.fleet, self.switch, notices, time)
         self.port = GuardPort(self.wires.guard, places.state_dir if places else None, "console", "panic from the console", self)
-        self.machine = PanicMachine(self.port, self)
+        self.machine = PanicMachine(self.port)
         self.desk = Desk(requests, notices, self.fleet, self.switch, self.goto, time, self.sync.read_all)
         self.pages: dict[str, Page] = {kind.spec.name: kind(self.desk, self) for kind in pages}
         self.page: Page | None = None
@@ -97,7 +100,7 @@ class Window(QWidget):
         self._connect()
 
     def _build(self, places: Places | None) -> None:
-        self.plate = PanicPlate(self.machine, self)
+        self.plate = PanicControl(self.machine, self)
         self.top = TopBar(self.plate, self)
         self.banner = KillBanner(self)
         self.strip, self.old = NoticeStrip(self), OldStrip(self)
@@ -146,6 +149,8 @@ class Window(QWidget):
         self.wires.guard.lead_to(places.guard_sock)
         self.port.lead_to(places.state_dir)
         self.sync.start()
+        self.places = places
+        self.instance_found.emit(places)
 
     def goto(self, name: str, argument: str) -> None:
         """Brings a page to the front; an unknown name is ignored."""

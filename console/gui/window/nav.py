@@ -10,8 +10,9 @@ from console.gui.pages.interface import Badge, PageSpec
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import NAV, NAV_RAIL, ink
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
+from console.panic.marks import draw_mark
 
 _BADGE_FONT = (12, fonts.MEDIUM)
 RAIL_SHAPES = {"warn": "triangle", "danger": "diamond"}

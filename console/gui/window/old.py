@@ -9,9 +9,10 @@ from PySide6.QtWidgets import QWidget
 from console.gui.models.switch import Switch
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import tooltip
 from console.gui.widgets.words import clock, long_span
+from console.panic.marks import draw_mark
 
 _THEN = "Nothing below is live, agents may have changed since; Panic works all the same."
 

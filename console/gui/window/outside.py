@@ -1,4 +1,4 @@
-"""What of the console is seen outside its window: the tray and notifications; what the desktop lacks is said in the status bar."""
+"""What of the console is seen outside its window: tray, notifications, panic process. What the desktop lacks stands in the status bar."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from console.gui.pages.approvals.page import ApprovalsPage
 from console.gui.window.alerts import Alerts
 from console.gui.window.desktop import Desktop
 from console.gui.window.main import Window
+from console.gui.window.panic_process import PanicProcess
 from console.gui.window.tray import Tray
 
 
@@ -19,6 +20,7 @@ class Outside(QObject):
     def __init__(self, window: Window, desktop: Desktop | None = None) -> None:
         super().__init__(window)
         self._window = window
+        self.panic = PanicProcess(self)
         self.desktop = desktop or Desktop()
         self.tray = Tray(window)
         self.alerts = Alerts(window.fleet, window.switch, self.desktop.show, self)
@@ -31,6 +33,7 @@ class Outside(QObject):
         self.desktop.told.connect(lambda _why: self._say())
         self.tray.asked.connect(self._come)
         self.tray.came.connect(self._say)
+        self.tray.panic_asked.connect(self.panic.bring)
 
     def start(self) -> None:
         """Begins; what is not to be had here is said."""
@@ -43,6 +46,7 @@ class Outside(QObject):
         """Ends the thread and takes the icon away."""
         self.desktop.stop()
         self.tray.stop()
+        self.panic.stop()
 
     def _look(self) -> None:
         self.alerts.look()

@@ -10,18 +10,19 @@ from PySide6.QtCore import QObject, QTimer
 
 from console.domain.errors import ConsoleError
 from console.domain.kill import StepName
-from console.gui.link.guard import GuardLink
-from console.gui.link.panic import GuardPort
-from console.gui.models.switch import STEP_TITLES, GuardState, Switch, step_of
+from console.gui.models.switch import STEP_TITLES, Switch, step_of
 from console.gui.notices import Notice, Notices
 from console.gui.widgets.banner import BannerStep, KillBanner
-from console.gui.widgets.panic import PanicMachine, PanicState
-from console.gui.widgets.plate import PanicPlate
 from console.gui.widgets.words import age, clock, long_span, plural, took
 from console.gui.window.bars import NoticeStrip, StatusBar, TopBar
 from console.gui.window.nav import Nav
 from console.gui.window.old import OldStrip, old_words
 from console.gui.window.sync import Sync
+from console.panic.control import PanicControl
+from console.panic.guard_link import GuardLink
+from console.panic.guard_state import GuardState
+from console.panic.machine import PanicMachine, PanicState
+from console.panic.orders import GuardPort
 
 _INFO_MS = 6_000
 _SETTLED = 30.0
@@ -38,7 +39,7 @@ class Frame:
     old: OldStrip
     nav: Nav
     status: StatusBar
-    plate: PanicPlate
+    plate: PanicControl
     machine: PanicMachine
     port: GuardPort
     guard: GuardLink
@@ -61,7 +62,7 @@ class StateView(QObject):
         window.strip.receipt_asked.connect(lambda kill_id: window.goto("receipt", kill_id))
         window.banner.opened.connect(self._open_receipt)
         window.sync.follower.kill_began.connect(lambda kill_id: window.goto("receipt", kill_id))
-        window.machine.changed.connect(self._hurry)
+        window.plate.changed.connect(self._hurry)
         window.port.finished.connect(self._ended_without_guard)
         window.port.refused.connect(window.notices.fail)
         window.port.said.connect(lambda words: window.notices.say("info", f"Without the guard: {words}"))

@@ -11,7 +11,6 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from console.api.messages import Delta, FleetView, StatusView
 from console.domain.errors import ConsoleError, Unreachable
 from console.gui.link.events import Events
-from console.gui.link.guard import GuardLink
 from console.gui.models.facts import News
 from console.gui.models.fleet import Fleet
 from console.gui.models.switch import Switch
@@ -19,6 +18,7 @@ from console.gui.notices import Level, Notices
 from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.requests import Requests
 from console.gui.window.follow import KillFollower
+from console.panic.guard_link import GuardLink
 
 TICK_MS = 100
 STATUS_MS = 2_000

@@ -7,8 +7,8 @@ from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon, QWidget
 
 from console.gui.theme.tokens import DARK
-from console.gui.widgets.marks import draw_mark
 from console.gui.widgets.safe_text import safe_text
+from console.panic.marks import draw_mark
 
 _LIGHTS = {
     "armed": ("dot", "ok"),
@@ -38,9 +38,13 @@ def light_icon(state: str) -> QIcon:
 
 
 class Tray(QObject):
-    """``asked``: somebody wants the window. ``came``: the icon is shown. Closing the window ends the console; the icon goes with it."""
+    """``asked``: a person wants the window; ``panic_asked``: the panic window. ``came``: the icon is shown.
+
+    Closing the window ends the console; the icon goes with it.
+    """
 
     asked = Signal()
+    panic_asked = Signal()
     came = Signal()
 
     def __init__(self, window: QWidget) -> None:
@@ -69,6 +73,7 @@ class Tray(QObject):
         self._again.stop()
         self._menu = QMenu(self._window)
         self._menu.addAction("Open Watchfloor").triggered.connect(lambda: self.asked.emit())
+        self._menu.addAction("Panic window").triggered.connect(lambda: self.panic_asked.emit())
         self.icon = QSystemTrayIcon(light_icon(self._state), self)
         self.icon.setContextMenu(self._menu)
         self.icon.activated.connect(lambda _reason: self.asked.emit())

@@ -9,9 +9,10 @@ import pytest
 
 from console.api.messages import ReceiptRow
 from console.domain.kill import Outcome, Step, StepName, StepStatus
-from console.gui.models.switch import GuardState, Switch, counts, in_order, is_proven
+from console.gui.models.switch import Switch, counts, in_order, is_proven
 from console.gui.pages.kill_switch.words import result_words
 from console.gui.pages.receipt.head import headline, open_points
+from console.panic.guard_state import GuardState
 from tests.fakes.gui_fixture import kill_switch, mockup_agents, receipt
 
 NOW = 1000.0

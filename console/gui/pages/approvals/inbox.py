@@ -24,11 +24,12 @@ from console.gui.pages.approvals.rows import (
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, PAGE_HEADER, ROW, ink
 from console.gui.widgets.buttons import Pills, SearchField
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import RowModel, RowView
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import long_span, plural
+from console.panic.marks import draw_mark
 
 WIDTH = 356
 TABS = {"waiting": "Waiting", "decided": "Decided", "given": "Given"}

@@ -13,10 +13,11 @@ from console.gui.pages.approvals.words import call_line, clock_words, end_words,
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import Ink
-from console.gui.widgets.marks import chip_width, draw_chip, draw_mark, draw_text
+from console.gui.widgets.marks import chip_width, draw_chip, draw_text
 from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import clock, day_clock, usd
+from console.panic.marks import draw_mark
 
 ITEM = 74
 ITEM_COLUMNS = (Column("item", "Request"),)

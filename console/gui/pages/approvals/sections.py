@@ -15,10 +15,11 @@ from console.gui.pages.approvals.words import clock_words, is_late
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import ink
-from console.gui.widgets.marks import draw_gauge, draw_mark, draw_text
+from console.gui.widgets.marks import draw_gauge, draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock, plural, usd
+from console.panic.marks import draw_mark
 
 LINE = 25
 TREE_LINE = 24

@@ -10,10 +10,11 @@ from PySide6.QtCore import QPointF, QRectF
 from console.api.messages import AuditRow
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import clock, day_clock
+from console.panic.marks import draw_mark
 
 COLUMNS = (
     Column("seq", "No.", 88),

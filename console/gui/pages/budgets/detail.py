@@ -15,11 +15,12 @@ from console.gui.theme import fonts
 from console.gui.theme.tokens import DETAIL, ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Fact, Facts, GaugeLine, Rule
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.side_pane import SidePane, scrolling
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import long_span, plural, usd
+from console.panic.marks import draw_mark
 
 NO_LIMITS = "No limit is set here: it does not end by itself. L sets one, with a reason."
 _SPENDERS = 5

@@ -10,9 +10,10 @@ from console.api.budgets import BudgetTotals
 from console.gui.pages.budgets.words import hour_minute, whole_usd
 from console.gui.theme import fonts
 from console.gui.theme.tokens import PAGE_HEADER, ink
-from console.gui.widgets.marks import draw_gauge, draw_mark, draw_sparkline, draw_text
+from console.gui.widgets.marks import draw_gauge, draw_sparkline, draw_text
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import usd
+from console.panic.marks import draw_mark
 
 _BLOCK = 148
 """Least width of one figure; those that do not fit are left out, the burn rate first."""

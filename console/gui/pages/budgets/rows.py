@@ -14,10 +14,11 @@ from console.api.budgets import BudgetRow, BudgetsView, TreeBudget
 from console.gui.pages.budgets.words import bar_share, ends_words, label, share_words, whole_usd
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
-from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_mark, draw_sparkline, draw_text, share_colours
+from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_sparkline, draw_text, share_colours
 from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import plural, usd
+from console.panic.marks import draw_mark
 
 Order = Literal["time", "spend", "project", "day"]
 ORDERS: dict[str, str] = {"time": "By time left", "spend": "By spend", "project": "By project", "day": "By day"}

@@ -14,9 +14,10 @@ from console.api.budgets import WindowView
 from console.gui.pages.budgets.words import hour_minute, share_words
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
-from console.gui.widgets.marks import draw_gauge, draw_mark, draw_text, share_colours
+from console.gui.widgets.marks import draw_gauge, draw_text, share_colours
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import age
+from console.panic.marks import draw_mark
 
 OLD_S = 900.0
 """A window that was seen longer ago says when."""

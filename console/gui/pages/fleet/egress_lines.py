@@ -12,8 +12,9 @@ from console.api.messages import EgressView
 from console.gui.pages.network.egress import Line, moment, short_rule, verdict
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
+from console.panic.marks import draw_mark
 
 SHOWN = 8
 KEPT = 100

@@ -10,8 +10,9 @@ from console.gui.models.fleet import Fleet
 from console.gui.theme import fonts
 from console.gui.theme.tokens import PAGE_HEADER, ink
 from console.gui.widgets.buttons import Button
-from console.gui.widgets.marks import draw_mark, draw_sparkline, draw_text, faint
+from console.gui.widgets.marks import draw_sparkline, draw_text, faint
 from console.gui.widgets.words import usd
+from console.panic.marks import draw_mark
 
 _Stat = tuple[str, int, str, str, str]
 """word, number, shape, shape colour, number colour"""

@@ -11,9 +11,10 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from console.api.armed import PathView
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import age
+from console.panic.marks import draw_mark
 
 ROW = 46
 PATH_TITLES = {"local": "Local kill", "engine": "Docker engine", "remote": "Remote file", "secrets": "Secrets"}

@@ -21,7 +21,6 @@ from console.gui.widgets.marks import (
     chip_width,
     draw_chip,
     draw_gauge,
-    draw_mark,
     draw_sparkline,
     draw_text,
     faint,
@@ -30,6 +29,7 @@ from console.gui.widgets.marks import (
 )
 from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.words import span, usd
+from console.panic.marks import draw_mark
 
 COLUMNS = (
     Column("agent", "Agent", share=4),

@@ -12,9 +12,10 @@ from console.api.messages import SourceView
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import ink
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import age, plural
+from console.panic.marks import draw_mark
 
 HEAD, ROW = 30, 46
 _TITLES = {

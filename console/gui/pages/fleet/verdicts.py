@@ -16,11 +16,12 @@ from console.gui.pages.interface import Desk
 from console.gui.pages.policy.words import AskedCall, explain_argument
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock
+from console.panic.marks import draw_mark
 
 READ = 200
 KEPT = 500

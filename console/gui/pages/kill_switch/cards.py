@@ -12,9 +12,10 @@ from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import Ink, ink
 from console.gui.widgets.facts import Card
-from console.gui.widgets.marks import chip_width, draw_chip, draw_mark, draw_text
+from console.gui.widgets.marks import chip_width, draw_chip, draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import age, plural, span
+from console.panic.marks import draw_mark
 
 
 class SwitchHead(QWidget):

@@ -7,10 +7,11 @@ from PySide6.QtCore import QRectF
 from console.api.messages import HostView, KillSwitchView, ReceiptRow
 from console.gui.pages.kill_switch.words import PATH_STATES, result_words
 from console.gui.theme import fonts
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import clock, day_clock, took
+from console.panic.marks import draw_mark
 
 RECEIPTS = (
     Column("when", "When", 112),

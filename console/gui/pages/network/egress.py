@@ -16,11 +16,12 @@ from console.gui.pages.network.draft import Offer, offer
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ink
 from console.gui.widgets.buttons import Button, Pills
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock, count
+from console.panic.marks import draw_mark
 
 KEPT = 2000
 """Lines kept; older ones are in the ledger."""

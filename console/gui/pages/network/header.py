@@ -12,9 +12,10 @@ from console.api.messages import AllowlistView
 from console.gui.models.fleet import Fleet, view_mode
 from console.gui.theme import fonts
 from console.gui.theme.tokens import PAGE_HEADER, ink
-from console.gui.widgets.marks import draw_mark, draw_sparkline, draw_text, faint
+from console.gui.widgets.marks import draw_sparkline, draw_text, faint
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import clock, plural
+from console.panic.marks import draw_mark
 
 ENVOY = {
     "healthy": ("Healthy", "dot", "ok"),

@@ -12,11 +12,12 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from console.gui.models.fleet import Fleet, Row, view_mode
 from console.gui.models.modes import SEVERITY, asked_mode, is_open, network_chip
 from console.gui.theme import fonts
-from console.gui.widgets.marks import chip_width, draw_chip, draw_mark, draw_text
+from console.gui.widgets.marks import chip_width, draw_chip, draw_text
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import day_clock, span
+from console.panic.marks import draw_mark
 
 COLUMNS = (
     Column("agent", "Agent", share=4),

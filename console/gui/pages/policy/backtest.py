@@ -14,12 +14,12 @@ from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button, Pills
 from console.gui.widgets.lines import Line, Lines
-from console.gui.widgets.marks import draw_mark
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
 from console.gui.widgets.safe_text import is_plain
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock
+from console.panic.marks import draw_mark
 
 AFTER_MS = 300
 """After the last key."""

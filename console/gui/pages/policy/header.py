@@ -11,8 +11,9 @@ from PySide6.QtWidgets import QWidget
 from console.api.policy_messages import DAYS, PolicyView
 from console.gui.theme import fonts
 from console.gui.theme.tokens import PAGE_HEADER, ink
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
+from console.panic.marks import draw_mark
 
 NOT_KNOWN = ("Not known", "triangle", "warn")
 _LISTS = (("deny", "Deny", "ban"), ("ask", "Ask", "triangle"), ("allow", "Allow", "check"))

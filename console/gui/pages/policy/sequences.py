@@ -16,11 +16,11 @@ from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ink
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.lines import Line
-from console.gui.widgets.marks import draw_mark
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural
+from console.panic.marks import draw_mark
 
 PATTERNS = (
     Column("name", "Forbidden sequence", share=3),

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from PySide6.QtCore import QRectF
 
 from console.gui.theme import fonts
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.rows import Canvas
 from console.gui.widgets.safe_text import safe_text
+from console.panic.marks import draw_mark
 
 Shape = tuple[str, str, str]
 """(word, shape, colour)."""

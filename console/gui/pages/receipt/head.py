@@ -12,13 +12,15 @@ from PySide6.QtWidgets import QToolTip, QWidget
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus
 from console.domain.verdict import verdict
 from console.gui.models.seen import running_words
-from console.gui.models.switch import STEP_TITLES, GuardState, is_proven, step_of
+from console.gui.models.switch import STEP_TITLES, is_proven, step_of
 from console.gui.pages.receipt.amended import late
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import plural, took
+from console.panic.guard_state import GuardState
+from console.panic.marks import draw_mark
 
 _MARKS = {StepStatus.OK: "check", StepStatus.FAILED: "triangle", StepStatus.UNKNOWN: "triangle", StepStatus.SKIPPED: "triangle"}
 

@@ -18,10 +18,11 @@ from console.gui.pages.rollback.rows import COLUMNS, Group, Item, Line, arrange,
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, PAGE_HEADER, ink
 from console.gui.widgets.buttons import SearchField
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import RowModel, RowView
 from console.gui.widgets.text import Text
+from console.panic.marks import draw_mark
 
 LIST = 424
 MARKS_MAX = 100

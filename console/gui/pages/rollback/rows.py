@@ -11,10 +11,11 @@ from PySide6.QtGui import QPainter
 from console.api.messages import RollbackRow
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
-from console.gui.widgets.marks import draw_mark, draw_text
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import day_clock, plural, recent_clock
+from console.panic.marks import draw_mark
 
 COLUMNS = (Column("time", "Time", 86), Column("change", "Change"), Column("state", "State", 116))
 STATES = {

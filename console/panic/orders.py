@@ -10,7 +10,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from console.domain.errors import ConsoleError
-from console.gui.link.guard import GuardLink
+from console.panic.guard_link import GuardLink
 
 NO_START = -1
 
@@ -34,19 +34,28 @@ class GuardPort(QObject):
         """An instance appeared."""
         self._state_dir = state_dir
 
-    def hold(self, done: Callable[[str | None], None]) -> None:
+    def hold(self, held_s: float, done: Callable[[str | None], None]) -> None:
         """Freezes everything; the guard kills after the hold unless it is let go."""
-        self._guard.call("hold", by=self._by).then(lambda answer: done(str(answer.get("hold_id", "")) or None)).failed(
-            lambda _e: done(None)
+        self._guard.call(
+            "hold",
+            lambda answer: done(str(answer.get("hold_id", "")) or None),
+            lambda _error: done(None),
+            by=self._by,
+            held_s=round(held_s, 3),
         )
 
-    def let_go(self, hold_id: str) -> None:
+    def let_go(self, hold_id: str, done: Callable[[bool], object]) -> None:
         """Thaws what the hold froze."""
-        self._guard.call("let_go", hold_id=hold_id).failed(self.refused.emit)
+
+        def failed(error: ConsoleError) -> None:
+            done(False)
+            self.refused.emit(error)
+
+        self._guard.call("let_go", lambda _answer: done(True), failed, hold_id=hold_id)
 
     def press(self) -> None:
         """Kills everything now."""
-        self._guard.call("press", scope="all", reason=self._reason, by=self._by).failed(self._press_failed)
+        self._guard.call("press", failed=self._press_failed, scope="all", reason=self._reason, by=self._by)
 
     def make_sure(self) -> None:
         """Asks whether the hold has killed; presses when it has not, or when the answer cannot be read."""
@@ -55,7 +64,7 @@ class GuardPort(QObject):
             if answer.get("latched") is not True:
                 self.press()
 
-        self._guard.call("status").then(judge).failed(self._press_failed)
+        self._guard.call("status", judge, self._press_failed)
 
     def without_guard(self) -> None:
         """``python -m console panic``: asks the guard once more, then kills from the registry on disk."""
@@ -89,5 +98,5 @@ class GuardPort(QObject):
             process.deleteLater()
         self.finished.emit(code, words)
 
-    def _press_failed(self, error: ConsoleError) -> None:
+    def _press_failed(self, _error: ConsoleError) -> None:
         self.without_guard()
