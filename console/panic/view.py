@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from time import time
 
+from console.domain.guard import HOLD_S
 from console.domain.words import clock, counted, span, took
 from console.panic.guard_state import GuardState
 from console.panic.machine import PanicMachine, PanicState
@@ -56,8 +57,8 @@ def view_state(machine: PanicMachine, facts: Facts, now: float) -> PanicViewStat
                 "dot",
                 "ok",
                 "HOLD TO KILL",
-                f"{counted(guard.agents, 'agent')} · press and hold",
-                "Hold 0.8 s, or press twice",
+                f"{counted(guard.agents, 'agent')} · hold {HOLD_S:g} s",
+                "Or press twice within 2 s",
                 "pause",
                 "text",
                 "5 s",
@@ -67,7 +68,7 @@ def view_state(machine: PanicMachine, facts: Facts, now: float) -> PanicViewStat
             band = f"Frozen {guard.frozen}; let go = thaw" if guard.frozen else "Freeze is out; let go = thaw"
             if not machine.guard_alive:
                 band = "No guard: nothing frozen yet"
-            spent = f"{machine.progress * 0.8:.1f} s"
+            spent = f"{machine.progress * HOLD_S:.1f} s"
             return PanicViewState(
                 "Guard up",
                 "dot",
