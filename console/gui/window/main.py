@@ -52,11 +52,10 @@ def wire(places: Places | None) -> Wires:
 
 
 class Window(QWidget):
-    """``theme_asked`` is emitted for a live switch of the theme."""
+    """``theme_asked`` is emitted for a live switch of the theme, ``instance_found`` with the places of one that came later."""
 
     theme_asked = Signal()
     instance_found = Signal(object)
-    """Its places: an instance appeared after the console was opened."""
 
     def __init__(self, places: Places | None, notices: Notices, pages: Sequence[type[Page]] = PAGES) -> None:
         super().__init__()
@@ -149,7 +148,6 @@ class Window(QWidget):
         self.wires.guard.lead_to(places.guard_sock)
         self.port.lead_to(places.state_dir)
         self.sync.start()
-        self.places = places
         self.instance_found.emit(places)
 
     def goto(self, name: str, argument: str) -> None:
