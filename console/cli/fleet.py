@@ -15,6 +15,7 @@ from console.cli.link import connect
 from console.cli.options import Json, StateDir, verb_app
 from console.cli.plain import plain
 from console.cli.tables import new_table
+from console.domain.budget import GAUGES, LIMIT_NAMES
 from console.domain.words import counted
 
 _STATE_STYLES = {
@@ -28,7 +29,17 @@ _STATE_STYLES = {
     "failed": "red",
     "lost": "red",
 }
-_COUNTERS = (("iterations", "it"), ("tokens", "tok"), ("wall_s", "s"), ("tool_calls", "calls"), ("cost_usd", "$"), ("cpu_s", "s cpu"))
+_UNITS = {
+    "iterations": "it",
+    "tokens": "tok",
+    "wall_s": "s",
+    "tool_calls": "calls",
+    "cost_usd": "$",
+    "cpu_s": "s cpu",
+    "step_s": "s step",
+    "consecutive_errors": "errors",
+}
+"""Of each of ``LIMIT_NAMES``: a limit without a unit would be left out, and its agent shown as one without limits."""
 
 
 WIDE = 100
@@ -173,8 +184,11 @@ def in_tree_order(agents: list[AgentView]) -> list[tuple[str, AgentView]]:
 
 def _limits_used(agent: AgentView) -> str:
     parts: list[str] = []
-    for name, unit in _COUNTERS:
-        own, tree = (agent.limits.get(name), agent.usage.get(name, 0.0)), (agent.tree_limits.get(name), agent.tree_usage.get(name, 0.0))
+    for name in LIMIT_NAMES:
+        unit, used_alone = _UNITS[name], agent.usage.get(name, 0.0)
+        own, tree = (agent.limits.get(name), used_alone), (agent.tree_limits.get(name), agent.tree_usage.get(name, 0.0))
+        if name in GAUGES:  # of a tree they bound each of its agents
+            own, tree = (min((cap for cap in (own[0], tree[0]) if cap is not None), default=None), used_alone), (None, 0.0)
         for (cap, used), scope in ((own, ""), (tree, " tree")):
             if cap is not None and not (scope and tree == own):  # an agent without children is its own tree
                 parts.append(f"{_number(used)}/{_number(cap)} {unit}{scope}")

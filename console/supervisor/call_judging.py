@@ -47,12 +47,16 @@ class CallJudging:
             raise Denied(f"Not executed: {decision.rule}: {decision.reason}.", "watchfloor policy explain shows each part and its rule.")
         return decision, judged
 
+    async def now(self, agent: Agent, request: PermissionRequest) -> Judgement:
+        """How a call is judged at this moment; nothing is asked, nor kept."""
+        return await asyncio.to_thread(self._judge, agent, request)
+
     async def again(self, agent: Agent, request: PermissionRequest, judged: Judged) -> Judgement:
         """The disk and the rules may have changed while a human thought: what is executed must still be what was decided.
 
         How it is judged now. Raises Denied, Conflict.
         """
-        found = await asyncio.to_thread(self._judge, agent, request)
+        found = await self.now(agent, request)
         if found.verdict is Verdict.DENY:
             raise Denied(f"Not executed: {found.rule}: {found.reason}.", "It was allowed before; ask again.")
         stricter = found.verdict is Verdict.ASK and judged.decision.verdict is Verdict.ALLOW

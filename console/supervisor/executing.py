@@ -21,8 +21,8 @@ from console.api.execute_messages import ExecuteBegun, ExecuteBody, ExecuteEnded
 from console.api.messages import View
 from console.domain import command as c
 from console.domain.agent import Agent, AgentId, SandboxKind
-from console.domain.errors import Conflict, ConsoleError, Killed, TooMany, Unavailable
-from console.domain.permission import Decision, PermissionRequest
+from console.domain.errors import Conflict, ConsoleError, Denied, Killed, TooMany, Unavailable
+from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.policy.verdicts import Part
 from console.sandbox import execution
 from console.sandbox.execution import CallSpec, Ended, Execution
@@ -119,6 +119,7 @@ class ExecuteDesk:
         state = self._parts.core.state
         await asyncio.to_thread(_refuse_unless_possible, state.agents[agent_id])
         request = PermissionRequest(TOOLS[body.tool], body.argument, body.cwd, says=body.says, call_id=body.call_id)
+        await self._refuse_what_never_runs(state.agents[agent_id], body, request)
         decision, judged = await self._judging.decided(agent_id, request, left)
         agent = state.agents[agent_id]
         found = await self._judging.again(agent, request, judged)
@@ -128,6 +129,20 @@ class ExecuteDesk:
         spec = spec_of(self._parts, agent, call_id)
         begun = _begun(call_id, decision, plan, spec, timeout, self._options.output_max_kib * 1024)
         return Running(call_id, agent_id, plan, begun, timeout, found.parts), spec, request
+
+    async def _refuse_what_never_runs(self, agent: Agent, body: ExecuteBody, request: PermissionRequest) -> None:
+        """Before a human is asked: an approval of a call that is refused afterwards wastes their attention. Raises Denied, on record."""
+        found = await self._judging.now(agent, request)
+        if found.verdict is not Verdict.ASK:
+            return
+        try:
+            plan_of(body.tool, body.argument, found.steps, self._parts.places.workspaces_dir / agent.context_id)
+        except Denied as error:
+            what, data = f"{request.tool} {request.argument}"[:400], {"reason": str(error)[:400]}
+            self._parts.scribe.record(
+                c.Record(f"agent:{agent.agent_id}", "execute.refused", what, verdict="deny", agent_id=agent.agent_id, data=data)
+            )
+            raise
 
     def _refuse_too_many(self, agent_id: AgentId) -> None:
         mine = sum(call.agent_id == agent_id for call in self.running.values()) + self._asking[agent_id]

@@ -138,7 +138,6 @@ call('shell', 'for i in a; do echo $i; done')
     again = row_of(it, agent)
     body = DecideBody.model_validate({"requests": [{"id": again.id, "digest": again.digest}], "verdict": "deny", "reason": "once"})
     it.api.decide(body)
-    approve(it, agent)
     denied, behind, loop = answers(it, agent, 5)[2:]
     assert denied["status"] == 403 and "once" in denied["words"]
     assert behind["status"] == 403 and "background" in behind["words"]
@@ -147,7 +146,8 @@ call('shell', 'for i in a; do echo $i; done')
     def kinds() -> list[tuple[str, str]]:
         return sorted((record.kind, record.verdict) for record in it.api.audit(q=agent).rows if record.kind.startswith("execute"))
 
-    until(lambda: kinds() == [("execute", "allow"), ("execute.ended", "ok")])
+    refused = ("execute.refused", "deny")  # before anyone was asked
+    until(lambda: kinds() == [("execute", "allow"), ("execute.ended", "ok"), refused])
 
 
 def test_what_was_swapped_while_a_human_thought_is_not_executed(it: Instance) -> None:

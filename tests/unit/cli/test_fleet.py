@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from console.api.messages import AgentView
 from console.cli import out
 from console.cli.fleet import cost_words, in_tree_order, network_words
+from console.domain.budget import LIMIT_NAMES
 from tests.fakes.canned_api import CannedApi
 from tests.fakes.verbs import Watchfloor
 
@@ -104,6 +107,15 @@ def test_numbers_are_whole_and_short_and_a_tree_of_one_is_told_once(watchfloor: 
     assert "tree" not in text and "no limits" not in text
     api.say("GET /api/fleet", {"agents": [alone | {"tree_usage": used | {"cpu_s": 3.0}}]})
     assert "3/10 s cpu tree" in " ".join(watchfloor("fleet").out.split())
+
+
+@pytest.mark.parametrize("name", LIMIT_NAMES)
+def test_an_agent_with_any_limit_is_not_shown_as_one_without(watchfloor: Watchfloor, api: CannedApi, name: str) -> None:
+    used: dict[str, Any] = {"usage": {name: 3.0}, "tree_usage": {name: 3.0}}
+    for limits in ("limits", "tree_limits"):
+        api.say("GET /api/fleet", {"agents": [agent("a") | used | {limits: {name: 7.0}}]})
+        text = " ".join(watchfloor("fleet").out.split())
+        assert "3/7" in text and "no limits" not in text
 
 
 def test_eighty_columns_hold_it_and_cut_no_number(watchfloor: Watchfloor, api: CannedApi, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from console.api.execute_messages import ExecuteBody
 from console.domain.agent import AgentId, SandboxKind
-from console.domain.errors import ConsoleError, Killed, NotRecorded, TooMany, Unavailable
+from console.domain.errors import ConsoleError, Denied, Killed, NotRecorded, TooMany, Unavailable
 from console.domain.permission import Decision, Verdict
 from console.policy.verdicts import Part
 from console.sandbox import execution
@@ -47,7 +47,11 @@ class Room:
         )  # fmt: skip
         self.desk = executing.ExecuteDesk(self.parts, SimpleNamespace(wanted={}), None)  # type: ignore[arg-type]
         decided = (Decision(Verdict.ALLOW, "rule", "why"), SimpleNamespace(steps=()))
-        judging: Any = SimpleNamespace(decided=self._gives(decided), again=self._gives(SimpleNamespace(parts=(WRITES,))))
+        judging: Any = SimpleNamespace(
+            decided=self._gives(decided),
+            again=self._gives(SimpleNamespace(parts=(WRITES,))),
+            now=self._gives(SimpleNamespace(verdict=Verdict.ALLOW, steps=())),
+        )
         self.desk._judging = judging
         spec = SimpleNamespace(pids_max=8, memory_max_bytes=1 << 20)
         monkeypatch.setattr(executing, "plan_of", lambda *a: SimpleNamespace(programs=[], warnings=(), code=None))
@@ -198,3 +202,18 @@ def test_time_in_which_its_agent_is_frozen_is_not_counted() -> None:
     for at, is_frozen in ((101.0, False), (500.0, True), (501.5, False)):
         clock.tick(at, is_frozen)
     assert clock.used == 2.5
+
+
+async def test_what_can_never_run_is_refused_before_a_human_is_asked(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*_: Any) -> Any:
+        raise AssertionError("a human was asked")
+
+    def refuses(*_: Any) -> Any:
+        raise Denied("The call is not executed: a command in the background (&).", "Write it more plainly.")
+
+    judging: Any = room.desk._judging
+    judging.now, judging.decided = room._gives(SimpleNamespace(verdict=Verdict.ASK, steps=())), never
+    monkeypatch.setattr(executing, "plan_of", refuses)
+    with pytest.raises(Denied, match="background"):
+        await room.desk.begin(A, BODY, stays)
+    assert room.done == ["execute.refused"], "it is on record"
