@@ -1,0 +1,46 @@
+"""``python -m tests.fakes.blocked_window STATE_DIR HOLD_S``: the real panic window, whose thread sleeps when told to.
+
+``block SECONDS`` on stdin blocks it. What the control becomes is printed, one word a line, and what it says of a hold.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from PySide6.QtCore import QSocketNotifier
+
+from console.panic import machine
+from console.panic.__main__ import make_application
+from console.panic.window import PanicWindow
+from console.settings.places import find_places
+
+
+def main() -> int:
+    running = make_application()
+    places = find_places(sys.argv[1], create=True)
+    setattr(machine, "HOLD_S", float(sys.argv[2]))  # noqa: B010 - the module does not offer it
+    window = PanicWindow(places.state_dir, places.guard_sock)
+    window.control.changed.connect(lambda: print(window.machine.state.value, window.machine.note, flush=True))
+    window.guard.alive.connect(lambda alive: print("guard" if alive else "no guard", flush=True))
+    window.move(300, 300)
+    window.bring()
+
+    def told() -> None:
+        words = sys.stdin.readline().split()
+        if not words:
+            running.quit()
+            return
+        print("blocked", flush=True)
+        time.sleep(float(words[1]))
+        print("free", flush=True)
+
+    notifier = QSocketNotifier(sys.stdin.fileno(), QSocketNotifier.Type.Read)
+    notifier.activated.connect(told)
+    code = int(running.exec())
+    window.guard.stop()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
