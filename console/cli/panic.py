@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from console.cli import out, receipts
-from console.cli.options import Json, StateDir, existing_places, operator, verb_app
+from console.cli.options import Json, StateDir, existing_places, operator, seek_places, verb_app
 from console.cli.plain import plain
 from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut, UsageProblem
 from console.domain.kill import Receipt, StepName, StepStatus, decided
 from console.domain.verdict import verdict
+from console.killswitch import relocation
 from console.killswitch.press import press_and_wait, press_without_guard
-from console.settings.places import Places
+from console.settings.places import Places, choose_state_dir
 
 if TYPE_CHECKING:
     from console.api.client import ApiClient
@@ -28,6 +29,8 @@ FINISH_S = 20.0
 """How long to wait for rotation, remote write and evidence."""
 REASON_BYTES = 2500
 _LOOK_S = 0.1
+NOTICED_S = 3.0
+"""How long a guard may take to notice that its state directory is gone."""
 
 
 def panic(
@@ -38,18 +41,43 @@ def panic(
     """Kill everything at once and print the receipt. Exit: 0 proven, 7 a later step is open, 8 not all provable, 9 NOT proven."""
     if not reason.strip() or len(reason) > 500:
         raise UsageProblem("A reason has 1 to 500 characters.", 'For example: watchfloor panic --reason "agents write to production"')
-    places = existing_places(state_dir)
+    places = places_to_kill(state_dir)
     # 1. The kill itself: guard first, without it from the registry, by the same code.
     local = pressed(places, fitting(reason), operator())
     if not as_json:
         out.note(f"killed: {verdict(local).headline}")
     # 2. What takes a supervisor: rotation, remote write, evidence.
-    receipt = finished(places, local)
+    receipt = finished(places, local) if (places.state_dir / "instance.json").exists() else unfinished(places, local)
     receipts.show_receipt(receipt, as_json=as_json)
     return int(verdict(receipt).exit_code)
 
 
 app = verb_app(panic)
+
+
+def places_to_kill(state_dir: str | None) -> Places:
+    """The places of the instance; of one whose state directory was moved or deleted, where its guard records now. Raises NotFound."""
+    places = seek_places(state_dir)
+    if places is not None:
+        return places
+    folder, is_default = choose_state_dir(state_dir)
+    deadline = time.monotonic() + NOTICED_S
+    while running := relocation.running_for(folder) or {instance: True for instance, _ in relocation.found_for(folder)}:
+        for instance_id, elsewhere in relocation.found_for(folder):
+            out.note(f"the state directory {plain(str(folder), 300)} is gone; the guard records in {elsewhere}")
+            return Places(elsewhere, elsewhere, instance_id, is_default)
+        instance_id, has_guard = max(running.items(), key=lambda found: found[1])
+        if not has_guard or time.monotonic() > deadline:
+            out.note(f"the state directory {plain(str(folder), 300)} is gone and no guard answers; doing its work here")
+            elsewhere = relocation.make_folder(instance_id, folder, was_in_use=True)
+            return Places(elsewhere, folder / "run", instance_id, is_default)
+        time.sleep(_LOOK_S)
+    return existing_places(state_dir)
+
+
+def unfinished(places: Places, local: Receipt) -> Receipt:
+    """The receipt of an instance whose state directory is gone: no supervisor can carry out the later steps."""
+    return decided(replace(local, complete=False), f"the state directory is gone; what is known is in {places.state_dir}")
 
 
 def read_plainly(argv: list[str]) -> dict[str, Any] | None:

@@ -143,6 +143,7 @@ def _run(config: Config, told: int | None, socket_mode: int) -> int:
     guard.clerk.drain(DRAIN_S)
     if is_over(guard):
         take_away(guard)
+        doors.close()
     return 0
 
 

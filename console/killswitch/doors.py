@@ -19,6 +19,7 @@ from console.killswitch.desk import Desk, Op
 from console.killswitch.freezing import Freezing
 from console.killswitch.guard import FAULTS, Guard, monotonic, note_fault
 from console.killswitch.peers import Peer, Standing, find_peer, judge, may_command
+from console.killswitch.relocation import Relocation
 
 MOST_CONNECTIONS = 128
 KEPT_FOR_PRESSES = 8
@@ -73,6 +74,9 @@ class Doors:
         self._selector.register(self._waker, selectors.EVENT_READ, "wake")
         self._spare = [os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC) for _ in range(SPARE_FILES)]
         guard.connected = lambda: frozenset(c.peer.pid for c in list(self._connections) if c.standing is Standing.OPERATOR)
+        self._listening: dict[str, tuple[str, int, int | None]] = {}
+        """By the name of the socket: door, mode and owner, for a place that takes over when the state directory goes away."""
+        self._relocation = Relocation(guard, self._listen_in)
         self.presses_asked = 0
         self._ticked = 0.0
         self._noticed = 0.0
@@ -91,6 +95,16 @@ class Doors:
             os.chown(path, uid, -1)
         listener.listen(128)
         self._selector.register(listener, selectors.EVENT_READ, door)
+        self._listening[path.name] = (door, mode, uid)
+
+    def _listen_in(self, folder: Path) -> None:
+        """The same sockets in another folder as well."""
+        for name, (door, mode, uid) in list(self._listening.items()):
+            self.listen(folder / name, door, mode, uid)
+
+    def close(self) -> None:
+        """After ``serve``, once nothing of the instance is left: no folder outside the state directory stays behind."""
+        self._relocation.clear()
 
     def wake(self) -> None:
         """From any thread or signal handler."""
@@ -163,6 +177,9 @@ class Doors:
     def _housekeeping(self) -> None:
         """Once a second, on the clerk's thread: what the disk says, what it still owes, what runs now."""
         guard = self._guard
+        self._relocation.look()
+        if self._relocation.must_end():
+            self._desk.wants_to_end = True
         if guard.latch.obey_disk():
             guard.notices["latch"] = "Latched by a press that was made without the guard."
             guard.record("latch", guard.latch.save)

@@ -38,7 +38,7 @@ def find_doubts(guard: Guard) -> list[str]:
 def _was_looked_over(guard: Guard) -> bool:
     """Whether the newest kill's second look came to its end, or its receipt names what it left alone. No receipt: nobody looked."""
     newest = next((k for k in reversed(guard.latch.state.kills) if has_receipt(k)), "")
-    receipt = read_receipt(guard.config.guard_dir, newest) if newest else None
+    receipt = read_receipt(guard.folder, newest) if newest else None
     if receipt is None or not receipt.complete:
         return False
     return bool(receipt.survivors) or any(s.name is StepName.SECOND_LOOK and s.status is StepStatus.OK for s in receipt.steps)

@@ -92,6 +92,8 @@ class Guard:
     def __init__(self, config: Config) -> None:
         config.guard_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.config = config
+        self.folder = config.guard_dir
+        """Where it records: another one while the state directory is gone (relocation.py)."""
         self.lock = threading.RLock()
         self.reserve = Reserve(config.guard_dir / "reserve")
         self.latch = Latch(config.guard_dir, self.reserve, config.run_dir)
@@ -159,7 +161,7 @@ class Guard:
         killed = {h.entry.killed for h in self.registry.held.values() if h.entry.killed and h.is_populated()}
         if state.latched:
             last = state.kills[-1] if state.kills else ""
-            done = read_receipt(self.config.guard_dir, last) if last and "unreadable" not in last else None
+            done = read_receipt(self.folder, last) if last and "unreadable" not in last else None
             alive = any(h.is_populated() for h in self.registry.held.values()) or (
                 self.tree is not None and self.tree.agents.is_populated()
             )
@@ -259,7 +261,7 @@ class Guard:
         self.afterwards.follow(kill)
 
     def _write_receipt(self, kill: KillSession) -> None:
-        self.record("receipt", lambda: write_receipt(self.config.guard_dir, kill.receipt()))
+        self.record("receipt", lambda: write_receipt(self.folder, kill.receipt()))
 
     def _amended(self, kill: KillSession, words: list[str]) -> None:
         """A receipt that was given changed; the supervisor folds the file and the journal's line."""

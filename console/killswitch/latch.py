@@ -44,18 +44,23 @@ class Latch:
     """
 
     def __init__(self, folder: Path, reserve: Reserve | None = None, run_dir: Path | None = None) -> None:
-        self.path = folder / "latch.json"
-        self._lock_path = folder / "latch.lock"
-        self._places = tuple(place for place in (run_dir, folder) if place is not None)
+        self._run_dir = run_dir
+        self.move_to(folder)
         self._known: set[str] = set()
         """Every kill that was ever in ``state``: their markers say nothing new."""
-        self._witness = Witness(folder)
         self._reserve = reserve
         self._disk = threading.Lock()
         self._memory = threading.RLock()
         """Around every change of ``state``; nothing waits for the disk under it."""
         self._seen: tuple[int, int] | None = None
         self.state = LatchState()
+
+    def move_to(self, folder: Path) -> None:
+        """Keeps it in another folder from now on. ``save`` puts it there."""
+        self.path = folder / "latch.json"
+        self._lock_path = folder / "latch.lock"
+        self._places = tuple(place for place in (self._run_dir, folder) if place is not None)
+        self._witness = Witness(folder)
 
     def load(self, last_generation: int = 0) -> None:
         """Reads the file. ``last_generation`` is the highest one known from elsewhere (registry, journal)."""

@@ -173,8 +173,7 @@ class Registry:
     """All agents of the instance. Memory is changed under the guard's lock; ``save`` is not."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "registry.json"
-        self._witness = Witness(folder)
+        self.move_to(folder)
         self.incomplete = ""
         """Why there may be agents that this registry does not know; empty when it knows them all. Lasts until an unlatch."""
         self.held: dict[str, Held] = {}
@@ -190,6 +189,11 @@ class Registry:
         """Of the record that was read: where it was made, doubts it held by agent, and who was seen to be over."""
         self.retired: list[Held] = []
         """Forgotten ones, whose files are closed once no kill is using them."""
+
+    def move_to(self, folder: Path) -> None:
+        """Keeps it in another folder from now on. ``save`` puts it there."""
+        self.path = folder / "registry.json"
+        self._witness = Witness(folder)
 
     def load(self) -> tuple[Entry, ...]:
         """What is on disk; Damaged or OSError when it cannot be read."""

@@ -47,7 +47,7 @@ class Unheld:
     """The last word of a supervisor on them. ``path``: where the next guard, or a press without one, finds it."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        self._path, self._clock = path, clock
+        self.path, self._clock = path, clock
         self._agents: tuple[UnheldAgent, ...] = ()
         self._n, self._parts, self._told_at = 0, 0, 0.0
         self._is_kept = False
@@ -75,13 +75,13 @@ class Unheld:
     def save(self) -> None:
         """OSError when it is not on disk."""
         body = {"told_at": self._told_at, "n": self._n, "parts": self._parts, "agents": [asdict(one) for one in self._agents]}
-        write_whole(self._path, json.dumps(body).encode())
+        write_whole(self.path, json.dumps(body).encode())
         self._is_kept = True
 
     def load(self) -> None:
         """What was said before this process; nothing when there is none, or none that can be read. Never raises."""
         try:
-            with self._path.open("rb") as file:
+            with self.path.open("rb") as file:
                 body = json.loads(file.read(LARGEST))
             self.tell({"agents": [one | {"id": one.pop("agent_id")} for one in body["agents"]], "n": body["n"], "parts": body["parts"]})
             self._told_at = float(whole(body, "told_at"))

@@ -1,0 +1,172 @@
+"""A state directory that is moved or deleted under a running guard: the guard records elsewhere and listens there too.
+
+The other place is a folder of the account's own below /run (or /tmp) that names the state directory, so that ``panic`` finds it.
+Once the state directory is back the guard records there again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from console.killswitch.durable import write_whole
+from console.killswitch.guard import Guard
+from console.killswitch.tidying import is_over
+from console.killswitch.witness import Witness
+
+NOTICE = "state-dir"
+PLACE_FILE = "place.json"
+_ID = re.compile(r"[0-9a-f]{8}")
+_WORKSPACE, _SOCKET, _INSTANCE = b"WATCHFLOOR_WORKSPACE", b"WATCHFLOOR_AGENT_SOCKET", b"WATCHFLOOR_INSTANCE"
+Listen = Callable[[Path], None]
+
+
+def bases() -> tuple[Path, ...]:
+    """Where such a folder may be, the best first: a file system in memory that no agent can write, else /tmp."""
+    uid = os.geteuid()
+    return (Path("/run") if uid == 0 else Path(f"/run/user/{uid}"), Path("/tmp"))  # noqa: S108 - made with mkdir, owner checked
+
+
+def folder_in(base: Path, instance_id: str) -> Path:
+    """The folder of one instance of this account."""
+    return base / f"watchfloor-{os.geteuid()}-{instance_id}-guard"
+
+
+def is_own(folder: Path) -> bool:
+    """Whether it is a folder of this account's that nobody else can write; no link."""
+    try:
+        seen = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and not seen.st_mode & 0o022
+
+
+def make_folder(instance_id: str, state_dir: Path, *, was_in_use: bool = False) -> Path:
+    """The folder with its note of the state directory. OSError when none of the places can be used.
+
+    ``was_in_use``: nobody knows what the guard's record said; what is missing in the folder is lost, and nothing is proven from it.
+    """
+    trouble = OSError("no place for it")
+    for base in bases():
+        folder = folder_in(base, instance_id)
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if not is_own(folder):
+                raise PermissionError(f"{folder} belongs to another account")
+            (folder / "guard").mkdir(mode=0o700, exist_ok=True)
+            write_whole(folder / PLACE_FILE, json.dumps({"instance_id": instance_id, "state_dir": str(state_dir)}).encode())
+            if was_in_use:
+                Witness(folder / "guard").ensure()
+        except OSError as error:
+            trouble = error
+        else:
+            return folder
+    raise trouble
+
+
+class Relocation:
+    """Looks whether the state directory is still there; called once a second, on the clerk's thread."""
+
+    def __init__(self, guard: Guard, listen: Listen) -> None:
+        self._guard, self._listen = guard, listen
+        self._home = guard.config.guard_dir
+        self._identity = _identity(self._home)
+        self.folder: Path | None = None
+        """Where it records instead; None: at home."""
+
+    def look(self) -> None:
+        """Moves what is recorded when the state directory went away or came back. Trouble is a notice, and tried again."""
+        is_home = _identity(self._home) == self._identity
+        if is_home == (self.folder is None):
+            return
+        try:
+            self._go_home() if is_home else self._leave_home()
+        except OSError as error:
+            self._guard.notices[NOTICE] = f"The state directory {self._home.parent} is gone, and nothing is recorded: {error}."
+
+    def must_end(self) -> bool:
+        """Whether a guard without its state directory has nothing left to hold: it ends and leaves nothing behind."""
+        is_gone = _identity(self._home) != self._identity
+        return is_gone and not self._guard.latch.state.latched and is_over(self._guard)
+
+    def _leave_home(self) -> None:
+        folder = make_folder(self._guard.config.instance_id, self._home.parent)
+        self._keep_in(folder / "guard")
+        self.folder = folder
+        self._guard.notices[NOTICE] = f"The state directory {self._home.parent} was moved or deleted; the guard records in {folder}."
+        self._guard.record_line("state_dir_gone", state_dir=str(self._home.parent), folder=str(folder))
+        self._listen(folder)
+
+    def _go_home(self) -> None:
+        """What was pressed meanwhile goes with it: memory and the files at home are merged by the latch itself."""
+        left, self.folder = self.folder, None
+        self._keep_in(self._home)
+        self._guard.notices.pop(NOTICE, None)
+        self._guard.record_line("state_dir_back", state_dir=str(self._home.parent), folder=str(left))
+        if left is not None:
+            for receipt in (left / "guard" / "receipts").glob("*.json"):
+                write_whole(self._home / "receipts" / receipt.name, receipt.read_bytes())
+        self.clear(left)
+
+    def _keep_in(self, folder: Path) -> None:
+        guard = self._guard
+        guard.folder = folder
+        guard.reserve.path = folder / guard.reserve.path.name
+        guard.journal.path = folder / guard.journal.path.name
+        guard.causes.path = folder / guard.causes.path.name
+        guard.unheld.path = folder / guard.unheld.path.name
+        guard.latch.move_to(folder)
+        guard.registry.move_to(folder)
+        guard.record("state", guard.latch.save, guard.registry.save, guard.causes.save)
+
+    def clear(self, folder: Path | None = None) -> None:
+        """Removes the other folder when nothing in it is needed any more; a latch in it is."""
+        folder = folder or (self.folder if not self._guard.latch.state.latched else None)
+        if folder is not None and is_own(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        seen = folder.stat()
+    except OSError:
+        return None
+    return seen.st_dev, seen.st_ino
+
+
+def running_for(state_dir: Path) -> dict[str, bool]:
+    """The instances with processes that name this state directory, each with whether its guard is among them.
+
+    Read from command lines and environments: enough to look for an instance, never enough to signal a process.
+    """
+    found: dict[str, bool] = {}
+    below = f"{state_dir}/".encode()
+    for pid in (int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()):
+        with contextlib.suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            given = dict(zip(words, words[1:], strict=False))
+            if b"console.killswitch" in words and given.get(b"--state-dir") == os.fsencode(state_dir):
+                found[os.fsdecode(given.get(b"--instance", b""))] = True
+                continue
+            pairs = (v.partition(b"=") for v in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+            own = {name: value for name, _, value in pairs}
+            if own.get(_WORKSPACE, b"").startswith(below) or own.get(_SOCKET, b"").startswith(below):
+                found.setdefault(os.fsdecode(own.get(_INSTANCE, b"")), False)
+    return {instance: is_guard for instance, is_guard in found.items() if _ID.fullmatch(instance)}
+
+
+def found_for(state_dir: Path) -> Iterator[tuple[str, Path]]:
+    """(instance, folder) of every guard of this account that records elsewhere because this state directory went away."""
+    for base in bases():
+        with contextlib.suppress(OSError):
+            for folder in sorted(base.glob(f"watchfloor-{os.geteuid()}-*-guard")):
+                with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                    body = json.loads((folder / PLACE_FILE).read_bytes()) if is_own(folder) else {}
+                    if body.get("state_dir") == str(state_dir):
+                        yield str(body["instance_id"]), folder

@@ -1,0 +1,118 @@
+"""Sentences about a state directory that is moved or deleted under a running instance: its agents can be stopped, on record."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.domain.errors import ConsoleError
+from console.killswitch import relocation
+from console.killswitch.client import GuardClient
+from console.killswitch.processes import is_the_same, start_ticks
+from tests.fakes.instance import ROOT, Instance, until
+
+
+@pytest.fixture
+def home(state_dir: Path) -> Iterator[Path]:
+    """The state directory, inside the test's own folder so that it can be moved."""
+    folder = state_dir / "st"
+    folder.mkdir(mode=0o711)
+    yield folder
+    for _, left in relocation.found_for(folder):
+        shutil.rmtree(left)
+
+
+def watchfloor(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "console", *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+
+
+def panic(home: Path) -> tuple[int, dict[str, Any]]:
+    done = watchfloor("panic", "--reason", "its state directory is gone", "--json", "--state-dir", str(home))
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_moved_it_is_panicked_from_the_old_name_and_is_killed_still_once_it_is_back(home: Path) -> None:
+    with Instance(home) as it:
+        agent = it.launch("sleep", "600")
+        pid = it.agent_pid(agent)
+        ticks, moved = start_ticks(pid), home.with_name("moved")
+        assert ticks is not None
+        home.rename(moved)
+        try:
+            until(lambda: list(relocation.found_for(home)), words="the guard records elsewhere")
+            code, receipt = panic(home)
+            assert not is_the_same(pid, ticks)
+            assert code == 7 and receipt["verified_zero"] is True, receipt
+            assert any(t["agent_id"] == agent for t in receipt["targets"])
+            [(_, elsewhere)] = relocation.found_for(home)
+            assert "press" in (elsewhere / "guard" / "journal.jsonl").read_text()
+        finally:
+            for left in (home,) if home.exists() else ():
+                shutil.rmtree(left)  # what the supervisor made anew there
+            moved.rename(home)
+        until(lambda: not list(relocation.found_for(home)), words="the guard records at home again")
+        assert json.loads((home / "guard" / "latch.json").read_text())["body"]["latched"] is True
+        assert (home / "guard" / "receipts" / f"{receipt['kill_id']}.json").is_file()
+
+
+def test_deleted_with_supervisor_and_guard_dead_its_agents_are_found_by_their_cgroups_and_nothing_is_called_proven(home: Path) -> None:
+    with Instance(home) as it:
+        agent = it.launch("sleep", "600")
+        pid, guard = it.agent_pid(agent), os.pidfd_open(it.living_guard())
+        ticks = start_ticks(pid)
+        assert ticks is not None and it.process is not None
+        it.process.send_signal(signal.SIGSTOP)  # it starts no other guard in between
+        signal.pidfd_send_signal(guard, signal.SIGKILL)
+        it.stop(signal.SIGKILL)
+        os.close(guard)
+        shutil.rmtree(home)
+        code, receipt = panic(home)
+        assert not is_the_same(pid, ticks)
+        assert code == 9 and receipt["verified_zero"] is False, "what the lost record knew is unknown"
+
+
+def test_where_nothing_ever_ran_panic_says_so(home: Path) -> None:
+    done = watchfloor("panic", "--reason", "nothing there", "--state-dir", str(home / "never"))
+    assert done.returncode == 3 and "nothing was ever started there" in done.stderr
+
+
+def test_a_guard_that_holds_nothing_ends_with_its_state_directory(home: Path) -> None:
+    with Instance(home) as it:
+        guard = it.living_guard()
+        ticks = start_ticks(guard)
+        assert ticks is not None
+        it.stop(signal.SIGKILL)
+        shutil.rmtree(home)
+        until(lambda: not is_the_same(guard, ticks), words="the guard ends")
+        assert not list(relocation.found_for(home))
+
+
+def test_the_guard_is_reached_where_it_records(home: Path) -> None:
+    with Instance(home) as it:
+        it.launch("sleep", "600")
+        moved = home.with_name("moved")
+        home.rename(moved)
+        try:
+            [(_, elsewhere)] = until(lambda: list(relocation.found_for(home)), words="the guard records elsewhere")
+            guard = GuardClient(elsewhere / "guard.sock")
+            try:
+                until(lambda: (elsewhere / "guard.sock").exists())
+                assert any("was moved or deleted" in notice for notice in guard.status()["notices"])
+            except ConsoleError as error:
+                raise AssertionError(error.what) from error
+            finally:
+                guard.close()
+        finally:
+            if home.exists():
+                shutil.rmtree(home)
+            moved.rename(home)
+        until(lambda: not list(relocation.found_for(home)), words="the guard records at home again")
