@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 from console.remotekill.document import KillOrder, Order, SignedUnkill
 from console.remotekill.machine import HostState, Mode, Observation, Read, Unchanged, Unreadable
+from console.remotekill.orders import NO_ORDERS, HistoryRead, OrdersRead
 from console.remotekill.store import RemoteRead
 
 FULL_READ_EVERY = 30
 """Every so many polls the object is read whole, whatever the server says about its generation."""
+POLL_WORST_S = 11.0
+"""How long the requests of one poll may take, on top of the period, before the channel counts as in doubt."""
 _ALARMS_KEPT = 32
 """Each alarm is told once until the channel is good again, and no more than this many: nobody can flood the operator."""
 
@@ -39,6 +42,14 @@ class PollerStatus:
     """The channel is proven now: armed or killed, with a good answer younger than period + time-out."""
     detail: str
     """The last trouble in words, or empty."""
+    settled: int = 0
+    """Orders up to this number are over."""
+    number: int = 0
+    """The last order number that is known here; the next poll reads the one after it."""
+    orders_unread: str = ""
+    """Why this host does not know whether there is a new order; empty: it does."""
+    history_unread: str = ""
+    """Why an order that was written by hand and overwritten at once can be missed; empty: it cannot."""
 
 
 def boottime() -> float:
@@ -59,6 +70,8 @@ class Channel:
         self._answer_at: float | None = None
         self._fetch_began: float | None = None
         self._alarmed: set[str] = set()
+        self._looked_at: int | None = None
+        self._orders_unread = self._history_unread = ""
         self.trouble = ""
         """The last one in words, or empty."""
 
@@ -69,10 +82,27 @@ class Channel:
         self._fetch_began = began = self._clock()
         return began, known
 
-    def answered(self, seen: RemoteRead) -> None:
+    def is_changed(self, seen: RemoteRead) -> bool:
+        """Whether the history of the kill file is to be looked at: another generation lies there, or a permission was missing."""
+        if seen.fault:
+            return False
+        # Missing is no generation: what lay there between two looks at nothing leaves no other trace.
+        return seen.missing or seen.generation != self._looked_at or (bool(self._history_unread) and self.is_full)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether this poll is one of those that look further: the first, and every 30th."""
+        return self._polls % FULL_READ_EVERY == 1
+
+    def answered(self, seen: RemoteRead, orders: OrdersRead = NO_ORDERS, history: HistoryRead | None = None) -> None:
         """The fetch is over, however it ended."""
         self._fetch_began, self._answer_at = None, self._clock()
         self._generation = seen.generation or self._generation
+        self._orders_unread = orders.fault
+        if history is not None:
+            self._history_unread = history.blind or history.fault
+            if not history.unread and (not history.fault or history.denied):
+                self._looked_at = seen.generation
 
     def note(self, seen: RemoteRead, observation: Observation, state: HostState, began: float) -> None:
         """What was read, and what the host is now. Only a document that was accepted may later be taken as unchanged."""
@@ -122,7 +152,7 @@ class Channel:
         now = self._clock()
         lease_left = self._lease_end - now
         mode = Mode.SOFT if state.mode is Mode.ARMED and lease_left <= 0 else state.mode
-        fresh = self._channel_at is not None and now - self._channel_at <= self._period_s + 6.0
+        fresh = self._channel_at is not None and now - self._channel_at <= self._period_s + POLL_WORST_S
         return PollerStatus(
             running=running,
             mode=mode,
@@ -136,6 +166,10 @@ class Channel:
             polls=self._polls,
             good=running and fresh and mode is not Mode.SOFT and not waiting,
             detail=self.trouble,
+            settled=state.settled,
+            number=state.number,
+            orders_unread=self._orders_unread,
+            history_unread=self._history_unread,
         )
 
 

@@ -1,4 +1,4 @@
-"""The remote document ``agent-kill/2``: reading it from hostile bytes, signing it, verifying it.
+"""The remote document ``agent-kill/3``: reading it from hostile bytes, signing it, verifying it; ``agent-kill/2`` is still read.
 
 Killing needs nothing, un-killing needs everything: ``killed: true`` counts in any document that parses, signed or not;
 ``killed: false`` counts only with a quorum of distinct keys over the exact content, for this fleet.
@@ -21,31 +21,45 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from console.domain.errors import UsageProblem
 
-SCHEMA = "agent-kill/2"
-DOMAIN_PREFIX = SCHEMA.encode() + b"\0"
+SCHEMA = "agent-kill/3"
 """Put before the canonical bytes when signing, so that a signature is worth nothing anywhere else."""
+SCHEMA_2 = "agent-kill/2"
+"""The format before orders had numbers: it names no number, so it settles none. What it releases stays released."""
 SIZE_LIMIT = 64 * 1024
 """Bytes; a larger object is junk and is not even downloaded."""
 MAX_EPOCH = 2**53 - 1
 _MAX_SIGNATURES = 16
 _BOM = b"\xef\xbb\xbf"
-_FIELDS = frozenset({"schema", "fleet", "killed", "epoch", "nonce", "reason", "actor", "issued_at", "releases", "sigs"})
-_ORDER = re.compile(r"[0-9]{1,20}:sha256:[0-9a-f]{64}")
+_FIELDS_2 = frozenset({"schema", "fleet", "killed", "epoch", "nonce", "reason", "actor", "issued_at", "releases", "sigs"})
+_FIELDS = {SCHEMA: _FIELDS_2 | {"settled"}, SCHEMA_2: _FIELDS_2}
+_ORDER = re.compile(r"(?:([1-9][0-9]{0,15})/)?([0-9]{1,20}):sha256:[0-9a-f]{64}")
 
 Order = NewType("Order", str)
-"""The identity of one kill document: ``<generation>:sha256:<hex of its bytes>``."""
+"""The identity of one order to kill: ``<generation>:sha256:<hex of its bytes>``, with ``<number>/`` before it in the orders folder."""
 
 
-def order_of(generation: int, body: bytes) -> Order:
-    """Generation and content together: two hand-written emergency files are byte-identical."""
-    return Order(f"{generation}:sha256:{hashlib.sha256(body).hexdigest()}")
+def order_of(generation: int, body: bytes | None, number: int = 0) -> Order:
+    """Generation and content together: two hand-written emergency files are byte-identical. ``body`` None: too large to be read."""
+    digest = hashlib.sha256(body).hexdigest() if body is not None else "0" * 64
+    return Order(f"{number}/{generation}:sha256:{digest}" if number else f"{generation}:sha256:{digest}")
 
 
 def read_order(text: str) -> Order:
     """A checked order; UsageProblem on anything else."""
     if not _ORDER.fullmatch(text):
-        raise UsageProblem("That is not a kill order.", "An order reads <generation>:sha256:<64 hexadecimal digits>.")
+        raise UsageProblem("That is not a kill order.", "An order reads [<number>/]<generation>:sha256:<64 hexadecimal digits>.")
     return Order(text)
+
+
+def number_of(order: str) -> int:
+    """The order's number in the orders folder; 0 for one of the kill file."""
+    number, slash, _ = order.partition("/")
+    return int(number) if slash else 0
+
+
+def generation_of(order: str) -> int:
+    """The generation of the object that holds the order."""
+    return int(order.rpartition("/")[2].partition(":")[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +98,8 @@ class SignedUnkill:
     actor: str
     issued_at: str
     """For the audit only; the clock decides nothing."""
+    settled: int = 0
+    """Orders with a number up to this one are over; 0: none is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +160,18 @@ def _text(value: object) -> str:
 
 def _read_unkill(document: dict[str, Any], keys: KeySet) -> SignedUnkill:
     # 4. Exactly the fields of the schema, for this fleet.
-    if set(document) != _FIELDS:
-        raise _Refused("it un-kills without exactly the fields of agent-kill/2 (unsigned, or made by something else)")
-    if document["schema"] != SCHEMA:
-        raise _Refused("its schema is not agent-kill/2")
+    schema = document.get("schema")
+    if not isinstance(schema, str) or schema not in _FIELDS:
+        raise _Refused(f"its schema is not {SCHEMA} (unsigned, or made by something else)")
+    if set(document) != _FIELDS[schema]:
+        raise _Refused(f"it un-kills without exactly the fields of {schema}")
     if document["fleet"] != keys.fleet:
         raise _Refused("it is signed for another fleet")
-    epoch = document["epoch"]
+    epoch, settled = document["epoch"], document.get("settled", 0)
     if type(epoch) is not int or not 1 <= epoch <= MAX_EPOCH:
         raise _Refused("its epoch is not a number from 1 on")
+    if type(settled) is not int or not 0 <= settled <= MAX_EPOCH:
+        raise _Refused("the number of settled orders is not a number from 0 on")
     if not all(isinstance(document[name], str) for name in ("nonce", "reason", "actor", "issued_at")):
         raise _Refused("nonce, reason, actor or issued_at is not text")
     releases = document["releases"]
@@ -162,9 +181,8 @@ def _read_unkill(document: dict[str, Any], keys: KeySet) -> SignedUnkill:
     signed_by = _signing_keys(document, keys)
     if keys.quorum < 1 or len(signed_by) < keys.quorum:
         raise _Refused(f"{len(signed_by)} of {max(1, keys.quorum)} required signatures are good")
-    return SignedUnkill(
-        epoch, tuple(Order(r) for r in releases), _text(document["reason"]), _text(document["actor"]), _text(document["issued_at"])
-    )
+    named = tuple(Order(r) for r in releases)
+    return SignedUnkill(epoch, named, _text(document["reason"]), _text(document["actor"]), _text(document["issued_at"]), settled)
 
 
 def _signing_keys(document: dict[str, Any], keys: KeySet) -> frozenset[bytes]:
@@ -211,8 +229,8 @@ def canonical(document: Mapping[str, Any]) -> bytes:
 
 
 def signing_bytes(document: Mapping[str, Any]) -> bytes:
-    """What a signature covers: the domain prefix and everything but ``sigs``."""
-    return DOMAIN_PREFIX + canonical({k: v for k, v in document.items() if k != "sigs"})
+    """What a signature covers: its schema as a prefix, and everything but ``sigs``."""
+    return str(document["schema"]).encode() + b"\0" + canonical({k: v for k, v in document.items() if k != "sigs"})
 
 
 def sign(document: Mapping[str, Any], signers: Sequence[Signer]) -> bytes:
@@ -223,7 +241,9 @@ def sign(document: Mapping[str, Any], signers: Sequence[Signer]) -> bytes:
     return body
 
 
-def _unsigned(*, fleet: str, killed: bool, epoch: int, reason: str, actor: str, issued_at: str, releases: Sequence[str]) -> dict[str, Any]:
+def _unsigned(
+    *, fleet: str, killed: bool, epoch: int, reason: str, actor: str, issued_at: str, releases: Sequence[str], settled: int
+) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "fleet": fleet,
@@ -234,6 +254,7 @@ def _unsigned(*, fleet: str, killed: bool, epoch: int, reason: str, actor: str, 
         "actor": actor[:200],
         "issued_at": issued_at,
         "releases": list(releases),
+        "settled": settled,
         "sigs": [],
     }
 
@@ -241,15 +262,25 @@ def _unsigned(*, fleet: str, killed: bool, epoch: int, reason: str, actor: str, 
 def kill_document(*, fleet: str, reason: str, actor: str, issued_at: str, signers: Sequence[Signer] = ()) -> bytes:
     """``killed: true``. A signature, if any, is attribution only; the epoch is 0 because a kill has none."""
     return sign(
-        _unsigned(fleet=fleet, killed=True, epoch=0, reason=reason, actor=actor, issued_at=issued_at, releases=()),
+        _unsigned(fleet=fleet, killed=True, epoch=0, reason=reason, actor=actor, issued_at=issued_at, releases=(), settled=0),
         signers,
     )
 
 
-def baseline_document(*, fleet: str, epoch: int, reason: str, actor: str, issued_at: str, signers: Sequence[Signer]) -> bytes:
-    """The signed ``killed: false`` that always lies there when nothing is killed."""
+def baseline_document(
+    *, fleet: str, epoch: int, reason: str, actor: str, issued_at: str, signers: Sequence[Signer], settled: int = 0
+) -> bytes:
+    """The signed ``killed: false`` that always lies there when nothing is killed. ``settled`` repeats what a release has settled."""
     return release_document(
-        fleet=fleet, epoch=epoch, reason=reason, actor=actor, issued_at=issued_at, releases=(), signers=signers, baseline=True
+        fleet=fleet,
+        epoch=epoch,
+        reason=reason,
+        actor=actor,
+        issued_at=issued_at,
+        releases=(),
+        signers=signers,
+        settled=settled,
+        baseline=True,
     )
 
 
@@ -262,17 +293,23 @@ def release_document(
     issued_at: str,
     releases: Sequence[Order],
     signers: Sequence[Signer],
+    settled: int = 0,
     baseline: bool = False,
 ) -> bytes:
-    """A signed un-kill that names every order it releases; UsageProblem without a signer, a good epoch or an order."""
+    """A signed un-kill: it names every order of the kill file that it releases, and the number up to which orders are settled.
+
+    UsageProblem without a signer, a good epoch or anything to release.
+    """
     if not signers:
         raise UsageProblem("There is no private key here to sign with.", "Sign where the private keys are, or name their files with --key.")
     if not 1 <= epoch <= MAX_EPOCH:
         raise UsageProblem("The epoch is out of range.", f"Use 1 to {MAX_EPOCH}.")
-    if not releases and not baseline:
+    if not 0 <= settled <= MAX_EPOCH:
+        raise UsageProblem("The number of settled orders is out of range.", f"Use 0 to {MAX_EPOCH}.")
+    if not releases and not settled and not baseline:
         raise UsageProblem("A release must name what it releases.", "Review the live order first.")
     named = [read_order(r) for r in releases]
-    return sign(
-        _unsigned(fleet=fleet, killed=False, epoch=epoch, reason=reason, actor=actor, issued_at=issued_at, releases=named),
-        signers,
+    unsigned = _unsigned(
+        fleet=fleet, killed=False, epoch=epoch, reason=reason, actor=actor, issued_at=issued_at, releases=named, settled=settled
     )
+    return sign(unsigned, signers)

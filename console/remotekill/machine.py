@@ -1,7 +1,7 @@
-"""The host's state machine, pure: what one look at the remote object means for this host.
+"""The host's state machine, pure: what one look at the bucket means for this host.
 
 ``observe(state, observation)`` follows the table of the design: any kill latches, only a signed release of a higher epoch
-that names every latched kill ends it, and a channel that cannot be trusted stops softly until one good signed read.
+that covers every latched kill ends it, and a channel that cannot be trusted stops softly until one good signed read.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
-from console.remotekill.document import Junk, KillOrder, Order, SignedUnkill
+from console.remotekill.document import Junk, KillOrder, Order, SignedUnkill, number_of
 
 RELEASED_KEPT = 64
-"""How many released orders are remembered, so that a stale cache cannot latch them again."""
+"""How many released orders of the kill file are remembered, so that a stale cache cannot latch them again. Numbers need no memory."""
+NUMBERED_KEPT = 64
+"""How many latched orders with a number are remembered by name: the highest number alone decides what must be settled."""
 
 
 class Mode(StrEnum):
@@ -33,6 +35,17 @@ class HostState:
     """The highest epoch of an accepted signed document."""
     latched: tuple[Order, ...] = ()
     released: tuple[Order, ...] = ()
+    over: tuple[Order, ...] = ()
+    """Orders of the kill file that an accepted release names, obeyed here or not: a stale read of one kills nothing."""
+    settled: int = 0
+    """Orders with a number up to this one are over, by an accepted signed document."""
+    judged: tuple[int, ...] | None = None
+    """Generations of the kill file that were judged and still exist; None: this host has not looked at its history yet."""
+
+    @property
+    def number(self) -> int:
+        """The last order number that is known: settled, or latched here."""
+        return max([self.settled, *(number_of(order) for order in self.latched)])
 
     @property
     def mode(self) -> Mode:
@@ -53,6 +66,26 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
+class Numbered:
+    """An object lies in the orders folder: an order to kill, whatever it contains. Killing needs nothing."""
+
+    order: Order
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Generations of the kill file that were replaced or deleted, and that this host has not judged yet."""
+
+    kills: tuple[tuple[Order, str], ...]
+    """Those that say ``killed: true``, with their reasons."""
+    released: frozenset[Order]
+    """What good signed documents release, the live one or one of these: each was ended by a quorum, in whatever order it is read."""
+    judged: tuple[int, ...]
+    """Every generation that is judged with this look, and still exists."""
+
+
+@dataclass(frozen=True, slots=True)
 class Missing:
     """404: the object always exists, so this is somebody's doing."""
 
@@ -67,6 +100,7 @@ class Unreadable:
     """Refused, 401, 403, 429, 5xx, time-out, truncated: nothing is known. Only the lease decides."""
 
     why: str
+    what: str = "The remote kill file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +115,7 @@ class Restarted:
     """The poller starts without a valid lease."""
 
 
-Observation = Read | Missing | Unchanged | Unreadable | LeaseOver | Restarted
+Observation = Read | Numbered | History | Missing | Unchanged | Unreadable | LeaseOver | Restarted
 
 
 # --- effects ----------------------------------------------------------------------------------------------------------
@@ -141,12 +175,16 @@ def observe(state: HostState, seen: Observation) -> Outcome:
     match seen:
         case Read():
             return _read(state, seen)
+        case Numbered():
+            return _numbered(state, seen)
+        case History():
+            return _history(state, seen)
         case Missing():
             return _distrust(state, "The remote kill file is missing.")
         case Unchanged():
             return (state, (LeaseRenewed(),)) if state.mode is Mode.ARMED else (state, ())
         case Unreadable():
-            return state, (Alarm(f"The remote kill file could not be read: {seen.why}."),)
+            return state, (Alarm(f"{seen.what} could not be read: {seen.why}."),)
         case LeaseOver():
             return _distrust(state, f"The remote kill file has not been read for the whole lease: {seen.why}.")
         case Restarted():
@@ -170,24 +208,60 @@ def _read(state: HostState, seen: Read) -> Outcome:
 def _kill(state: HostState, order: Order, reason: str) -> Outcome:
     if order in state.latched:
         return state, ()
-    if order in state.released:
+    if order in (*state.released, *state.over):
         return state, (Alarm("A kill order that was released was served again (a stale cache, or a replay)."),)
     return replace(state, latched=(*state.latched, order)), (Latch(order, reason),)
+
+
+def _numbered(state: HostState, seen: Numbered) -> Outcome:
+    if number_of(seen.order) <= state.settled:
+        return state, (Alarm(f"Order {number_of(seen.order)} is settled and was served again (a stale cache, or a replay)."),)
+    after, effects = _kill(state, seen.order, seen.reason)
+    numbered = [order for order in after.latched if number_of(order)]
+    if len(numbered) <= NUMBERED_KEPT:
+        return after, effects
+    # A flood of orders cannot fill the disk. The highest number is kept: a release must settle it.
+    highest = max(numbered, key=number_of)
+    dropped = next(order for order in reversed(numbered) if order != highest)
+    return replace(after, latched=tuple(order for order in after.latched if order != dropped)), effects
+
+
+def _history(state: HostState, seen: History) -> Outcome:
+    after = replace(state, judged=seen.judged)
+    if state.judged is None:  # a new host begins with what lies there now: what came before it may be long over
+        return after, ()
+    effects: list[Effect] = []
+    for order, reason in seen.kills:
+        if order not in (*after.latched, *after.released, *after.over, *seen.released):
+            after, told = _kill(after, order, reason)
+            effects += [*told, Alarm(f"A kill order was overwritten or deleted before it could be read: {order}. It is obeyed.")]
+    return after, tuple(effects)
 
 
 def _unkill(state: HostState, content: SignedUnkill) -> Outcome:
     if content.epoch < state.epoch:
         return state, (Alarm(f"An older signed document was served: epoch {content.epoch}, this host knows {state.epoch}."),)
+    accepted = replace(
+        state,
+        soft=False,
+        epoch=content.epoch,
+        settled=max(state.settled, content.settled),
+        over=tuple(dict.fromkeys((*state.over, *content.releases)))[-RELEASED_KEPT:],
+    )
     if not state.latched:
         lift: tuple[Effect, ...] = (LiftSoftStop(),) if state.soft else ()
-        return replace(state, soft=False, epoch=content.epoch), (*lift, LeaseRenewed())
+        return accepted, (*lift, LeaseRenewed())
     if content.epoch == state.epoch:
         return state, ()  # the baseline put back over a kill, or one kept by a cache: it releases nothing
-    if not set(state.latched) <= set(content.releases):
+    if not all(_covers(content, order) for order in state.latched):
         return state, (Alarm("A signed release does not cover every kill order latched on this host."),)
-    released = (*state.released, *state.latched)[-RELEASED_KEPT:]
-    after = HostState(soft=False, epoch=content.epoch, latched=(), released=released)
-    return after, (Released(state.latched), LiftSoftStop(), LeaseRenewed())
+    released = (*state.released, *(order for order in state.latched if not number_of(order)))[-RELEASED_KEPT:]
+    return replace(accepted, latched=(), released=released), (Released(state.latched), LiftSoftStop(), LeaseRenewed())
+
+
+def _covers(content: SignedUnkill, order: Order) -> bool:
+    number = number_of(order)
+    return number <= content.settled if number else order in content.releases
 
 
 def _distrust(state: HostState, why: str) -> Outcome:

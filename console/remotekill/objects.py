@@ -1,4 +1,4 @@
-"""Two calls to an object, with google-cloud-storage: fetch it (bytes and generation that belong together) and upload it.
+"""Calls to one object, with google-cloud-storage: fetch it (bytes and generation that belong together) and upload it.
 
 Metadata first (304 when unchanged), then the media pinned to that generation, so that a write in between cannot mix them.
 """
@@ -52,6 +52,12 @@ class _Capped(io.BytesIO):
 
 def fetch(bucket: storage.Bucket, name: str, known_generation: int, limit: int) -> Fetched | None:
     """The object, or None when its generation is ``known_generation``. Raises google's NotFound, ObjectTooLarge, and FAULTS."""
+    blob = describe(bucket, name, known_generation)
+    return None if blob is None else Fetched(generation_in(blob), download(bucket, blob, limit))
+
+
+def describe(bucket: storage.Bucket, name: str, known_generation: int = 0) -> storage.Blob | None:
+    """The object's metadata, in one request; None when its generation is ``known_generation``. Raises as ``fetch``."""
     blob = bucket.blob(name)
     try:
         blob.reload(if_generation_not_match=known_generation or None, timeout=TIMEOUT, retry=None)
@@ -59,20 +65,25 @@ def fetch(bucket: storage.Bucket, name: str, known_generation: int, limit: int) 
         if not known_generation:
             raise
         return None
-    generation = _generation(blob)
-    if generation == known_generation:  # a server that ignores the precondition (some stand-ins do)
-        return None
+    # The second case is a server that ignores the precondition (some stand-ins do).
+    return None if generation_in(blob) == known_generation else blob
+
+
+def download(bucket: storage.Bucket, blob: storage.Blob, limit: int) -> bytes:
+    """The bytes of exactly the generation that ``blob`` describes. Raises as ``fetch``."""
+    generation = generation_in(blob)
     if int(blob.size or 0) > limit:
         raise ObjectTooLarge(generation, limit)
     stream = _Capped(generation, limit)
-    pinned = bucket.blob(name, generation=generation)
+    pinned = bucket.blob(blob.name, generation=generation)
     pinned.download_to_file(stream, timeout=TIMEOUT, retry=None, checksum=None)
     body = stream.getvalue()
     _check_whole(blob, body)
-    return Fetched(generation, body)
+    return body
 
 
-def _generation(blob: storage.Blob) -> int:
+def generation_in(blob: storage.Blob) -> int:
+    """What the server named; NotWhole when it named none."""
     generation = blob.generation
     if type(generation) is not int or generation < 1:
         raise NotWhole("the server named no generation")
@@ -107,4 +118,4 @@ def upload(bucket: storage.Bucket, name: str, body: bytes, expected_generation: 
         retry=None,
         checksum="crc32c",
     )
-    return _generation(blob)
+    return generation_in(blob)

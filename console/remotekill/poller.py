@@ -1,4 +1,4 @@
-"""The headless poller: its own thread looks at the remote kill file every few seconds and says what follows.
+"""The headless poller: its own thread looks at the kill file and for a new order every few seconds, and says what follows.
 
 It only watches and tells: the guard enforces the lease, so a hung fetch or a dead poller stops the host, never frees it.
 """
@@ -9,11 +9,11 @@ import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from console.domain.guard import LEASE_S
 from console.remotekill.channel import Channel, PollerStatus, boottime
-from console.remotekill.document import Junk, KeySet, Order, order_of, parse
+from console.remotekill.document import KeySet
+from console.remotekill.looking import Look, Readable
 from console.remotekill.machine import (
     Alarm,
     Effect,
@@ -21,26 +21,14 @@ from console.remotekill.machine import (
     LeaseOver,
     LeaseRenewed,
     LiftSoftStop,
-    Missing,
     Mode,
     Observation,
-    Read,
     Released,
     Restarted,
-    Unchanged,
-    Unreadable,
     observe,
 )
 from console.remotekill.outbox import Outbox
 from console.remotekill.state_file import load_state, save_state
-from console.remotekill.store import RemoteRead
-
-
-class Readable(Protocol):
-    """What the poller needs of a store."""
-
-    def read(self, known_generation: int = 0) -> RemoteRead:
-        """One look; never raises."""
 
 
 class Poller:
@@ -133,12 +121,14 @@ class Poller:
             keys = self._keys
             began, known = self._channel.ask(whole=self._state.mode is not Mode.ARMED or self._unsaved)
         seen = self._store.read(known)
-        observation = _observation(seen, keys)
         with self._lock:
-            self._channel.answered(seen)
-        self._take(observation, began)
+            changed, far = self._channel.is_changed(seen), self._channel.is_full
+        look = Look(self._store, seen, self._state, keys, changed=changed, far=far)
+        for observation in look.observations():
+            self._take(observation, began)
         with self._lock:
-            self._channel.note(seen, observation, self._state, began)
+            self._channel.answered(seen, look.orders, look.history)
+            self._channel.note(seen, look.live, self._state, began)
             if keys is not self._keys:  # what other keys signed is never "unchanged"
                 self._channel.accept_nothing()
             has_run_out = self._state.mode is Mode.ARMED and self._channel.lease_is_over()
@@ -199,15 +189,3 @@ class Poller:
         if trouble:
             with self._lock:
                 self._channel.trouble = trouble
-
-
-def _observation(seen: RemoteRead, keys: KeySet) -> Observation:
-    if seen.fault:
-        return Unreadable(seen.fault)
-    if seen.unchanged:
-        return Unchanged()
-    if seen.missing:
-        return Missing()
-    if seen.body is None:
-        return Read(Order(f"{seen.generation}:sha256:{'0' * 64}"), Junk(seen.junk or "it has no bytes"))
-    return Read(order_of(seen.generation, seen.body), parse(seen.body, keys))

@@ -1,4 +1,4 @@
-"""What is only ever added to the bucket: the kill log of the consoles and the receipts of the hosts."""
+"""The receipts of the hosts: only ever added to the bucket."""
 
 from __future__ import annotations
 
@@ -13,22 +13,13 @@ from google.api_core.exceptions import PreconditionFailed
 from google.cloud import storage
 
 from console.domain.errors import UsageProblem
-from console.remotekill.document import Order
 from console.remotekill.objects import ObjectTooLarge, fetch, upload
+from console.remotekill.orders import listed_names
 from console.remotekill.writing import RemoteWrite, sha256_of
 
 RECEIPT_LIMIT = 1024 * 1024
+HOSTS_LISTED = 2000
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_LOGGED = re.compile(r"([0-9]{1,20})-(kill|release|baseline)-([0-9a-f]{64})\.json")
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedDocument:
-    """One entry of the kill log, from its name alone."""
-
-    kind: str
-    """kill, release or baseline."""
-    order: Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +59,7 @@ def add_receipt(bucket: storage.Bucket, name: str, body: bytes) -> RemoteWrite:
 def gather_receipts(client: storage.Client, bucket: str, prefix: str, left: Callable[[], float]) -> list[HostReceipt]:
     """The receipts below ``prefix``, by host; FAULTS."""
     found = []
-    for name in _names(client, bucket, prefix, left):
+    for name in listed_names(client, bucket, prefix, HOSTS_LISTED, left):
         host = name.removeprefix(prefix).removesuffix(".json")
         if _HOST.fullmatch(host):
             found.append(_read_receipt(client.bucket(bucket), name, host))
@@ -77,7 +68,7 @@ def gather_receipts(client: storage.Client, bucket: str, prefix: str, left: Call
 
 def gather_hosts(client: storage.Client, bucket: str, prefix: str, left: Callable[[], float]) -> list[str]:
     """The hosts that ever wrote a receipt below ``prefix``, from the names alone; FAULTS."""
-    names = {name.rpartition("/")[2].removesuffix(".json") for name in _names(client, bucket, prefix, left)}
+    names = {name.rpartition("/")[2].removesuffix(".json") for name in listed_names(client, bucket, prefix, HOSTS_LISTED, left)}
     return sorted(name for name in names if _HOST.fullmatch(name))
 
 
@@ -90,15 +81,3 @@ def _read_receipt(bucket: storage.Bucket, name: str, host: str) -> HostReceipt:
     except (ValueError, RecursionError, ObjectMissing):
         return HostReceipt(host, None, "the receipt is not readable")
     return HostReceipt(host, data) if isinstance(data, dict) else HostReceipt(host, None, "the receipt is not an object")
-
-
-def gather_kill_log(client: storage.Client, bucket: str, prefix: str, left: Callable[[], float]) -> list[LoggedDocument]:
-    """The kill log, oldest generation first; names that are not ours are passed over; FAULTS."""
-    matches = [_LOGGED.fullmatch(name.removeprefix(prefix)) for name in _names(client, bucket, prefix, left)]
-    entries = [LoggedDocument(m[2], Order(f"{m[1]}:sha256:{m[3]}")) for m in matches if m]
-    return sorted(entries, key=lambda entry: int(entry.order.partition(":")[0]))
-
-
-def _names(client: storage.Client, bucket: str, prefix: str, left: Callable[[], float]) -> list[str]:
-    timeout = (1.5, max(0.1, min(3.0, left())))
-    return [str(blob.name) for blob in client.list_blobs(bucket, prefix=prefix, max_results=2000, retry=None, timeout=timeout)]

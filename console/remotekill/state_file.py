@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,9 +34,21 @@ def load_state(path: Path) -> tuple[HostState, str]:
 
 def _decode(data: Any) -> HostState:
     epoch, soft = data["epoch"], data["soft"]
-    if data["version"] != 1 or type(epoch) is not int or not 0 <= epoch <= MAX_EPOCH or type(soft) is not bool:
+    if data["version"] not in (1, 2) or type(epoch) is not int or not 0 <= epoch <= MAX_EPOCH or type(soft) is not bool:
         raise ValueError("state")
-    return HostState(soft, epoch, _orders(data["latched"]), _orders(data["released"]))
+    before = HostState(soft, epoch, _orders(data["latched"]), _orders(data["released"]))
+    if data["version"] == 1:  # before orders had numbers
+        return before
+    settled, judged = data["settled"], data["judged"]
+    if type(settled) is not int or not 0 <= settled <= MAX_EPOCH:
+        raise ValueError("settled")
+    return replace(before, over=_orders(data["over"]), settled=settled, judged=None if judged is None else tuple(_generations(judged)))
+
+
+def _generations(data: Any) -> list[int]:
+    if not isinstance(data, list) or not all(type(number) is int for number in data):
+        raise ValueError("generations")
+    return data
 
 
 def _orders(data: Any) -> tuple[Order, ...]:
@@ -62,6 +75,6 @@ def hold_state(path: Path) -> IO[bytes] | None:
 
 def save_state(path: Path, state: HostState) -> None:
     """Durable when it returns; OSError otherwise, with the old state still there."""
-    data = {"version": 1, "soft": state.soft, "epoch": state.epoch, "latched": state.latched, "released": state.released}
+    data = {"version": 2, **asdict(state)}
     make_folder(path.parent)
-    replace_file(path, json.dumps(data, indent=1).encode())
+    replace_file(path, json.dumps(data).encode())

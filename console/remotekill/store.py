@@ -1,4 +1,4 @@
-"""The remote kill file in Google Cloud Storage: reading it, writing a kill, a baseline, a release, the kill log and receipts.
+"""The bucket: reading the kill file, its history and the orders; writing an order, a baseline, a release, a receipt.
 
 A write is ``ok`` only after the object was read back: the same generation, the same bytes. Every call ends at its deadline.
 """
@@ -6,7 +6,7 @@ A write is ``ok`` only after the object was read back: the same generation, the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -16,20 +16,30 @@ from google.auth.credentials import Credentials
 from google.cloud import storage
 
 from console.domain.errors import UsageProblem
-from console.remotekill.document import SIZE_LIMIT, KeySet, KillOrder, parse
+from console.remotekill.document import SIZE_LIMIT, KeySet, KillOrder, SignedUnkill, parse
 from console.remotekill.objects import ObjectTooLarge, fetch
+from console.remotekill.orders import (
+    GENERATIONS_AT_ONCE,
+    ORDERS_AT_ONCE,
+    Found,
+    HistoryRead,
+    OrdersRead,
+    add_order,
+    confirm_order,
+    gather_history,
+    gather_numbers,
+    gather_orders,
+)
 from console.remotekill.records import (
     RECEIPT_LIMIT,
     HostReceipt,
-    LoggedDocument,
     add_receipt,
     gather_hosts,
-    gather_kill_log,
     gather_receipts,
     receipt_name,
 )
 from console.remotekill.transport import FAULTS, Lane, words_of
-from console.remotekill.writing import KillObject, RemoteWrite, sha256_of, timed
+from console.remotekill.writing import RemoteWrite, put_exact, sha256_of, timed
 
 T = TypeVar("T")
 
@@ -70,6 +80,10 @@ class RemoteStore:
         self.key = key
         self.endpoint = endpoint
         self._prefix = key.rpartition("/")[0] + "/" if "/" in key else ""
+        self._taken = 0
+        """The last number that was seen to be taken: a retry goes on from there."""
+        self._unconfirmed: dict[str, int] = {}
+        """SHA-256 of an order -> the number at which it was written without being read back: a retry writes it once."""
         self._read_deadline_s = read_deadline_s
         self._write_deadline_s = write_deadline_s
 
@@ -108,32 +122,73 @@ class RemoteStore:
         """(this host's clock minus the store's, seconds since that was seen), by the polling answers; None: never seen."""
         return self._polling.clock.off()
 
-    def write_kill(self, document: bytes, keys: KeySet) -> RemoteWrite:
-        """Puts a kill where every host sees it. Never raises: ``failed: …`` in ``detail`` and ok False instead.
+    def read_orders(self, first: int, most: int = ORDERS_AT_ONCE, ahead: int = 0) -> OrdersRead:
+        """The orders from this number on, never raises. In steady state it costs one request: the number is free.
 
-        A live kill is success. Else: write if the generation is the one read; on 412 read again; at last unconditionally.
+        ``ahead``: how many numbers behind a free one are read as well.
+        """
+        found: list[Found] = []
+
+        def look(client: storage.Client, _left: Callable[[], float]) -> None:
+            gather_orders(client.bucket(self.bucket), self._prefix, first, most, ahead, found)
+
+        try:
+            self._polling.run(look, self._read_deadline_s)
+        except FAULTS as error:
+            return OrdersRead(tuple(found), words_of(error))
+        return OrdersRead(tuple(found))
+
+    def read_history(self, known: Collection[int] | None, most: int = GENERATIONS_AT_ONCE) -> HistoryRead:
+        """The generations of the kill file that are not ``known``, never raises. It lists, so only a change is a reason to ask."""
+
+        def look(client: storage.Client, left: Callable[[], float]) -> HistoryRead:
+            return gather_history(client, self.bucket, self.key, known, most, left)
+
+        try:
+            return self._polling.run(look, self._read_deadline_s)
+        except FAULTS as error:
+            return HistoryRead(fault=words_of(error))
+
+    def order_numbers(self) -> tuple[list[int], str]:
+        """(numbers, trouble): the orders that exist, by a list; trouble says why it may be short."""
+        return self._listed(gather_numbers, "orders/")
+
+    def write_kill(self, document: bytes, keys: KeySet, settled: int = 0) -> RemoteWrite:
+        """Creates an order where every host sees it. Never raises: ``failed: …`` in ``detail`` and ok False instead.
+
+        It takes the first free number after the settled ones: that is the one for which every host that runs is waiting.
+        ``settled``: what this host knows of that; a signed document that lies there may know more.
         """
         if not isinstance(parse(document, keys), KillOrder):
             return RemoteWrite(0, False, "failed: the document is not a kill")
-        return self._write(lambda there, left: there.kill(document, keys, left))
+
+        def create(client: storage.Client, left: Callable[[], float]) -> RemoteWrite:
+            bucket, sha = client.bucket(self.bucket), sha256_of(document)
+            if sha in self._unconfirmed:
+                return confirm_order(bucket, self._prefix, document, self._unconfirmed[sha])
+            after = max(settled, _settled_in(bucket, self.key, keys), self._taken)
+            written = add_order(bucket, self._prefix, document, after + 1, left)
+            if not written.ok and written.generation:
+                self._unconfirmed[sha] = written.number
+            elif not written.ok:
+                self._taken = max(self._taken, written.number - 1)
+            return written
+
+        return timed(lambda: self._writing.run(create, self._write_deadline_s))
 
     def write_baseline(self, document: bytes, expected_generation: int = 0) -> RemoteWrite:
         """Creates the first signed baseline (generation 0: only where nothing lies), or replaces exactly the one reviewed."""
-        return self._write(lambda there, _left: there.put_exact(document, expected_generation, "baseline"))
+        return self._replace(document, expected_generation)
 
     def write_release(self, document: bytes, expected_generation: int) -> RemoteWrite:
         """Replaces exactly the generation the operator reviewed; a kill that landed in between makes it fail."""
-        return self._write(lambda there, _left: there.put_exact(document, expected_generation, "release"))
+        return self._replace(document, expected_generation)
 
-    def _write(self, work: Callable[[KillObject, Callable[[], float]], RemoteWrite]) -> RemoteWrite:
-        def with_client(client: storage.Client, left: Callable[[], float]) -> RemoteWrite:
-            return work(KillObject(client.bucket(self.bucket), self.key, self._prefix), left)
+    def _replace(self, document: bytes, expected_generation: int) -> RemoteWrite:
+        def put(client: storage.Client, _left: Callable[[], float]) -> RemoteWrite:
+            return put_exact(client.bucket(self.bucket), self.key, document, expected_generation)
 
-        return timed(lambda: self._writing.run(with_client, self._write_deadline_s))
-
-    def kill_log(self) -> tuple[list[LoggedDocument], str]:
-        """(entries, trouble): what consoles wrote, oldest generation first; trouble says why the list may be short."""
-        return self._listed(gather_kill_log, "kill-log/")
+        return timed(lambda: self._writing.run(put, self._write_deadline_s))
 
     def write_receipt(self, kill_generation: int, host: str, receipt_json: bytes | str) -> RemoteWrite:
         """This host's answer to an order, create-only: once given it is never changed. UsageProblem on a bad name or size."""
@@ -158,6 +213,16 @@ class RemoteStore:
             return self._listing.run(lambda c, left: gather(c, self.bucket, f"{self._prefix}{below}", left), self._write_deadline_s), ""
         except FAULTS as error:
             return [], words_of(error)
+
+
+def _settled_in(bucket: storage.Bucket, key: str, keys: KeySet) -> int:
+    """What the signed document that lies there says is settled; 0 where there is none, or it cannot be read."""
+    try:
+        seen = fetch(bucket, key, 0, SIZE_LIMIT)
+    except FAULTS:
+        return 0
+    content = parse(seen.body, keys) if seen is not None else None
+    return content.settled if isinstance(content, SignedUnkill) else 0
 
 
 def now_text() -> str:

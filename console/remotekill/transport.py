@@ -52,6 +52,9 @@ FAULTS: tuple[type[Exception], ...] = (
 )
 """What a faulty or hostile server, network or token endpoint makes the client raise."""
 
+DENIED = "HTTP 403"
+"""What ``words_of`` says where a permission is missing."""
+
 T = TypeVar("T")
 
 

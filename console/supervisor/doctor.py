@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -72,12 +73,30 @@ def diagnose(places: Places | None, options: Options) -> Diagnosis:
         kept = Store(places.instance_id, places.keys_dir, backend=options.secrets_in(places.is_default), settle=False)
         checks["secrets"] = f"kept in {kept.kind}" + (f": {kept.why_file}" if kept.why_file else "")
         checks |= _sources(places, options)
+        checks["remote kill"] = _remote(options)
     else:
         checks["sources"] = "not looked at: there is no instance here yet (watchfloor, or watchfloor supervisor, makes it)"
     checks |= _hooks()
     shown = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     checks["display"] = "available" if shown else "not available, because neither DISPLAY nor WAYLAND_DISPLAY is set"
     return Diagnosis(checks, ladder)
+
+
+def _remote(options: Options) -> str:
+    """What this host's credentials can read in the bucket of the remote kill; nothing is written."""
+    if not options.remote.bucket:
+        return "not configured: the setting remote.bucket is empty"
+    # Not above: the client of the store is slow to load, and most hosts have no bucket.
+    from console.remotekill.store import RemoteStore
+    from console.supervisor.remote import missed_words, unread_words
+
+    with closing(RemoteStore(options.remote.bucket, options.remote.key, options.remote.endpoint or None)) as store:
+        seen, orders, history = store.read(), store.read_orders(1, 1), store.read_history(None)
+    if seen.fault:
+        return f"not available, because the kill file cannot be read: {seen.fault}"
+    doubts = [unread_words(orders.fault)] if orders.fault else []
+    doubts += [missed_words(history.blind or history.fault)] if history.blind or history.fault else []
+    return f"available{', but ' if doubts else ''}{'; '.join(doubts)}"
 
 
 def _cannot() -> str:

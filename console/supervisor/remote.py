@@ -1,4 +1,4 @@
-"""The remote kill file as the supervisor uses it: the poller's effects reach the guard at once, writes run beside the local kill."""
+"""The remote channel as the supervisor uses it: the poller's effects reach the guard at once, orders are written beside the local kill."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.guard import LEASE_S
 from console.domain.kill import Receipt
 from console.remotekill.channel import PollerStatus
-from console.remotekill.document import Junk, KeySet, KillOrder, SignedUnkill, kill_document, order_of, parse
+from console.remotekill.document import Junk, KeySet, KillOrder, SignedUnkill, generation_of, kill_document, order_of, parse
 from console.remotekill.keys import PUBLIC_FILE, load_keys, load_signers
 from console.remotekill.machine import Effect, Mode
 from console.remotekill.poller import Poller
 from console.remotekill.state_file import hold_state
 from console.remotekill.store import RemoteStore, now_text
+from console.remotekill.transport import DENIED
 from console.remotekill.writing import RemoteWrite
 from console.settings.options import RemoteOptions
 from console.supervisor.light import CLOCK_OFF_S, LOCAL_WORST_S
@@ -50,6 +51,8 @@ class RemoteDesk:
         self._keys_seen = 0
         self.own_documents: set[str] = set()
         """SHA-256 of the kills this process wrote: read back, they are no new order."""
+        self._unwritten: dict[tuple[str, str], bytes] = {}
+        """(reason, actor) -> the order that is still to be written: a retry writes the same bytes, so that it is one order."""
         self.hosts: list[m.HostView] = []
         self.generation = 0
         """The kill generation whose receipts are watched; 0: none."""
@@ -109,24 +112,22 @@ class RemoteDesk:
         return [str(order) for order in self.poller.status().latched] if self.poller else []
 
     def write_kill(self, reason: str, actor: str) -> RemoteWrite:
-        """Tells every other host; ``ok`` only after the object was read back."""
-        signers = []
-        try:
-            signers = load_signers(self._keys_dir)
-        except ConsoleError as error:
-            log.warning("the kill document stays unsigned: %s", error)  # attribution only; an unsigned kill kills as well
-        body = kill_document(fleet=self.options.fleet, reason=reason, actor=actor, issued_at=now_text(), signers=signers)
+        """Tells every other host; ``ok`` only after the order was read back."""
+        body = self._unwritten.get((reason, actor)) or _kill_document(self.options.fleet, self._keys_dir, reason, actor)
         # Known before it is sent: the poller may read it back before the write has returned.
         self.own_documents.add(hashlib.sha256(body).hexdigest())
-        written = self.store.write_kill(body, self.keys)
-        if written.ok:
-            self.generation = written.generation
-            if self.poller is not None:
-                self.poller.poll_now()
+        written = self.store.write_kill(body, self.keys, self.poller.status().settled if self.poller is not None else 0)
+        if not written.ok:
+            self._unwritten[(reason, actor)] = body
+            return written
+        self._unwritten.pop((reason, actor), None)
+        self.generation = written.generation
+        if self.poller is not None:
+            self.poller.poll_now()
         return written
 
     def standing(self) -> str:
-        """The kill that lies in the bucket now, read again for this question; "" when a good un-kill lies there.
+        """The kill that lies in the bucket now, read again for this question; "" when a good un-kill lies there and no order follows.
 
         ConsoleError when it cannot be read or is not to be trusted, or when what this host has seen and obeyed so far is not known here:
         un-killing needs everything (promise 2).
@@ -145,7 +146,15 @@ class RemoteDesk:
                 f"An older signed document lies in the bucket: epoch {content.epoch}, this host knows {known}.",
                 "Sign a release of a higher epoch (watchfloor release), then rearm.",
             )
-        return str(order) if isinstance(content, KillOrder) else ""
+        return str(order) if isinstance(content, KillOrder) else self._standing_order(content)
+
+    def _standing_order(self, content: SignedUnkill | KillOrder | Junk | None) -> str:
+        number = self.poller.status().number if self.poller is not None else 0
+        settled = content.settled if isinstance(content, SignedUnkill) else 0
+        orders = self.store.read_orders(max(number, settled) + 1, 1)
+        if orders.fault and not orders.denied:  # a missing permission is shown; it keeps no host from running, nor from coming back
+            raise Conflict(f"Whether there is a new remote order is not known: {orders.fault}.", "Check the network, then rearm.")
+        return str(orders.found[0].order) if orders.found else ""
 
     def check_known(self) -> None:
         """Conflict unless this process knows which remote orders this host has seen (``latched``) and the epoch it is in."""
@@ -163,7 +172,7 @@ class RemoteDesk:
 
         It is written once: where the same kill was answered already, by ``watch`` or before a restart, that answer stands.
         """
-        generation = int(order.split(":", 1)[0])
+        generation = generation_of(order)
         self.generation = generation
         short = receipt.as_json() | {"host": self.host}
         for target in short["targets"]:
@@ -203,27 +212,20 @@ class RemoteDesk:
 
     def path_view(self, guard_lease_s: float | None) -> m.PathView:
         """The card of the remote path. ``guard_lease_s``: what the guard says is left; None: it holds no lease."""
-        how = "the kill file read whole with this host's credentials, its signatures checked"
-        worst = self.options.poll_s + READ_S + LOCAL_WORST_S
-        view = m.PathView(name="remote", state="in_doubt", how=how, period_s=self.options.poll_s, worst_s=worst)
+        how = "the kill file read whole with this host's credentials, its signatures checked, and no order after the last one known"
+        view = m.PathView(name="remote", state="in_doubt", how=how, period_s=self.options.poll_s, worst_s=worst_s(self.options))
         if self.poller is None:
             return view.model_copy(update={"detail": "another process still polls with this state (watchfloor watch)"})
         status, off = self.poller.status(), self.store.clock_off()
-        doubts = self._doubts(status, guard_lease_s, off)
-        age = "never" if status.good_age_s is None else f"{status.good_age_s:.0f} s ago"
-        beat = "never" if status.answer_age_s is None else f"{status.answer_age_s:.0f} s ago"
-        lease = "alarm only" if self.options.lease == "alarm" else f"{guard_lease_s or 0:.0f} s of {LEASE_S:.0f} s left"
-        facts = [("Last good read", age), ("Poller answered", beat), ("Lease", lease)]
-        facts.append(
-            ("Stand-in", self.options.endpoint) if self._stand_in else ("Clock", "unknown" if off is None else f"off by {off[0]:.0f} s")
-        )
+        doubts = _doubts(self.options, status, guard_lease_s, off)
         proven = f"read with current credentials, generation {status.generation}, epoch {status.epoch}"
+        words = [*(doubts or [proven]), *([missed_words(status.history_unread)] if status.history_unread else [])]
         return view.model_copy(
             update={
                 "state": "in_doubt" if doubts else "proven",
-                "detail": "; ".join(doubts) or proven,
+                "detail": "; ".join(words),
                 "checked_at": None if status.good_age_s is None else time.time() - status.good_age_s,
-                "facts": facts,
+                "facts": _facts(self.options, status, guard_lease_s, off, self._stand_in),
                 "proof_age_s": _rounded(status.good_age_s),
                 "heartbeat_age_s": _rounded(status.answer_age_s),
                 "lease_left_s": None if self.options.lease == "alarm" else guard_lease_s,
@@ -231,17 +233,55 @@ class RemoteDesk:
             }
         )
 
-    def _doubts(self, status: PollerStatus, guard_lease_s: float | None, off: tuple[float, float] | None) -> list[str]:
-        doubts = []
-        if not status.running:
-            doubts.append("the poller does not run")
-        if not status.good or status.mode is Mode.SOFT or status.detail:
-            doubts.append(status.detail or "no good signed read yet")
-        if self.options.lease == "stop" and not guard_lease_s and status.mode is Mode.ARMED:
-            doubts.append("the guard holds no lease of this channel")
-        if off is not None and abs(off[0]) > CLOCK_OFF_S:
-            doubts.append(f"this host's clock is off by {off[0]:.0f} s from the bucket's")
-        return doubts
+
+def _kill_document(fleet: str, keys_dir: Path, reason: str, actor: str) -> bytes:
+    signers = []
+    try:
+        signers = load_signers(keys_dir)
+    except ConsoleError as error:
+        log.warning("the kill document stays unsigned: %s", error)  # attribution only; an unsigned kill kills as well
+    return kill_document(fleet=fleet, reason=reason, actor=actor, issued_at=now_text(), signers=signers)
+
+
+def worst_s(options: RemoteOptions) -> float:
+    """Seconds from an order's write to the kill here, at worst: a period, both requests of a poll, and the local kill."""
+    return options.poll_s + 2 * READ_S + LOCAL_WORST_S
+
+
+def missed_words(why: str) -> str:
+    """What ``doctor`` and ``status`` say of a host that cannot read the history of the kill file."""
+    return f"a hidden hand-written order can be missed: {why}"
+
+
+def unread_words(why: str) -> str:
+    """What they say of a host that may not know of a new order."""
+    remedy = "; grant storage.objects.get below orders/ and storage.objects.list" if why == DENIED else ""
+    return f"whether there is a new order is not known: {why}{remedy}"
+
+
+def _facts(
+    options: RemoteOptions, status: PollerStatus, guard_lease_s: float | None, off: tuple[float, float] | None, stand_in: bool
+) -> list[tuple[str, str]]:
+    age = "never" if status.good_age_s is None else f"{status.good_age_s:.0f} s ago"
+    beat = "never" if status.answer_age_s is None else f"{status.answer_age_s:.0f} s ago"
+    lease = "alarm only" if options.lease == "alarm" else f"{guard_lease_s or 0:.0f} s of {LEASE_S:.0f} s left"
+    clock = ("Clock", "unknown" if off is None else f"off by {off[0]:.0f} s")
+    return [("Last good read", age), ("Poller answered", beat), ("Lease", lease), ("Stand-in", options.endpoint) if stand_in else clock]
+
+
+def _doubts(options: RemoteOptions, status: PollerStatus, guard_lease_s: float | None, off: tuple[float, float] | None) -> list[str]:
+    doubts = []
+    if not status.running:
+        doubts.append("the poller does not run")
+    if not status.good or status.mode is Mode.SOFT or status.detail:
+        doubts.append(status.detail or "no good signed read yet")
+    if status.orders_unread and status.orders_unread not in status.detail:
+        doubts.append(unread_words(status.orders_unread))
+    if options.lease == "stop" and not guard_lease_s and status.mode is Mode.ARMED:
+        doubts.append("the guard holds no lease of this channel")
+    if off is not None and abs(off[0]) > CLOCK_OFF_S:
+        doubts.append(f"this host's clock is off by {off[0]:.0f} s from the bucket's")
+    return doubts
 
 
 def _rounded(seconds: float | None) -> float | None:

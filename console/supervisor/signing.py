@@ -11,7 +11,7 @@ from typing import Any
 
 from console.audit.retirement import FLEET
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
-from console.remotekill.document import KeySet, Signer, baseline_document
+from console.remotekill.document import KeySet, Signer, baseline_document, number_of
 from console.remotekill.keys import (
     PUBLIC_FILE,
     KeysShown,
@@ -46,7 +46,7 @@ def release_arguments(parser: argparse.ArgumentParser) -> None:
     """What ``release`` takes."""
     parser.add_argument("--reason", default="")
     parser.add_argument("--review", action="store_true", help="show what a release would release, and sign nothing")
-    parser.add_argument("--order", help="generation:sha256:... as you reviewed it; refused when the file is another")
+    parser.add_argument("--order", help="the order as you reviewed it; refused when the bucket holds another")
     parser.add_argument(
         "--key", action="append", default=[], metavar="FILE", help="a private key besides those of this instance; repeatable"
     )
@@ -119,21 +119,27 @@ def _init(places: Places, options: Options, fleet: str, quorum: int) -> KeysShow
 def _baseline(places: Places, options: Options) -> str:
     if not options.remote.bucket:
         return "no bucket is set: the signed baseline is written by 'keys init' once one is"
+    state, _ = load_state(places.state_dir / "remote-state.json")
     body = baseline_document(
         fleet=options.remote.fleet,
-        epoch=take_epoch(places.keys_dir),
+        epoch=take_epoch(places.keys_dir, [state.epoch]),
         reason="baseline",
         actor=f"uid {os.geteuid()}",
         issued_at=now_text(),
         signers=load_signers(places.keys_dir),
+        settled=state.settled,
     )
     with closing(_store(options)) as store:
         written = store.write_baseline(body, 0)
+        standing = store.read_orders(state.settled + 1, 1).found if written.ok else ()
     if not written.ok:
         raise ConsoleError(
             f"The baseline was not written: {written.detail}.", "Look at the object in the bucket; 'release' ends a live kill."
         )
-    return f"signed baseline written, {written.detail}"
+    note = (
+        f"; order {standing[0].number} lies in the bucket and kills until it is released: watchfloor release --review" if standing else ""
+    )
+    return f"signed baseline written, {written.detail}{note}"
 
 
 # --- release
@@ -147,9 +153,9 @@ def release(places: Places | None, given: argparse.Namespace) -> int:
     options = load_options(places.settings_file)
     trusted = load_keys(places.keys_dir)
     with closing(_store(options)) as store:
-        # 1. What lies there now is reviewed and released: generation and content hash, and each earlier kill since the last release.
+        # 1. What lies there now is reviewed and released: each order by generation and content hash, and the numbers up to the last.
         state, _ = load_state(places.state_dir / "remote-state.json")
-        reviewed = review(store, trusted, [str(order) for order in state.latched])
+        reviewed = review(store, trusted, [str(order) for order in state.latched], state.settled)
         signers = _signers(places, trusted, given.key)
         if given.review:
             show(given, _facts(reviewed, trusted, signers), _words(reviewed, trusted, signers))
@@ -158,14 +164,18 @@ def release(places: Places | None, given: argparse.Namespace) -> int:
         # 2. Signed with a number above every one that was ever used.
         epoch = take_epoch(places.keys_dir, [state.epoch, reviewed.epoch])
         body = make_release(reviewed, trusted, signers, epoch=epoch, reason=given.reason, actor=f"uid {os.geteuid()}")
-        # 3. Written over exactly that generation: a kill that lands in between makes it fail.
+        # 3. Written over exactly that generation: a hand-written kill that lands in between makes it fail; an order with a number stays.
         written = store.write_release(body, reviewed.generation)
+        newer = store.read_orders(reviewed.settled + 1, 1).found if written.ok else ()
     if not written.ok:
         raise Conflict(f"The release was not written: {written.detail}.", "Review the file again: watchfloor release --review")
     orders = [str(order) for order in reviewed.orders]
+    facts = {"released": orders, "settled": reviewed.settled, "generation": written.generation, "epoch": epoch, "trouble": reviewed.trouble}
     words = [f"released {order}" for order in orders]
+    words += [f"orders are settled up to number {reviewed.settled}"] if reviewed.settled else []
+    words += [f"order {newer[0].number} came after the review and still kills: watchfloor release --review"] if newer else []
     words += [written.detail, "Each host stays killed locally until: watchfloor rearm --reason ..."]
-    show(given, {"released": orders, "generation": written.generation, "epoch": epoch, "trouble": reviewed.trouble}, words)
+    show(given, facts | {"newer": str(newer[0].order) if newer else ""}, words)
     return 0
 
 
@@ -177,8 +187,9 @@ def _signers(places: Places, trusted: KeySet, files: list[str]) -> list[Signer]:
 
 def _facts(seen: Review, trusted: KeySet, signers: list[Signer]) -> dict[str, Any]:
     return {
-        "order": str(seen.order),
+        "order": seen.order,
         "generation": seen.generation,
+        "settled": seen.settled,
         "reason": seen.reason,
         "actor": seen.actor,
         "orders": [str(order) for order in seen.orders],
@@ -191,28 +202,33 @@ def _facts(seen: Review, trusted: KeySet, signers: list[Signer]) -> dict[str, An
 
 
 def _words(seen: Review, trusted: KeySet, signers: list[Signer]) -> list[str]:
-    lines = [f"Kill file {seen.order}", f"  reason: {ascii(seen.reason)}", f"  actor: {ascii(seen.actor)}"]
+    lines = [f"Order {seen.orders[-1]}", f"  reason: {ascii(seen.reason)}", f"  actor: {ascii(seen.actor)}"]
     if seen.instead:
-        lines = [f"This host obeys {seen.order}, which lies in the bucket no more: {seen.instead}. Find out who wrote that."]
+        lines = [f"Order {seen.orders[-1]} is in force, and lies in the bucket no more: {seen.instead}. Find out who wrote that."]
     lines.append("A release would end:")
-    lines += [f"  {order}" for order in seen.orders]
+    lines += [f"  {order}" for order in seen.orders if order not in seen.earlier]
+    if seen.settled:
+        lines.append(f"  and every order with a number up to {seen.settled}")
     if seen.trouble:
-        lines.append(f"  (the kill log could not be read: {seen.trouble}; an earlier order may be missing here, and then stays latched)")
+        lines.append(f"  (not everything could be read: {seen.trouble}; an order that is missing here stays latched)")
     at_hand = ", ".join(s.kid for s in signers) or "none"
     lines.append(f"Fleet {trusted.fleet}: {trusted.quorum} keys needed; at hand: {at_hand}")
     return lines
 
 
 def _agree(given: argparse.Namespace, seen: Review, words: list[str]) -> None:
-    """The operator names what was reviewed: the whole order, or, asked at once, its generation."""
-    if given.order and given.order != str(seen.order):
-        what = f"This host obeys {seen.order}" if seen.instead else f"The kill file is {seen.order} now"
-        raise Conflict(f"{what}, not what you reviewed.", "Look again: watchfloor release --review")
+    """The operator names what was reviewed: every order whole, or, asked at once, the newest one's number or generation."""
+    if given.order and given.order != seen.order:
+        what = "This host obeys" if seen.instead else "The bucket holds"
+        raise Conflict(f"{what} {seen.order} now, not what you reviewed.", "Look again: watchfloor release --review")
     if given.order:
         return
     print("\n".join(words), file=sys.stderr)
     if given.yes:
         raise UsageProblem("--yes needs --order.", "Name the order that you reviewed.")
-    print("Type the generation to release it: ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip() != seen.order.split(":", 1)[0]:
-        raise UsageProblem("Not released: the generation was not typed.", "Without a terminal: --order GENERATION:sha256:HASH --yes")
+    what = "number" if number_of(seen.orders[-1]) else "generation"
+    print(f"Type the {what} of {seen.orders[-1][:30]}... to release all of these: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() != seen.handle:
+        raise UsageProblem(
+            f"Not released: the {what} was not typed.", "Without a terminal: --order ORDER --yes, as --review --json names it."
+        )

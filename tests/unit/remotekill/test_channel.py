@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.remotekill.channel import FULL_READ_EVERY, Channel
+from console.remotekill.channel import FULL_READ_EVERY, POLL_WORST_S, Channel
 from console.remotekill.document import Junk, KillOrder, Order, SignedUnkill
 from console.remotekill.machine import HostState, Missing, Mode, Observation, Read, Unchanged, Unreadable
 from console.remotekill.store import RemoteRead
@@ -95,7 +95,7 @@ def test_good_is_a_fresh_answer_of_a_thread_that_runs_with_nothing_left_to_tell(
     read(one, Read(ORDER, KillOrder("", "")), killed)
     assert good(one, killed), "an order that is obeyed proves the channel as well"
     read(one, Read(Order("other"), KillOrder("", "")), killed)
-    clock.now += 16.1
+    clock.now += 10.1 + POLL_WORST_S
     assert not good(one, killed)
 
 

@@ -12,14 +12,17 @@ from hypothesis import strategies as st
 
 from console.domain.errors import UsageProblem
 from console.remotekill.document import (
-    DOMAIN_PREFIX,
+    SCHEMA,
+    SCHEMA_2,
     SIZE_LIMIT,
     Junk,
     KillOrder,
     Order,
     SignedUnkill,
     canonical,
+    generation_of,
     kill_document,
+    number_of,
     order_of,
     parse,
     read_order,
@@ -142,7 +145,7 @@ def test_bad_signature_entries_do_not_count(fleet: Any, entry: object) -> None:
 
 def test_a_signature_without_the_domain_prefix_is_worth_nothing(fleet: Any) -> None:
     document = json.loads(fleet.baseline(1, "k1"))
-    bare = signing_bytes(document).removeprefix(DOMAIN_PREFIX)
+    bare = signing_bytes(document).removeprefix(SCHEMA.encode() + b"\0")
     document["sigs"][0]["sig"] = base64.b64encode(fleet.one.sign(bare)).decode()
     assert "0 of 1" in why(canonical(document), fleet.keys())
 
@@ -174,8 +177,31 @@ def test_identical_emergency_files_are_different_orders() -> None:
     body = b'{"killed":true}'
     assert order_of(1, body) != order_of(2, body)
     assert read_order(order_of(1, body)) == order_of(1, body)
-    with pytest.raises(UsageProblem):
-        read_order("1:sha256:zz")
+    for text in ("1:sha256:zz", f"0/1:sha256:{'0' * 64}", f"01/1:sha256:{'0' * 64}", f"/1:sha256:{'0' * 64}", f"1/2/3:sha256:{'0' * 64}"):
+        with pytest.raises(UsageProblem):
+            read_order(text)
+
+
+def test_an_order_of_the_folder_carries_its_number() -> None:
+    order = order_of(17, b"{}", 8)
+    assert read_order(order) == order and (number_of(order), generation_of(order)) == (8, 17)
+    assert (number_of(order_of(17, b"{}")), generation_of(order_of(17, b"{}"))) == (0, 17)
+
+
+def test_a_document_of_before_the_numbers_keeps_its_meaning_and_settles_none(fleet: Any) -> None:
+    order = order_of(7, b"x")
+    old = {k: v for k, v in json.loads(fleet.release(5, [order], "k1")).items() if k != "settled"} | {"schema": SCHEMA_2, "sigs": []}
+    found = parse(sign(old, fleet.signers("k1")), fleet.keys())
+    assert isinstance(found, SignedUnkill) and (found.epoch, found.releases, found.settled) == (5, (order,), 0)
+    assert "exactly the fields" in why(canonical({**old, "settled": 9}), fleet.keys())
+    new = json.loads(fleet.release(5, [order], "k1"))
+    assert "0 of 1" in why(canonical({**{k: v for k, v in new.items() if k != "settled"}, "schema": SCHEMA_2}), fleet.keys())
+
+
+@pytest.mark.parametrize("settled", [-1, True, "3", 2**60, None, 1.0])
+def test_what_is_settled_is_a_number(fleet: Any, settled: object) -> None:
+    document = {**json.loads(fleet.baseline(1, "k1")), "settled": settled, "sigs": []}
+    assert "settled" in why(sign(document, fleet.signers("k1")), fleet.keys())
 
 
 def test_signing_refuses_what_could_not_be_read_or_binds_nothing(fleet: Any) -> None:

@@ -16,7 +16,7 @@ from console.remotekill.document import Junk, KillOrder, Order
 from console.remotekill.machine import RELEASED_KEPT, HostState, Latch, LiftSoftStop, Mode, Read, Released, Restarted, SoftStop, observe
 from tests.fakes.kill_model import ORDER, walk
 
-OBSERVATIONS = 25
+OBSERVATIONS = 31
 
 
 @pytest.mark.parametrize("quorum", [1, 2])
@@ -41,26 +41,34 @@ MUTANTS = {
     "a stranger's key counts": (document, "public = keys.keys[kid]", "public = keys.keys[kid]; return public"),
     "any fleet will do": (document, 'if document["fleet"] != keys.fleet:', "if False:"),
     "the epoch is not signed": (document, 'if k != "sigs"', 'if k not in ("sigs", "epoch")'),
-    "an order is its content alone": (machine, "not set(state.latched) <= set(content.releases)", "not content.releases"),
+    "an order is its content alone": (machine, "if number else order in content.releases", "if number else bool(content.releases)"),
     "one covered order is enough": (
         machine,
-        "not set(state.latched) <= set(content.releases)",
-        "not set(state.latched) & set(content.releases)",
+        "not all(_covers(content, order) for order in state.latched)",
+        "not any(_covers(content, order) for order in state.latched)",
     ),
-    "a baseline releases": (
+    "a baseline releases": (machine, "    if not all(_covers", "    if (content.releases or content.settled) and not all(_covers"),
+    "a release settles the next number too": (machine, "number <= content.settled if number", "number <= content.settled + 1 if number"),
+    "a release covers no number": (machine, "number <= content.settled if number", "False if number"),
+    "a settled number kills again": (machine, "if number_of(seen.order) <= state.settled:", "if False:"),
+    "what is settled is forgotten by a release": (
         machine,
-        "    if not set(state.latched) <= set(content.releases):",
-        "    if content.releases and not set(state.latched) <= set(content.releases):",
+        "replace(accepted, latched=(), released=released)",
+        "replace(accepted, latched=(), released=released, settled=0)",
     ),
+    "what is settled is forgotten": (machine, "        settled=max(state.settled, content.settled),\n", ""),
+    "a hidden kill is nothing": (machine, "    for order, reason in seen.kills:", "    for order, reason in ():"),
+    "a hidden kill that was released kills": (machine, "*after.over, *seen.released)", "*after.over)"),
+    "a new host obeys what was long over": (machine, "if state.judged is None:", "if False:"),
     "an old epoch releases": (machine, "if content.epoch < state.epoch:", "if False:"),
     "the same epoch releases": (
         machine,
         "    if content.epoch == state.epoch:\n        return state, ()",
         "    if False:\n        return state, ()",
     ),
-    "the epoch is forgotten": (machine, "return replace(state, soft=False, epoch=content.epoch)", "return replace(state, soft=False)"),
-    "a release keeps the old epoch": (machine, "HostState(soft=False, epoch=content.epoch,", "HostState(soft=False, epoch=state.epoch,"),
-    "a released order kills again": (machine, "    if order in state.released:", "    if False:"),
+    "the epoch is forgotten": (machine, "        epoch=content.epoch,\n", ""),
+    "a released order kills again": (machine, "    if order in (*state.released, *state.over):", "    if False:"),
+    "what was released elsewhere kills here": (machine, "(*state.released, *state.over):", "(*state.released,):"),
     "a second kill is not added": (machine, "latched=(*state.latched, order)", "latched=(state.latched or (order,))"),
     "a missing file is nothing": (machine, 'return _distrust(state, "The remote kill file is missing.")', "return state, ()"),
     "junk is nothing": (
@@ -155,7 +163,7 @@ def test_a_restart_while_killed_says_so_again() -> None:
 
 
 def test_a_soft_stop_says_why() -> None:
-    _, effects = observe(HostState(soft=False, epoch=1), Read(ORDER["A"], Junk("its schema is not agent-kill/2")))
+    _, effects = observe(HostState(soft=False, epoch=1), Read(ORDER["A"], Junk("its schema is not agent-kill/3")))
     assert isinstance(effects[0], SoftStop) and "schema" in effects[0].why
 
 

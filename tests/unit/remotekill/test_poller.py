@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from console.domain.errors import Unreachable
 from console.remotekill import poller as module
 from console.remotekill.channel import FULL_READ_EVERY
 from console.remotekill.document import order_of
-from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Mode, Released, SoftStop
+from console.remotekill.machine import NUMBERED_KEPT, Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Mode, Released, SoftStop
+from console.remotekill.orders import AHEAD, Found, HistoryRead, OrdersRead
 from console.remotekill.poller import Poller
 from console.remotekill.state_file import load_state, save_state
 from console.remotekill.store import RemoteRead
@@ -38,9 +40,27 @@ class Shelf:
         self.next = RemoteRead(missing=True)
         self.known: list[int] = []
         self.takes_s = 0.0
+        self.orders: dict[int, bytes | None] = {}
+        self.past: dict[int, bytes] = {}
+        self.asked: list[tuple[int, int]] = []
+        self.listed = 0
+        self.orders_fault = OrdersRead()
+        self.history_fault = HistoryRead(versioned=True)
 
     def put(self, generation: int, body: bytes) -> None:
         self.next = RemoteRead(generation, body)
+
+    def read_orders(self, first: int, *, ahead: int) -> OrdersRead:
+        self.asked.append((first, ahead))
+        numbers = [n for n in sorted(self.orders) if n >= first]
+        reached = [n for place, n in enumerate(numbers) if n <= first + place + ahead]
+        return replace(self.orders_fault, found=tuple(Found(n, 1000 + n, self.orders[n]) for n in reached))
+
+    def read_history(self, known: frozenset[int] | None) -> HistoryRead:
+        self.listed += 1
+        past = [] if known is None else [Found(0, g, body) for g, body in self.past.items() if g not in known]
+        here = (*self.past, *([self.next.generation] if self.next.generation else []))
+        return replace(self.history_fault, found=tuple(past), listed=here, live=self.next.generation)
 
     def read(self, known_generation: int = 0) -> RemoteRead:
         self.known.append(known_generation)
@@ -245,6 +265,163 @@ def test_a_raised_epoch_that_cannot_be_saved_renews_nothing(fleet: Any, host: Ho
     host.shelf.put(11, fleet.baseline(2, "k1"))
     assert kinds(host.poll()) == [Alarm]
     assert host.poller.status().epoch == 1
+
+
+# --- orders with a number ---------------------------------------------------------------------------------------------
+
+
+def test_an_order_kills_though_the_old_baseline_lies_in_the_kill_file(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.shelf.orders[1] = EMERGENCY
+    assert host.poll() == [Latch(order_of(1001, EMERGENCY, 1), "emergency")]
+    host.poll()
+    assert host.shelf.asked[-1] == (2, 0), "each poll reads the number after the last one known"
+    assert load_state(host.file)[0].number == 1
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\x00\xff", b'{"killed": tru', b'{"killed": 1}', None], ids=["empty", "bytes", "cut", "one", "unread"]
+)
+def test_whatever_lies_at_a_number_is_an_order_and_says_why(fleet: Any, host: Host, body: bytes | None) -> None:
+    host.arm(fleet)
+    host.shelf.orders[1] = body
+    (latch,) = host.poll()
+    assert isinstance(latch, Latch) and "order 1 counts as a kill" in latch.reason
+
+
+def test_a_signed_un_kill_in_the_orders_folder_kills(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.shelf.orders[1] = fleet.baseline(9, "k1", settled=9)
+    (latch,) = host.poll()
+    assert isinstance(latch, Latch) and "belongs into the kill file" in latch.reason and host.poller.status().settled == 0
+
+
+def test_a_release_settles_numbers_and_no_settled_order_acts_again_even_on_a_new_host(fleet: Any, host: Host, tmp_path: Path) -> None:
+    host.arm(fleet)
+    epoch = 1
+    for number in range(1, 71):  # more than are remembered by name
+        host.shelf.orders[number] = EMERGENCY
+        assert kinds(host.poll()) == [Latch]
+        epoch += 1
+        host.shelf.put(10 + epoch, fleet.release(epoch, [], "k1", settled=number))
+        assert kinds(host.poll()) == [Released, LiftSoftStop, LeaseRenewed]
+    assert kinds(host.poll()) == [LeaseRenewed] and host.shelf.asked[-1][0] == 71
+    new = Host(fleet, tmp_path / "new")
+    new.shelf = host.shelf
+    new.poller = Poller(host.shelf, new.file, fleet.keys(), new.take, clock=new.clock)
+    assert kinds(new.poll()) == [LiftSoftStop, LeaseRenewed] and host.shelf.asked[-1][0] == 71
+    host.shelf.orders[71] = EMERGENCY
+    assert kinds(new.poll()) == [Latch] == kinds(host.poll())
+
+
+def test_a_release_of_before_an_order_does_not_end_it(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.shelf.orders.update({1: EMERGENCY, 2: EMERGENCY})
+    assert kinds(host.poll()) == [Latch, Latch]
+    host.shelf.put(11, fleet.release(2, [], "k1", settled=1))
+    assert kinds(host.poll()) == [Alarm] and host.poller.status().mode is Mode.KILLED
+    host.shelf.put(12, fleet.release(3, [], "k1", settled=2))
+    assert kinds(host.poll())[0] is Released
+
+
+def test_an_order_behind_a_deleted_one_is_found_by_looking_ahead(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.shelf.orders[3] = EMERGENCY  # 1 and 2 were deleted by the bucket's owner
+    told = [kinds(host.poll()) for _ in range(FULL_READ_EVERY)]
+    assert [Latch] == told[-1] and [Latch] not in told[:-1] and host.shelf.asked[-1] == (1, AHEAD)
+    host.poll()
+    assert host.shelf.asked[-1][0] == 4
+
+
+def test_a_new_host_does_not_obey_what_it_cannot_know_to_be_unsettled(fleet: Any, host: Host) -> None:
+    host.shelf.orders[1] = EMERGENCY
+    host.shelf.next = RemoteRead(fault="HTTP 503")
+    assert kinds(host.poll()) == [Alarm]
+    host.shelf.put(10, fleet.baseline(4, "k1", settled=1))
+    assert kinds(host.poll()) == [LiftSoftStop, LeaseRenewed]
+
+
+def test_orders_that_cannot_be_read_stop_softly_when_the_lease_is_over_and_a_missing_permission_does_not(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.shelf.orders_fault = OrdersRead(fault="HTTP 503")
+    told: list[Effect] = []
+    for _ in range(12):
+        host.clock.now += 10
+        told += host.poll()
+    assert kinds(told) == [Alarm, SoftStop, Alarm] and "orders folder" in told[0].text  # type: ignore[union-attr]
+    host.shelf.orders_fault = OrdersRead(fault="HTTP 403")
+    assert kinds(host.poll()) == [LiftSoftStop, LeaseRenewed]
+    assert host.poller.status().orders_unread == "HTTP 403" and host.poller.status().mode is Mode.ARMED
+
+
+def test_a_flood_of_orders_is_bounded_on_disk_and_only_the_highest_number_ends_it(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.shelf.orders.update(dict.fromkeys(range(1, 3 * NUMBERED_KEPT), EMERGENCY))
+    host.poll()
+    state = load_state(host.file)[0]
+    assert len(state.latched) == NUMBERED_KEPT and state.number == 3 * NUMBERED_KEPT - 1
+    host.shelf.put(11, fleet.release(2, [], "k1", settled=state.number - 1))
+    assert kinds(host.poll()) == [Alarm]
+    host.shelf.put(12, fleet.release(3, [], "k1", settled=state.number))
+    assert kinds(host.poll())[0] is Released
+
+
+# --- the history of the kill file -------------------------------------------------------------------------------------
+
+
+def test_a_hand_written_kill_that_was_overwritten_before_the_poll_is_found(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.shelf.past.update({10: fleet.baseline(1, "k1"), 50: EMERGENCY})
+    host.shelf.put(51, fleet.baseline(1, "k1"))
+    assert kinds(host.poll()) == [Latch, Alarm] and host.poller.status().latched == (KILL,)
+    listed = host.shelf.listed
+    host.poll()
+    assert host.shelf.listed == listed, "listed only when the generation has changed"
+
+
+def test_a_hand_written_kill_that_was_deleted_before_the_poll_is_found(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.shelf.past.update({10: fleet.baseline(1, "k1"), 50: EMERGENCY})
+    host.shelf.next = RemoteRead(missing=True)
+    assert Latch(KILL, "emergency") in host.poll()
+
+
+def test_a_kill_that_a_quorum_has_released_meanwhile_is_not_obeyed_late(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.shelf.past.update({10: fleet.baseline(1, "k1"), 50: EMERGENCY, 51: fleet.release(2, [KILL], "k1")})
+    host.shelf.put(52, fleet.baseline(3, "k1"))
+    assert kinds(host.poll()) == [LeaseRenewed] and host.poller.status().mode is Mode.ARMED
+
+
+def test_a_new_host_begins_with_what_lies_there(fleet: Any, host: Host) -> None:
+    host.shelf.past.update({8: EMERGENCY, 9: fleet.baseline(1, "stranger")})  # ended by a key that was retired since
+    host.arm(fleet)
+    host.shelf.past[10] = fleet.baseline(1, "k1")
+    host.shelf.put(11, fleet.baseline(2, "k1"))
+    assert kinds(host.poll()) == [LeaseRenewed]
+
+
+def test_no_right_to_list_stops_nothing_and_is_said(fleet: Any, host: Host) -> None:
+    host.shelf.history_fault = HistoryRead(fault="HTTP 403")
+    host.arm(fleet)
+    for number in range(FULL_READ_EVERY + 2):
+        host.shelf.put(20 + number, fleet.baseline(2, "k1"))
+        host.clock.now += 10
+        assert kinds(host.poll()) == [LeaseRenewed]
+    assert "storage.objects.list" in host.poller.status().history_unread
+    host.shelf.history_fault = HistoryRead(versioned=False)
+    for _ in range(FULL_READ_EVERY):
+        host.poll()
+    assert host.poller.status().history_unread == "the bucket keeps no versions"
+
+
+def test_a_history_that_cannot_be_read_for_another_reason_renews_nothing(fleet: Any, host: Host) -> None:
+    host.arm(fleet)
+    host.shelf.history_fault = HistoryRead(fault="HTTP 503")
+    host.shelf.put(51, fleet.baseline(1, "k1"))
+    assert kinds(host.poll()) == [Alarm]
+    host.shelf.history_fault = HistoryRead(versioned=True)
+    assert kinds(host.poll()) == [LeaseRenewed]
 
 
 # --- restarts: the thread itself --------------------------------------------------------------------------------------

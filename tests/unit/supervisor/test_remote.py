@@ -12,6 +12,7 @@ import pytest
 from console.domain.errors import Conflict
 from console.remotekill.document import baseline_document, kill_document
 from console.remotekill.keys import init_keys, load_keys, load_signers
+from console.remotekill.orders import NO_ORDERS, Found, OrdersRead
 from console.settings.options import RemoteOptions
 from console.supervisor.remote import RemoteDesk, _host_view
 
@@ -44,8 +45,9 @@ class Shelf:
         self.desk = RemoteDesk(RemoteOptions(bucket="fleet", fleet="fleet"), folder / "keys", folder / "state.json", "one", False)
         self.desk.keys, self._signers = load_keys(folder / "keys"), load_signers(folder / "keys")
         self.body = b""
-        self.desk.store = SimpleNamespace(read=self._read)  # type: ignore[assignment]
-        status = SimpleNamespace(epoch=polled, latched=())
+        self.orders = NO_ORDERS
+        self.desk.store = SimpleNamespace(read=self._read, read_orders=lambda first, most: self.orders)  # type: ignore[assignment]
+        status = SimpleNamespace(epoch=polled, latched=(), number=3)
         self.desk.poller = SimpleNamespace(status=lambda: status) if polled is not None else None  # type: ignore[assignment]
 
     def _read(self) -> Any:
@@ -81,3 +83,15 @@ def test_a_kill_that_lies_there_stands_whatever_its_epoch(tmp_path: Path) -> Non
     shelf = Shelf(tmp_path, polled=5)
     shelf.kill()
     assert shelf.desk.standing().startswith("7:")
+
+
+def test_an_order_after_the_last_one_known_stands_and_what_cannot_be_read_opens_nothing(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path, polled=5)
+    shelf.unkill(5)
+    shelf.orders = OrdersRead((Found(4, 9, b"{}"),))
+    assert shelf.desk.standing().startswith("4/9:")
+    shelf.orders = OrdersRead(fault="HTTP 503")
+    with pytest.raises(Conflict, match="new remote order is not known: HTTP 503"):
+        shelf.desk.standing()
+    shelf.orders = OrdersRead(fault="HTTP 403")
+    assert shelf.desk.standing() == "", "a missing permission is shown and stops nothing"
