@@ -12,6 +12,7 @@ from console.policy.programs import Description
 from console.policy.walk import WHOLE, Way
 
 HERE = "the folder it runs in"
+_WALKS = ("read", "follow", "pathspec", "worktree")
 _NUMBER = re.compile(r"[-+]\d+\Z")
 _PATTERN = re.compile(r"[*?\[\]\\/|{}]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
@@ -247,7 +248,7 @@ class _Operands:
             self._made.deep = True
             self._made.uses = [replace(use, kind="read") if (use.kind, use.why) == ("list", "argument") else use for use in self._made.uses]
         if here and (self._lacks or not self._names_files()) and ("always" in here or self._seen & set(here)):
-            self._made.uses.append(Use("read", ".", HERE))
+            self._made.uses.append(Use(self._described.reads, ".", HERE))
         if self._described.writes_here >= 0 and len(self._operands) <= self._described.writes_here:
             self._made.uses.append(Use("make", ".", HERE))
         if special == "sed" and self._seen & {"-i", "--in-place"}:
@@ -266,7 +267,9 @@ class _Operands:
             max(int(one) for one in depths) if depths and all(one.isascii() and one.isdigit() and len(one) < 5 for one in depths) else -1,
         )
         if way != WHOLE:
-            self._made.uses = [replace(use, way=way) if use.kind in ("read", "follow") else use for use in self._made.uses]
+            self._made.uses = [
+                replace(use, way=way) if use.kind in ("read", "follow", "pathspec", "worktree") else use for use in self._made.uses
+            ]
 
     def _wget(self) -> None:
         if "--max-redirect" not in self._seen or not self._seen & {"-O", "--output-document", "--spider"}:

@@ -75,16 +75,16 @@ class Disk:
             _keep_listing(folder, stamp, found)
         return found
 
-    def text(self, path: str) -> str | None:
+    def text(self, path: str, most: int = TEXT_MAX) -> str | None:
         """What a plain file holds, links followed; a FIFO does not wait. None: it cannot be read, is no text, or is too large."""
         try:
             with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:  # noqa: PTH123 - as in policy_desk
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     return None
-                data = file.read(TEXT_MAX + 1)
+                data = file.read(most + 1)
         except OSError:
             return None
-        return data.decode("utf-8", "surrogateescape") if len(data) <= TEXT_MAX else None
+        return data.decode("utf-8", "surrogateescape") if len(data) <= most else None
 
     def _missing(self, path: str) -> Facts:
         folder, rest = path, ""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from console.domain.network import Sensitivity
 from console.domain.permission import Verdict
+from console.policy.git.calls import Known, NothingKnown
 from console.policy.matrix import Matrix, judge_row, params_of
 from console.policy.paths import ACTIONS, Files, Once
 from console.policy.scopes import Scope, missing, needed_by
@@ -55,6 +56,8 @@ class Context:
     """Where it works; empty: in its workspace."""
     problem: str = ""
     """Why there is no policy."""
+    known: Known = field(default_factory=NothingKnown)
+    """What is known of the session's beginning; nothing: what runs a program asks."""
 
 
 def judge(call: Call, context: Context) -> Judgement:
@@ -69,7 +72,7 @@ def judge(call: Call, context: Context) -> Judgement:
     tool, argument = _tool(call, context.tools)
     cwd = context.cwd or policy.settings.workspace
     files = Once(context.files)
-    own = _by_settings(tool, argument, policy, files, cwd)
+    own = _by_settings(tool, argument, policy, files, cwd, context.known)
     extra = _matrix(call, tool, argument, context, cwd, files)
     found = own if extra is None else _with_matrix(own, extra, tool)
     return joined(found, *_limits(call, tool, found, context))
@@ -106,8 +109,8 @@ def _tool(call: Call, tools: Tools) -> tuple[Tool, str]:
     return called(tool_of(tools, call.tool), call.argument, call.detail, call.action), call.argument
 
 
-def _by_settings(tool: Tool, argument: str, policy: Policy, files: Files, cwd: str) -> Judgement:
-    shell = ShellJudge(policy, files)
+def _by_settings(tool: Tool, argument: str, policy: Policy, files: Files, cwd: str, known: Known) -> Judgement:
+    shell = ShellJudge(policy, files, known)
     match tool.family:
         case "shell":
             return shell.text(argument, cwd)

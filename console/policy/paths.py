@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from console.domain.permission import Verdict
+from console.policy.git_folders import repository_around
 from console.policy.loading import Settings
 from console.policy.rules import Family, Rule
 from console.policy.sieve import Sieve
@@ -64,8 +65,8 @@ class Files(Protocol):
         """What lies in a folder, not below it; never raises."""
         ...
 
-    def text(self, path: str) -> str | None:
-        """What a small plain file holds; None: it cannot be read, or is larger than ``TEXT_MAX``."""
+    def text(self, path: str, most: int = TEXT_MAX) -> str | None:
+        """What a small plain file holds; None: it cannot be read, or is larger."""
         ...
 
 
@@ -106,9 +107,9 @@ class Once:
             found = self._listings[folder] = found if self._left >= 0 else Listing(state="limit")
         return found
 
-    def text(self, path: str) -> str | None:
+    def text(self, path: str, most: int = TEXT_MAX) -> str | None:
         if path not in self._texts:
-            self._texts[path] = self._files.text(path)
+            self._texts[path] = self._files.text(path, most)
         return self._texts[path]
 
 
@@ -124,7 +125,7 @@ class NoFiles:
     def listing(self, folder: str) -> Listing:
         return Listing(state="unreadable")
 
-    def text(self, path: str) -> str | None:
+    def text(self, path: str, most: int = TEXT_MAX) -> str | None:
         return None
 
 
@@ -169,21 +170,33 @@ class FileRules:
         text = f"{use} {facts.real}" if flat == facts.real else f"{use} {flat} -> {facts.real}"
         is_folder = facts.kind == "folder"
         names = tuple(f"{path.rstrip('/')}/" for path in candidates) if is_folder and use in _DEEP else candidates
-        verdict, rule, why = self._by_rules(use, candidates, is_folder)
+        verdict, rule, why = self._by_rules(use, candidates, is_folder, files)
         if verdict is not Verdict.DENY and is_folder and use in _DEEP:
             below = self._below(use, candidates, files, way)
             if below is not None and (_worse(below[0], verdict) or rule == NO_RULE):  # what was found says more than that no rule is there
                 verdict, rule, why = below
         return Part(text, verdict, rule, "file", why, ACTIONS[use], use, names)
 
-    def _by_rules(self, use: str, candidates: Sequence[str], is_folder: bool) -> tuple[Verdict, str, str]:
+    def judge_names(self, folder: str, top: str, names: Sequence[str], text: str, files: Files) -> Part:
+        """A verdict on a read of many files below ``top`` by a program that works in ``folder``: the folder's own, unless one is named."""
+        facts = files.look(folder)
+        candidates = (folder,) if folder == facts.real else (folder, facts.real)
+        verdict, rule, why = self._by_rules("read", candidates, True, files)
+        rules = [rule for kind in ("deny", "ask") for rule in self._lying_below(kind, "read", (top,))]
+        found = watch_of(tuple(rules), (top,)).among(names, text, (top,)) if rules else None
+        if verdict is not Verdict.DENY and found is not None and found.rule is not None:
+            listed = "deny" if found.rule.text in self._denying else "ask"
+            verdict, rule, why = Verdict.ASK, found.rule.text, f"{found.path} is among what it reads, and the {listed} list has it"
+        return Part(f"read {facts.real}", verdict, rule, "file", why, "read", "read", tuple(f"{one.rstrip('/')}/" for one in candidates))
+
+    def _by_rules(self, use: str, candidates: Sequence[str], is_folder: bool, files: Files) -> tuple[Verdict, str, str]:
         action = ACTIONS[use]
         spellings = (*candidates, *(path + "/" for path in candidates)) if is_folder else candidates
         for kind, verdict in (("deny", Verdict.DENY), ("ask", Verdict.ASK)):
             for one in _bound_by(action):
                 if rule := self._first(kind, one, spellings):
                     return verdict, rule.text, f"the {kind} list has it"
-        if action != "read" and (caught := self._is_protected(candidates, is_folder and use in _DEEP)):
+        if action != "read" and (caught := self._is_protected(candidates, is_folder and use in _DEEP, files)):
             return Verdict.ASK, caught, "other programs run what is written there"
         return self._allowed(action, use, candidates, is_folder)
 
@@ -201,7 +214,7 @@ class FileRules:
                     continue
                 if len(done) > _LINKS_MAX:
                     return Verdict.ASK, "recursive read", f"more links below {candidates[0]} are followed than are looked at"
-                if answer := self._led(link, facts):
+                if answer := self._led(link, facts, files):
                     return answer
                 done.append(facts.real.rstrip("/") + "/")
                 if facts.kind == "folder":
@@ -232,12 +245,12 @@ class FileRules:
         inside = tuple(folder.rstrip("/") + "/" for folder in folders)
         return next((r for one in _bound_by(ACTIONS[use]) for r, stem, _ in self._stems["deny", one] if stem.startswith(inside)), None)
 
-    def _led(self, link: str, facts: Facts) -> tuple[Verdict, str, str] | None:
+    def _led(self, link: str, facts: Facts, files: Files) -> tuple[Verdict, str, str] | None:
         """Why a link below a folder may not be followed without a question; None: what it leads to may be read."""
         why = next((why for one in (link, facts.real) if (why := _of_the_kernel(one, "read"))), "") or _not_plain(facts)
         if why:
             return Verdict.ASK, "plain files only", f"{link} is followed, and {why}"
-        verdict, rule, why = self._by_rules("read", (link, facts.real), facts.kind == "folder")
+        verdict, rule, why = self._by_rules("read", (link, facts.real), facts.kind == "folder", files)
         return None if verdict is Verdict.ALLOW else (Verdict.ASK, rule, f"{link} leads to {facts.real}, and is followed: {why}")
 
     def _allowed(self, action: str, use: str, candidates: Sequence[str], is_folder: bool) -> tuple[Verdict, str, str]:
@@ -272,9 +285,11 @@ class FileRules:
             if any((stem.startswith(one) or one.startswith(flat)) and rule.may_lie_below(one) for one in inside)
         ]
 
-    def _is_protected(self, candidates: Sequence[str], deep: bool) -> str:
+    def _is_protected(self, candidates: Sequence[str], deep: bool, files: Files) -> str:
         if rule := self._any_protected.first(candidates):
             return rule.text
+        if self._protected and (folder := next((found for one in candidates if (found := repository_around(one, files))), "")):
+            return f"protected {folder}/** (git takes it for a repository)"
         return self._protected[0].text if deep and self._protected else ""
 
 

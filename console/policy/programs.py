@@ -38,7 +38,7 @@ KINDS = frozenset(
 _OPTION_KINDS = ("flags", "optional", *sorted(KINDS - {"inner", "move", "maybe", "pathspec", "format"}))
 _FIELDS = {
     *_OPTION_KINDS, "_comment", "operands", "given", "commands", "stop", "single", "apart", "digits", "shallow", "skip", "special",
-    "environment", "swallows", "here", "writes_here", "runner", "like", "names", "follows", "skips", "unskips", "without", "depth",
+    "environment", "swallows", "here", "writes_here", "runner", "like", "names", "follows", "skips", "unskips", "without", "depth", "reads",
 }  # fmt: skip
 
 
@@ -80,6 +80,8 @@ class Description:
     """Options whose value is a name that it leaves out."""
     depth: tuple[str, ...] = ()
     """Options whose value is how deep it goes."""
+    reads: str = "read"
+    """How it reads the folder that it runs in: ``read``, ``tracked`` (git: files that it tracks) or ``worktree`` (others too)."""
     writes_here: int = -1
     """It makes files where it runs unless it has more than so many operands; -1: it does not."""
     swallows: str = ""
@@ -172,6 +174,7 @@ def _description(found: Mapping[str, Any], where: str, known: Mapping[str, Descr
         environment=tuple((str(k), str(v)) for k, v in _mapping(found.get("environment", {}), where).items()),
         writes_here=int(found.get("writes_here", like.writes_here)),
         here=_words(found.get("here", ""), where) or like.here,
+        reads=str(found.get("reads", like.reads)),
         follows=_words(found.get("follows", ""), where) or like.follows,
         skips=frozenset(_words(found.get("skips", ""), where)) or like.skips,
         unskips=tuple((one.partition(":")[0], one.partition(":")[2]) for one in _words(found.get("unskips", ""), where)) or like.unskips,

@@ -16,6 +16,7 @@ from console.policy.argv import HERE, Reading, Use, read_argv
 from console.policy.commands import CommandRules, Program, find_program
 from console.policy.dangers import Danger, danger_of
 from console.policy.declared import Declared
+from console.policy.git.calls import Known, NothingKnown, judge_git
 from console.policy.hosts import HostRules
 from console.policy.lexer import Refused, check_text
 from console.policy.lines import Simple, simple_commands
@@ -42,6 +43,9 @@ class Place:
     """A ``cd`` led here."""
 
 
+_NOTHING_KNOWN = NothingKnown()
+
+
 class Policy:
     """One policy, compiled once: rules, descriptions, dangers, what is declared."""
 
@@ -63,8 +67,9 @@ def _protected(globs: tuple[str, ...]) -> tuple[Rule, ...]:
 class ShellJudge:
     """Judges strings and argv lists by one policy and one disk. One for each judgement."""
 
-    def __init__(self, policy: Policy, files: Files) -> None:
+    def __init__(self, policy: Policy, files: Files, known: Known = _NOTHING_KNOWN) -> None:
         self._policy = policy
+        self._known = known
         self._files = files if isinstance(files, Once) else Once(files)
         self._steps = StepMaker(policy.catalogue, self._files)
         self._uses = UseRules(policy.files, policy.hosts, self._files, policy.declared)
@@ -153,6 +158,9 @@ class ShellJudge:
         if danger := danger_of(self._policy.dangers, program.names, argv, words):
             parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.why))
         parts += self._used(reading, described, place)
+        if "git" in program.names and program.path:
+            home = self._policy.settings.workspace
+            parts += judge_git(absolute(reading.base or ".", place.cwd), home, self._files, self._known, shown)
         if not described.is_described or (described.operands[:1] == ("inner",) and any(use.kind in ("ask", "run") for use in reading.uses)):
             parts += self._inside(argv, program, place)
         for inner in reading.inners:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import replace
 
 from console.domain.permission import Verdict
 from console.policy.argv import Use
 from console.policy.declared import Declared
+from console.policy.git.index import index_of
+from console.policy.git.repository import repository_of
 from console.policy.hosts import HostRules
 from console.policy.paths import FileRules, Files, absolute
 from console.policy.verdicts import NO_RULE, Part, no_looser_than, worst
@@ -22,7 +25,7 @@ _PATTERN = re.compile(r"[*?\[\\]")
 _SCP = re.compile(r"(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9._-]+):(?!//)(\S+)\Z")
 
 _ACTIONS = {
-    **dict.fromkeys(("read", "list", "maybe", "pathspec", "follow"), "read"),
+    **dict.fromkeys(("read", "list", "maybe", "pathspec", "follow", "tracked", "worktree"), "read"),
     **dict.fromkeys(("write", "make", "into"), "write"),
     **dict.fromkeys(("delete", "move"), "delete"),
     **dict.fromkeys(("url", "host", "remote", "package"), "connect"),
@@ -52,6 +55,8 @@ class UseRules:
                 return self._rules.judge(softer, use.value, cwd, self._files, use.way)
             case "maybe" | "pathspec":
                 return self._pattern(use, cwd) or (self._maybe if use.kind == "maybe" else self._named)(use, cwd)
+            case "tracked" | "worktree":
+                return self._of_git(use, cwd)
             case "follow" | "move" | "into":
                 return {"follow": self._follow, "move": self._move, "into": self._into}[use.kind](use, cwd)
             case "url":
@@ -71,16 +76,28 @@ class UseRules:
         return self._worst([self._rules.judge(kind, use.value, cwd, self._files) for kind in ("read", "delete")])
 
     def _named(self, use: Use, cwd: str) -> Part:
-        return self._rules.judge("read", use.value, cwd, self._files)
+        return self._of_git(replace(use, kind="worktree"), cwd)
+
+    def _of_git(self, use: Use, cwd: str) -> Part:
+        """A folder as git reads it: what is tracked, and of a ``worktree`` also what is not and is not ignored; never ``.git`` itself."""
+        folder = absolute(use.value, cwd).rstrip("/") or "/"
+        folder = posixpath.normpath(folder)
+        repository = repository_of(folder, self._files) if self._files.look(folder).kind == "folder" else None
+        index = index_of(repository.git_dir, self._files) if repository is not None else None
+        if repository is None or index is None or index.problem:
+            return self._rules.judge("read", use.value, cwd, self._files, use.way)
+        tracked = self._rules.judge_names(folder, repository.folder, index.names, index.text, self._files)
+        return tracked if use.kind == "tracked" else self._worst([tracked, self._rules.judge("read", use.value, cwd, self._files, use.way)])
 
     def _pattern(self, use: Use, cwd: str) -> Part | None:
         """A word that git takes for a pattern of files, or for a search; None: it is none, or may mean all that lies here."""
-        if use.value[:1] == ":" and use.value[1:2] in ("(", "!", "^", "/"):
-            part = self._rules.judge("read", ".", cwd, self._files)
+        is_search = use.value[:1] == ":" and use.value[1:2] in ("(", "!", "^", "/")
+        if not is_search and not _PATTERN.search(use.value):
+            return None
+        part = self._of_git(replace(use, value=".", kind="worktree" if use.kind == "pathspec" else "tracked"), cwd)
+        if is_search:
             return no_looser_than(part, Verdict.ASK, "not described", "git reads it as a pattern, or a search, of its own")
-        if _PATTERN.search(use.value) and (part := self._rules.judge("read", ".", cwd, self._files)).verdict is not Verdict.ALLOW:
-            return part
-        return None
+        return part if part.verdict is not Verdict.ALLOW else None
 
     def _maybe(self, use: Use, cwd: str) -> Part:
         """A word that is a file only if there is one (``git diff WORD``, ``git show HEAD:FILE``)."""
@@ -89,7 +106,7 @@ class UseRules:
             return part
         facts = self._files.look(absolute(use.value, cwd)) if use.value.isprintable() and len(use.value) < 1024 else None
         if facts is None or facts.kind != "missing" or use.value.startswith("/") or ".." in use.value.split("/"):
-            return self._rules.judge("read", use.value, cwd, self._files)
+            return self._of_git(replace(use, kind="tracked"), cwd)
         return Part(use.value, Verdict.ALLOW, "no file", "options", "it names no file")
 
     def _follow(self, use: Use, cwd: str) -> Part:

@@ -23,7 +23,7 @@ class Part:
     rule: str
     """The rule as written in the settings, or the name of the built-in one."""
     step: str
-    """``bounds``, ``parse``, ``program``, ``options``, ``file``, ``redirect``, ``network``, ``danger``, ``scope``, ``matrix``,
+    """``bounds``, ``parse``, ``program``, ``options``, ``file``, ``redirect``, ``network``, ``git``, ``danger``, ``scope``, ``matrix``,
     ``sensitivity``, ``sources``, ``settings`` or ``tool``."""
     reason: str
     action: str = ""

@@ -127,6 +127,16 @@ class Watch:
             found += [rule for text, rules in self._by_text.items() if text in name for rule in rules]
         return found
 
+    def among(self, names: Sequence[str], text: str, folders: Sequence[str]) -> Found:
+        """The first of many names below the folders that a rule covers; ``text``: all of them, with a slash around each component."""
+        raised = [*self.always, *(rule for one, rules in self._by_name.items() if f"/{one}/" in text for rule in rules)]
+        raised += [rule for one, rules in self._by_text.items() if one in text for rule in rules]
+        for name in names if raised else ():
+            paths = tuple(f"{one.rstrip('/')}/{name}" for one in folders)
+            if rule := next((rule for rule in raised if _covered(rule, paths, folder=False)), None):
+                return Found(rule, paths[0])
+        return Found()
+
 
 @dataclass(frozen=True, slots=True)
 class _Folder:

@@ -26,6 +26,8 @@ from console.killswitch.client import GuardClient
 from console.killswitch.spawn import START_S
 from console.ledger.activity_file import Bounds
 from console.rollback.store import RollbackStore
+from console.services.policy.git_memory import GitMemory
+from console.services.policy.session_start import SessionStart
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
 from console.sources.freshness import Freshness
@@ -115,8 +117,10 @@ class Supervisor:
         self.network = NetworkDesk(self.parts, self.ledger.allowlist())
         self.runner = Runner(self.parts, self.launcher, self.stop, self.network)
         types = self.launcher.sources
-        self.policy = PolicyDesk(places, lambda text: self.parts.notice(text, "red"), types.declared_of, types.type_of)
-        self.policy.above = self.core.state.agents.get
+        above = self.core.state.agents.get
+        git = GitMemory(SessionStart(self.ledger, above))
+        self.policy = PolicyDesk(places, lambda text: self.parts.notice(text, "red"), types.declared_of, types.type_of, git.of)
+        self.policy.above = above
         self.policy.dangers = self.launcher.dangers.list.current
         self.runner.approving.judge = self.policy
         self.doors.execute = ExecuteDesk(self.parts, self.runner.approving, self.policy.judgement)

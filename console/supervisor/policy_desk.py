@@ -24,11 +24,12 @@ from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.policy.dangers import Danger
 from console.policy.declared import Declared
 from console.policy.disk import Disk
+from console.policy.git.calls import Known, NothingKnown, judge_git
 from console.policy.judge import Call, Context, judge, tool_named
 from console.policy.kept import Kept
 from console.policy.lint import Severity, lint
 from console.policy.loading import MAX_BYTES, read_settings
-from console.policy.paths import Facts, Files, NoFiles
+from console.policy.paths import TEXT_MAX, Facts, Files, NoFiles
 from console.policy.scopes import ALL, read_scopes
 from console.policy.shell import Policy
 from console.policy.verdicts import NO_RULE, Judgement, Part
@@ -81,8 +82,8 @@ class _Container:
     def listing(self, folder: str) -> Listing:
         return self._disk.listing(folder) if self._is_inside(folder) else Listing(state="unreadable")
 
-    def text(self, path: str) -> str | None:
-        return self._disk.text(path) if self._is_inside(path) else None
+    def text(self, path: str, most: int = TEXT_MAX) -> str | None:
+        return self._disk.text(path, most) if self._is_inside(path) else None
 
     def _is_inside(self, path: str) -> bool:
         return f"{posixpath.normpath(path)}/".startswith(self._workspace)
@@ -97,11 +98,12 @@ class PolicyDesk:
         alarm: Callable[[str], None],
         declared_of: Callable[[Agent], Declared | None] = lambda _agent: None,
         type_of: Callable[[Agent], str] = lambda _agent: "",
+        known_of: Callable[[Agent], Known] = lambda _agent: NothingKnown(),
     ) -> None:
         self._file, self._name = places.policy_file, str(places.policy_file)
         self._last = LastGood(self._file, self._file.with_name(".policy-last-good.json"), alarm)
         self._workspaces, self._alarm = places.workspaces_dir, alarm
-        self._declared_of = declared_of
+        self._declared_of, self._known_of = declared_of, known_of
         self.dangers: Callable[[], tuple[Danger, ...]] = policy_data.dangers
         """What asks whatever the rules say; an operator's own list is joined in compose."""
         self.above: Callable[[AgentId], Agent | None] = lambda _agent_id: None
@@ -111,6 +113,8 @@ class PolicyDesk:
         self._lock = threading.Lock()
         self._stamp: _Stamp | None = None
         self.kept = Kept()
+        self._begun: dict[str, Known] = {}
+        """By session: of which the repository was looked at."""
         self._compiled: dict[tuple[bytes, str, str, str], Policy] = {}
         self._said: tuple[Declared | None, str] = (None, repr(None))
         with suppress(OSError):
@@ -166,9 +170,20 @@ class PolicyDesk:
             matrix=self.matrix.of(agent, str(workspace)),
             cwd=request.cwd or str(workspace),
             problem=self.problem,
+            known=self._known(agent, workspace),
         )
         found = judge(call, context)
         return _held(found, request, agent, workspace, context.files) if own else found
+
+    def _known(self, agent: Agent, workspace: Path) -> Known:
+        """What is known of the session's beginning; with its first call, what its own repository names is looked at."""
+        known = self._known_of(agent)
+        if self._begun.get(agent.context_id) is not known:
+            while len(self._begun) >= COMPILED_MAX * 8:
+                del self._begun[next(iter(self._begun))]
+            self._begun[agent.context_id] = known
+            judge_git(str(workspace), str(workspace), Disk(), known, "")
+        return known
 
     def workspace_of(self, agent: Agent) -> Path:
         """What ``${WORKSPACE}`` is for an agent: its session's workspace; of one that is only seen, the folder its process works in."""

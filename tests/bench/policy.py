@@ -37,7 +37,7 @@ from console.domain.permission import PermissionRequest  # noqa: E402
 from console.ledger.store import Ledger  # noqa: E402
 from console.policy.disk import Disk  # noqa: E402
 from console.policy.matrix import read_matrix  # noqa: E402
-from console.policy.paths import Facts, FileRules  # noqa: E402
+from console.policy.paths import TEXT_MAX, Facts, FileRules  # noqa: E402
 from console.policy.scopes import Scope  # noqa: E402
 from console.policy.walk import Listing  # noqa: E402
 from console.settings.places import find_places  # noqa: E402
@@ -175,7 +175,7 @@ class Known:
     def listing(self, folder: str) -> Listing:
         return Listing()
 
-    def text(self, path: str) -> str | None:
+    def text(self, path: str, most: int = TEXT_MAX) -> str | None:
         return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
-from console.policy.paths import Facts
+from console.policy.paths import TEXT_MAX, Facts
 from console.policy.walk import Listing
 from tests.fakes.policy_names import World
 
@@ -47,5 +47,5 @@ class NamedDisk:
 
         return Listing(of("d"), of(">"), of("fhp"))
 
-    def text(self, path: str) -> str | None:
+    def text(self, path: str, most: int = TEXT_MAX) -> str | None:
         return None

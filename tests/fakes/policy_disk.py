@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 
-from console.policy.paths import Facts
+from console.policy.paths import TEXT_MAX, Facts
 from console.policy.walk import Listing
 
 WORKSPACE = "/workspace"
@@ -193,7 +193,7 @@ class PolicyDisk:
 
         return Listing(here(self.folders), here(self.links), here((*self.files, *self.others)))
 
-    def text(self, path: str) -> str | None:
+    def text(self, path: str, most: int = TEXT_MAX) -> str | None:
         """As ``Disk.text``."""
         return self.texts.get(path)
 

@@ -43,9 +43,9 @@ def uses(line: str) -> list[tuple[str, str]]:
         ("mv a b", [("move", "a"), ("into", "b")]),
         ("curl -o x u", [("write", "x"), ("url", "u")]),
         ("git clone u d", [("remote", "u"), ("write", "d")]),
-        ("git diff --output=x y", [("write", "x"), ("maybe", "y"), ("read", ".")]),
+        ("git diff --output=x y", [("write", "x"), ("maybe", "y"), ("tracked", ".")]),
         ("git diff -- y", [("maybe", "y")]),
-        ("git show HEAD", [("maybe", "HEAD"), ("read", ".")]),
+        ("git show HEAD", [("maybe", "HEAD"), ("tracked", ".")]),
         # A value that is only ever glued takes no word: what follows is a file.
         ("od -c -w a", [("read", "a")]),
         ("cp --preserve a b c", [("read", "a"), ("read", "b"), ("into", "c")]),

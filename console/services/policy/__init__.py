@@ -1,0 +1,1 @@
+"""What the judging of calls remembers of sessions."""
