@@ -1,0 +1,261 @@
+"""Sockets of one network namespace as the kernel lists them, with the other end of each (sock_diag(7), NETLINK_SOCK_DIAG).
+
+Reading and parsing are apart: a kill reads within 10 ms, in parallel to SIGKILL, and parses when the processes are dead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
+_DUMP = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
+_ERROR, _DONE = 2, 3
+_HEADER, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=HH")
+ESTABLISHED, LISTEN = 1, 10
+_TCP_STATES = sum(1 << state for state in (ESTABLISHED, 4, 5, 8, 9, LISTEN, 11))
+"""All but the ones that have no owner any more (TIME_WAIT) or no other end yet (SYN_SENT, SYN_RECV). linux/tcp_states.h."""
+_TCLASS = 1 << 5
+"""idiag_ext: asks for the traffic class, and for the cgroup with it (inet_diag_msg_attrs_fill)."""
+_CGROUP_ID = 21
+_SHOW = 0x01 | 0x04 | 0x08 | 0x40
+"""UDIAG_SHOW_NAME, PEER, ICONS (clients that wait to be accepted), UID. linux/unix_diag.h."""
+_NAME, _PEER, _ICONS, _UID = 0, 2, 3, 7
+_PIECE = 1 << 17
+LARGEST = 16 << 20
+"""Bytes of one dump: about 100,000 sockets."""
+_NEWNET = 0x40000000
+_MAPPED = bytes(10) + b"\xff\xff"
+Address = tuple[bytes, int]
+"""IP address in network byte order (an IPv4 one, also within IPv6, has 4 bytes) and port."""
+
+
+class TooLate(OSError):
+    """The dump could not be read whole in the time or room that it had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tcp:
+    """One TCP socket. ``cgroup``: id (inode number) of the cgroup v2 that it was made in, 0 where the kernel does not say."""
+
+    inode: int
+    state: int
+    local: Address
+    remote: Address
+    uid: int
+    cgroup: int = 0
+
+    @property
+    def is_listening(self) -> bool:
+        return self.state == LISTEN
+
+
+@dataclass(frozen=True, slots=True)
+class Unix:
+    """One unix socket. ``peer``: inode of the other end, 0 for none (or one that no process has accepted yet)."""
+
+    inode: int
+    state: int
+    name: bytes
+    """Path, or NUL and an abstract name; empty for most clients."""
+    peer: int
+    uid: int
+    waiting: tuple[int, ...] = ()
+    """Of a listening socket: inodes of clients that are connected and that no process has accepted."""
+
+    @property
+    def is_listening(self) -> bool:
+        return self.state == LISTEN
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """What was read of one namespace, not parsed yet."""
+
+    namespace: int
+    """Inode of the network namespace."""
+    unix: bytes
+    tcp: bytes
+
+
+class Reader:
+    """A netlink socket in one network namespace: it stays there whatever becomes of the thread that opened it."""
+
+    def __init__(self, pid: int | None = None) -> None:
+        """In our own namespace, or in that of a process (setns(2): CAP_SYS_ADMIN). OSError when it cannot be entered."""
+        place = "/proc/thread-self/ns/net" if pid is None else f"/proc/{pid}/ns/net"
+        target = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self.namespace = os.fstat(target).st_ino
+            self._target = target
+            self._sock = self._open_inside(is_own=pid is None)
+        except OSError:
+            os.close(target)
+            raise
+
+    def _open_inside(self, *, is_own: bool) -> socket.socket:
+        if is_own:
+            return _open()
+        home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if os.fstat(home).st_ino == self.namespace:
+                return _open()
+            _enter(self._target)
+            try:
+                return _open()
+            finally:
+                _enter(home)
+        finally:
+            os.close(home)
+
+    def read(self, deadline: float) -> Raw:
+        """Every unix and TCP socket. TooLate when it takes longer than until ``deadline`` (CLOCK_MONOTONIC); OSError when refused."""
+        try:
+            unix = self._dump(struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, _SHOW, 0, 0), deadline)
+            tcp = self._dump(_inet_request(socket.AF_INET), deadline)
+            with contextlib.suppress(FileNotFoundError):  # a kernel without IPv6
+                tcp += self._dump(_inet_request(socket.AF_INET6), deadline)
+        except OSError:
+            self._renew()  # the rest of a dump that was left would be taken for the next one
+            raise
+        return Raw(self.namespace, unix, tcp)
+
+    def _renew(self) -> None:
+        self._sock.close()
+        with contextlib.suppress(OSError):
+            self._sock = self._open_inside(is_own=False)
+
+    def _dump(self, request: bytes, deadline: float) -> bytes:
+        """Messages as they come; the kernel does a bounded part of the work in each call, so the time is looked at in between."""
+        parts, size = list[bytes](), 0
+        self._sock.send(_HEADER.pack(_HEADER.size + len(request), SOCK_DIAG_BY_FAMILY, _DUMP, 1, 0) + request)
+        while True:
+            if time.monotonic() > deadline or size > LARGEST:
+                raise TooLate(0, "the list of sockets took too long to read")
+            part = self._sock.recv(_PIECE)
+            parts.append(part)
+            size += len(part)
+            if _is_last(part):
+                return b"".join(parts)
+
+    def close(self) -> None:
+        """Lets the namespace go: an open netlink socket keeps it alive."""
+        self._sock.close()
+        if self._target >= 0:
+            os.close(self._target)
+            self._target = -1
+
+
+def _open() -> socket.socket:
+    made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
+    made.setblocking(False)  # a dump is there when it was asked for; nothing is ever waited for
+    return made
+
+
+def _enter(namespace: int) -> None:
+    """Moves this thread alone. Called on no thread that anything else relies on."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(namespace, _NEWNET) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _inet_request(family: int) -> bytes:
+    return struct.pack("=BBBBI", family, socket.IPPROTO_TCP, _TCLASS, 0, _TCP_STATES) + bytes(48)
+
+
+def _messages(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """(type, begin, end) of each message's content."""
+    at = 0
+    while at + _HEADER.size <= len(data):
+        length, kind, _, _, _ = _HEADER.unpack_from(data, at)
+        if length < _HEADER.size:
+            return
+        yield kind, at + _HEADER.size, min(at + length, len(data))
+        at += (length + 3) & ~3
+
+
+def _is_last(part: bytes) -> bool:
+    """Whether a piece ends the dump. OSError when it says that the kernel refuses."""
+    for kind, begin, end in _messages(part):
+        if kind == _ERROR or (kind == _DONE and end - begin >= 4):
+            number = -struct.unpack_from("=i", part, begin)[0]
+            if number > 0:
+                raise OSError(number, os.strerror(number))
+        if kind in (_ERROR, _DONE):
+            return True
+    return False
+
+
+def _attributes(data: bytes, at: int, end: int) -> Iterator[tuple[int, bytes]]:
+    while at + _ATTRIBUTE.size <= end:
+        length, kind = _ATTRIBUTE.unpack_from(data, at)
+        if length < _ATTRIBUTE.size:
+            return
+        yield kind, data[at + _ATTRIBUTE.size : at + length]
+        at += (length + 3) & ~3
+
+
+_INET = struct.Struct("=BBBB2s2s16s16sIIIIIIII")
+"""struct inet_diag_msg, linux/inet_diag.h."""
+
+
+def parse_tcp(data: bytes) -> Iterator[Tcp]:
+    """Every TCP socket of a dump that belongs to a process."""
+    for kind, begin, end in _messages(data):
+        if kind != SOCK_DIAG_BY_FAMILY or end - begin < _INET.size:
+            continue
+        family, state, _, _, sport, dport, src, dst, *_rest, uid, inode = _INET.unpack_from(data, begin)
+        cgroup = 0
+        for name, value in _attributes(data, begin + _INET.size, end):
+            if name == _CGROUP_ID and len(value) >= 8:
+                cgroup = int.from_bytes(value[:8], "little" if struct.pack("=H", 1) == b"\1\0" else "big")
+        yield Tcp(inode, state, (_address(family, src), int.from_bytes(sport)), (_address(family, dst), int.from_bytes(dport)), uid, cgroup)
+
+
+def _address(family: int, raw: bytes) -> bytes:
+    if family == socket.AF_INET:
+        return raw[:4]
+    return raw[12:] if raw.startswith(_MAPPED) else raw
+
+
+def parse_unix(data: bytes) -> Iterator[Unix]:
+    """Every unix socket of a dump."""
+    for kind, begin, end in _messages(data):
+        if kind != SOCK_DIAG_BY_FAMILY or end - begin < 16:
+            continue
+        _, _, state, _, inode = struct.unpack_from("=BBBBI", data, begin)
+        found = dict(_attributes(data, begin + 16, end))
+        icons = found.get(_ICONS, b"")
+        yield Unix(
+            inode,
+            state,
+            found.get(_NAME, b"")[:128],
+            _word(found.get(_PEER)),
+            _word(found.get(_UID)),
+            struct.unpack(f"={len(icons) // 4}I", icons[: len(icons) // 4 * 4]),
+        )
+
+
+def _word(value: bytes | None) -> int:
+    return int(struct.unpack("=I", value[:4])[0]) if value and len(value) >= 4 else 0
+
+
+def address_words(address: Address) -> str:
+    """For people: 127.0.0.1:80 or [::1]:80."""
+    host, port = address
+    if len(host) == 4:
+        return f"{socket.inet_ntop(socket.AF_INET, host)}:{port}"
+    return f"[{socket.inet_ntop(socket.AF_INET6, host)}]:{port}"
+
+
+def name_words(name: bytes) -> str:
+    """For people: a path, or an abstract name after an @. Hostile text: whoever shows it escapes it."""
+    text = name.removesuffix(b"\0") if not name.startswith(b"\0") else b"@" + name[1:]
+    return text.decode("utf-8", "backslashreplace")
