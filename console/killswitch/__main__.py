@@ -134,6 +134,7 @@ def _run(config: Config, told: int | None, socket_mode: int) -> int:
     doors.listen(config.run_dir / "guard-supervisor.sock", "supervisor", 0o600, config.supervisor_uid)
     if guard.follower is not None:
         guard.follower.start()
+    guard.connections.start()
     if told is None:
         print("ready", flush=True)
     else:

@@ -227,6 +227,7 @@ class Adoption:
         guard.record("registry", guard.registry.save)
         self._launches.tell_best_effort()
         held.look()
+        guard.connections.look_soon()
 
     def _thaw(self, held: Held) -> str:
         """Lets it go on; why not, or empty."""

@@ -17,6 +17,7 @@ from console.killswitch.counting import counts
 from console.killswitch.fields import number, scope_of, text, whole, whole_list
 from console.killswitch.freezing import Freezing, check_cause
 from console.killswitch.guard import Guard, monotonic
+from console.killswitch.kill.connections import asked
 from console.killswitch.kill.receipt import receipt_bytes
 from console.killswitch.kill.session import KillSession
 from console.killswitch.launches import Launches
@@ -80,6 +81,7 @@ class Desk:
             "call_over": Op(lambda m, p: calls.over(m), slow=True),
             "procs": Op(lambda m, p: launches.procs(text(m, "agent_id", limit=63))),
             "counts": Op(lambda m, p: counts(guard.registry, text(m, "after", "", 63))),
+            "connections": Op(lambda m, p: asked(guard.connections, list(guard.registry.held), m)),
             "missed": Op(lambda m, p: launches.missed(scope_of(m)), slow=True),
             "heartbeat": Op(self._heartbeat),
             "lease": Op(self._lease, slow=True),

@@ -25,6 +25,8 @@ from console.killswitch.engine_socket import Engine, Follower, Running
 from console.killswitch.faults import FAULTS as FAULTS
 from console.killswitch.faults import note_fault as note_fault
 from console.killswitch.journal import Journal
+from console.killswitch.kill.connections import Connections, is_own_part
+from console.killswitch.kill.outside import Outside
 from console.killswitch.kill.receipt import new_kill_id, read_receipt, write_receipt
 from console.killswitch.kill.session import Field, KillSession, Order
 from console.killswitch.kill.targets import Aim, kill_listed, strike_descendants, strike_leaderless
@@ -111,6 +113,10 @@ class Guard:
         self.afterwards = Afterwards(self._amended)
         self.seen = SeenAgents(config.instance_id)
         self.unheld = Unheld(config.guard_dir / UNHELD_FILE)
+        self.connections = Connections(
+            lambda: list(self.registry.held.values()),
+            lambda one: is_own_part(one, self.supervisor_pid, self.tree, list(self.connections.records.values())),
+        )
         self.supervisor_pid = 0
         self.connected: Callable[[], frozenset[int]] = frozenset
         """Processes that have a line to the guard open (consoles, panic buttons); the doors say."""
@@ -188,12 +194,15 @@ class Guard:
                 Order(kill_id, "all" if is_all else ",".join(ids), reason[:500], by[:100], order[:200]),
                 self._field(peer),
                 [Aim(i, self.registry.held.get(i)) for i in ids],
+                outside=Outside(self.connections),
                 heard_at=heard_at,
             )
             if is_all and kill_id not in self.latch.state.kills:
                 self.registry.generation = self.latch.press(kill_id, reason).generation
             if not is_all:  # before the first write; of everything the latch says it already, and thousands of marks would delay that write
                 self.registry.mark_killed(ids, kill_id)
+            if kill.is_canary:  # one a minute: what it is connected to is known
+                kill.outside = None
             kill.strike()
             if is_all:
                 self.registry.mark_killed(ids, kill_id)

@@ -139,6 +139,7 @@ class Launches:
             if (held.entry.pid, held.entry.start_ticks, held.entry.container_id) != (pid, start_ticks, container_id):
                 raise Conflict(f"Agent {agent_id} is confirmed already, with another process.", "Abort this launch.")
         held.look()
+        guard.connections.look_soon()
         self.tell_best_effort()
         try:
             guard.registry.save()

@@ -169,6 +169,11 @@ def names_container(pid: int, container_id: str) -> bool:
     return any(container_id.encode() in line for line in _read(pid, "cgroup").splitlines()) if container_id else False
 
 
+def short_name(pid: int) -> str:
+    """What the kernel calls it: 15 bytes of the program's name, or what it gave itself."""
+    return _read(pid, "comm", 64).decode(errors="replace").strip()
+
+
 def uids(pid: int) -> set[int]:
     """Real, effective, saved and filesystem uid; empty when unknown."""
     for line in _read(pid, "status").splitlines():
@@ -247,10 +252,10 @@ def members(namespace: int, *, since: float | None = None) -> list[int]:
     return [pid for pid in there if is_alive(pid)]
 
 
-def command_line(pid: int) -> str:
+def command_line(pid: int, limit: int = 400) -> str:
     """For people; hostile text. Empty when it cannot be read, for whatever reason."""
     try:
-        return _from_memory(pid, "cmdline", 400).replace(b"\0", b" ").decode(errors="replace").strip()
+        return _from_memory(pid, "cmdline", limit).replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
         return ""
 
@@ -296,7 +301,7 @@ def find_marked(instance_id: str, run_dir: Path) -> Iterator[Marked]:
     instance_marks = (f"{INSTANCE_VARIABLE}={instance_id}".encode(), f"{AGENT_SOCKET_VARIABLE}={run_dir}/".encode())
     for pid in _list_pids():
         try:
-            raw = _environment(pid)
+            raw = environment(pid)
         except OSError as error:
             if error.errno != errno.ETIMEDOUT:
                 raise
@@ -318,11 +323,11 @@ def find_marked(instance_id: str, run_dir: Path) -> Iterator[Marked]:
 def instance_mark(pid: int) -> str:
     """The instance that its environment names, or empty: evidence, which anybody can write. OSError when we cannot look."""
     mark = f"{INSTANCE_VARIABLE}=".encode()
-    named = next((v[len(mark) :] for v in _environment(pid).split(b"\0") if v.startswith(mark)), b"")
+    named = next((v[len(mark) :] for v in environment(pid).split(b"\0") if v.startswith(mark)), b"")
     return named.decode(errors="replace")[:63]
 
 
-def _environment(pid: int) -> bytes:
+def environment(pid: int) -> bytes:
     """Empty when it is gone or hidden from us; OSError when we cannot look."""
     try:
         return _from_memory(pid, "environ", 1 << 20)

@@ -30,8 +30,10 @@ _NAME, _PEER, _ICONS, _UID = 0, 2, 3, 7
 _PIECE = 1 << 17
 LARGEST = 16 << 20
 """Bytes of one dump: about 100,000 sockets."""
+WARM_S = 0.1
 _NEWNET = 0x40000000
 _MAPPED = bytes(10) + b"\xff\xff"
+LATE = "the list of sockets took too long to read"
 Address = tuple[bytes, int]
 """IP address in network byte order (an IPv4 one, also within IPv6, has 4 bytes) and port."""
 
@@ -85,7 +87,7 @@ class Raw:
 
 
 class Reader:
-    """A netlink socket in one network namespace: it stays there whatever becomes of the thread that opened it."""
+    """Netlink sockets in one network namespace: they stay there whatever becomes of the thread that opened them."""
 
     def __init__(self, pid: int | None = None) -> None:
         """In our own namespace, or in that of a process (setns(2): CAP_SYS_ADMIN). OSError when it cannot be entered."""
@@ -94,59 +96,73 @@ class Reader:
         try:
             self.namespace = os.fstat(target).st_ino
             self._target = target
-            self._sock = self._open_inside(is_own=pid is None)
+            self._socks = self._open_inside()
         except OSError:
             os.close(target)
             raise
+        with contextlib.suppress(OSError):
+            self.read(time.monotonic() + WARM_S)  # the kernel makes the first piece as large as what was taken at once before
 
-    def _open_inside(self, *, is_own: bool) -> socket.socket:
-        if is_own:
-            return _open()
+    def _open_inside(self) -> list[socket.socket]:
+        """One for each list: a dump that is cut short must not mix with another one."""
         home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
             if os.fstat(home).st_ino == self.namespace:
-                return _open()
+                return [_open() for _ in range(3)]
             _enter(self._target)
             try:
-                return _open()
+                return [_open() for _ in range(3)]
             finally:
                 _enter(home)
         finally:
             os.close(home)
 
     def read(self, deadline: float) -> Raw:
-        """Every unix and TCP socket. TooLate when it takes longer than until ``deadline`` (CLOCK_MONOTONIC); OSError when refused."""
+        """Every unix and TCP socket as it was before ``deadline`` (CLOCK_MONOTONIC). TooLate when some were listed only after it; OSError
+        when the kernel refuses.
+
+        The kernel fills the first piece of a list while it is asked for (netlink_dump_start), and each further one while the one before is
+        taken. So all lists are asked for first: what a busy machine lets us take later was true before.
+        """
+        asked = (_unix_request(), _inet_request(socket.AF_INET), _inet_request(socket.AF_INET6))
         try:
-            unix = self._dump(struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, _SHOW, 0, 0), deadline)
-            tcp = self._dump(_inet_request(socket.AF_INET), deadline)
+            if time.monotonic() > deadline:
+                raise TooLate(0, LATE)
+            for sock, request in zip(self._socks, asked, strict=True):
+                sock.send(_HEADER.pack(_HEADER.size + len(request), SOCK_DIAG_BY_FAMILY, _DUMP, 1, 0) + request)
+            is_late = time.monotonic() > deadline
+            unix, tcp = (self._take(sock, deadline, is_late=is_late) for sock in self._socks[:2])
             with contextlib.suppress(FileNotFoundError):  # a kernel without IPv6
-                tcp += self._dump(_inet_request(socket.AF_INET6), deadline)
+                tcp += self._take(self._socks[2], deadline, is_late=is_late)
         except OSError:
             self._renew()  # the rest of a dump that was left would be taken for the next one
             raise
         return Raw(self.namespace, unix, tcp)
 
     def _renew(self) -> None:
-        self._sock.close()
+        for sock in self._socks:
+            sock.close()
         with contextlib.suppress(OSError):
-            self._sock = self._open_inside(is_own=False)
+            self._socks = self._open_inside()
 
-    def _dump(self, request: bytes, deadline: float) -> bytes:
-        """Messages as they come; the kernel does a bounded part of the work in each call, so the time is looked at in between."""
+    def _take(self, sock: socket.socket, deadline: float, *, is_late: bool) -> bytes:
+        """``is_late``: the list was asked for too late already."""
         parts, size = list[bytes](), 0
-        self._sock.send(_HEADER.pack(_HEADER.size + len(request), SOCK_DIAG_BY_FAMILY, _DUMP, 1, 0) + request)
         while True:
-            if time.monotonic() > deadline or size > LARGEST:
-                raise TooLate(0, "the list of sockets took too long to read")
-            part = self._sock.recv(_PIECE)
+            will_be_late = time.monotonic() > deadline  # what this call makes the kernel list
+            part = sock.recv(_PIECE)
             parts.append(part)
             size += len(part)
+            if (is_late and _has_sockets(part)) or size > LARGEST:
+                raise TooLate(0, LATE)
             if _is_last(part):
                 return b"".join(parts)
+            is_late = is_late or will_be_late
 
     def close(self) -> None:
         """Lets the namespace go: an open netlink socket keeps it alive."""
-        self._sock.close()
+        for sock in self._socks:
+            sock.close()
         if self._target >= 0:
             os.close(self._target)
             self._target = -1
@@ -166,6 +182,10 @@ def _enter(namespace: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
+def _unix_request() -> bytes:
+    return struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, _SHOW, 0, 0)
+
+
 def _inet_request(family: int) -> bytes:
     return struct.pack("=BBBBI", family, socket.IPPROTO_TCP, _TCLASS, 0, _TCP_STATES) + bytes(48)
 
@@ -179,6 +199,10 @@ def _messages(data: bytes) -> Iterator[tuple[int, int, int]]:
             return
         yield kind, at + _HEADER.size, min(at + length, len(data))
         at += (length + 3) & ~3
+
+
+def _has_sockets(part: bytes) -> bool:
+    return any(kind == SOCK_DIAG_BY_FAMILY for kind, _, _ in _messages(part))
 
 
 def _is_last(part: bytes) -> bool:

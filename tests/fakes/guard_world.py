@@ -89,7 +89,11 @@ class GuardWorld:
 
     def start_impatient(self) -> GuardWorld:
         """A guard that says "not proven" after 2 s instead of 5, for tests that wait for just that."""
-        command = [sys.executable, "-P", "-c", IMPATIENT, "--detach", f"--instance={self.instance}"]
+        return self.start_by(IMPATIENT)
+
+    def start_by(self, code: str) -> GuardWorld:
+        """A guard that a program of the test's starts."""
+        command = [sys.executable, "-P", "-c", code, "--detach", f"--instance={self.instance}"]
         command += [f"--state-dir={self.state}", f"--run-dir={self.run}"]
         for option in ("engine_socket", "heartbeat_s"):
             command += [f"--{option.replace('_', '-')}={self.options[option]}"] if option in self.options else []

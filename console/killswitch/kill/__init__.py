@@ -1,1 +1,1 @@
-"""A kill, in the order it happens: request, session, targets, second look, receipt."""
+"""A kill, in the order it happens: request, session, targets, second look, connections, receipt."""

@@ -21,6 +21,7 @@ from console.domain.words import counted
 from console.killswitch.cgroups import Refused
 from console.killswitch.engine_socket import EngineSilent, Running
 from console.killswitch.faults import FAULTS, note_fault
+from console.killswitch.kill.outside import Outside
 from console.killswitch.kill.request import Field as Field
 from console.killswitch.kill.request import Order as Order
 from console.killswitch.kill.second_look import SecondLook
@@ -53,6 +54,8 @@ class KillSession:
     """Writes down who was only seen and is not stopped, once nobody waits for a proof any more."""
     on_zero: Callable[[], None] = lambda: None
     on_done: Callable[[], None] = lambda: None
+    outside: Outside | None = None
+    """What it may leave with programs outside; None: nothing is said of them."""
     limit_s: float = KILL_LIMIT_S
     t0: float = field(default_factory=time.monotonic)
     pressed_at: float = field(default_factory=time.time)
@@ -101,6 +104,8 @@ class KillSession:
 
         Each target is checked just before it is written to: the first write waits for no check but its own.
         """
+        if self.outside is not None:
+            self.outside.begin()
         tree, covered = self.field_.tree, False
         mount, below = (tree.mount, tree.agents.path) if tree else (None, None)
         if tree is not None and self.order.is_all:
@@ -128,6 +133,8 @@ class KillSession:
             self.note(StepName.SIGNAL, *_signalled(self.aims, self.first_ms))
             self.add_aims()
             self._prove()
+            if self.outside is not None:
+                self.outside.seek([a.agent_id for a in self.aims if a.held is not None], self.field_.spared)
             self.phase = "second_look"
             self.on_zero()
             time.sleep(max(0.0, self.t0 + SECOND_LOOK_S - time.monotonic()))
@@ -144,6 +151,8 @@ class KillSession:
             for name in (StepName.ZERO, StepName.SECOND_LOOK):
                 if name not in self.steps:
                     self.note(name, StepStatus.UNKNOWN, FAILED_AT)
+            if self.outside is not None:
+                self.outside.close()
             self.phase, self._done_at, self._ms_done = "done", time.monotonic(), self.ms()
             try:
                 self.on_done()
@@ -295,7 +304,7 @@ class KillSession:
             complete=self.phase == "done",
             amended=tuple(self.amended),
         )
-        return judged(local)
+        return judged(self.outside.into(local) if self.outside is not None else local)
 
 
 def _signalled(aims: list[Aim], first_ms: float | None) -> tuple[StepStatus, str]:

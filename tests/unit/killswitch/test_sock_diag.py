@@ -66,12 +66,12 @@ def test_both_ends_of_a_tcp_connection_mirror_each_other(reader: Reader, host: s
 
 
 def test_an_ipv4_client_of_a_dual_stack_server_is_found(reader: Reader) -> None:
-    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as listener:
-        with socket.create_connection(("127.0.0.1", listener.getsockname()[1])) as client:
-            server, _ = listener.accept()
-            with server:
-                found = tcp_by_inode(read(reader))
-                assert found[inode(client)].local == found[inode(server)].remote
+    listener = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    with listener, socket.create_connection(("127.0.0.1", listener.getsockname()[1])) as client:
+        server, _ = listener.accept()
+        with server:
+            found = tcp_by_inode(read(reader))
+            assert found[inode(client)].local == found[inode(server)].remote
 
 
 def test_each_end_of_a_unix_connection_names_the_other(reader: Reader, tmp_path: Path) -> None:
@@ -102,6 +102,48 @@ def test_a_dump_that_takes_too_long_is_no_dump_and_the_next_one_is_whole(reader:
         reader.read(time.monotonic() - 1)
     with tcp_pair("127.0.0.1") as (client, _):
         assert inode(client) in tcp_by_inode(read(reader))
+
+
+class ScriptedSocket:
+    """A netlink socket that gives pieces of a list, and says at what time each call was."""
+
+    def __init__(self, clock: list[float], *pieces: bytes) -> None:
+        self._clock, self._pieces = clock, list(pieces)
+
+    def send(self, data: bytes) -> int:
+        return len(data)
+
+    def recv(self, size: int) -> bytes:
+        self._clock[0] = self._clock[1]  # a busy machine let us take nothing until then
+        return self._pieces.pop(0)
+
+    def close(self) -> None:
+        pass
+
+
+PIECE = sock_diag._HEADER.pack(32, 20, 2, 1, 0) + bytes([1, 1, 1, 0]) + (77).to_bytes(4, sys.byteorder) + bytes(8)
+DONE = sock_diag._HEADER.pack(20, 3, 2, 1, 0) + bytes(4)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "until", "is_whole"),
+    [((PIECE, DONE), 5.0, True), ((PIECE, PIECE, DONE), 5.0, False), ((PIECE, PIECE, DONE), 0.5, True)],
+    ids=["listed in time, taken later", "listed later", "all in time"],
+)
+def test_what_was_listed_in_time_is_taken_later_but_nothing_that_was_listed_later(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch, pieces: tuple[bytes, ...], until: float, is_whole: bool
+) -> None:
+    clock = [0.0, until]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    for sock in reader._socks:
+        sock.close()
+    scripted = [ScriptedSocket(clock, DONE), ScriptedSocket(clock, *pieces), ScriptedSocket(clock, DONE)]
+    reader._socks = scripted  # type: ignore[assignment]
+    if is_whole:
+        assert reader.read(1.0).tcp == b"".join((*pieces, DONE))
+    else:
+        with pytest.raises(TooLate):
+            reader.read(1.0)
 
 
 def test_a_dump_that_is_too_large_is_no_dump(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,397 @@
+"""Connections of agents to programs outside: kept by a regular look, and by one dump of the kernel's lists at the kill.
+
+A kill ends what an agent runs, not what it asked another program to run. So the receipt names each program that an agent was connected
+to. The look is made about four times a second; a connection that is shorter is seen by neither, so the receipt also names the agents
+that could have had one. Nothing here is waited for by a kill: what is not known in time is "not recorded", never "none".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from console.domain.errors import NotFound
+from console.killswitch import processes
+from console.killswitch.cgroups import Tree
+from console.killswitch.faults import FAULTS, note_fault
+from console.killswitch.fields import text
+from console.killswitch.kill.dump import Dump
+from console.killswitch.kill.snapshot import Far, Process, Snapshot, find_process, holders, snapshot, sockets_of
+from console.killswitch.kill.uncounted import AgentEnd, OtherEnd, why_uncounted
+from console.killswitch.peers import is_among
+from console.killswitch.registry import Held
+
+LOOK_S = 0.25
+SHARE = 50
+"""After a look the thread rests this many times the processor time that the look took: 2 % of one processor."""
+LONGEST_S = 2.0
+FIND_S = 1.0
+"""How long one look, and the end of a kill, searches for the processes at the other ends."""
+TRIES = 3
+"""So many looks search for the process at one other end."""
+MOST_KEPT = 64
+"""Different other ends kept for one agent."""
+MOST_AWAY = 20
+LATE_S = 5.0
+"""An agent that was first looked at later than this after its start may have had connections before that."""
+EXAMINED = 50
+"""Processes of one agent of which account, namespaces and command line are read."""
+_CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def ticks_now() -> int:
+    """Now, as field 22 of /proc/PID/stat counts."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _CLOCK_TICKS)
+
+
+@dataclass(slots=True)
+class Kept:
+    """One other end of one agent's connections."""
+
+    kind: str
+    local: str
+    remote: str
+    peer: Process | None
+    """None: no process was found that holds it."""
+    uid: int
+    peer_agent: str
+    """The agent of this instance whose process it is; empty for any other program."""
+    since_ticks: int
+    """It was not there before that."""
+    seen_at: float
+    """CLOCK_MONOTONIC of the last look that saw it."""
+    n: int = 1
+
+
+@dataclass(slots=True)
+class Record:
+    """What is known of one agent. Changed by the look's thread alone; a kill reads it."""
+
+    agent_id: str
+    start_ticks: int
+    since_ticks: int
+    """When it was first looked at."""
+    looked_at_ticks: int
+    cgroups: frozenset[int] = frozenset()
+    pids: dict[int, int] = field(default_factory=dict)
+    """Its processes at the last look that saw any, with their start times."""
+    sockets: frozenset[int] = frozenset()
+    before: frozenset[int] = frozenset()
+    """The look before that: SIGKILL may come in the middle of one."""
+    kept: dict[tuple[str, str, int, int], Kept] = field(default_factory=dict)
+    n_more: int = 0
+    """Other ends beyond ``MOST_KEPT``."""
+    away: dict[str, None] = field(default_factory=dict)
+    """Addresses of other machines."""
+    uids: set[int] = field(default_factory=set)
+    words: set[str] = field(default_factory=set)
+    """Command lines of its processes."""
+    folders: set[str] = field(default_factory=set)
+    """Working folders of its processes."""
+    namespaces: dict[int, int] = field(default_factory=dict)
+    """Its network namespaces, each with a process in it."""
+    reach: str = ""
+    """How it could reach other programs of this host; empty: its sandbox allows no connection to them."""
+    trouble: str = ""
+    """Why not all of its connections are known."""
+    examined: set[tuple[int, int, str]] = field(default_factory=set)
+    """Processes of which that is known: pid, start time, and name, which another program changes."""
+    handled: set[int] = field(default_factory=set)
+    """Sockets of the present snapshot that need no second judgement."""
+    tries: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Sockets of which no process was found yet at the other end: how many looks, and since when."""
+
+    @property
+    def agent_end(self) -> AgentEnd:
+        return AgentEnd(frozenset(self.uids), self.start_ticks)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether nobody looked while it was young: the guard was started again, or it was adopted."""
+        return self.since_ticks - self.start_ticks > LATE_S * _CLOCK_TICKS
+
+
+class Connections:
+    """The looks at all agents of one guard. ``held``: who is looked at. ``is_own``: whether a process is a part of Watchfloor."""
+
+    def __init__(self, held: Callable[[], Iterable[Held]], is_own: Callable[[Process], bool]) -> None:
+        self._held, self._is_own = held, is_own
+        self.dump = Dump()
+        self.records: dict[str, Record] = {}
+        self._cache: dict[int, tuple[Process, ...]] = {}
+        """Who holds a socket at the other end, by its inode."""
+        self._ended, self._soon = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+        self.problem = ""
+        """Why the last look failed."""
+
+    def start(self) -> None:
+        """The threads that look and that serve kills. Without them every kill says "not recorded"."""
+        self.dump.start()
+        self._thread = threading.Thread(target=self._keep_looking, name="connections", daemon=True)
+        with contextlib.suppress(RuntimeError):  # no thread to be had: kills say so
+            self._thread.start()
+
+    def end(self) -> None:
+        """Ends both threads after their present work."""
+        self._ended.set()
+        self._soon.set()
+        if self._thread is not None and self._thread.is_alive():
+            self._thread.join()
+        self.dump.end()
+
+    def look_soon(self) -> None:
+        """A new agent is looked at now."""
+        self._soon.set()
+
+    def _keep_looking(self) -> None:
+        pause = LOOK_S
+        while not self._ended.is_set():
+            self._soon.wait(pause)
+            self._soon.clear()
+            began = time.thread_time()
+            try:
+                self.look()
+                self.problem = ""
+            except FAULTS as fault:  # the next look is made all the same
+                self.problem = f"a look failed: {type(fault).__name__}"
+                note_fault("connections", fault)
+            pause = min(max(LOOK_S, SHARE * (time.thread_time() - began)), LONGEST_S)
+
+    # --- one look
+
+    def look(self) -> None:
+        """Every agent's sockets and the processes at their other ends."""
+        held = {one.entry.agent_id: one for one in self._held()}
+        for agent_id in self.records.keys() - held.keys():
+            del self.records[agent_id]
+        if not held:
+            self._cache.clear()
+            self.dump.open({})
+            return
+        began = ticks_now()
+        for one in held.values():
+            self._look_at_processes(one)
+        self.dump.open({n: pid for record in self.records.values() if record.reach for n, pid in record.namespaces.items()})
+        raws, trouble = self.dump.look()
+        for record in self.records.values():
+            record.trouble = next((trouble[n] for n in (0, *record.namespaces) if n in trouble), record.trouble)
+        self._look_at_sockets(snapshot(raws))
+        for record in self.records.values():
+            record.looked_at_ticks = began
+
+    def _look_at_processes(self, held: Held) -> None:
+        entry, now = held.entry, ticks_now()
+        record = self.records.get(entry.agent_id)
+        if record is None:
+            start = entry.start_ticks or now
+            record = self.records[entry.agent_id] = Record(entry.agent_id, start, now, start)
+        if entry.start_ticks and entry.start_ticks < record.start_ticks:
+            record.start_ticks = entry.start_ticks
+        record.cgroups = frozenset(inode for inode in (entry.inode, entry.container_inode) if inode)
+        pids = {pid: ticks for pid in held.pids() if (ticks := processes.start_ticks(pid)) is not None}
+        if not pids:
+            return  # it has ended: what was seen last is what a kill needs
+        record.trouble = ""
+        sockets = set[int]()
+        for pid, ticks in pids.items():
+            one = (pid, ticks, processes.short_name(pid))
+            if one not in record.examined and len(record.examined) < EXAMINED:
+                record.examined.add(one)
+                self._examine(record, pid, entry.pid_namespace)
+            found, is_all = sockets_of(pid)
+            sockets |= found
+            if not is_all and processes.is_the_same(pid, ticks):
+                record.trouble = f"process {pid} has more open files than are looked at, or hides them"
+        record.examined = {one for one in record.examined if pids.get(one[0]) == one[1]}
+        record.pids, record.before, record.sockets = pids, record.sockets, frozenset(sockets)
+
+    def _examine(self, record: Record, pid: int, namespace: int) -> None:
+        """Account, namespaces, command line and working folder of one process that is new."""
+        is_inside = not namespace or processes.pid_namespace(pid) == namespace
+        with contextlib.suppress(OSError):
+            net = Path(f"/proc/{pid}/ns/net").stat().st_ino
+            if is_inside:
+                record.namespaces.setdefault(net, pid)
+        if not is_inside:
+            return  # our own shim around it
+        record.uids |= processes.uids(pid)
+        record.reach = record.reach or why_reaches(pid)
+        record.words.add(processes.command_line(pid, 4096))
+        with contextlib.suppress(OSError):
+            record.folders.add(str(Path(f"/proc/{pid}/cwd").readlink()))
+
+    def _look_at_sockets(self, seen: Snapshot) -> None:
+        by_cgroup = {cgroup: record for record in self.records.values() for cgroup in record.cgroups}
+        for inode, (_, tcp) in seen.tcp.items():
+            record = by_cgroup.get(tcp.cgroup)
+            if record is not None and inode not in record.sockets:
+                record.sockets |= {inode}
+        owner = {inode: record.agent_id for record in self.records.values() for inode in record.sockets}
+        pending = []
+        for record in self.records.values():
+            record.handled &= record.sockets
+            for inode in record.sockets - record.handled:
+                far = seen.far(inode)
+                if far is None:
+                    if away := seen.away(inode):
+                        _keep_away(record, away)
+                elif not set(far.inodes) <= record.sockets:
+                    pending.append((record, inode, far))
+        self._cache = {inode: there for inode, there in self._cache.items() if inode in seen.unix or inode in seen.tcp}
+        self._find([inode for _, _, far in pending for inode in far.inodes if inode not in owner])
+        for record, inode, far in pending:
+            self._judge(record, inode, far, owner)
+
+    def _find(self, inodes: Collection[int]) -> None:
+        """Looks for the processes that hold these, among all there are."""
+        unknown = {inode for inode in inodes if inode and inode not in self._cache}
+        if not unknown:
+            return
+        skip = {pid for record in self.records.values() for pid in record.pids}
+        for inode, pids in holders(unknown, skip, time.monotonic() + FIND_S).pids.items():
+            self._cache[inode] = tuple(one for pid in pids[:10] if (one := find_process(pid)) is not None)
+
+    def _judge(self, record: Record, inode: int, far: Far, owner: dict[int, str]) -> None:
+        ends = self._ends(far, owner)
+        n, since = record.tries.get(inode, (0, record.looked_at_ticks))
+        if not ends and n < TRIES:
+            record.tries[inode] = (n + 1, since)
+            return  # it may be found at the next look
+        record.tries.pop(inode, None)
+        record.handled.add(inode)
+        for peer, agent_id in ends or [(None, "")]:
+            if self.is_counted(record, far, peer, agent_id):
+                keep(record, far, peer, agent_id, since)
+
+    def _ends(self, far: Far, owner: dict[int, str]) -> list[tuple[Process | None, str]]:
+        """(process, agent of this instance that it is of) at the other end."""
+        found = list[tuple[Process | None, str]]()
+        for inode in far.inodes:
+            if inode in owner:
+                found.append((self._process_of(owner[inode], inode), owner[inode]))
+            found += [(one, "") for one in self._cache.get(inode, ())]
+        return found
+
+    def _process_of(self, agent_id: str, inode: int) -> Process | None:
+        for pid in self.records[agent_id].pids:
+            if inode in sockets_of(pid)[0]:
+                return find_process(pid)
+        return None
+
+    def is_counted(self, record: Record, far: Far, peer: Process | None, agent_id: str) -> bool:
+        """Whether a connection is one that the receipt names."""
+        if agent_id:
+            return agent_id != record.agent_id
+        if peer is not None and self._is_own(peer):
+            return False
+        program, ticks = (peer.program, peer.start_ticks) if peer is not None else ("", 0)
+        uid = peer.uid if peer is not None else far.uid
+        return not why_uncounted(OtherEnd(far.address, far.port, uid, program, ticks), record.agent_end)
+
+
+def why_reaches(pid: int) -> str:
+    """How a process could connect to other programs of this host; empty when its sandbox allows no such connection."""
+    try:
+        if Path(f"/proc/{pid}/ns/net").stat().st_ino == Path("/proc/self/ns/net").stat().st_ino:
+            return "it shares this host's network"
+        there, here = Path(f"/proc/{pid}/root/").stat(), Path("/proc/self/root/").stat()
+        if (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino):
+            return "it sees this host's files, and the sockets among them"
+        lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"what its sandbox allows cannot be seen ({error.strerror})"
+    return "its network reaches this host" if any(line.split(":")[0].strip() not in ("lo", "") for line in lines) else ""
+
+
+def is_own_part(one: Process, supervisor: int, tree: Tree | None, records: Iterable[Record]) -> bool:
+    """Whether a process is a part of this instance's Watchfloor: by cgroup, or, where there is none, by descent from the supervisor."""
+    if one.pid in (os.getpid(), supervisor):
+        return True
+    if tree is None:
+        line = processes.ancestors(one.pid)
+        return supervisor > 1 and supervisor in line and not any(pid in line for record in records for pid in record.pids)
+    where = tree.mount.locate(processes.cgroup_line(one.pid) or "")
+    return is_among(where, (tree.root / "control", tree.relays.path))
+
+
+def keep(record: Record, far: Far, peer: Process | None, agent_id: str, since_ticks: int) -> None:
+    """Adds a connection to what is known of an agent, or counts it as one more of the same."""
+    key = (far.kind, far.remote or far.local, peer.pid if peer else 0, peer.start_ticks if peer else 0)
+    if far.kind == "tcp" and not far.port:
+        key = (far.kind, far.local, *key[2:])
+    there = record.kept.get(key)
+    if there is not None:
+        there.n, there.seen_at = there.n + 1, time.monotonic()
+    elif len(record.kept) >= MOST_KEPT:
+        record.n_more += 1
+    else:
+        uid = peer.uid if peer is not None else far.uid
+        record.kept[key] = Kept(far.kind, far.local, far.remote, peer, uid, agent_id, since_ticks, time.monotonic())
+
+
+def _keep_away(record: Record, address: str) -> None:
+    if len(record.away) < MOST_AWAY:
+        record.away.setdefault(address)
+
+
+# --- for previews
+
+ROOM = 3000
+"""Bytes of one answer (LINE_LIMIT bounds the line)."""
+NAMED = 3
+
+
+def asked(connections: Connections, agents: Iterable[str], message: dict[str, Any]) -> dict[str, object]:
+    """The guard's answer: one agent's connections, or of all agents how they could have some."""
+    agent_id = text(message, "agent_id", "", 63)
+    return of_agent(connections, agent_id) if agent_id else overview(connections, agents, text(message, "after", "", 63))
+
+
+def overview(connections: Connections, agents: Iterable[str], after: str) -> dict[str, object]:
+    """Of the agents by name behind ``after``: how each could reach other programs, and which ones it was connected to.
+
+    ``next``: what to ask for next, None at the end.
+    """
+    found, room = dict[str, dict[str, object]](), ROOM
+    names = sorted(name for name in agents if name > after)
+    for name in names:
+        record = connections.records.get(name)
+        row: dict[str, object] = {"reach": record.reach[:200] if record is not None else "it has not been looked at yet"}
+        if record is not None and record.kept:
+            kept = list(record.kept.values())
+            row |= {"n": len(kept), "programs": list(dict.fromkeys(_peer_words(one)[:60] for one in kept))[:NAMED]}
+        room -= len(json.dumps({name: row}))
+        if found and room < 0:
+            break
+        found[name] = row
+    last = next(reversed(found), "")
+    return {"agents": found, "next": last if last and last != names[-1] else None}
+
+
+def of_agent(connections: Connections, agent_id: str) -> dict[str, object]:
+    """One agent's connections as they are known now, as many as one answer holds."""
+    record = connections.records.get(agent_id)
+    if record is None:
+        raise NotFound(f"Agent {agent_id} has not been looked at.", "watchfloor fleet lists the agents.")
+    rows, room = list[dict[str, object]](), ROOM
+    for kept in list(record.kept.values()):
+        row = {"kind": kept.kind, "remote": kept.remote[:100], "program": _peer_words(kept)[:60], "pid": kept.peer.pid if kept.peer else 0}
+        room -= len(json.dumps(row))
+        if room < 0:
+            break
+        rows.append(row)
+    return {"agent_id": agent_id, "reach": record.reach, "trouble": record.trouble[:300], "connections": rows, "n": len(record.kept)}
+
+
+def _peer_words(kept: Kept) -> str:
+    return kept.peer_agent or (kept.peer.name if kept.peer is not None else "") or "unknown program"

@@ -1,0 +1,213 @@
+"""Suspects: processes that a program outside started since an agent was connected to it, and that look like the agent's work.
+
+They are named, never killed by a kill. ``end`` kills the ones that an operator names, each looked at again first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from console.domain.errors import NotFound, UsageProblem
+from console.domain.guard import AGENT_VARIABLE
+from console.domain.kill import Receipt, Suspect
+from console.killswitch import processes
+from console.killswitch.closure import Row, recent_look
+from console.killswitch.kill.connections import Kept, Record
+from console.killswitch.kill.snapshot import Process, find_process
+from console.killswitch.kill.uncounted import is_installed
+from console.killswitch.processes import Handle
+
+MOST = 50
+"""Of one kill."""
+SHORTEST = 6
+"""Letters of an argument that can tell an agent's work from any other."""
+END_S = 2.0
+_WORDS = re.compile(r"[^\s'\"`;|&<>(),=]+")
+_COMMON_FOLDERS = frozenset({"/", "/root", "/tmp", "/home", "/var", "/usr", "/run", "/opt", "/srv"})  # noqa: S108 - names only
+SELECTED = ("marker", "arguments")
+"""What a suspect is preselected by; a working folder alone is shared by too many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What became of one suspect that was named."""
+
+    pid: int
+    done: bool
+    """Dead, by the kernel."""
+    words: str
+
+
+def find(kept: Iterable[tuple[Record, Kept]], spared: Collection[int], is_own: Collection[int] = ()) -> tuple[Suspect, ...]:
+    """The suspects of a kill. ``spared``: the guard, the caller and their ancestors. OSError when processes cannot be listed."""
+    pairs = [(record, one, one.peer) for record, one in kept if one.peer is not None]
+    if not pairs:
+        return ()
+    table = recent_look().rows
+    peers = {peer.pid for _, _, peer in pairs}
+    targets = {(pid, ticks) for record, _, _ in pairs for pid, ticks in record.pids.items()}
+    found = dict[int, Suspect]()
+    for record, one, peer in pairs:
+        tokens = _telling(record, peer)
+        for pid, row in sorted(table.items()):
+            if pid in found or pid in peers or pid in spared or pid in is_own or not row.is_alive or (pid, row.ticks) in targets:
+                continue
+            if row.ticks < one.since_ticks or not _is_started_by(pid, row, peer, table) or len(found) >= MOST:
+                continue
+            suspect = _suspect(record, peer, pid, row, tokens)
+            if suspect is not None:
+                found[pid] = suspect
+    return tuple(found.values())
+
+
+def _is_started_by(pid: int, row: Row, peer: Process, table: dict[int, Row]) -> bool:
+    """By parent, by session, or, for an orphan of process 1, by cgroup."""
+    above = row.parent
+    for _ in range(64):
+        if above == peer.pid:
+            return peer.pid not in table or table[peer.pid].ticks == peer.start_ticks
+        if above <= 1 or above not in table:
+            break
+        above = table[above].parent
+    there = table.get(peer.pid)
+    if there is None or there.ticks != peer.start_ticks:
+        return False
+    if row.session == there.session and row.session > 1:
+        return True
+    line = processes.cgroup_line(peer.pid)
+    return above <= 1 and line not in (None, "/") and processes.cgroup_line(pid) == line
+
+
+def _suspect(record: Record, peer: Process, pid: int, row: Row, tokens: Collection[str]) -> Suspect | None:
+    """None when nothing connects it with the agent."""
+    there = find_process(pid)
+    if there is None or there.start_ticks != row.ticks:
+        return None
+    command = processes.command_line(pid, 4096)
+    by, what = _link(record, pid, command, tokens)
+    if not by:
+        return None
+    is_same_account = there.uid in record.uids
+    why = f"{peer.name or 'process'} (process {peer.pid}) started it after {record.agent_id} was connected to it; {what}"
+    if not is_same_account:
+        why += "; it runs under another account than the agent, so Watchfloor does not end it"
+    return Suspect(
+        record.agent_id,
+        pid,
+        row.ticks,
+        there.program,
+        there.uid,
+        command[:200],
+        why,
+        by,
+        by in SELECTED and is_same_account,
+        peer.pid,
+    )
+
+
+def _link(record: Record, pid: int, command: str, tokens: Collection[str]) -> tuple[str, str]:
+    """(what connects it with the agent, the same in words)."""
+    mark = f"{AGENT_VARIABLE}={record.agent_id}".encode()
+    try:
+        if mark in processes.environment(pid).split(b"\0"):
+            return "marker", "its environment names the agent"
+    except OSError:
+        pass  # it does not let itself be read: its command line may still tell
+    words = set(_WORDS.findall(command))
+    if record.agent_id in words:
+        return "marker", "its arguments name the agent"
+    if shared := sorted(words & set(tokens), key=len):
+        return "arguments", f"it has an argument of the agent's: {shared[-1][:80]}"
+    folder = _folder(pid)
+    if folder and any(folder == own or folder.startswith(own + "/") for own in record.folders - _COMMON_FOLDERS):
+        return "working folder", "it works in the agent's folder"
+    return "", ""
+
+
+def _telling(record: Record, peer: Process) -> set[str]:
+    """Arguments of the agent that no ordinary program has: long, neither an option nor a program, and not the other end's own."""
+    found = {word for line in record.words for word in _WORDS.findall(line)}
+    common = set(_WORDS.findall(processes.command_line(peer.pid, 4096)))
+    common |= set(_WORDS.findall(processes.command_line(os.getpid(), 4096)))
+    return {w for w in found - common if len(w) >= SHORTEST and not w.startswith("-") and w not in _COMMON_FOLDERS and not is_installed(w)}
+
+
+def _folder(pid: int) -> str:
+    try:
+        return str(Path(f"/proc/{pid}/cwd").readlink())
+    except OSError:
+        return ""
+
+
+def chosen(receipt: Receipt, pids: Collection[int]) -> list[Suspect]:
+    """The suspects that are meant: those named, or the preselected ones. Raises NotFound, or UsageProblem for a pid that is none."""
+    if not receipt.suspects:
+        raise NotFound(f"Kill {receipt.kill_id} has no suspects.", "watchfloor receipt show lists what a kill found.")
+    known = {one.pid: one for one in receipt.suspects}
+    if strange := sorted(set(pids) - known.keys()):
+        raise UsageProblem(
+            f"Process {strange[0]} is no suspect of kill {receipt.kill_id}: nothing was killed.",
+            f"watchfloor receipt show {receipt.kill_id} lists them.",
+        )
+    return [known[pid] for pid in dict.fromkeys(pids)] if pids else [one for one in receipt.suspects if one.preselected]
+
+
+def end(receipt: Receipt, suspects: Iterable[Suspect], spared: Collection[int], account: Collection[int]) -> list[Ended]:
+    """SIGKILL to each through a pidfd, after it was looked at again; waits until they are dead, 2 s at most.
+
+    ``spared``: the guard, the supervisor, connected consoles, the caller and their ancestors. ``account``: the agents' accounts.
+    """
+    peers = {(c.peer_pid, c.peer_start_ticks) for c in receipt.connections}
+    done, sent = list[Ended](), list[tuple[Suspect, Handle]]()
+    for one in suspects:
+        try:
+            handle = Handle(one.pid, one.start_ticks)
+        except ProcessLookupError:
+            gone = processes.start_ticks(one.pid) is None
+            words = "it had ended" if gone else "its number belongs to another process by now: nothing was sent to it"
+            done.append(Ended(one.pid, gone, words))
+            continue
+        except OSError as error:
+            done.append(Ended(one.pid, False, f"it could not be opened: {error.strerror or error}"))
+            continue
+        if why := why_not(one, peers, spared, account):
+            handle.close()
+            done.append(Ended(one.pid, False, f"not killed: {why}"))
+            continue
+        handle.send(signal.SIGKILL)
+        sent.append((one, handle))
+    return [*done, *_wait(sent)]
+
+
+def why_not(one: Suspect, peers: Collection[tuple[int, int]], spared: Collection[int], account: Collection[int]) -> str:
+    """Why a suspect is not killed, as it is now; empty when it may be."""
+    if one.pid <= 1 or one.pid in spared:
+        return "it is the one who asked, a part of Watchfloor, or an ancestor of theirs"
+    if (one.pid, one.start_ticks) in peers:
+        return "it is the other end of a connection: other programs may depend on it"
+    now = find_process(one.pid)
+    if now is None or now.start_ticks != one.start_ticks:
+        return "its number belongs to another process by now"
+    if now.program != one.exe:
+        return "it runs another program by now"
+    if processes.uids(one.pid) != {one.uid} or one.uid not in account:
+        return "it runs under another account than the agent"
+    return ""
+
+
+def _wait(sent: list[tuple[Suspect, Handle]]) -> list[Ended]:
+    until = time.monotonic() + END_S
+    while any(handle.is_alive() for _, handle in sent) and time.monotonic() < until:
+        time.sleep(0.01)
+    done = []
+    for one, handle in sent:
+        alive = handle.is_alive()
+        done.append(Ended(one.pid, not alive, "still alive after SIGKILL" if alive else "killed"))
+        handle.close()
+    return done

@@ -1,0 +1,255 @@
+"""Work that an agent gave to another program: real servers, real kills, and what the receipt says of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from console.domain.errors import ExitCode, NotFound
+from console.domain.kill import Connection, Receipt
+from console.domain.verdict import verdict
+from console.killswitch import processes
+from tests.fakes.guard_world import NOBODY, GuardWorld, end, ticks, until
+from tests.fakes.instance import free_port
+from tests.fakes.work_server import CLIENT, work_server
+
+PYTHON = "/usr/bin/python3"
+"""One that nobody may run as well."""
+
+
+PATIENT = """import sys
+from console.killswitch.kill import dump
+dump.DUMP_S = 60.0
+from console.killswitch.__main__ import main
+sys.exit(main())"""
+"""A busy machine passes the product's 10 ms; what is asserted here is what was listed."""
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardWorld]:
+    with contextlib.closing(GuardWorld(tmp_path_factory.mktemp("w"))) as made:
+        yield made.start_by(PATIENT)
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def server(port: int, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    tmp_path.chmod(0o755)
+    for folder in tmp_path.parents[:2]:
+        folder.chmod(0o755)
+    with work_server(port, str(tmp_path / "work.sock"), tmp_path) as process:
+        yield process
+
+
+def ask(world: GuardWorld, agent_id: str, how: str, where: object, command: str = "", then: str = "keep") -> subprocess.Popen[bytes]:
+    """An agent that has asked; it runs on."""
+    argv = (PYTHON, "-S", "-c", CLIENT, how, str(where), command, then)
+    process = world.agent(agent_id, *argv, env=NOBODY, stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == b"asked\n"
+    return process
+
+
+def known(world: GuardWorld, agent_id: str) -> int:
+    """How many other ends the guard knows of it; -1: it was not looked at yet."""
+    try:
+        return int(world.supervisor.call("connections", agent_id=agent_id)["n"])
+    except NotFound:
+        return -1
+
+
+def has_looked(world: GuardWorld, *agents: str, n: int = 1) -> None:
+    """The regular look has seen them since they asked."""
+    for agent_id in agents:
+        until(lambda a=agent_id: known(world, a) >= n, f"{agent_id} was looked at")  # type: ignore[misc]
+
+
+def of(receipt: Receipt, agent_id: str) -> list[Connection]:
+    return [one for one in receipt.connections if one.agent_id == agent_id]
+
+
+def running(command: str) -> list[int]:
+    return [pid for pid in processes.every_pid() if processes.command_line(pid) == command and processes.is_alive(pid)]
+
+
+def test_work_asked_for_by_tcp_and_by_a_unix_socket_is_in_the_receipt(
+    shared: GuardWorld, server: subprocess.Popen[bytes], port: int, tmp_path: Path
+) -> None:
+    work = [f"/bin/sleep {600 + n}.{os.getpid()}" for n in range(2)]
+    ask(shared, "by-tcp", "tcp", port, work[0])
+    ask(shared, "by-unix", "unix", tmp_path / "work.sock", work[1])
+    shared.agent("alone", env=NOBODY)
+    has_looked(shared, "by-tcp", "by-unix")
+    receipt = shared.pressed()
+    found = verdict(receipt)
+    assert found.exit_code is ExitCode.BEST_EFFORT and found.verified_zero
+    assert found.headline.startswith("All processes of 3 agents are dead. 2 agents had connections to other programs: python3")
+    assert "Work that 1 agent gave to other programs is not covered." in found.headline
+    assert receipt.connections_state == "recorded" and receipt.uncovered == ("alone",), receipt.connections_detail
+    assert len(receipt.connections) == 2, receipt.connections
+    [tcp], [unix] = of(receipt, "by-tcp"), of(receipt, "by-unix")
+    assert (tcp.kind, tcp.remote, tcp.peer_pid, tcp.peer_uid) == ("tcp", f"127.0.0.1:{port}", server.pid, os.geteuid())
+    assert (unix.kind, unix.remote, unix.peer_start_ticks) == ("unix", str(tmp_path / "work.sock"), ticks(server.pid))
+    assert {(one.agent_id, one.by, one.command) for one in receipt.suspects} == {
+        ("by-tcp", "arguments", work[0]),
+        ("by-unix", "arguments", work[1]),
+    }
+    assert not any(one.preselected for one in receipt.suspects), "it runs under another account than the agent"
+    assert all(running(command) for command in work), "a kill ends no suspect"
+
+
+def test_a_connection_that_was_closed_before_the_kill_is_kept(shared: GuardWorld, server: subprocess.Popen[bytes], port: int) -> None:
+    agent = ask(shared, "earlier", "tcp", port, "true")
+    has_looked(shared, "earlier")
+    agent.send_signal(19)  # it keeps its end open, the server ends: nothing is left to see at the kill
+    end(server.pid)
+    receipt = shared.pressed(["earlier"])
+    [one] = of(receipt, "earlier")
+    assert one.peer_pid == server.pid and "it has ended" in one.note
+
+
+def test_an_abstract_name_and_an_end_that_was_passed_on(shared: GuardWorld, port: int, tmp_path: Path) -> None:
+    name = f"@watchfloor-test-{os.getpid()}"
+    with work_server(port, name, tmp_path) as server:
+        ask(shared, "abstract", "unix", name, "true")
+        ask(shared, "passed", "unix", name, "", "pass")
+        has_looked(shared, "abstract", "passed")
+        receipt = shared.pressed()
+        assert [(one.remote, one.peer_pid) for one in of(receipt, "abstract")] == [(name, server.pid)]
+        assert server.pid in {one.peer_pid for one in of(receipt, "passed")}
+
+
+def test_connections_within_a_tree_and_between_targets_do_not_count_but_those_to_another_agent_do(
+    shared: GuardWorld, tmp_path: Path, port: int
+) -> None:
+    serve = (
+        "import socket,sys,time\n"
+        "listener = socket.create_server(('127.0.0.1', int(sys.argv[1])))\n"
+        "pair = socket.socketpair()\n"
+        "import os\n"
+        "if os.fork() == 0: time.sleep(600)\n"
+        "print('asked', flush=True)\n"
+        "kept = [listener.accept() for _ in range(1)]\n"
+        "time.sleep(600)\n"
+    )
+    both = []
+    for n in (1, 2):
+        both.append(shared.agent(f"server-{n}", PYTHON, "-S", "-c", serve, str(port + n), env=NOBODY, stdout=subprocess.PIPE))
+        stdout = both[-1].stdout
+        assert stdout is not None and stdout.readline() == b"asked\n"
+        client = (
+            "import socket,sys,time\n"
+            "kept = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
+            "print('asked', flush=True)\ntime.sleep(600)"
+        )
+        one = shared.agent(f"client-{n}", PYTHON, "-S", "-c", client, str(port + n), env=NOBODY, stdout=subprocess.PIPE)
+        assert one.stdout is not None and one.stdout.readline() == b"asked\n"
+    has_looked(shared, "client-1", "client-2", "server-1", "server-2")
+    together = shared.pressed(["server-1", "client-1"])
+    assert not together.connections and together.connections_state == "recorded", together
+    alone = shared.pressed(["client-2"])
+    [seen] = alone.connections
+    assert (seen.peer_pid, seen.agent_id) == (both[1].pid, "client-2") and "agent server-2, which was not a target" in seen.note
+    shared.pressed()
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_a_job_given_to_a_tmux_server_that_was_there_before(shared: GuardWorld, tmp_path: Path) -> None:
+    sock, marker = tmp_path / "tmux.sock", f"60{os.getpid():05}"
+    tmux = ["tmux", "-S", str(sock), "-f", "/dev/null"]
+    subprocess.run([*tmux, "new-session", "-d", "-s", "operator", "sleep 600"], check=True)
+    pid = int(subprocess.run([*tmux, "display-message", "-p", "#{pid}"], check=True, capture_output=True).stdout)
+    try:
+        # The client stays attached through a command that waits: tmux's own way to be asked and followed.
+        script = f"tmux -S {sock} new-session -d -s work 'sleep {marker}' && tmux -S {sock} wait-for never"
+        shared.agent("tmux-user", "/bin/sh", "-c", script)
+        until(lambda: running(f"sleep {marker}"), "the job runs")
+        has_looked(shared, "tmux-user")
+        receipt = shared.pressed(["tmux-user"])
+        assert pid in {one.peer_pid for one in receipt.connections}
+        [suspect] = receipt.suspects
+        assert (suspect.command, suspect.by, suspect.preselected) == (f"sleep {marker}", "arguments", True)
+        assert processes.is_alive(pid) and running(f"sleep {marker}")
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=True)
+        until(lambda: not processes.is_alive(pid), "tmux has ended")
+
+
+def test_a_server_that_accepts_only_after_the_kill_is_named(shared: GuardWorld, port: int, tmp_path: Path) -> None:
+    slow = (
+        "import socket,sys,time\n"
+        "kept = [socket.create_server(('127.0.0.1', int(sys.argv[1])))]\n"
+        "kept.append(socket.socket(socket.AF_UNIX)); kept[-1].bind(sys.argv[2]); kept[-1].listen()\n"
+        "print('ready', flush=True)\ntime.sleep(600)\n"
+    )
+    path = tmp_path / "slow.sock"
+    process = subprocess.Popen([sys.executable, "-c", slow, str(port), str(path)], stdout=subprocess.PIPE)
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    try:
+        ask_slow = (
+            "import socket,sys,time\n"
+            "a = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
+            "b = socket.socket(socket.AF_UNIX); b.connect(sys.argv[2])\n"
+            "a.sendall(b'work'); b.sendall(b'work')\nprint('asked', flush=True)\ntime.sleep(600)\n"
+        )
+        agent = shared.agent("hasty", PYTHON, "-S", "-c", ask_slow, str(port), str(path), stdout=subprocess.PIPE)
+        assert agent.stdout is not None and agent.stdout.readline() == b"asked\n"
+        has_looked(shared, "hasty", n=2)
+        receipt = shared.pressed(["hasty"])
+        assert {(one.kind, one.peer_pid) for one in receipt.connections} == {("tcp", process.pid), ("unix", process.pid)}
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_thousands_of_connections_are_one_line_and_the_kill_is_not_held_up(shared: GuardWorld, port: int) -> None:
+    serve = (
+        "import socket,sys,time\n"
+        "listener = socket.create_server(('127.0.0.1', int(sys.argv[1])), backlog=2000)\n"
+        "print('ready', flush=True)\n"
+        "kept = [listener.accept() for _ in range(1500)]\ntime.sleep(600)\n"
+    )
+    many = (
+        "import socket,sys,time\n"
+        "kept = [socket.create_connection(('127.0.0.1', int(sys.argv[1])), timeout=60) for _ in range(1500)]\n"
+        "print('asked', flush=True)\ntime.sleep(600)\n"
+    )
+    server = subprocess.Popen([sys.executable, "-c", serve, str(port)], stdout=subprocess.PIPE)
+    assert server.stdout is not None and server.stdout.readline() == b"ready\n"
+    try:
+        agent = shared.agent("many", PYTHON, "-S", "-c", many, str(port), env=NOBODY, stdout=subprocess.PIPE)
+        assert agent.stdout is not None and agent.stdout.readline() == b"asked\n"
+        has_looked(shared, "many")
+        receipt = shared.pressed(["many"])
+        [one] = receipt.connections
+        assert one.peer_pid == server.pid and "connections" in one.note
+        assert verdict(receipt).verified_zero
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()
+
+
+def test_after_a_restart_of_the_guard_it_is_not_recorded_never_none(state_dir: Path, port: int) -> None:
+    with contextlib.closing(GuardWorld(state_dir)) as world:
+        world.start()
+        world.agent("older", env=NOBODY)
+        time.sleep(5.5)  # what it did before the second guard looked is long enough ago to matter
+        world.kill_guard()
+        world.start()
+        has_looked(world, "older", n=0)
+        receipt = world.pressed()
+        assert receipt.connections_state == "not recorded" and "not looked at from its start" in receipt.connections_detail
+        assert receipt.uncovered == ("older",) and "not recorded" in verdict(receipt).headline

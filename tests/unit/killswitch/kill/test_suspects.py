@@ -1,0 +1,214 @@
+"""Suspects: found among what the program at the other end started since; ended only when an operator names them, each looked at again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from console.domain.errors import NotFound, UsageProblem
+from console.domain.kill import Connection, Receipt, Suspect
+from console.killswitch import processes
+from console.killswitch.kill import suspects as module
+from console.killswitch.kill.connections import Kept, Record, ticks_now
+from console.killswitch.kill.snapshot import Process, find_process
+from console.killswitch.kill.suspects import chosen, end, find, why_not
+from console.killswitch.processes import Handle
+from tests.fakes.guard_world import until
+
+Start = Callable[..., subprocess.Popen[bytes]]
+HOST = "import subprocess, sys\nfor line in sys.stdin:\n    print(subprocess.Popen(line.split()).pid, flush=True)\n"
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    made: list[subprocess.Popen[bytes]] = []
+
+    def run(*argv: str, **more: object) -> subprocess.Popen[bytes]:
+        made.append(subprocess.Popen(argv, **more))  # type: ignore[call-overload]
+        until(lambda: processes.command_line(made[-1].pid).startswith(argv[0]), "it runs")
+        return made[-1]
+
+    yield run
+    for process in made:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def work() -> str:
+    """An argument that no other process has."""
+    return f"60{os.getpid():06}"
+
+
+def kept(words: str = "", folders: str = "", since: int = 0, uids: int | None = None) -> tuple[Record, Kept]:
+    """An agent that is connected to this very process."""
+    record = Record("a-1", 0, 0, 0)
+    record.words, record.folders = {words}, {folders} - {""}
+    record.uids = {os.geteuid() if uids is None else uids}
+    here = find_process(os.getpid())
+    assert here is not None
+    return record, Kept("tcp", "", "", here, 0, "", since, 0.0)
+
+
+def found(*pairs: tuple[Record, Kept], spared: tuple[int, ...] = ()) -> dict[int, Suspect]:
+    return {one.pid: one for one in find(pairs, spared)}
+
+
+def test_an_argument_of_the_agent_and_its_marker_preselect_and_a_folder_alone_does_not(start: Start, work: str, tmp_path: Path) -> None:
+    by_words = start("/bin/sleep", work)
+    marked = start("/bin/sleep", "600", env={"WATCHFLOOR_AGENT_ID": "a-1"})
+    in_folder = start("/bin/sleep", "600", cwd=tmp_path)
+    other = start("/bin/sleep", "600")
+    seen = found(kept(f"sh -c 'sleep {work}; true'", str(tmp_path.parent)))
+    assert {pid: (one.by, one.preselected) for pid, one in seen.items() if pid != other.pid} == {
+        by_words.pid: ("arguments", True),
+        marked.pid: ("marker", True),
+        in_folder.pid: ("working folder", False),
+    }
+    assert other.pid not in seen
+    one = seen[by_words.pid]
+    assert (one.exe, one.uid, one.command, one.peer_pid) == ("/usr/bin/sleep", os.geteuid(), f"/bin/sleep {work}", os.getpid())
+    assert f"process {os.getpid()}" in one.why
+
+
+def test_what_ran_before_the_connection_is_none(start: Start, work: str) -> None:
+    before = start("/bin/sleep", work)
+    assert before.pid not in found(kept(work, since=ticks_now() + 1000))
+
+
+def test_what_no_peer_started_is_none(start: Start, work: str) -> None:
+    one = start("/bin/sleep", work)
+    record, there = kept(work)
+    assert there.peer is not None
+    elsewhere = start("/bin/sleep", "600", start_new_session=True)
+    peer = find_process(elsewhere.pid)
+    assert one.pid not in found((record, replace(there, peer=peer)))
+
+
+def test_a_peer_whose_number_is_another_s_by_now_started_nothing(start: Start, work: str) -> None:
+    one = start("/bin/sleep", work)
+    record, there = kept(work)
+    assert there.peer is not None
+    assert one.pid not in found((record, replace(there, peer=replace(there.peer, start_ticks=1))))
+
+
+def test_never_the_caller_nor_a_peer_nor_a_target(start: Start, work: str) -> None:
+    one = start("/bin/sleep", work)
+    assert found(kept(work), spared=(one.pid,)) == {}
+    record, there = kept(work)
+    ticks = processes.start_ticks(one.pid)
+    assert ticks is not None
+    record.pids = {one.pid: ticks}
+    assert found((record, there)) == {}
+    assert one.pid not in found(kept(work), (kept("")[0], replace(there, peer=find_process(one.pid))))
+
+
+def test_ordinary_words_tell_nothing(start: Start) -> None:
+    """Programs, options and short arguments: half of all processes have them."""
+    one = start("/bin/sleep", "600")
+    assert one.pid not in found(kept("/bin/sleep 600 --verbose --color=always /tmp"))
+    assert one.pid not in found(kept(folders="/"))
+
+
+def test_another_account_is_listed_and_not_preselected(start: Start, work: str) -> None:
+    one = start("/bin/sleep", work)
+    suspect = found(kept(work, uids=54321))[one.pid]
+    assert not suspect.preselected and "another account" in suspect.why
+
+
+def test_no_peer_no_suspects() -> None:
+    record, there = kept("x")
+    assert find([(record, replace(there, peer=None))], ()) == () and find([], ()) == ()
+
+
+# --- ending them
+
+
+def receipt(*suspects: Suspect, peer: Process | None = None) -> Receipt:
+    connections = (Connection("a-1", "tcp", "", "", peer.pid, peer.start_ticks, peer.name, 0, ""),) if peer else ()
+    return Receipt("k-1", "00c0ffee", "all", "", "", 0.0, connections=connections, suspects=suspects)
+
+
+def suspect(process: subprocess.Popen[bytes], **more: object) -> Suspect:
+    there = find_process(process.pid)
+    assert there is not None
+    made = Suspect("a-1", there.pid, there.start_ticks, there.program, there.uid, "", "", "arguments", True, os.getpid())
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+ACCOUNT = (os.geteuid(),)
+
+
+def test_the_preselected_are_meant_unless_some_are_named(start: Start) -> None:
+    one, other = suspect(start("/bin/sleep", "600")), suspect(start("/bin/sleep", "600"), by="working folder", preselected=False)
+    paper = receipt(one, other)
+    assert chosen(paper, ()) == [one]
+    assert chosen(paper, (other.pid, other.pid)) == [other]
+    with pytest.raises(UsageProblem, match="no suspect of kill k-1: nothing was killed"):
+        chosen(paper, (one.pid, os.getpid()))
+    with pytest.raises(NotFound):
+        chosen(receipt(), ())
+
+
+def test_a_suspect_is_killed_and_seen_dead(start: Start) -> None:
+    process = start("/bin/sleep", "600")
+    one = suspect(process)
+    [done] = end(receipt(one), [one], (), ACCOUNT)
+    assert (done.done, done.words) == (True, "killed") and process.wait() == -9
+
+
+def test_a_number_that_is_another_s_by_now_is_a_clear_answer_and_nothing_is_sent(start: Start) -> None:
+    process = start("/bin/sleep", "600")
+    one = suspect(process, start_ticks=1)
+    [done] = end(receipt(one), [one], (), ACCOUNT)
+    assert not done.done and "belongs to another process by now" in done.words and process.poll() is None
+
+
+def test_one_that_has_ended_is_done(start: Start) -> None:
+    process = start("/bin/sleep", "600")
+    one = suspect(process)
+    process.kill()
+    process.wait()
+    [done] = end(receipt(one), [one], (), ACCOUNT)
+    assert (done.done, done.words) == (True, "it had ended")
+
+
+@pytest.mark.parametrize(
+    ("change", "spared", "account", "why"),
+    [
+        ({}, True, ACCOUNT, "the one who asked"),
+        ({"exe": "/usr/bin/other"}, False, ACCOUNT, "another program by now"),
+        ({"uid": 54321}, False, (54321,), "another account"),
+        ({}, False, (54321,), "another account"),
+    ],
+)
+def test_what_is_never_killed(start: Start, change: dict[str, object], spared: bool, account: tuple[int, ...], why: str) -> None:
+    process = start("/bin/sleep", "600")
+    one = suspect(process, **change)
+    [done] = end(receipt(one), [one], (process.pid,) if spared else (), account)
+    assert not done.done and why in done.words and process.poll() is None
+
+
+def test_the_other_end_of_a_connection_is_never_killed_nor_process_1(start: Start) -> None:
+    process = start("/bin/sleep", "600")
+    one = suspect(process)
+    [done] = end(receipt(one, peer=find_process(process.pid)), [one], (), ACCOUNT)
+    assert not done.done and "other end of a connection" in done.words and process.poll() is None
+    assert why_not(replace(one, pid=1), (), (), ACCOUNT)
+
+
+def test_one_that_does_not_die_is_not_called_killed(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "END_S", 0.05)
+    monkeypatch.setattr(Handle, "send", lambda *_: "sent")
+    process = start(sys.executable, "-c", HOST, stdin=subprocess.PIPE)
+    one = suspect(process)
+    [done] = end(receipt(one), [one], (), ACCOUNT)
+    assert not done.done and done.words == "still alive after SIGKILL"
+    assert process.stdin is not None
+    process.stdin.close()
