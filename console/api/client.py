@@ -226,6 +226,11 @@ class _RecordRoutes:
         """POST /api/audit/verify."""
         return self._wire.ask(m.AuditVerdict, "POST", "/api/audit/verify", timeout_s=CHANGE_S)
 
+    def acknowledge_loss(self, reason: str) -> m.AuditVerdict:
+        """POST /api/audit/acknowledge; Conflict when there is no loss."""
+        body = m.AcknowledgeLossBody(reason=reason)
+        return self._wire.ask(m.AuditVerdict, "POST", "/api/audit/acknowledge", body=body, timeout_s=CHANGE_S)
+
 
 class _SecretRoutes:
     """Rotation, the API key, operator tokens, and the revocation of one agent's."""

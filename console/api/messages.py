@@ -17,6 +17,7 @@ from console.api.bodies import StartBody
 from console.api.bodies import View as View
 from console.api.environment import EnvironmentView
 from console.api.rearm_messages import RearmProof
+from console.api.record_messages import AcknowledgeLossBody as AcknowledgeLossBody
 from console.api.record_messages import AuditPage as AuditPage
 from console.api.record_messages import AuditRow as AuditRow
 from console.api.record_messages import AuditVerdict as AuditVerdict
@@ -471,6 +472,8 @@ class StatusView(View):
     """Engine or tool -> "" when it works, else "not available, because ...". """
     audit_records: int = 0
     audit_whole: bool | None = None
+    audit_why: str = ""
+    """Why the record is not intact, or empty."""
     audit_checked_at: float | None = None
     operator: str = ""
     notices: list[str] = []

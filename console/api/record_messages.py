@@ -90,6 +90,12 @@ class AuditPage(View):
     newest: int = 0
 
 
+class AcknowledgeLossBody(Request):
+    """POST /api/audit/acknowledge: an operator takes note of records that were lost."""
+
+    reason: Reason
+
+
 class AuditVerdict(View):
     """POST /api/audit/verify."""
 

@@ -40,6 +40,7 @@ def beside(places: Places, verdict: Verdict, kept: Sequence[Path] = (), anchors:
     compared = [counted(found.receipts, "sealed receipt"), *([counted(len(anchors), "anchor")] if anchors else [])]
     older = f" ({rows.before:,} of before this log, not on record in it)" if rows.before else ""
     compared.append(counted(rows.rows, "rollback record") + older)
-    if why := foreign(places.audit_db, places.instance_id) or found.why or rows.why:
+    if why := foreign(places.audit_db, places.instance_id) or found.why or rows.why or found.losses.why:
         verdict = replace(verdict, whole=False, why=why)
+    compared += found.losses.acknowledged
     return Judged(verdict, tuple(compared), (*found.unknown, *rows.unknown), found.retired)

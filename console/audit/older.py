@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+
+from console.audit.database import open_reader
+from console.audit.record import text_of
 
 SET_ASIDE, LOST = "audit.set_aside", "audit.lost"
 """Kinds of the records with which a log says that it is not the first of its instance."""
-_REARM = "kill.rearm"
+ACKNOWLEDGED = "audit.loss_acknowledged"
+"""Kind of the record with which an operator takes note of every loss before it, with a reason."""
 _NAMED = 5
 
 
@@ -17,12 +23,49 @@ def older_logs(log: Path) -> tuple[Path, ...]:
     return tuple(folder / log.name for folder in sorted(log.parent.glob(f"{log.stem}-set-aside-*")) if folder.is_dir())
 
 
-def lost(connection: sqlite3.Connection) -> list[str]:
-    """That the log before this one is missing, until a rearm after it: somebody looked, and that is on record. Raises sqlite3.Error."""
-    [seq] = connection.execute("SELECT max(seq) FROM records WHERE kind = ?", (LOST,)).fetchone()
-    if seq is None or connection.execute("SELECT 1 FROM records WHERE seq > ? AND kind = ? LIMIT 1", (seq, _REARM)).fetchone():
-        return []
-    return [f"the log before this one is missing (record {seq}); what it held is not proven, until a rearm takes note of it"]
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What a log says about the logs before it, in words for people."""
+
+    open: tuple[str, ...] = ()
+    """Losses that no operator acknowledged: the record is not intact."""
+    acknowledged: tuple[str, ...] = ()
+    newest: int = 0
+    """Number of the newest record that tells of a loss; 0: none."""
+
+    @property
+    def why(self) -> str:
+        """Why the record is not intact, with the remedy; empty: no open loss."""
+        return f"{'; '.join(self.open)}. Acknowledge the loss: watchfloor audit acknowledge --reason WORDS." if self.open else ""
+
+
+def read_losses(connection: sqlite3.Connection) -> Losses:
+    """Return the losses on record; an acknowledgement covers every loss before it. Raises sqlite3.Error."""
+    rows = connection.execute(
+        "SELECT seq, at, kind, actor, what FROM records WHERE kind IN (?, ?, ?) ORDER BY seq", (SET_ASIDE, LOST, ACKNOWLEDGED)
+    ).fetchall()
+    unseen: list[str] = []
+    seen: list[str] = []
+    newest = 0
+    for seq, at, kind, actor, what in rows:
+        if text_of(kind) == ACKNOWLEDGED:
+            who = f"acknowledged by {text_of(actor)}, {moment(float(at))} (record {seq}): {text_of(what)}"
+            seen += [f"{words}; {who}" for words in unseen]
+            unseen = []
+            continue
+        newest = seq
+        gone = "was set aside as not whole" if text_of(kind) == SET_ASIDE else "is missing"
+        unseen.append(f"the log before this one {gone} (record {seq}, {moment(float(at))}): what it held is not proven")
+    return Losses(tuple(unseen), tuple(seen), newest)
+
+
+def losses_of(log: Path) -> Losses:
+    """The same from the file; nothing where it cannot be read, which is told elsewhere."""
+    try:
+        with closing(open_reader(log)) as connection:
+            return read_losses(connection)
+    except (sqlite3.Error, OSError):
+        return Losses()
 
 
 def few(words: list[str], of_what: str) -> list[str]:

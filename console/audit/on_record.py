@@ -17,7 +17,7 @@ from pathlib import Path
 
 from console.audit.anchors import Anchor, broken
 from console.audit.database import open_reader, reason
-from console.audit.older import few, lost, moment, not_proven, older_logs
+from console.audit.older import Losses, few, moment, not_proven, older_logs, read_losses
 from console.audit.receipt_seal import verify_file
 from console.audit.retirement import HOST, KIND, Retirement, retirement_of, worth
 
@@ -36,6 +36,8 @@ class Compared:
     """What cannot be told, in words: neither whole nor not."""
     retired: tuple[str, ...] = ()
     """Keys that the log says are retired, since when, and what their signatures are worth; in words."""
+    losses: Losses = Losses()
+    """Of the logs before this one."""
 
 
 @dataclass(slots=True)
@@ -78,12 +80,14 @@ def compare(log: Path, receipts: Iterable[Path], public_key: Path | None = None,
 
 def _compared(log: Path, paths: list[Path], public_key: Path | None, anchors: Sequence[Anchor]) -> Compared:
     older = older_logs(log)
-    unknown = [not_proven(path) for path in older]
+    unknown, losses = [not_proven(path) for path in older], Losses()
     books, retired = list[_Book](), list[str]()
     try:
         with closing(open_reader(log)) as connection:
             own = _read(connection)
-            unknown += lost(connection)
+            losses = read_losses(connection)
+            if losses.acknowledged and not losses.open:
+                unknown = []  # an operator has looked at them
             books = [*(_readable(path) for path in older), own]
             retired = [_said(*books[-1].retired[key]) for key in own.retired]
             for words in own.wrong:
@@ -91,12 +95,13 @@ def _compared(log: Path, paths: list[Path], public_key: Path | None, anchors: Se
             for anchor in anchors:
                 if why := broken(connection, anchor):
                     raise _Bad(why)
-            unknown += few([words for path in paths for words in _unknown_of(connection, books, path, public_key)], "receipts")
+            before = [words for path in paths for words in _unknown_of(connection, books, path, public_key)]
+            unknown += few(before, "receipts") if losses.open or not losses.acknowledged else []
     except _Bad as bad:
-        return Compared(len(paths), str(bad), tuple(unknown), tuple(retired))
+        return Compared(len(paths), str(bad), tuple(unknown), tuple(retired), losses)
     except (sqlite3.Error, OSError) as error:
-        return Compared(len(paths), f"the file cannot be read: {reason(error)}.", tuple(unknown), tuple(retired))
-    return Compared(len(paths), "", tuple(unknown), tuple(retired))
+        return Compared(len(paths), f"the file cannot be read: {reason(error)}.", tuple(unknown), tuple(retired), losses)
+    return Compared(len(paths), "", tuple(unknown), tuple(retired), losses)
 
 
 def _unknown_of(connection: sqlite3.Connection, books: list[_Book], path: Path, public_key: Path | None) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from console.audit.database import COLUMNS, damaged, is_damage, open_reader, reason
+from console.audit.older import read_losses
 from console.audit.record import Record, text_bytes, text_of
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 
@@ -52,6 +53,7 @@ class AuditReader:
         """Writes all records, oldest first; returns how many. Raises UsageProblem on another format, ConsoleError, OSError.
 
         ``jsonl``: one ASCII line a record, exact. ``csv``: for people; a cell that a spreadsheet could run is prefixed with '.
+        After a loss that no operator acknowledged a last line tells that the record is not intact.
         """
         if fmt not in ("jsonl", "csv"):
             raise UsageProblem(f"Format {fmt[:20]!r} is not known.", "Use jsonl or csv.")
@@ -60,7 +62,10 @@ class AuditReader:
                 return self.export(stream, fmt)
         write = _jsonl if fmt == "jsonl" else _csv
         with self._open() as connection, closing(connection.execute(f"SELECT {COLUMNS} FROM records ORDER BY seq")) as rows:
-            return write(target, (_record(row) for row in rows))
+            count = write(target, (_record(row) for row in rows))
+            if why := read_losses(connection).why:
+                _not_intact(target, fmt, why)
+            return count
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -109,6 +114,14 @@ def _csv(stream: IO[str], records: Iterator[Record]) -> int:
         writer.writerow([_cell(row[name]) for name in names])
         count += 1
     return count
+
+
+def _not_intact(stream: IO[str], fmt: str, why: str) -> None:
+    """A last line that is no record: whoever reads the export alone learns that records before it were lost."""
+    if fmt == "jsonl":
+        stream.write(json.dumps({"intact": False, "why": why}, sort_keys=True, separators=(",", ":")) + "\n")
+    else:
+        csv.writer(stream, quoting=csv.QUOTE_ALL).writerow([_cell(f"NOT INTACT: {why}")])
 
 
 def _cell(value: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from console.api.client import ApiClient
 from console.audit.anchors import anchor_of
 from console.audit.judging import Judged
 from console.audit.reading import AuditReader
@@ -18,11 +19,12 @@ from console.cli import out
 from console.cli.audit_judge import exit_code, judge
 from console.cli.options import Json, StateDir, existing_places, new_app
 from console.cli.plain import moment, plain
-from console.domain.errors import ConsoleError, NotFound
+from console.domain.errors import ConsoleError, NotFound, UsageProblem
 from console.domain.words import counted
 
 app = new_app("The append-only record of who did what, hash-chained.", no_args_is_help=True)
 _LOOK_S = 0.5
+REASON_LENGTH = 500
 
 
 @app.command("tail")
@@ -97,6 +99,24 @@ def _print_verdict(seen: Judged) -> None:
         out.show(out.words(words, limit=500))
     for words in seen.unknown:
         out.show(out.words(f"not known: {words}", "yellow", 500))
+
+
+@app.command("acknowledge")
+def acknowledge(
+    reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="What you found out about the lost records; recorded.")],
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Take note of records that were lost. Until then the record is shown as not intact everywhere. Exit 1 when nothing was lost."""
+    if not reason.strip() or len(reason) > REASON_LENGTH:
+        raise UsageProblem(f"A reason has 1 to {REASON_LENGTH} characters.", 'For example: --reason "disk failure, ticket 4711"')
+    with ApiClient(existing_places(state_dir)) as client:
+        verdict = client.acknowledge_loss(reason)
+    if as_json:
+        out.emit(verdict.model_dump(mode="json"))
+    else:
+        out.say("acknowledged; " + ("the record is whole from here on" if verdict.whole else f"still not whole: {plain(verdict.why, 300)}"))
+    return 0
 
 
 @app.command("export")

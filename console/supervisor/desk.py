@@ -9,7 +9,9 @@ import time
 from console import __version__
 from console.api import messages as m
 from console.audit.judging import beside
+from console.audit.older import ACKNOWLEDGED, losses_of
 from console.domain.agent import Agent, AgentId
+from console.domain.command import Record
 from console.domain.errors import Conflict
 from console.supervisor.allowlist_review import ReviewDesk
 from console.supervisor.begun import not_begun
@@ -41,6 +43,7 @@ class Desk:
         self.rollback = RollbackDesk(parts, self.name_of)
         self.end = asyncio.Event()
         self._verdict: m.AuditVerdict | None = None
+        self._losses = losses_of(parts.places.audit_db)
         boxes = {kind.value if kind.value != "none" else "managed": box.available for kind, box in parts.sandboxes.items()}
         self._engines = PartLooks(boxes | {"envoy": parts.egress.available})
 
@@ -91,7 +94,8 @@ class Desk:
             sources=self.follower.source_views(),
             engines=await self._engines.words(),
             audit_records=records,
-            audit_whole=None if verdict is None or (verdict.whole and verdict.unknown) else verdict.whole,
+            audit_whole=False if self._losses.open else None if verdict is None or (verdict.whole and verdict.unknown) else verdict.whole,
+            audit_why=self._losses.why or (verdict.why if verdict is not None else ""),
             audit_checked_at=verdict.checked_at if verdict else None,
             operator=f"uid {os.geteuid()}",
             notices=parts.noticed_lines(10) + [str(n) for n in guard.get("notices", [])],
@@ -177,6 +181,15 @@ class Desk:
         rows = [m.AuditRow(**{n: getattr(r, n) for n in m.AuditRow.model_fields}) for r in audit.page(before, limit, query)]
         total = audit.total()
         return m.AuditPage(rows=rows, total=total, newest=total)
+
+    def acknowledge_loss(self, reason: str, by: str) -> m.AuditVerdict:
+        """An operator takes note of every loss so far; recorded first. Raises Conflict when there is none. Blocks."""
+        losses = losses_of(self.parts.places.audit_db)
+        if not losses.open:
+            raise Conflict("There is no loss to acknowledge.", "watchfloor audit verify tells what the record is compared with.")
+        self.parts.scribe.record_first(Record(by, ACKNOWLEDGED, reason, data={"newest_loss": losses.newest}))
+        self._losses = losses_of(self.parts.places.audit_db)
+        return self.audit_verify()
 
     def audit_verify(self) -> m.AuditVerdict:
         """Checks the whole chain, and what else here remembers it. Blocks."""

@@ -36,6 +36,7 @@ UP_WHILE_KILLED = frozenset(
         ("POST", "/api/programs/preview"),  # a read
         ("POST", "/api/programs/preview-command"),  # a read
         ("POST", "/api/audit/verify"),  # a read
+        ("POST", "/api/audit/acknowledge"),  # only a record
         ("POST", "/api/remote/retry"),
         ("POST", "/api/rotation"),
         ("POST", "/api/rotation/value"),  # what a rotation needs to prove itself

@@ -77,6 +77,7 @@ class OperatorRoutes:
             ("/api/kill-switch", self._kill_switch_change),
             ("/api/rollback/{id}/restore", self._restore),
             ("/api/audit/verify", self._audit_verify),
+            ("/api/audit/acknowledge", self._audit_acknowledge),
             ("/api/remote/retry", self._remote_retry),
             ("/api/shutdown", self._shutdown),
         ]
@@ -238,6 +239,10 @@ class OperatorRoutes:
 
     async def _audit_verify(self, _request: Request) -> Response:
         return answer(await asyncio.to_thread(self._desk.audit_verify))
+
+    async def _audit_acknowledge(self, request: Request) -> Response:
+        body = await body_of(request, m.AcknowledgeLossBody)
+        return answer(await asyncio.to_thread(self._desk.acknowledge_loss, body.reason, self._by(request)))
 
     async def _remote_retry(self, _request: Request) -> Response:
         await self._desk.stop.retry_remote()

@@ -31,7 +31,7 @@ UP = {
     "GET /api/receipts", "GET /api/receipts/{id}", "GET /api/allowlist", "GET /api/allowlist/history", "GET /api/allowlist/file",
     "GET /api/envoy/config", "GET /api/egress", "GET /api/rollback", "GET /api/rollback/{id}", "GET /api/audit", "GET /api/events",
     "GET /api/token-check", "GET /api/ladder/preview", "POST /api/ladder/preview", "POST /api/allowlist/test",
-    "POST /api/allowlist/backtest", "POST /api/audit/verify",
+    "POST /api/allowlist/backtest", "POST /api/audit/verify", "POST /api/audit/acknowledge",
     # kill, rearm, release, kill stray, quarantine, rotation, remote retry, export; and the end of the supervisor itself
     "POST /api/kill-switch", "POST /api/agents/{id}/kill", "POST /api/ladder", "POST /api/remote/retry", "POST /api/shutdown",
     "GET /api/kill-switch/rearm", "GET /api/passphrase", "POST /api/passphrase", "GET /api/persistence", "GET /api/contexts",
