@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
 SCHEMA_VERSION = 1
+KILL_ID = re.compile(r"^[a-z0-9][a-z0-9-]{3,40}\Z")
 
 
 class StepName(StrEnum):

@@ -20,10 +20,10 @@ from console.killswitch.guard import Guard, monotonic
 from console.killswitch.kill.connections import asked
 from console.killswitch.kill.receipt import receipt_bytes
 from console.killswitch.kill.session import KillSession
+from console.killswitch.kill.targets import SeenAgent
 from console.killswitch.launches import Launches
 from console.killswitch.pausing import ASKED
 from console.killswitch.peers import Peer
-from console.killswitch.seen import SeenAgent
 from console.killswitch.unlatching import Unlatching
 
 SUPERVISOR_CAUSES = tuple(c for c in CAUSES if c not in ("hold", "heartbeat", "lease", "soft_stop"))
@@ -92,7 +92,7 @@ class Desk:
             "prove": Op(self._prove, slow=True),
             "unlatch": Op(self._unlatch, slow=True),
             "passphrase": Op(self._passphrase, slow=True),
-            "seen": Op(self._seen),
+            "seen": Op(self._seen, slow=True),
             "unheld": Op(lambda m, p: guard.unheld.hear(m, guard.record), slow=True),
             "adoptable": Op(self._adoptable, slow=True),
             "adopt": Op(self._adopt, slow=True),
@@ -328,6 +328,8 @@ class Desk:
             SeenAgent(text(a, "id", limit=63), whole(a, "pid"), whole(a, "start_ticks"), text(a, "exe"), whole(a, "uid")) for a in told
         ]
         self._guard.seen.tell(agents, more=message.get("more") is True)
+        if message.get("last") is True:
+            self._guard.record("seen", self._guard.seen.save)
         return {"n": len(self._guard.seen.agents)}
 
     def _adoptable(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 
-from console.domain.kill import StepName, StepStatus
+from console.domain.kill import KILL_ID, StepName, StepStatus
 from console.killswitch import processes
 from console.killswitch.engine_socket import EngineSilent
 from console.killswitch.guard import Guard
-from console.killswitch.kill.receipt import KILL_ID, read_receipt
+from console.killswitch.kill.receipt import read_receipt
 
 MOST_NAMED = 5
 LOOKED = "The record of agents was lost. A look found none in any cgroup, container or marked process; what is in none of these is unknown."

@@ -15,9 +15,7 @@ from pathlib import Path
 
 from console.domain.errors import Unavailable
 from console.domain.guard import HEARTBEAT_S, LOST
-from console.domain.kill import StepName, StepStatus
 from console.killswitch import processes
-from console.killswitch.afterwards import Afterwards
 from console.killswitch.causes import Causes
 from console.killswitch.cgroups import Tree, find_mounts, make_tree
 from console.killswitch.durable import Damaged, Reserve, sweep_drafts
@@ -26,16 +24,14 @@ from console.killswitch.faults import FAULTS as FAULTS
 from console.killswitch.faults import note_fault as note_fault
 from console.killswitch.journal import Journal
 from console.killswitch.kill.connections import Connections, is_own_part
-from console.killswitch.kill.outside import Outside
-from console.killswitch.kill.receipt import new_kill_id, read_receipt, write_receipt
-from console.killswitch.kill.session import Field, KillSession, Order
-from console.killswitch.kill.targets import Aim, kill_listed, strike_descendants, strike_leaderless
+from console.killswitch.kill.receipt import UNHELD_FILE, Afterwards, Unheld, new_kill_id, read_receipt, write_receipt
+from console.killswitch.kill.request import carry_out
+from console.killswitch.kill.session import KillSession
+from console.killswitch.kill.targets import SEEN_FILE, Aim, Order, SeenAgents, kill_listed, strike_descendants, strike_leaderless
 from console.killswitch.latch import Latch
 from console.killswitch.passphrase import Passphrase
 from console.killswitch.peers import AgentPlaces
 from console.killswitch.registry import Registry
-from console.killswitch.seen import SeenAgents
-from console.killswitch.unheld import UNHELD_FILE, Unheld
 
 KILLS_KEPT = 50
 MOST_OWED = 500
@@ -111,7 +107,8 @@ class Guard:
         self.kills: dict[str, KillSession] = {}
         self.notices: dict[str, str] = {}
         self.afterwards = Afterwards(self._amended)
-        self.seen = SeenAgents(config.instance_id)
+        self.instance_id, self.run_dir, self.refusal, self.owns_registry = config.instance_id, config.run_dir, "Launches are refused.", True
+        self.seen = SeenAgents(config.instance_id, config.guard_dir / SEEN_FILE)
         self.unheld = Unheld(config.guard_dir / UNHELD_FILE)
         self.connections = Connections(
             lambda: list(self.registry.held.values()),
@@ -144,6 +141,7 @@ class Guard:
                 self.latch.press("registry-unreadable", self.notices["registry"])
         self._read_causes()
         self.unheld.load()
+        self.seen.load()
         self.passphrase.load()
         self.reserve.make()
         self.record("state", self.latch.save, self.registry.save, self.causes.save)
@@ -189,92 +187,35 @@ class Guard:
         with self.lock:
             is_all = scope in ("all", ["all"])  # no agent is called so (launches.py)
             ids = list(self.registry.held) if is_all else list(dict.fromkeys(scope))
-            kill_id = kill_id or new_kill_id()
-            kill = KillSession(
-                Order(kill_id, "all" if is_all else ",".join(ids), reason[:500], by[:100], order[:200]),
-                self._field(peer),
-                [Aim(i, self.registry.held.get(i)) for i in ids],
-                outside=Outside(self.connections),
-                heard_at=heard_at,
-            )
-            if is_all and kill_id not in self.latch.state.kills:
-                self.registry.generation = self.latch.press(kill_id, reason).generation
-            if not is_all:  # before the first write; of everything the latch says it already, and thousands of marks would delay that write
-                self.registry.mark_killed(ids, kill_id)
-            if kill.is_canary:  # one a minute: what it is connected to is known
-                kill.outside = None
-            kill.strike()
-            if is_all:
-                self.registry.mark_killed(ids, kill_id)
-                self.latch.mark(kill_id)
-                kill.add_aims, kill.name_left = (lambda: self._add_seen(kill)), (lambda: self.unheld.name_in(kill))
-            self.kills[kill_id] = kill
+            asked = Order(kill_id or new_kill_id(), "all" if is_all else ",".join(ids), reason[:500], by[:100], order[:200])
+            kill = carry_out(self, asked, ids, (os.getpid(), self.supervisor_pid, peer), heard_at)
+            self.kills[asked.kill_id] = kill
             over = [i for i, old in self.kills.items() if old.finished.is_set()][: max(0, len(self.kills) - KILLS_KEPT)]
             for old_id in over:  # one under way is never forgotten
                 del self.kills[old_id]
-        kill.note(StepName.REFUSE, StepStatus.OK, "Launches are refused." if is_all else "These agents start nothing any more.")
-        recorder = _start(lambda: self._record_press(kill), "press-record")
-        kill.on_zero = lambda: self._write_receipt(kill)
-        kill.on_done = lambda: self._finish(kill, recorder)
-        _start(kill.run, "kill")
         return kill
 
-    def _add_seen(self, kill: KillSession) -> None:
-        """Agents that were only seen, if they are meant as well: after everybody who is held, by the kill's own thread, best effort.
+    # --- what a kill uses of the guard (kill/request.py: Keeper)
 
-        Each may keep whoever reads its memory waiting; neither the lock nor the loop does.
-        """
-        if self.seen.agents:
-            aims, left = self.seen.aims(kill.field_.spared())
-            kill.aims += aims
-            kill.excluded += left
+    def press_latch(self, order: Order) -> None:
+        if order.is_all and order.kill_id not in self.latch.state.kills:
+            self.registry.generation = self.latch.press(order.kill_id, order.reason).generation
 
-    def _field(self, peer: int) -> Field:
-        spared = [os.getpid(), self.supervisor_pid, peer]
-        return Field(
-            self.config.instance_id,
-            self.config.run_dir,
-            self.tree,
-            self.engine,
-            self.registry.containers_ever,
-            lambda: frozenset().union(*(processes.ancestors(pid) for pid in spared if pid > 1)),
-            self.registry.incomplete,
-            self.registry.other_uids(),
-        )
+    def save_latch(self, order: Order) -> None:
+        self.latch.save()
 
-    def _record_press(self, kill: KillSession) -> None:
-        problems = []
-        if kill.order.is_all:
-            problems += self.record("latch", self.latch.save)
-            if problems:
-                kill.note(StepName.LATCH, StepStatus.FAILED, f"Latched in memory only: {problems[0]}")
-            else:
-                kill.note(StepName.LATCH, StepStatus.OK, f"Generation {self.latch.state.generation}, on disk")
-        else:
-            kill.note(StepName.LATCH, StepStatus.SKIPPED, "Only the agents named: no latch.")
-        o = kill.order
-        words = {"kill_id": o.kill_id, "scope": o.scope[:4000], "reason": o.reason, "by": o.by, "order": o.remote_order}
-        generation = self.latch.state.generation
-        if not kill.is_canary:  # one a minute, and nobody's doing
-            self.record("journal", lambda: self.journal.append("press", **words, generation=generation))
-        self.record("registry", self.registry.save)
+    def add_more(self, kill: KillSession) -> None:
+        """Nothing: the registry knows all agents, and the supervisor tells of every change."""
 
-    def _finish(self, kill: KillSession, recorder: threading.Thread | None) -> None:
-        if recorder is not None:
-            recorder.join(3.0)
-        if StepName.LATCH not in kill.steps:
-            kill.note(StepName.LATCH, StepStatus.UNKNOWN, "The disk has not answered yet.")
-        self._write_receipt(kill)
-        if any(aim.is_best_effort for aim in kill.aims):  # who was seen to be over is known to the next guard, which has followed nobody
-            self.record("registry", self.registry.save)
-        self.afterwards.follow(kill)
-
-    def _write_receipt(self, kill: KillSession) -> None:
+    def write_receipt(self, kill: KillSession) -> None:
         self.record("receipt", lambda: write_receipt(self.folder, kill.receipt()))
+
+    def is_finished(self, kill: KillSession) -> None:
+        self.afterwards.follow(kill)
 
     def _amended(self, kill: KillSession, words: list[str]) -> None:
         """A receipt that was given changed; the supervisor folds the file and the journal's line."""
-        self._write_receipt(kill)
+        self.write_receipt(kill)
         line = {"kill_id": kill.order.kill_id, "verified_zero": kill.receipt().verified_zero, "reason": "; ".join(words)[:1000]}
         self.record_line("receipt_amended", **line)
 
@@ -338,9 +279,12 @@ class Guard:
                     mount, below = (tree.mount, tree.agents.path) if tree else (None, None)
                     risen.append(Aim(held.entry.agent_id, held))
                     risen[-1].strike(mount, below)
-                    strike_leaderless(held, mount, below, self._field(0).spared)
+                    strike_leaderless(held, mount, below, self._spared)
                     self.notices["risen"] = f"Agent {held.entry.agent_id} had processes after its kill; they are struck until none is left."
-            strike_descendants(risen, self._field(0).spared)  # under the lock: nobody is retired, and closed, meanwhile
+            strike_descendants(risen, self._spared)  # under the lock: nobody is retired, and closed, meanwhile
+
+    def _spared(self) -> frozenset[int]:
+        return frozenset().union(*(processes.ancestors(pid) for pid in (os.getpid(), self.supervisor_pid) if pid > 1))
 
     def agent_places(self) -> AgentPlaces:
         """Where a peer must not come from."""
@@ -362,24 +306,6 @@ class Guard:
     def caps(self) -> dict[str, str]:
         """How it kills here, for the status."""
         return {"cgroup": f"v2 {self.tree.root}" if self.tree else "", "why": self.tree_why}
-
-
-def _start(job: Callable[[], None], name: str) -> threading.Thread | None:
-    """In a thread; at once, here, where no thread can be had. Never raises."""
-
-    def safely() -> None:
-        try:
-            job()
-        except FAULTS as fault:
-            note_fault(name, fault)
-
-    try:
-        thread = threading.Thread(target=safely, name=name, daemon=True)
-        thread.start()
-    except RuntimeError:
-        safely()
-        return None
-    return thread
 
 
 def monotonic() -> float:

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from console.domain.errors import Conflict, TimedOut
+from console.domain.kill import KILL_ID
 from console.killswitch.durable import Damaged, Reserve, read_sealed, seal, write_whole
-from console.killswitch.kill.receipt import KILL_ID
 from console.killswitch.witness import Witness
 
 LOCK_S = 1.0

@@ -7,28 +7,30 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.domain.errors import ConsoleError, Denied, TimedOut, Unreachable, UsageProblem
-from console.domain.kill import Receipt, StepName, StepStatus, receipt_from_json
+from console.domain.kill import Receipt, receipt_from_json
 from console.killswitch import processes
 from console.killswitch.cgroups import find_mounts, find_tree
 from console.killswitch.client import GuardClient
 from console.killswitch.durable import Reserve
 from console.killswitch.engine_socket import Engine
 from console.killswitch.journal import Journal
-from console.killswitch.kill.receipt import new_kill_id, read_receipt, write_receipt
-from console.killswitch.kill.session import Field, KillSession, Order
-from console.killswitch.kill.targets import Aim
+from console.killswitch.kill.receipt import UNHELD_FILE, Unheld, new_kill_id, read_receipt, write_receipt
+from console.killswitch.kill.request import RECORD_S, carry_out, in_thread, wait_until_done
+from console.killswitch.kill.session import KillSession
+from console.killswitch.kill.targets import SEEN_FILE, Aim, Order, SeenAgents
 from console.killswitch.latch import Latch
+from console.killswitch.launched import read_launched
 from console.killswitch.peers import inside_an_agent
 from console.killswitch.registry import Registry
-from console.killswitch.unheld import UNHELD_FILE, Unheld
 
 SILENT_S = 2.0
 """A guard answers within milliseconds, in the middle of a kill as well: one that says nothing for so long is stopped, or hangs."""
-RECORD_S = 3.0
-"""A press without a guard waits no longer for the disk; its process ends then, proof in hand."""
+LISTS_S = 1.0
+"""A kill without a guard waits no longer for ledger, audit log and lists; the first SIGKILL has gone out by then."""
 
 
 def press_and_wait(
@@ -73,7 +75,7 @@ def _wait(client: GuardClient, guard_dir: Path, kill_id: str, deadline: float) -
 def press_without_guard(
     state_dir: Path, run_dir: Path, instance_id: str, scope: str | list[str], reason: str, by: str, order: str = ""
 ) -> Receipt:
-    """The guard's work by the guard's code, in this process. A press on everything leaves the latch on disk.
+    """Carries a kill out in this process, by the guard's code. A kill of everything leaves the latch on disk.
 
     Raises Denied when this process is an agent's; whatever else goes wrong is in the receipt.
     """
@@ -83,103 +85,118 @@ def press_without_guard(
         raise UsageProblem('A press names "all" or at least one agent.', "Name at least one agent.")
     is_all = scope in ("all", ["all"])
     processes.raise_descriptors()
-    guard_dir = state_dir / "guard"
-    reserve = Reserve(guard_dir / "reserve")
-    registry = Registry(guard_dir)
-    entries = registry.recover()
-    mounts = find_mounts()
-    try:
-        tree = find_tree(instance_id, mounts, registry.root)
-    except OSError as error:
-        tree, registry.incomplete = None, f"The agents' cgroups could not be opened ({error.strerror})."
-    registry.restore(entries, tree)
-    ids = list(registry.held) if is_all else list(dict.fromkeys(scope))
-    engine = Engine(Path(registry.engine_socket), instance_id) if registry.engine_socket else None
-    spared = (os.getpid(), os.getppid())
-    kill = KillSession(
-        Order(new_kill_id(), "all" if is_all else ",".join(ids), reason[:500], by[:100], order[:200]),
-        Field(
-            instance_id,
-            run_dir,
-            tree,
-            engine,
-            registry.containers_ever,
-            lambda: frozenset().union(*(processes.ancestors(pid) for pid in spared)),
-            registry.incomplete,
-            registry.other_uids(),
-        ),
-        [Aim(i, registry.held.get(i)) for i in ids],
-    )
-    if registry.incomplete:
-        kill.excluded.append(f"{registry.incomplete} Only leaves, containers and marked processes that were found were killed.")
-    kill.strike()
-    kill.note(StepName.REFUSE, StepStatus.OK, "No guard runs, so no launch is confirmed.")
-    latch = Latch(guard_dir, reserve, run_dir)
-    if is_all:
-        latch.mark(kill.order.kill_id)
-        kill.name_left = lambda: _name_left(kill, guard_dir)
-    recorder = _aside(lambda: _record(kill, guard_dir, latch, registry, reserve))
-    kill.on_done = lambda: _finish(kill, guard_dir, recorder)
-    kill.run()
-    if registry.retired:
-        registry.sweep()
+    keeper = WithoutGuard(state_dir, run_dir, instance_id)
+    ids = list(keeper.registry.held) if is_all else list(dict.fromkeys(scope))
+    asked = Order(new_kill_id(), "all" if is_all else ",".join(ids), reason[:500], by[:100], order[:200])
+    kill = carry_out(keeper, asked, ids, (os.getpid(), os.getppid()))
+    wait_until_done(kill)
     receipt = kill.receipt()
-    for held in registry.held.values():
-        held.close()
-    if tree is not None:
-        tree.close()
+    keeper.close(kill)
     return receipt
 
 
-def _name_left(kill: KillSession, guard_dir: Path) -> None:
-    """Who was only seen, as a supervisor last said it to a guard. A disk that hangs leaves it unknown."""
-    unheld = Unheld(guard_dir / UNHELD_FILE)
-    reader = _aside(unheld.load)
-    if reader is not None:
-        reader.join(RECORD_S)
-    unheld.name_in(kill)
+class WithoutGuard:
+    """What a kill uses (kill/request.py: Keeper), from the records on disk. The registry is read, never written."""
 
+    owns_registry = False
+    connections = None
+    refusal = "No guard runs, so no launch is confirmed."
 
-def _record(kill: KillSession, guard_dir: Path, latch: Latch, registry: Registry, reserve: Reserve) -> None:
-    """Latch and journal, as the guard does it; a full disk costs the record, never the kill."""
-    try:
-        guard_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    def __init__(self, state_dir: Path, run_dir: Path, instance_id: str) -> None:
+        self.instance_id, self.run_dir, self._state_dir, self._guard_dir = instance_id, run_dir, state_dir, state_dir / "guard"
+        self._reserve = Reserve(self._guard_dir / "reserve")
+        self.latch = Latch(self._guard_dir, self._reserve, run_dir)
+        self.registry = Registry(self._guard_dir)
+        self.seen = SeenAgents(instance_id, self._guard_dir / SEEN_FILE)
+        self.unheld = Unheld(self._guard_dir / UNHELD_FILE)
+        entries = self.registry.recover()
+        try:
+            self.tree = find_tree(instance_id, find_mounts(), self.registry.root)
+        except OSError as error:
+            self.tree, self.registry.incomplete = None, f"The agents' cgroups could not be opened ({error.strerror})."
+        self.registry.restore(entries, self.tree)
+        self.engine = Engine(Path(self.registry.engine_socket), instance_id) if self.registry.engine_socket else None
+        self._writing = threading.Lock()
+
+    @property
+    def journal(self) -> Journal:
+        return Journal(self._guard_dir, self._reserve)
+
+    def press_latch(self, order: Order) -> None:
+        """What the latch holds on disk is read after the first SIGKILL (``save_latch``)."""
+
+    def save_latch(self, order: Order) -> None:
+        self._guard_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.latch.load(self.registry.generation)
+        self.latch.press(order.kill_id, order.reason)
+        self.latch.save()
+
+    def add_more(self, kill: KillSession) -> None:
+        """Reads the lists of observed agents, and compares the registry with ledger and audit log."""
+        if self.registry.incomplete:
+            kill.excluded.append(f"{self.registry.incomplete} Only leaves, containers and marked processes that were found were killed.")
+        found = Lists()
+        reader = in_thread(lambda: self._read(kill, found), "lists")
+        if reader is not None:
+            reader.join(LISTS_S)
+        if not found.is_read:
+            kill.excluded.append("The disk has not answered: which observed agents are included, and what was launched, is not known.")
+            kill.incomplete = kill.incomplete or "Ledger and audit log have not answered: agents may be missing from the registry."
+        kill.excluded += found.problems
+        kill.incomplete = kill.incomplete or found.incomplete
+        kill.add(found.missing)
+
+    def _read(self, kill: KillSession, found: Lists) -> None:
+        """Disk only, on a thread of its own."""
         if kill.order.is_all:
-            latch.load(registry.generation)
-            latch.press(kill.order.kill_id, kill.order.reason)
-            latch.save()
-            kill.note(StepName.LATCH, StepStatus.OK, f"Generation {latch.state.generation}, on disk; pressed without the guard")
-        else:
-            kill.note(StepName.LATCH, StepStatus.SKIPPED, "Only the agents named: no latch.")
-        words = {"kill_id": kill.order.kill_id, "scope": kill.order.scope[:4000], "reason": kill.order.reason, "by": kill.order.by}
-        Journal(guard_dir, reserve).append("press", **words, generation=latch.state.generation, without_guard=True)
-    except OSError as error:
-        kill.note(StepName.LATCH, StepStatus.FAILED, f"Not on disk: {error.strerror or error}")
+            self.unheld.load()
+            if problem := self.seen.load():
+                found.problems.append(problem)
+        known = {aim.agent_id: aim.held.entry for aim in kill.aims if aim.held is not None}
+        launched = read_launched(self._state_dir, frozenset(known))
+        found.incomplete = launched.problem if kill.order.is_all else ""
+        wanted = [one for one in launched.agents if kill.in_scope(one.agent_id)]
+        found.missing = [aim for one in wanted if (aim := one.aim_beside(known.get(one.agent_id))) is not None]
+        found.is_read = True
+
+    def record(self, what: str, *writes: Callable[[], object]) -> list[str]:
+        """A full disk costs the record, never the kill."""
+        problems = []
+        for write in writes:
+            try:
+                write()
+            except OSError as error:
+                problems.append(f"{what} not written: {error.strerror or error}")
+        return problems
+
+    def write_receipt(self, kill: KillSession) -> None:
+        writer = in_thread(lambda: self._write(kill), "receipt")
+        if writer is not None:
+            writer.join(RECORD_S)
+
+    def _write(self, kill: KillSession) -> None:
+        with self._writing:  # a writer that was late writes what is known by then
+            if problems := self.record("receipt", lambda: write_receipt(self._guard_dir, kill.receipt())):
+                kill.excluded.append(f"The receipt could not be written: {problems[0]}")
+
+    def is_finished(self, kill: KillSession) -> None:
+        if self.registry.retired:
+            self.registry.sweep()
+
+    def close(self, kill: KillSession) -> None:
+        """Closes what was opened, unless the kill still waits for the disk."""
+        if kill.finished.is_set():
+            for held in self.registry.held.values():
+                held.close()
+            if self.tree is not None:
+                self.tree.close()
 
 
-def _aside(job: Callable[[], None]) -> threading.Thread | None:
-    """A disk that hangs delays no proof. At once, here, where no thread can be had."""
-    thread = threading.Thread(target=job, daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:
-        job()
-        return None
-    return thread
+@dataclass(slots=True)
+class Lists:
+    """What the disk says besides the registry."""
 
-
-def _finish(kill: KillSession, guard_dir: Path, recorder: threading.Thread | None) -> None:
-    if recorder is not None:
-        recorder.join(RECORD_S)
-    if StepName.LATCH not in kill.steps:
-        kill.note(StepName.LATCH, StepStatus.UNKNOWN, "The disk has not answered yet.")
-    writer = _aside(lambda: _write(kill, guard_dir))
-    if writer is not None:
-        writer.join(RECORD_S)
-
-
-def _write(kill: KillSession, guard_dir: Path) -> None:
-    try:
-        write_receipt(guard_dir, kill.receipt())
-    except OSError as error:
-        kill.excluded.append(f"The receipt could not be written: {error.strerror or error}")
+    is_read: bool = False
+    problems: list[str] = field(default_factory=list)
+    missing: list[Aim] = field(default_factory=list)
+    incomplete: str = ""

@@ -17,7 +17,7 @@ from typing import Any
 from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.errors import ConsoleError
 from console.enforcement.state import EngineState
-from console.killswitch.unheld import NAMED
+from console.killswitch.kill.receipt import NAMED
 from console.sandbox.processes import start_ticks
 from console.settings.options import Options
 from console.supervisor.parts import Parts
@@ -127,12 +127,13 @@ def name(parts: Parts, found: dict[str, Any]) -> None:
 
 async def keep_telling(parts: Parts, is_default: bool) -> None:
     """Tells the guard whenever that changed, and a new guard anew. Forever."""
-    state, told = parts.core.state, None
+    state = parts.core.state
+    told: tuple[int, list[dict[str, Any]]] | None = None  # the first word is always said: the list on disk may be of other settings
     while True:
         await asyncio.sleep(LOOK_S)
         chosen = meant(parts.options, is_default=is_default, agents=[state.agents[i] for i in sorted(state.live)])
         state.press_observed = {a.agent_id for a in chosen}
-        if not chosen and not told:
+        if not chosen and told is not None and not told[1]:
             continue
         found = [one for one in await asyncio.to_thread(lambda c=chosen: [proof_of(a) for a in c]) if one is not None]  # type: ignore[misc]
         state.press_observed = {AgentId(str(one["id"])) for one in found}
@@ -142,11 +143,11 @@ async def keep_telling(parts: Parts, is_default: bool) -> None:
                 await asyncio.to_thread(tell, parts, found)
                 told = (guard, found)
         except ConsoleError as error:
-            log.warning("the guard was not told whom a press signals besides: %s", error)
-            told = (0, [])
+            log.warning("the guard was not told which observed agents a kill includes: %s", error)
+            told = None
 
 
 def tell(parts: Parts, found: list[dict[str, Any]]) -> None:
     """In lines that the guard takes; the first one makes it forget whom it was told before."""
     for start in range(0, max(1, len(found)), LINE):
-        parts.guard.call("seen", agents=found[start : start + LINE], more=start > 0)
+        parts.guard.call("seen", agents=found[start : start + LINE], more=start > 0, last=start + LINE >= len(found))

@@ -15,7 +15,7 @@ from console.killswitch.desk import Desk
 from console.killswitch.freezing import Freezing
 from console.killswitch.guard import Clerk, Config, Guard
 from console.killswitch.journal import read_journal
-from console.killswitch.kill import second_look, session
+from console.killswitch.kill import request, second_look, session
 from console.killswitch.launches import Launches
 from console.killswitch.peers import Peer
 from console.killswitch.registry import Held
@@ -107,7 +107,7 @@ class Room:
         monkeypatch.setattr(freezing, "boottime", lambda: self.now)
         monkeypatch.setattr(guard, "find_mounts", lambda: self.mounts)
         monkeypatch.setattr(guard, "make_tree", self._make_tree)
-        monkeypatch.setattr(guard, "_start", lambda job, name: self.threads.append((name, job)))
+        monkeypatch.setattr(request, "in_thread", lambda job, name: self.threads.append((name, job)))
         monkeypatch.setattr(registry, "Leaf", FolderLeaf)
         for module in (processes, cgroups):
             monkeypatch.setattr(module, "cgroup_line", lambda pid, controller="": self.lines.get(pid, "/elsewhere"))

@@ -60,9 +60,9 @@ NOBODY = {"ENTER_AS": "65534"}
 """Environment, beside our own, of an agent that cannot leave its leaf: it is not root."""
 IMPATIENT = """import functools, sys
 from console.killswitch import guard
-from console.killswitch.kill import second_look, session
+from console.killswitch.kill import request, second_look, session
 session.LAST_LOOK_S = second_look.BACK_S = 0.5
-guard.KillSession = functools.partial(session.KillSession, limit_s=2.0)
+request.KillSession = functools.partial(session.KillSession, limit_s=2.0)
 from console.killswitch.__main__ import main
 sys.exit(main())"""
 FORK_BOMB = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n"

@@ -374,9 +374,9 @@ from pathlib import Path
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 from console.domain.verdict import verdict
 from console.killswitch import press
-from console.killswitch.kill import session
+from console.killswitch.kill import request, session
 from console.killswitch.press import press_without_guard
-press.KillSession, session.LAST_LOOK_S = functools.partial(session.KillSession, limit_s=1.5), 0.5  # it would give up after 5 s and 2
+request.KillSession, session.LAST_LOOK_S = functools.partial(session.KillSession, limit_s=1.5), 0.5  # it would give up after 5 s and 2
 ids = [f"a{n:02d}" for n in range(20)]
 receipt = press_without_guard(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], ids, "few descriptors", "t")
 print(json.dumps({"exit": int(verdict(receipt).exit_code), "proven": [t.agent_id for t in receipt.targets if t.outcome == "proven_zero"]}))

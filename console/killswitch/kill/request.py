@@ -1,43 +1,179 @@
-"""What a kill is asked for and what it works on."""
+"""How a kill is carried out from the request on: the same for the guard and for a process without one.
+
+What differs between them (who keeps the records, and how) is behind ``Keeper``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import functools
+import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, Protocol
 
+from console.domain.kill import StepName, StepStatus
+from console.killswitch import processes
 from console.killswitch.cgroups import Tree
 from console.killswitch.engine_socket import Engine
+from console.killswitch.faults import FAULTS, note_fault
+from console.killswitch.journal import Journal
+from console.killswitch.kill.connections import Connections
+from console.killswitch.kill.outside import Outside
+from console.killswitch.kill.receipt import Unheld
+from console.killswitch.kill.session import KillSession
+from console.killswitch.kill.targets import Aim, Field, Order, SeenAgents
+from console.killswitch.latch import Latch
+from console.killswitch.registry import Registry
+
+RECORD_S = 3.0
+"""The end of a kill waits no longer for the disk."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Who asked for what."""
-
-    kill_id: str
-    scope: str
-    """``all`` or a comma-separated list of agent ids."""
-    reason: str
-    by: str
-    remote_order: str = ""
-
-    @property
-    def is_all(self) -> bool:
-        return self.scope == "all"
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """What a kill works on."""
+class Keeper(Protocol):
+    """The process that carries kills out, and its records."""
 
     instance_id: str
     run_dir: Path
+    registry: Registry
+    latch: Latch
     tree: Tree | None
     engine: Engine | None
-    containers_ever: bool
-    spared: Callable[[], frozenset[int]]
-    """Pids never signalled: the guard, the supervisor, the presser and their ancestors."""
-    incomplete: str = ""
-    """Why there may be agents that no aim stands for; zero is unknown then."""
-    agent_uids: frozenset[int] = frozenset()
-    """Other accounts than ours that agents of this instance were launched under."""
+    seen: SeenAgents
+    unheld: Unheld
+    refusal: str
+    """What keeps new agents from starting, for the receipt."""
+    owns_registry: bool
+    """Whether it is the process that writes the registry."""
+
+    @property
+    def journal(self) -> Journal: ...
+
+    @property
+    def connections(self) -> Connections | None:
+        """What a regular look keeps of the agents' connections; None: there was no look, and the receipt says so."""
+
+    def press_latch(self, order: Order) -> None:
+        """Latches in memory if everything is meant, before the first SIGKILL; waits for nothing."""
+
+    def save_latch(self, order: Order) -> None:
+        """Latch to disk. OSError when it is not durable."""
+
+    def add_more(self, kill: KillSession) -> None:
+        """Brings ``seen`` and ``unheld`` up to date, and adds targets that only this process knows of. Waits a bounded time."""
+
+    def record(self, what: str, *writes: Callable[[], object]) -> list[str]:
+        """Carries out durable writes; a failure stops nothing and comes back in words."""
+
+    def write_receipt(self, kill: KillSession) -> None:
+        """The receipt as it is now, to disk; waits a bounded time."""
+
+    def is_finished(self, kill: KillSession) -> None:
+        """Takes over what is left to do for a kill that is over."""
+
+
+def carry_out(keeper: Keeper, order: Order, ids: Iterable[str], spare: Iterable[int], heard_at: float = 0.0) -> KillSession:
+    """Kill these agents. Never raises; returns after the first wave of SIGKILL, the rest goes on in a thread."""
+    registry, listed = keeper.registry, list(ids)
+    aims = [Aim(i, registry.held.get(i)) for i in listed]
+    kill = KillSession(order, _field(keeper, tuple(spare)), aims, heard_at=heard_at)
+    if keeper.connections is not None and not kill.is_canary:  # one a minute: what it is connected to is known
+        kill.outside = Outside(keeper.connections)
+    elif not kill.is_canary:
+        kill.unrecorded = "No guard looked at the agents' connections."
+    keeper.press_latch(order)
+    if not order.is_all:  # before the first write; of everything the latch says it, and thousands of marks would delay that write
+        registry.mark_killed(listed, order.kill_id)
+    kill.strike()
+    if order.is_all:
+        registry.mark_killed(listed, order.kill_id)
+        keeper.latch.mark(order.kill_id)
+        kill.name_left = lambda: keeper.unheld.name_in(kill)
+    kill.add_aims = lambda: _add(keeper, kill)
+    kill.note(StepName.REFUSE, StepStatus.OK, keeper.refusal if order.is_all else "These agents start nothing any more.")
+    recorder = in_thread(lambda: _record(keeper, kill), "press-record")
+    kill.on_zero = lambda: keeper.write_receipt(kill)
+    kill.on_done = lambda: _finish(keeper, kill, recorder)
+    in_thread(kill.run, "kill")
+    return kill
+
+
+def _field(keeper: Keeper, spare: tuple[int, ...]) -> Field:
+    registry = keeper.registry
+    return Field(
+        keeper.instance_id,
+        keeper.run_dir,
+        keeper.tree,
+        keeper.engine,
+        registry.containers_ever,
+        lambda: frozenset().union(*(processes.ancestors(pid) for pid in spare if pid > 1)),
+        registry.incomplete,
+        registry.other_uids(),
+    )
+
+
+def _add(keeper: Keeper, kill: KillSession) -> None:
+    """Targets that take time to look at: observed agents that the settings include, and whatever this process alone knows of.
+
+    On the kill's thread, after the first wave: each may keep a reader of its memory waiting, and no lock is held here.
+    """
+    keeper.add_more(kill)
+    if kill.order.is_all:
+        aims, left = keeper.seen.aims(kill.field_.spared()) if keeper.seen.agents else ([], [])
+        known = {aim.agent_id for aim in kill.aims}
+        kill.add([aim for aim in aims if aim.agent_id not in known])
+        kill.excluded += left
+
+
+def _record(keeper: Keeper, kill: KillSession) -> None:
+    order, latch = kill.order, keeper.latch
+    if order.is_all:
+        problems = keeper.record("latch", functools.partial(keeper.save_latch, order))
+        words = f"Latched in memory only: {problems[0]}" if problems else f"Generation {latch.state.generation}, on disk"
+        kill.note(StepName.LATCH, StepStatus.FAILED if problems else StepStatus.OK, words)
+    else:
+        kill.note(StepName.LATCH, StepStatus.SKIPPED, "Only the agents named: no latch.")
+    words_of = {"kill_id": order.kill_id, "scope": order.scope[:4000], "reason": order.reason, "by": order.by, "order": order.remote_order}
+    line: dict[str, Any] = words_of | {"generation": latch.state.generation}
+    if not kill.is_canary:  # one a minute, and no act of anybody
+        keeper.record("journal", lambda: keeper.journal.append("press", **line))
+    _save_registry(keeper)
+
+
+def _finish(keeper: Keeper, kill: KillSession, recorder: threading.Thread | None) -> None:
+    if recorder is not None:
+        recorder.join(RECORD_S)
+    if StepName.LATCH not in kill.steps:
+        kill.note(StepName.LATCH, StepStatus.UNKNOWN, "The disk has not answered yet.")
+    keeper.write_receipt(kill)
+    if any(aim.is_best_effort for aim in kill.aims):  # what was seen to be over is known to the next guard, which has followed nothing
+        _save_registry(keeper)
+    keeper.is_finished(kill)
+
+
+def _save_registry(keeper: Keeper) -> None:
+    if keeper.owns_registry:
+        keeper.record("registry", keeper.registry.save)
+
+
+def in_thread(job: Callable[[], None], name: str) -> threading.Thread | None:
+    """Runs it in a thread; at once, here, where no thread can be had. Never raises."""
+
+    def safely() -> None:
+        try:
+            job()
+        except FAULTS as fault:
+            note_fault(name, fault)
+
+    try:
+        thread = threading.Thread(target=safely, name=name, daemon=True)
+        thread.start()
+    except RuntimeError:
+        safely()
+        return None
+    return thread
+
+
+def wait_until_done(kill: KillSession) -> None:
+    """Returns when nothing more is looked for and the receipt is on disk, or the disk has had its time."""
+    while not kill.is_done:
+        kill.finished.wait(0.02)

@@ -17,8 +17,7 @@ from console.domain.words import counted
 from console.killswitch import processes
 from console.killswitch.engine_socket import EngineSilent
 from console.killswitch.faults import FAULTS, note_fault
-from console.killswitch.kill.request import Field, Order
-from console.killswitch.kill.targets import Aim, kill_listed
+from console.killswitch.kill.targets import Aim, Field, Order, kill_listed
 from console.killswitch.peers import is_among
 from console.killswitch.registry import Entry, Held
 

@@ -11,7 +11,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from console.domain.failpoints import failpoint
 from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
@@ -22,10 +22,10 @@ from console.killswitch.cgroups import Refused
 from console.killswitch.engine_socket import EngineSilent, Running
 from console.killswitch.faults import FAULTS, note_fault
 from console.killswitch.kill.outside import Outside
-from console.killswitch.kill.request import Field as Field
-from console.killswitch.kill.request import Order as Order
 from console.killswitch.kill.second_look import SecondLook
 from console.killswitch.kill.targets import AFTER_MS, Aim, strike_descendants, strike_leaderless, watch
+from console.killswitch.kill.targets import Field as Field
+from console.killswitch.kill.targets import Order as Order
 
 REPEAT_S = 0.05
 LAST_LOOK_S = 2.0
@@ -56,6 +56,8 @@ class KillSession:
     on_done: Callable[[], None] = lambda: None
     outside: Outside | None = None
     """What it may leave with programs outside; None: nothing is said of them."""
+    unrecorded: str = ""
+    """Why connections of its targets are not recorded at all."""
     limit_s: float = KILL_LIMIT_S
     t0: float = field(default_factory=time.monotonic)
     pressed_at: float = field(default_factory=time.time)
@@ -68,6 +70,8 @@ class KillSession:
     amended: list[str] = field(default_factory=list)
     second_look: SecondLook = field(init=False)
     excluded: list[str] = field(default_factory=list)
+    incomplete: str = ""
+    """Why there may be agents that no target stands for, found out after the kill had begun; zero is unknown then."""
     only_seen: int | None = None
     survivors: tuple[Survivor, ...] = ()
     finished: threading.Event = field(default_factory=threading.Event)
@@ -120,6 +124,15 @@ class KillSession:
             aim.strike(mount, below, spare_leaf=covered, spared=spared, sending=self._goes_out)
             if covered and aim.held is not None and aim.held.leaf is not None:
                 aim.writes["cgroup.kill on agents"] = "sent"
+
+    def add(self, aims: list[Aim]) -> None:
+        """More targets, found after the first wave: struck now, and proven with the others."""
+        self.aims += aims
+        mount, below = (self.field_.tree.mount, self.field_.tree.agents.path) if self.field_.tree else (None, None)
+        for aim in aims:
+            aim.strike(mount, below, spared=self.field_.spared, sending=self._goes_out)
+        strike_descendants(aims, self.field_.spared, self._goes_out)
+        self.note(StepName.SIGNAL, *_signalled(self.aims, self.first_ms))
 
     def _goes_out(self, is_there: Callable[[], bool]) -> None:
         if self.first_ms is None and is_there():
@@ -206,8 +219,8 @@ class KillSession:
         unproven = [a for a in self.aims if a.outcome in (Outcome.NOT_PROVEN, Outcome.DYING)]
         if unproven:
             self.note(StepName.ZERO, StepStatus.FAILED, f"{len(unproven)} of {len(self.aims)} agents are not proven zero")
-        elif self.field_.incomplete:
-            self.note(StepName.ZERO, StepStatus.UNKNOWN, self.field_.incomplete)
+        elif missing := self.field_.incomplete or self.incomplete:
+            self.note(StepName.ZERO, StepStatus.UNKNOWN, missing)
         else:
             best = sum(1 for a in self.aims if a.outcome is Outcome.BEST_EFFORT)
             self.note(
@@ -304,6 +317,8 @@ class KillSession:
             complete=self.phase == "done",
             amended=tuple(self.amended),
         )
+        if self.unrecorded:
+            local = replace(local, connections_state="not recorded", connections_detail=self.unrecorded)
         return judged(self.outside.into(local) if self.outside is not None else local)
 
 

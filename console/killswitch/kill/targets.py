@@ -1,4 +1,4 @@
-"""One target of a kill: how it is signalled, and what proves that nothing of it is left."""
+"""The targets of a kill: what was asked for, how each is signalled, and what proves that nothing of it is left."""
 
 from __future__ import annotations
 
@@ -11,17 +11,58 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from console.domain.agent import AGENT_ID, ControlLevel
+from console.domain.errors import UsageProblem
 from console.domain.kill import Outcome, Survivor, Target
 from console.killswitch import processes
-from console.killswitch.cgroups import Leaf, Mount, Refused, container_folder, kind_of
+from console.killswitch.cgroups import Leaf, Mount, Refused, Tree, container_folder, kind_of
 from console.killswitch.closure import strike
+from console.killswitch.durable import Damaged, read_sealed, seal, write_whole
 from console.killswitch.engine_socket import Engine, EngineSilent, Running
+from console.killswitch.movable import in_an_instance
 from console.killswitch.registry import Entry, Held
 
 Sending = Callable[[Callable[[], bool]], None]
 """Told that SIGKILL is about to go out, and how to see whether there is anybody it could reach."""
 CAN_LEAVE_NOTE = "It may leave its cgroup and has no PID namespace: what it started elsewhere can only be looked for."
+MOST_SEEN = 20
+"""Observed agents that one kill signals: each needs a walk over /proc. Those beyond are named and left alone."""
+SEEN_FILE = "seen.json"
+"""In the guard's folder."""
 BEST_EFFORT_NOTE = "It shares this PID namespace and has no cgroup: what it started can only be looked for."
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Who asked for what."""
+
+    kill_id: str
+    scope: str
+    """``all`` or a comma-separated list of agent ids."""
+    reason: str
+    by: str
+    remote_order: str = ""
+
+    @property
+    def is_all(self) -> bool:
+        return self.scope == "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """What a kill works on."""
+
+    instance_id: str
+    run_dir: Path
+    tree: Tree | None
+    engine: Engine | None
+    containers_ever: bool
+    spared: Callable[[], frozenset[int]]
+    """Pids never signalled: the guard, the supervisor, the presser and their ancestors."""
+    incomplete: str = ""
+    """Why there may be agents that no aim stands for; zero is unknown then."""
+    agent_uids: frozenset[int] = frozenset()
+    """Other accounts than ours that agents of this instance were launched under."""
 
 
 @dataclass(slots=True)
@@ -307,6 +348,103 @@ def _find_container(engine: Engine, entry: Entry, mount: Mount | None) -> Held |
     held = Held(entry)
     held.open()
     return held
+
+
+# --- agents that were only seen ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAgent:
+    """One of them, as its source proved it."""
+
+    agent_id: str
+    pid: int
+    start_ticks: int
+    exe: str
+    uid: int
+
+
+class SeenAgents:
+    """The observed agents that a kill of everything signals too; none, until the supervisor names some. The list is on disk: the next
+    guard, and a kill without one, find it there."""
+
+    def __init__(self, instance_id: str, path: Path) -> None:
+        self._instance_id, self.path = instance_id, path
+        self._agents: tuple[SeenAgent, ...] = ()
+        self._given: list[Held] = []
+        """Handed to kills, and open while these look at them."""
+
+    @property
+    def agents(self) -> tuple[SeenAgent, ...]:
+        return self._agents
+
+    def tell(self, agents: Iterable[SeenAgent], *, more: bool) -> None:
+        """Replaces the list, or with ``more`` adds to it. UsageProblem for what is no agent."""
+        told = tuple(agents)
+        if any(not AGENT_ID.match(a.agent_id) or a.pid <= 1 or not a.exe for a in told):
+            raise UsageProblem("A seen agent has an id, a process, a program and an account.", "See the guard's operations.")
+        self._agents = (*(self._agents if more else ()), *told)[: MOST_SEEN * 10]
+
+    def save(self) -> None:
+        """OSError when it is not on disk."""
+        write_whole(self.path, seal({"agents": [asdict(one) for one in self._agents]}))
+
+    def load(self) -> str:
+        """Reads the list that was saved last. Returns why it cannot be read, or nothing. Never raises."""
+        try:
+            body = read_sealed(self.path)
+            self.tell([SeenAgent(**one) for one in body["agents"]] if body else (), more=False)
+        except (OSError, Damaged, KeyError, TypeError, UsageProblem) as error:
+            return f"The list of observed agents that a kill includes cannot be read ({error}): none of them was signalled."
+        return ""
+
+    def aims(self, spared: frozenset[int]) -> tuple[list[Aim], list[str]]:
+        """(targets of a press, in words who is left alone and why)."""
+        found, left = list[Aim](), list[str]()
+        for agent in self._agents:
+            why = f"only {MOST_SEEN} are signalled" if len(found) >= MOST_SEEN else self._why_not(agent, spared)
+            try:
+                held = None if why else self._hold(agent)
+            except OSError as error:
+                held, why = None, f"it could not be opened: {error.strerror or error}"
+            if held is None:
+                left.append(f"{agent.agent_id}, which was only seen, was left alone: {why or 'it has ended'}")
+            else:
+                found.append(Aim(agent.agent_id, held))
+        return found, left
+
+    def _why_not(self, agent: SeenAgent, spared: frozenset[int]) -> str:
+        if agent.pid in spared:
+            return "it is the caller, the guard, or an ancestor of theirs"
+        if not processes.is_the_same(agent.pid, agent.start_ticks):
+            return "it has ended"
+        if (processes.describe(agent.pid)["exe"], processes.uids(agent.pid)) != (agent.exe, {agent.uid}):
+            return "it runs another program, or under another account, than was seen"
+        if os.geteuid() not in (0, agent.uid):
+            return "it runs under another account"
+        return in_an_instance(agent.pid, self._instance_id)
+
+    def _hold(self, agent: SeenAgent) -> Held | None:
+        """None when it has ended. OSError when it cannot be opened."""
+        try:
+            init = processes.Handle(agent.pid, agent.start_ticks)
+        except ProcessLookupError:
+            return None
+        entry = Entry(
+            agent.agent_id, "process", ControlLevel.OBSERVED.value, 0, confirmed=True, pid=agent.pid, start_ticks=agent.start_ticks
+        )
+        held = Held(entry, init=init)
+        held.follow()
+        self._given.append(held)
+        return held
+
+    def sweep(self, in_use: Callable[[Held], bool]) -> None:
+        """Closes what no kill looks at any more. Only while no kill runs."""
+        still = [held for held in self._given if in_use(held)]
+        for held in self._given:
+            if not any(held is one for one in still):
+                held.close()
+        self._given = still
 
 
 # --- processes that cgroup.kill does not end --------------------------------------------------------------------------

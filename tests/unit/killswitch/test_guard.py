@@ -127,21 +127,6 @@ def test_the_last_kills_are_kept(room: Room) -> None:
     assert list(room.guard.kills) == ids[6:]
 
 
-def test_a_press_without_threads_is_carried_out_at_once(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    """pthread_create(3) answers EAGAIN: no thread for anything."""
-    monkeypatch.undo()
-
-    def none(_: object) -> None:
-        raise RuntimeError("can't start new thread")
-
-    done: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(threading.Thread, "start", none)
-        assert guard._start(lambda: done.append("x"), "x") is None
-        assert guard._start(lambda: full(), "x") is None  # and what goes wrong in it ends in the log
-    assert done == ["x"]
-
-
 def test_a_receipt_before_the_disk_has_answered_says_so(room: Room) -> None:
     kill = room.guard.press("all", "", "")
     del room.threads[0]  # the recorder hangs

@@ -18,7 +18,7 @@ from console.domain.guard import encode
 from console.domain.ladder import Reach, Rung, Scope
 from console.enforcement.ladder import Treatment, plan
 from console.enforcement.state import EngineState, Seen
-from console.killswitch.unheld import NAMED
+from console.killswitch.kill.receipt import NAMED
 from console.sandbox.processes import start_ticks
 from console.settings.options import Options, merged
 from console.supervisor import press_scope

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target
-from console.killswitch.kill.receipt import KILL_ID, new_kill_id, read_receipt, receipt_path, write_receipt
+from console.domain.kill import KILL_ID, Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target
+from console.killswitch.kill.receipt import new_kill_id, read_receipt, receipt_path, write_receipt
 
 RECEIPT = Receipt(
     "20250101-000000-abcdef",

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from console.domain.kill import Outcome, StepName, StepStatus
-from console.killswitch import afterwards, processes
-from console.killswitch.afterwards import Afterwards
-from console.killswitch.kill import session
+from console.killswitch import processes
+from console.killswitch.kill import receipt, session
+from console.killswitch.kill.receipt import Afterwards
 from console.killswitch.kill.session import Field, KillSession, Order
 from console.killswitch.kill.targets import Aim
 from console.killswitch.registry import Entry, Held
@@ -23,7 +23,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "SECOND_LOOK_S", 0.0)
     monkeypatch.setattr(session, "LAST_LOOK_S", 0.1)
     monkeypatch.setattr(processes, "find_marked", lambda *a: iter(()))
-    monkeypatch.setattr(afterwards, "LOOK_S", 0.02)
+    monkeypatch.setattr(receipt, "LOOK_S", 0.02)
 
 
 class Desk:

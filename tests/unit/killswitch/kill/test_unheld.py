@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from console.killswitch.press import _name_left
-from console.killswitch.unheld import FRESH_S, NAMED, NOT_KNOWN, UNHELD_FILE, Unheld
+from console.killswitch.kill.receipt import FRESH_S, NAMED, NOT_KNOWN, UNHELD_FILE, Unheld
 from tests.fakes.guard_room import Room
 
 HOSTILE = 'x" , process 1 has ended\x1b[2J\u202e\n<b>o-9</b>'
@@ -118,7 +117,9 @@ def test_the_next_guard_and_a_press_without_one_know_it(room: Room) -> None:
     assert other.receipt().only_seen is None and not other.excluded, "who was named alone leaves nobody out"
     without = room.guard.press("all", "r", "me")
     without.excluded.clear()
-    _name_left(without, room.config.guard_dir)
+    found = Unheld(room.config.guard_dir / UNHELD_FILE)
+    found.load()
+    found.name_in(without)
     assert without.receipt().only_seen == 2 and without.excluded == kill.excluded
 
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from console.domain.errors import UsageProblem
-from console.killswitch import processes, seen
-from console.killswitch.seen import MOST, SeenAgent, SeenAgents
+from console.killswitch import processes
+from console.killswitch.kill import targets
+from console.killswitch.kill.targets import MOST_SEEN, SEEN_FILE, SeenAgent, SeenAgents
 from tests.fakes.guard_room import Room
 
 UID = os.geteuid()
 
 
 @pytest.fixture
-def agents() -> Iterator[SeenAgents]:
-    made = SeenAgents("00c0ffee")
+def agents(tmp_path: Path) -> Iterator[SeenAgents]:
+    made = SeenAgents("00c0ffee", tmp_path / "seen.json")
     yield made
     made.sweep(lambda _: False)
 
@@ -60,16 +62,16 @@ def test_an_ancestor_of_whoever_presses_and_an_instances_own_are_left_alone(
 ) -> None:
     agents.tell([one(sleeper)], more=False)
     assert "ancestor" in agents.aims(frozenset({sleeper[0]}))[1][0]
-    monkeypatch.setattr(seen, "in_an_instance", lambda pid, own: "it belongs to another")
+    monkeypatch.setattr(targets, "in_an_instance", lambda pid, own: "it belongs to another")
     assert "belongs" in agents.aims(frozenset())[1][0]
 
 
 def test_lines_add_up_the_first_forgets_and_there_is_a_bound(agents: SeenAgents, sleeper: tuple[int, int]) -> None:
     agents.tell([one(sleeper, "o-old")], more=False)
-    agents.tell([one(sleeper, f"o-{n}") for n in range(MOST)], more=False)
+    agents.tell([one(sleeper, f"o-{n}") for n in range(MOST_SEEN)], more=False)
     agents.tell([one(sleeper, "o-late")], more=True)
     aims, left = agents.aims(frozenset())
-    assert len(aims) == MOST and len(left) == 1 and "o-late" in left[0] and "o-old" not in str(left)
+    assert len(aims) == MOST_SEEN and len(left) == 1 and "o-late" in left[0] and "o-old" not in str(left)
 
 
 def test_what_a_kill_looks_at_stays_open(agents: SeenAgents, sleeper: tuple[int, int]) -> None:
@@ -117,3 +119,24 @@ def test_an_agent_that_lets_nobody_read_its_memory_holds_up_neither_press_nor_lo
     kill.add_aims()
     assert readers and [a.agent_id for a in kill.aims] == ["o-1"]
     room.guard.seen.sweep(lambda _: False)
+
+
+def test_the_next_guard_and_a_kill_without_one_find_the_list(room: Room, sleeper: tuple[int, int]) -> None:
+    told = [{"id": "o-1", "pid": sleeper[0], "start_ticks": sleeper[1], "exe": one(sleeper).exe, "uid": UID}]
+    room.ask("seen", agents=told)
+    assert not (room.config.guard_dir / SEEN_FILE).exists(), "half of a list is not kept"
+    room.ask("seen", agents=told, last=True)
+    room.start()
+    assert [a.agent_id for a in room.guard.seen.agents] == ["o-1"]
+    other = SeenAgents("00c0ffee", room.config.guard_dir / SEEN_FILE)
+    assert other.load() == "" and other.agents == room.guard.seen.agents
+    room.ask("seen", agents=[], last=True)
+    assert other.load() == "" and other.agents == ()
+
+
+@pytest.mark.parametrize("left", [b"", b"{", b"[]", b'{"sha256": "x", "body": {"agents": []}}'])
+def test_a_list_that_cannot_be_read_is_no_list_and_says_so(tmp_path: Path, left: bytes) -> None:
+    agents = SeenAgents("00c0ffee", tmp_path / "seen.json")
+    assert agents.load() == "" and agents.agents == ()
+    (tmp_path / "seen.json").write_bytes(left)
+    assert "cannot be read" in agents.load() and agents.agents == ()
