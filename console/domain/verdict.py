@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from console.domain.errors import ExitCode
-from console.domain.kill import Outcome, Receipt, StepName, StepStatus
+from console.domain.kill import Outcome, Receipt, StepName, StepStatus, worst_outcomes
 from console.domain.words import counted
 
 _CHECKS = (StepName.ZERO, StepName.SECOND_LOOK)
@@ -69,9 +69,10 @@ def _check(receipt: Receipt, name: StepName) -> StepStatus:
 def _doubts(receipt: Receipt, zero: StepStatus, look: StepStatus) -> list[str]:
     """Why something may still run, in words. Empty while the kill has not come to its proof yet."""
     found, alive = [], [r for r in receipt.returns if r.certain and not r.proven]
+    outcomes = worst_outcomes(receipt.targets)
     if zero is not StepStatus.PENDING:
-        if still := sum(t.outcome in _OPEN for t in receipt.targets):
-            found.append(f"{still} of {counted(len(receipt.targets), 'agent')} may still run")
+        if still := sum(outcome in _OPEN for outcome in outcomes.values()):
+            found.append(f"{still} of {counted(len(outcomes), 'agent')} may still run")
         elif zero is StepStatus.UNKNOWN:
             found.append("whether all agents are dead is unknown")
     if receipt.survivors:
@@ -92,7 +93,8 @@ def _not_done(receipt: Receipt) -> list[str]:
 
 
 def _headline(receipt: Receipt, zero: StepStatus, doubts: list[str]) -> str:
-    total, proven = len(receipt.targets), sum(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets)
+    outcomes = worst_outcomes(receipt.targets)  # what came back after the kill is a target of its own, and no agent more
+    total, proven = len(outcomes), sum(outcome is Outcome.PROVEN_ZERO for outcome in outcomes.values())
     if doubts:
         parts = [f"NOT PROVEN: {', '.join(doubts)}.", f"{proven} of {counted(total, 'agent')} confirmed dead."]
     elif zero is not StepStatus.OK:

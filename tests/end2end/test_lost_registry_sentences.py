@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.fakes.user_world import ROOT, as_user, user_python
 
 STORY = str(ROOT / "tests" / "fakes" / "lost_registry_story.py")
 
 
 def test_whom_the_guard_does_not_know_any_more_has_not_ended_and_a_panic_is_not_proven(state_dir: Path) -> None:
-    told = as_user(state_dir / "u", "no-userns", user_python(), STORY)
+    told = as_user(state_dir / "u", "no-userns", user_python(), STORY, "lost")
     assert told["alive"], "one of it lives on, in a session of its own"
     assert told["state"] == "running" and any(told["id"] in words for words in told["notices"])
     receipt = told["receipt"]
@@ -18,3 +20,19 @@ def test_whom_the_guard_does_not_know_any_more_has_not_ended_and_a_panic_is_not_
     [target] = [t for t in receipt["targets"] if t["agent_id"] == told["id"]]
     assert target["outcome"] == "not_proven" and "does not know" in target["evidence"]["why"]
     assert told["state_after"] == "alive_after_kill"
+
+
+@pytest.mark.parametrize("record", ["older", "forged"])
+def test_with_guard_and_supervisor_dead_a_replaced_record_hides_no_agent(state_dir: Path, record: str) -> None:
+    """Ordinary user, no cgroup, no PID namespace: only ledger and audit log know what was launched."""
+    told = as_user(state_dir / "u", "no-userns", user_python(), STORY, record)
+    receipt = told["receipt"]
+    unproven = {t["agent_id"] for t in receipt["targets"] if t["outcome"] == "not_proven"}
+    assert (receipt["verified_zero"], told["code"]) == (False, 9) and set(told["ids"]) <= unproven
+    assert told["headline"].startswith("NOT PROVEN: 3 of 3 agents may still run")
+    assert told["alive_after"] == 0, "what the ledger identifies by pid and start time is killed all the same"
+
+
+def test_with_guard_and_supervisor_dead_a_whole_record_is_believed(state_dir: Path) -> None:
+    told = as_user(state_dir / "u", "no-userns", user_python(), STORY, "whole")
+    assert {t["outcome"] for t in told["receipt"]["targets"]} == {"best_effort"} and told["code"] == 8, told

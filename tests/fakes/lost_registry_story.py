@@ -3,14 +3,19 @@ its own (user_world.py); what everybody then says of the agent, and of a press o
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from console.domain.verdict import verdict
 from console.egress.children import readable
+from console.killswitch.durable import seal
+from console.killswitch.press import press_without_guard
 from console.settings.places import find_places
 from tests.fakes.user_story import SLEEPERS, STATE, answer, guard, launch, supervisor, tell, until, with_words
 
@@ -67,6 +72,50 @@ def lost() -> dict[str, Any]:
     return out
 
 
+def both_dead(record_of: Callable[[bytes, bytes], bytes]) -> dict[str, Any]:
+    """Guard and supervisor are killed, the record is replaced, and everything is killed without either.
+
+    ``record_of``: (record from before the agents, record at the end) to the one that is put in place.
+    """
+    serving = subprocess.Popen([sys.executable, "-m", "console.supervisor", "serve", "--state-dir", str(STATE)], stdout=subprocess.PIPE)
+    assert serving.stdout is not None and serving.stdout.readline() == b"ready\n"
+    places = find_places(str(STATE), create=False)
+    assert places is not None
+    record = places.guard_dir / "registry.json"
+    before = record.read_bytes()
+    with supervisor():
+        ids = [launch("/usr/bin/python3", "-S", "-c", WANDERER) for _ in range(3)]
+        until(lambda: len(with_words(SLEEPERS)) == len(ids), "each has left something behind")
+        os.kill(serving.pid, signal.SIGKILL)
+        serving.wait()
+    dead = guard()["pid"]
+    descriptor = os.pidfd_open(dead)
+    os.kill(dead, signal.SIGKILL)
+    until(lambda: _is_over(descriptor), "the guard is dead")
+    after = record.read_bytes()
+    record.write_bytes(record_of(before, after))
+    killed = press_without_guard(places.state_dir, places.run_dir, places.instance_id, "all", "the story ends", "me")
+    found = verdict(killed)
+    out: dict[str, Any] = {"ids": ids, "alive_after": len(with_words(SLEEPERS)), "headline": found.headline, "code": int(found.exit_code)}
+    return out | {"receipt": killed.as_json() | {"verified_zero": found.verified_zero}}
+
+
+def forged(before: bytes, after: bytes) -> bytes:
+    """Every agent is there, under the number of a process that has ended."""
+    body = json.loads(after)["body"]
+    for agent in body["agents"]:
+        agent |= {"pid": 2**22 - 1, "start_ticks": 1}
+    return seal(body)
+
+
+STORIES: dict[str, Callable[[], dict[str, Any]]] = {
+    "lost": lambda: lost(),
+    "older": lambda: both_dead(lambda before, after: before),
+    "forged": lambda: both_dead(forged),
+    "whole": lambda: both_dead(lambda before, after: after),
+}
+
+
 def _is_over(descriptor: int) -> bool:
     return readable(descriptor, 0)
 
@@ -80,4 +129,4 @@ def _below(pid: int) -> list[int]:
 
 
 if __name__ == "__main__":
-    tell(lost())
+    tell(STORIES[sys.argv[1]]())

@@ -14,6 +14,7 @@ import pytest
 from console.domain.kill import Outcome
 from console.domain.verdict import verdict
 from console.killswitch import processes
+from console.killswitch.press import press_and_wait
 from console.supervisor.press_scope import tell
 from tests.fakes.guard_world import GuardWorld, decoys, ticks, until
 
@@ -61,6 +62,27 @@ def test_who_was_seen_is_signalled_with_what_descends_from_it_and_who_is_not_wha
             process.wait()
         assert meant.stdout is not None
         meant.stdout.close()
+
+
+@pytest.mark.parametrize("supervisor_said", [True, False])
+def test_with_a_dead_guard_observed_agents_are_killed_and_named_as_the_guard_does_it(world: GuardWorld, supervisor_said: bool) -> None:
+    meant, changed = (subprocess.Popen(["/bin/sleep", "600"]) for _ in range(2))
+    try:
+        until(lambda: all(b"sleep" in str(processes.describe(p.pid)["exe"]).encode() for p in (meant, changed)), "they run their program")
+        parts: Any = SimpleNamespace(guard=world.supervisor)
+        if supervisor_said:
+            tell(parts, [shown(meant, "o-1"), shown(changed, "o-2", start_ticks=1)])
+        world.kill_guard()
+        receipt = press_and_wait(world.state, world.run, world.instance, "all", "guard is dead", "tester", timeout_s=60)
+        outcomes = [(t.agent_id, t.control_level, t.outcome) for t in receipt.targets]
+        assert outcomes == ([("o-1", "observed", Outcome.BEST_EFFORT)] if supervisor_said else [])
+        assert (meant.poll() is not None or meant.wait(60) is not None) if supervisor_said else meant.poll() is None
+        assert changed.poll() is None and verdict(receipt).exit_code == (8 if supervisor_said else 0)
+        assert any("o-2" in words and "left alone" in words for words in receipt.excluded) == supervisor_said
+    finally:
+        for process in (meant, changed):
+            process.kill()
+            process.wait()
 
 
 def _table() -> dict[int, int]:
