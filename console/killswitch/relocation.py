@@ -121,6 +121,7 @@ class Relocation:
         guard.journal.path = folder / guard.journal.path.name
         guard.causes.path = folder / guard.causes.path.name
         guard.unheld.path = folder / guard.unheld.path.name
+        guard.seen.path = folder / guard.seen.path.name
         guard.latch.move_to(folder)
         guard.registry.move_to(folder)
         guard.record("state", guard.latch.save, guard.registry.save, guard.causes.save)
