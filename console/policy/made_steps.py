@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from console.policy.argv import read_argv
 from console.policy.commands import Program, find_program
-from console.policy.paths import Files
-from console.policy.programs import Catalogue
+from console.policy.git.calls import overrides
+from console.policy.paths import Files, absolute
+from console.policy.programs import Catalogue, Description
 from console.policy.verdicts import Redirect, Step
 
 DEPTH = 6
@@ -28,7 +29,18 @@ class StepMaker:
         """Variables without which it, or what it runs in its turn, would run others. ``depth``: commands around it."""
         described = self._catalogue.of(program.name)
         if described is None or described.operands[:1] != ("inner",) or depth > DEPTH:
-            return described.environment if described else ()
+            return self._own(argv, described, cwd) if described else ()
         inners = [inner for inner in read_argv(argv, described).inners if inner and inner[0]]
         found = [self.environment(inner, find_program(inner[0], cwd, self._files), cwd, depth + 1) for inner in inners]
         return tuple(dict.fromkeys(pair for pairs in found for pair in pairs))
+
+    def _own(self, argv: tuple[str, ...], described: Description, cwd: str) -> tuple[tuple[str, str], ...]:
+        """A program's own variables; git's with settings that take from the repository there whatever would run a program."""
+        known = dict(described.environment)
+        if "GIT_CONFIG_COUNT" not in known:
+            return described.environment
+        count = int(known["GIT_CONFIG_COUNT"])
+        for key, value in overrides(absolute(read_argv(argv, described).base or ".", cwd), self._files):
+            known |= {f"GIT_CONFIG_KEY_{count}": key, f"GIT_CONFIG_VALUE_{count}": value}
+            count += 1
+        return tuple({**known, "GIT_CONFIG_COUNT": str(count)}.items())

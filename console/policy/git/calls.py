@@ -83,9 +83,29 @@ def triggers(folder: str, home: str, files: Files) -> Iterator[Trigger]:
         yield from _of_repository(repository, own, files, 0)
 
 
+def overrides(folder: str, files: Files) -> Iterator[tuple[str, str]]:
+    """Settings (key, value) that take from a repository what would run a program, where they are joined last (git-config(1), environment).
+
+    An empty filter is none; an empty command of a difference fails, and runs nothing. An include's own values are among them.
+    """
+    repository = repository_of(folder, files)
+    if repository is None:
+        return
+    values = [value for place in _settings_of(repository) for value in values_of(place, files)]
+    for key in dict.fromkeys(value.key for value in values if value.key != "unreadable"):
+        yield key, ""
+        if key.startswith("filter."):
+            yield f"{key.rpartition('.')[0]}.required", "false"
+
+
+def _settings_of(repository: Repository) -> tuple[str, ...]:
+    """Where the settings of a repository lie, each once."""
+    places = (f"{repository.common}/config", f"{repository.git_dir}/config", f"{repository.git_dir}/config.worktree")
+    return tuple(dict.fromkeys(places))
+
+
 def _of_repository(repository: Repository, above: Sequence[Value], files: Files, depth: int) -> Iterator[Trigger]:
-    places = dict.fromkeys((f"{repository.common}/config", f"{repository.git_dir}/config", f"{repository.git_dir}/config.worktree"))
-    values = [value for place in places for value in values_of(place, files)]
+    values = [value for place in _settings_of(repository) for value in values_of(place, files)]
     yield from map(_of_value, values)
     yield from _hooks(repository, [*above, *values], files)
     index = index_of(repository.git_dir, files)

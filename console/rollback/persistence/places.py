@@ -13,6 +13,8 @@ TESTS = "your next test run there"
 PYTHON = "every start of that Python"
 EDITOR = "your editor, when that folder is opened"
 CODING_AGENT = "your coding agent, when it starts there"
+CLAUDE = "Claude Code, when it starts there"
+CURSOR = "Cursor, when that folder is opened"
 ROOT_TIMER = "cron or systemd, as root"
 SHIM = "you, whenever that command is typed"
 
@@ -94,18 +96,54 @@ WORKSPACE: tuple[Place, ...] = (
     *_rows("node scripts", Where.WORKSPACE, "your next npm command there", ("package.json",), "scripts"),
     *_rows("node settings", Where.WORKSPACE, "your next npm command there", (".npmrc", ".yarnrc", ".yarnrc.yml")),
     *_rows("folder environment", Where.WORKSPACE, "your next shell there", (".envrc",)),
-    *_rows("git hook", Where.WORKSPACE, GIT, (".pre-commit-config.yaml", ".husky/*")),
+    *_rows("git hook manager", Where.WORKSPACE, "pre-commit, with your next git commit there", (".pre-commit-config.yaml",)),
+    *_rows("git hook manager", Where.WORKSPACE, "husky, with your next git command there", (".husky/**", ".huskyrc*", "husky.config.*")),
+    *_rows("git hook manager", Where.WORKSPACE, "lefthook, with your next git command there", (
+        "lefthook*.yml", "lefthook*.yaml", "lefthook*.toml", "lefthook*.json", ".lefthook*.yml", ".lefthook*.yaml", ".lefthook/**",
+    )),
+    *_rows("git hook manager", Where.WORKSPACE, "overcommit, with your next git command there", (".overcommit.yml", ".git-hooks/**")),
+    *_rows("git hook manager", Where.WORKSPACE, "simple-git-hooks, with your next git command there", (
+        ".simple-git-hooks.*", "simple-git-hooks.*",
+    )),
+    *_rows("git hook manager", Where.WORKSPACE, "lint-staged, with your next git commit there", (".lintstagedrc*", "lint-staged.config.*")),
+    *_rows("git hook", Where.WORKSPACE, GIT, (".githooks/*",)),
+    *_rows("command of a virtual environment", Where.WORKSPACE, "you or your editor, with that Python environment", (
+        ".venv/bin/*", "venv/bin/*", "env/bin/*",
+    ), executable=True),
+    *_rows("CI file", Where.WORKSPACE, "GitHub Actions, with the next push", (".github/workflows/*", ".github/actions/**")),
+    *_rows("CI file", Where.WORKSPACE, "GitLab CI, with the next push", (".gitlab-ci.yml", ".gitlab/ci/*")),
+    *_rows("CI file", Where.WORKSPACE, "CircleCI, with the next push", (".circleci/*",)),
+    *_rows("CI file", Where.WORKSPACE, "Azure Pipelines, with the next push", ("azure-pipelines*.yml",)),
+    *_rows("CI file", Where.WORKSPACE, "Jenkins, with its next build", ("Jenkinsfile*",)),
+    *_rows("CI file", Where.WORKSPACE, "Bitbucket Pipelines, with the next push", ("bitbucket-pipelines.yml",)),
+    *_rows("CI file", Where.WORKSPACE, "Travis CI, with the next push", (".travis.yml",)),
+    *_rows("CI file", Where.WORKSPACE, "Buildkite, with the next push", (".buildkite/*",)),
+    *_rows("CI file", Where.WORKSPACE, "Drone or Woodpecker, with the next push", (".drone.yml", ".woodpecker.yml", ".woodpecker/*")),
     *_rows("editor settings", Where.WORKSPACE, EDITOR, (
         ".vscode/tasks.json", ".vscode/settings.json", ".vscode/launch.json", ".devcontainer/devcontainer.json", ".exrc", ".nvim.lua",
         ".gdbinit",
     )),
-    *_rows("agent settings", Where.WORKSPACE, CODING_AGENT, (
-        ".mcp.json", ".vscode/mcp.json", ".claude/settings*.json", ".claude/agents/*", ".claude/commands/*", ".claude/hooks/*",
-        ".codex/config.toml", ".cursor/mcp.json", ".cursor/rules/*", ".gemini/settings.json",
+    *_rows("agent settings", Where.WORKSPACE, CODING_AGENT, (".mcp.json", ".vscode/mcp.json")),
+    *_rows("agent settings", Where.WORKSPACE, CLAUDE, (
+        ".claude/settings*.json", ".claude/agents/**", ".claude/commands/**", ".claude/hooks/**", ".claude/skills/**", ".claude/plugins/**",
     )),
-    *_rows("agent instructions", Where.WORKSPACE, CODING_AGENT, (
-        "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", ".cursorrules", ".windsurfrules", ".github/copilot-instructions.md",
+    *_rows("agent settings", Where.WORKSPACE, "Codex, when it starts there", (".codex/**",)),
+    *_rows("agent settings", Where.WORKSPACE, CURSOR, (".cursor/mcp.json", ".cursor/rules/**", ".cursor/hooks*", ".cursor/commands/**")),
+    *_rows("agent settings", Where.WORKSPACE, "Gemini CLI, when it starts there", (".gemini/settings.json", ".gemini/commands/**")),
+    *_rows("agent settings", Where.WORKSPACE, "Qwen Code, when it starts there", (".qwen/settings.json", ".qwen/commands/**")),
+    *_rows("agent settings", Where.WORKSPACE, "OpenCode, when it starts there", ("opencode.json", "opencode.jsonc", ".opencode/**")),
+    *_rows("agent instructions", Where.WORKSPACE, CLAUDE, (
+        "CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/rules/**", ".claude/output-styles/**",
     )),
+    *_rows("agent instructions", Where.WORKSPACE, "Codex, OpenCode or another coding agent, when it starts there", ("AGENTS*.md",)),
+    *_rows("agent instructions", Where.WORKSPACE, "Gemini CLI, when it starts there", ("GEMINI.md",)),
+    *_rows("agent instructions", Where.WORKSPACE, "Qwen Code, when it starts there", ("QWEN.md",)),
+    *_rows("agent instructions", Where.WORKSPACE, CURSOR, (".cursorrules",)),
+    *_rows("agent instructions", Where.WORKSPACE, "Windsurf, when that folder is opened", (".windsurfrules", ".windsurf/rules/*")),
+    *_rows("agent instructions", Where.WORKSPACE, "GitHub Copilot, when that folder is opened", (
+        ".github/copilot-instructions.md", ".github/instructions/*",
+    )),
+    *_rows("agent instructions", Where.WORKSPACE, "Cline, when that folder is opened", (".clinerules", ".clinerules/*")),
 )  # fmt: skip
 """Anywhere in a workspace, by the end of a path."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import re
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -227,13 +228,17 @@ def _fitting(path: Parts, inside_git: bool, is_folder: bool) -> Iterator[Place]:
     for place in _BY_NAME.get(path[-1], ()):
         if _ends(path, place.pattern) and not (path[-1] == "package.json" and "node_modules" in path):
             yield place
-    for place in _BY_WILDCARD:
+    near = [place for name in set(path[:-1]) for place in _BY_FOLDER.get(name, ())]
+    for place in (*near, *(_LOOSE if _LOOSE_NAMES.match(path[-1]) else ())):
         if _ends(path, place.pattern):
             yield place
 
 
 def _ends(path: Parts, pattern: str) -> bool:
+    """Whether a path ends so; a last ``**`` is everything below, however deep."""
     tail = pattern.split("/")
+    if tail[-1] == "**":
+        return any(_ends(path[:at], "/".join(tail[:-1])) for at in range(1, len(path)))
     return len(path) >= len(tail) and all(fnmatch.fnmatchcase(p, t) for p, t in zip(path[-len(tail) :], tail, strict=True))
 
 
@@ -253,4 +258,13 @@ for _place in (*WORKSPACE, *LINKED_FOLDERS):
     if not _is_wild(_place):
         _name = _place.pattern.rsplit("/", 1)[-1]
         _BY_NAME[_name] = (*_BY_NAME.get(_name, ()), _place)
-_BY_WILDCARD = tuple(p for p in WORKSPACE if _is_wild(p))
+_BY_FOLDER: dict[str, tuple[Place, ...]] = {}
+"""With a wildcard at its end, by the plain name of the folder before it: a few rows for each file, not all."""
+_LOOSE: tuple[Place, ...] = ()
+for _place in filter(_is_wild, WORKSPACE):
+    _above = (*_place.pattern.split("/"), "")[-3] if "/" in _place.pattern else "*"
+    if any(c in _above for c in "*?["):
+        _LOOSE += (_place,)
+    else:
+        _BY_FOLDER[_above] = (*_BY_FOLDER.get(_above, ()), _place)
+_LOOSE_NAMES = re.compile("|".join(fnmatch.translate(_place.pattern.rsplit("/", 1)[-1]) for _place in _LOOSE))

@@ -325,3 +325,29 @@ def test_every_version_of_the_index(repository: Path, judged: Judge, version: in
 def test_outside_of_a_repository_nothing_is_asked_of_it(tmp_path: Path) -> None:
     made = context(read_settings(default_rules(), workspace=str(tmp_path)), Disk())
     assert told(made, "shell", "git status").verdict is Verdict.ALLOW
+
+
+def test_what_is_executed_here_runs_no_program_of_the_repository(repository: Path, judged: Judge) -> None:
+    """The steps that are executed, with their variables, by the real git: nothing that the repository names has run."""
+    ran = repository / "ran"
+    (repository / "evil").write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+    (repository / "evil").chmod(0o755)
+    evil = str(repository / "evil")
+    (repository / ".gitattributes").write_text("*.py filter=f diff=d\n")
+    (repository / ".git/hooks").mkdir(exist_ok=True)
+    (repository / ".git/hooks/post-index-change").write_text(f"#!/bin/sh\ntouch {ran}\n")
+    (repository / ".git/hooks/post-index-change").chmod(0o755)
+    (repository / "inc").write_text(f"[core]\nfsmonitor = {evil}\n")
+    append(
+        repository / ".git/config",
+        f'[include]\npath = ../inc\n[filter "f"]\nclean = {evil}\nrequired = true\n[diff "d"]\ntextconv = {evil}\n',
+    )
+    append(repository / "src/a.py", "more\n")
+    for text in ("git status", "git diff", "git add -A", "git log -p", "git commit -m x"):
+        found = judged(text)
+        assert found.verdict is Verdict.ASK
+        [step] = found.steps
+        subprocess.run(step.argv, cwd=step.cwd, env={**PLAIN, **dict(step.environment)}, capture_output=True, check=False, timeout=60)
+        assert not ran.exists(), text
+    subprocess.run(["git", "status"], cwd=repository, env=PLAIN, capture_output=True, check=False, timeout=60)
+    assert ran.exists(), "the control: without the variables they run"
