@@ -70,8 +70,10 @@ class Look:
 
     def _read_orders(self, content: object) -> OrdersRead:
         """The orders after the last one known. A new host learns from the signed document which are settled."""
-        if self._state.epoch == 0 and (isinstance(content, KillOrder) or self._seen.fault):
-            return NO_ORDERS  # what is settled is not known yet; it is killed, or stopped softly until it knows
+        if self._state.epoch == 0 and not isinstance(content, SignedUnkill) and not self._seen.missing:
+            # Something lies there that may settle orders, and cannot be believed yet: this host's keys are still to come, for example.
+            # Until then it is killed or stopped softly, and nothing lifts before the orders were read.
+            return NO_ORDERS
         settled = content.settled if isinstance(content, SignedUnkill) and content.epoch >= self._state.epoch else 0
         return self._store.read_orders(max(self._state.number, settled) + 1, ahead=self._ahead)
 

@@ -13,7 +13,7 @@ from typing import assert_never
 from console.remotekill.document import Junk, KillOrder, Order, SignedUnkill, number_of
 
 RELEASED_KEPT = 64
-"""How many released orders of the kill file are remembered, so that a stale cache cannot latch them again. Numbers need no memory."""
+"""How many released orders are remembered, so that a stale cache cannot latch one of the kill file again. Numbers need no memory."""
 NUMBERED_KEPT = 64
 """How many latched orders with a number are remembered by name: the highest number alone decides what must be settled."""
 
@@ -255,7 +255,7 @@ def _unkill(state: HostState, content: SignedUnkill) -> Outcome:
         return state, ()  # the baseline put back over a kill, or one kept by a cache: it releases nothing
     if not all(_covers(content, order) for order in state.latched):
         return state, (Alarm("A signed release does not cover every kill order latched on this host."),)
-    released = (*state.released, *(order for order in state.latched if not number_of(order)))[-RELEASED_KEPT:]
+    released = (*state.released, *state.latched)[-RELEASED_KEPT:]
     return replace(accepted, latched=(), released=released), (Released(state.latched), LiftSoftStop(), LeaseRenewed())
 
 

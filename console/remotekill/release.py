@@ -8,6 +8,7 @@ from typing import Protocol
 
 from console.domain.errors import Conflict, NotFound, Unreachable, UsageProblem
 from console.remotekill.document import (
+    Junk,
     KeySet,
     KillOrder,
     Order,
@@ -103,12 +104,18 @@ def review(store: Reviewable, keys: KeySet, latched: Iterable[str] = (), settled
     if not obeyed and not past and not live and not numbered:
         remedy = "Write a baseline with 'watchfloor keys init'." if seen.body is None else "There is nothing to release."
         raise NotFound(f"No kill is live in the bucket: {there}.", remedy)
-    newest = parse(numbered[-1].body or b"", keys) if numbered else content
-    reason, actor = (newest.reason, newest.actor) if isinstance(newest, KillOrder) else ("", "")
+    reason, actor = _said(parse(numbered[-1].body or b"", keys) if numbered else content)
     top = max([top, *(number_of(order) for order in orders)])
     trouble = "; ".join(words for words in (*troubles, trouble) if words)
     instead, epoch = "" if live or numbered else there, signed.epoch if signed else 0
     return Review(seen.generation, reason, actor, tuple(orders), top, trouble, instead, epoch, tuple(before))
+
+
+def _said(newest: KillOrder | SignedUnkill | Junk | None) -> tuple[str, str]:
+    """(reason, actor) of the newest order, or what is wrong with it."""
+    if isinstance(newest, KillOrder):
+        return newest.reason, newest.actor
+    return (f"(it counts as a kill, though it does not say so: {newest.why})", "") if isinstance(newest, Junk) else ("", "")
 
 
 def _what_lies_there(seen: RemoteRead, signed: SignedUnkill | None) -> str:

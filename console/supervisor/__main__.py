@@ -97,9 +97,6 @@ def _log_to(places: Places) -> None:
 
 def serve(given: argparse.Namespace) -> int:
     """Runs the daemon until SIGTERM, SIGINT or a shutdown request; prints ``ready`` once operator.sock answers."""
-    from console.supervisor.adapters import keep_trials_in
-    from console.supervisor.compose import Supervisor
-    from console.supervisor.embedded import linger
     from console.supervisor.home import move_home
     from console.supervisor.lock import take_lock
     from console.supervisor.peers import Peer
@@ -109,7 +106,12 @@ def serve(given: argparse.Namespace) -> int:
     if "/agents/" in mine.cgroups and "/watchfloor-" in mine.cgroups:
         raise ConsoleError("This process runs inside an agent's cgroup: a supervisor does not start there.", "Start it outside any agent.")
     move_home(places.instance_id)
+    # Written before the rest is loaded, which takes longest: "keys init" at the same moment waits for what it says.
     options = _options(places, given)
+    from console.supervisor.adapters import keep_trials_in
+    from console.supervisor.compose import Supervisor
+    from console.supervisor.embedded import linger
+
     if options.workspaces.root:
         places = replace(places, shared_workspaces=real_folder(Path(options.workspaces.root)))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -27,7 +27,7 @@ def take_lock(path: Path, sock: Path | None = None, still_s: float = HELD_S) -> 
     path.chmod(0o600)
     patience = Patience(lock_holder(path), still_s)
     while not _took(handle):
-        if sock is None or _listens(sock) or patience.is_over():
+        if sock is None or listens(sock) or patience.is_over():
             handle.seek(0)
             holder = _holder(handle.read(200))
             handle.close()
@@ -47,7 +47,7 @@ def _took(handle: IO[str]) -> bool:
     return True
 
 
-def _listens(path: Path) -> bool:
+def listens(path: Path) -> bool:
     """Whether somebody takes connections there: its queue being full says so too."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.setblocking(False)

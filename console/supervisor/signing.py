@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from console.audit.retirement import FLEET
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
+from console.killswitch.processes import start_ticks
+from console.remotekill.channel import boottime
 from console.remotekill.document import KeySet, Signer, baseline_document, number_of
 from console.remotekill.keys import (
     PUBLIC_FILE,
@@ -28,8 +31,12 @@ from console.remotekill.state_file import load_state
 from console.remotekill.store import RemoteStore, now_text
 from console.settings.options import Options, load_options
 from console.settings.places import Places
+from console.supervisor.lock import listens
 from console.supervisor.printing import show
 from console.supervisor.retiring import host_key_id, retire_here
+
+PATIENCE_S = 8.0
+"""The longest wait of ``keys init`` for a supervisor that may be starting."""
 
 
 def keys_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +78,7 @@ def keys(places: Places | None, given: argparse.Namespace) -> int:
     options = load_options(places.settings_file)
     note = ""
     if given.action == "init":
+        options = _awaited(places, options)
         shown = _init(places, options, given.fleet or options.remote.fleet, given.quorum)
         note = _baseline(places, options)
     elif given.action == "rotate":
@@ -114,6 +122,19 @@ def _init(places: Places, options: Options, fleet: str, quorum: int) -> KeysShow
         if not options.remote.bucket:
             raise
         return show_keys(places.keys_dir)
+
+
+def _awaited(places: Places, options: Options) -> Options:
+    """The options, once they name a bucket: a supervisor that was started a moment ago is still to write its own.
+
+    It answers only after it has written them. How long it may take to start is measured by this program's own start.
+    """
+    age_s = boottime() - (start_ticks(os.getpid()) or 0) / os.sysconf("SC_CLK_TCK")
+    until = time.monotonic() + min(PATIENCE_S, 1.0 + 3 * age_s)
+    while not options.remote.bucket and not listens(places.operator_sock) and time.monotonic() < until:
+        time.sleep(0.05)
+        options = load_options(places.settings_file)
+    return options
 
 
 def _baseline(places: Places, options: Options) -> str:

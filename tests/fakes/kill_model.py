@@ -120,7 +120,7 @@ class Oracle:
                 number = self.numbers.get(order, 0)
                 if (number > seen.settled) if number else (order not in seen.releases):
                     return {"Alarm"}
-            self.released |= {order for order in self.latched if order not in self.numbers}
+            self.released |= self.latched
             self.latched = set()
             self.released |= seen.releases
             self.epoch, self.soft = seen.epoch, False

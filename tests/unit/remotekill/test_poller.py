@@ -335,10 +335,16 @@ def test_an_order_behind_a_deleted_one_is_found_by_looking_ahead(fleet: Any, hos
 
 def test_a_new_host_does_not_obey_what_it_cannot_know_to_be_unsettled(fleet: Any, host: Host) -> None:
     host.shelf.orders[1] = EMERGENCY
-    host.shelf.next = RemoteRead(fault="HTTP 503")
-    assert kinds(host.poll()) == [Alarm]
+    for seen in (RemoteRead(fault="HTTP 503"), RemoteRead(9, fleet.baseline(4, "stranger", settled=1)), RemoteRead(9, b"junk")):
+        host.shelf.next = seen  # an outage; keys that are still to be brought here; junk
+        assert Latch not in kinds(host.poll()) and host.poller.status().mode is Mode.SOFT
     host.shelf.put(10, fleet.baseline(4, "k1", settled=1))
     assert kinds(host.poll()) == [LiftSoftStop, LeaseRenewed]
+
+
+def test_where_no_document_ever_lay_killing_needs_none(fleet: Any, host: Host) -> None:
+    host.shelf.orders[1] = EMERGENCY
+    assert kinds(host.poll()) == [Latch]
 
 
 def test_orders_that_cannot_be_read_stop_softly_when_the_lease_is_over_and_a_missing_permission_does_not(fleet: Any, host: Host) -> None:

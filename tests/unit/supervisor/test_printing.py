@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import NotFound, UsageProblem
+from console.supervisor import signing
 from console.supervisor.oneshot import oneshot
 from console.supervisor.printing import complain
 
@@ -48,7 +49,8 @@ def test_a_folder_whose_name_was_mistyped_is_not_found_and_not_made(tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
-def test_keys_may_be_the_first_of_an_instance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_may_be_the_first_of_an_instance(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signing, "PATIENCE_S", 0.0)
     assert oneshot("keys", ["init", "--json", "--state-dir", str(tmp_path / "new")]) == 0
     assert json.loads(capsys.readouterr().out)["quorum"] == 1 and (tmp_path / "new" / "instance.json").is_file()
 
