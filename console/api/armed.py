@@ -6,6 +6,13 @@ from typing import Literal
 
 from console.api.bodies import View
 
+PERIODS, SLACK_S = 2, 12.0
+
+
+def fresh_for_s(period_s: float | None) -> float:
+    """How long a proof counts: two periods, and the 12 s that a proof may take. Without a period: a canary's 60 s."""
+    return PERIODS * (period_s if period_s is not None else 60.0) + SLACK_S
+
 
 class PathView(View):
     """One way this host can be stopped, with the proof."""

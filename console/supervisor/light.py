@@ -98,7 +98,7 @@ def _flight_doubts(seen: Gauges, tick: float) -> list[str]:
     if flight.guard_pid != seen.guard.get("pid"):
         return ["this guard is a new one and has killed no canary yet"]
     age = tick - flight.tick
-    return [f"the last canary was proven {age:.0f} s ago"] if age > PERIODS * seen.canary_s + 2 * LIMIT_S else []
+    return [f"the last canary was proven {age:.0f} s ago"] if age > m.fresh_for_s(seen.canary_s) else []
 
 
 def engine_path(seen: Gauges, tick: float, local: m.PathView) -> m.PathView:

@@ -63,6 +63,9 @@ class FakeSupervisor:
             row.kill_id: fixture.receipt(fixture.mockup_agents(), proven=row.exit_code != 9, now=row.pressed_at + 124, kill_id=row.kill_id)
             for row in self.switch.receipts
         }
+        self.began = time.time()
+        self.self_tests = True
+        """Whether the paths of a stop are proven again and again; False: what was proven only grows older."""
         self.log: list[tuple[str, str, dict[str, Any]]] = []
         self.seq = 0
         self.kept: list[tuple[int, str, str]] = []
@@ -166,7 +169,15 @@ class FakeSupervisor:
         return say(m.LaunchedView(id="new-1", control_level="managed", network_mode="PROXIED", network_enforced=True))
 
     async def _switch(self, request: Request) -> Response:
+        if self.self_tests:
+            self._prove()
         return say(self.switch)
+
+    def _prove(self) -> None:
+        """Every proof is as old as it was at the start."""
+        later, self.began = time.time() - self.began, time.time()
+        paths = [p.model_copy(update={"checked_at": p.checked_at + later if p.checked_at else None}) for p in self.switch.paths]
+        self.switch = self.switch.model_copy(update={"paths": paths})
 
     async def _rearm(self, request: Request) -> Response:
         body = m.KillSwitchBody.model_validate_json(await request.body())

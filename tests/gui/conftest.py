@@ -43,6 +43,7 @@ def patient_link(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in that is only slow, on a busy machine, is not pressed past as one that hangs, nor is what it said old."""
     monkeypatch.setattr("console.panic.guard_link.ANSWER_S", 60.0)
     monkeypatch.setattr("console.gui.models.switch.SILENT_S", 60.0)
+    monkeypatch.setattr("console.gui.models.switch.BEHIND_S", 60.0)
 
 
 @pytest.fixture

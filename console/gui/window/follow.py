@@ -74,8 +74,7 @@ class KillFollower(QObject):
         self.read_switch()
 
     def _switch_came(self, view: KillSwitchView) -> None:
-        self._switch.view, self._switch.viewed_at = view, self._clock()
-        self._switch.heard_at = self._clock()
+        self._switch.take_view(view, self._clock())
         self._fleet.killed = view.killed
         if not view.killed:
             self._switch.receipt = None

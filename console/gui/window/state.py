@@ -85,9 +85,8 @@ class StateView(QObject):
 
     def _light(self, switch: Switch, now: float) -> None:
         state, words = switch.light(now)
-        verified = switch.verified_at()
         if state == "armed":
-            words = f"Armed · stop verified {age(verified, now)}"
+            words = f"Armed · stop verified {age(switch.verified_at(), now)}"
         elif state == "killed" and switch.view is not None and switch.view.since:
             words = f"Killed · latched {clock(switch.view.since)}"
         fresh = f"Updated {max(0.0, now - switch.heard_at):.1f} s ago" if switch.heard_at else "Never heard"

@@ -56,7 +56,7 @@ class Sync(QObject):
         """The supervisor (by pid) whose audit log this console has had checked, because nobody had."""
         self._missed_to = 0
         """Number up to which deltas were missed while a snapshot was on its way: an older snapshot is not the last word."""
-        self._timers = [self._timer(STATUS_MS, self._read_status), self._timer(TICK_MS, self._tick)]
+        self._timers = [self._timer(STATUS_MS, self._read_state), self._timer(TICK_MS, self._tick)]
         events.keep(fleet.facts.write)
         events.delta.connect(self._take)
         events.changes.connect(self._changes_came)
@@ -92,8 +92,7 @@ class Sync(QObject):
         if self._fleet.facts.hold():
             self._missed_to = 0
             self._requests.fleet.fleet().then(self._fleet_came).failed(self._fleet_failed)
-        self._read_status()
-        self.follower.read_switch()
+        self._read_state()
         self.resynced.emit()
 
     def _missed(self) -> None:
@@ -120,12 +119,17 @@ class Sync(QObject):
         if view.seq < self._missed_to:
             self.read_all()
 
+    def _read_state(self) -> None:
+        """Status and kill switch: whatever no delta tells is at most two seconds old."""
+        self._read_status()
+        self.follower.read_switch()
+
     def _read_status(self) -> None:
         self._requests.status().then(self._status_came)
 
     def _status_came(self, view: StatusView) -> None:
-        self._switch.status = view
-        self._heard()
+        self._switch.take_status(view, self._clock())
+        self._touch()
         if view.audit_whole is None and view.audit_records <= SOON_CHECKED and view.pid != self._checked:
             self._checked = view.pid
             self._requests.audit.verify().then(lambda _: self._read_status())
@@ -157,7 +161,7 @@ class Sync(QObject):
         if delta.kind == "kill":
             self.follower.take(delta.data)
         elif delta.kind == "status":
-            self._switch.status = StatusView.model_validate(delta.data)
+            self._switch.take_status(StatusView.model_validate(delta.data), self._clock())
         elif delta.kind == "notice":
             self._notices.say(_LEVELS.get(str(delta.data.get("level")), "info"), notice_words(str(delta.data.get("text", "")), self._fleet))
 

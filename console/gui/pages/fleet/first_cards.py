@@ -35,10 +35,10 @@ class ArmedCard(Card):
         """``now`` in seconds since the epoch."""
         armed = state == "armed"
         self.light.say(words, "text" if armed else "warn", "dot" if armed else "triangle")
-        worst = switch.view.worst_s if armed and switch.view is not None else None
+        worst = switch.tests.worst_s if armed and switch.tests is not None else None
         self._worst.setText(f"A press would work now: {worst:.1f} s at worst" if worst is not None else "")
         self._worst.setVisible(worst is not None)
-        self.paths.say(switch.view.paths if switch.view else [], now, known=state != "unknown")
+        self.paths.say(switch.paths(now), now, known=state != "unknown")
 
 
 class ModeCard(Card):

@@ -27,6 +27,8 @@ from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural, took
 
 _SHOWN = 6
+ROTATION_S = 10.0
+"""How often the secrets card asks how the last rotation ended."""
 _RUNGS = tuple(f"switch.{action}" for action in ACTIONS)
 _PASSPHRASE = {
     "not_set": "no passphrase is set for rearm (O sets one): the typed id of the kill is enough",
@@ -54,6 +56,7 @@ class KillSwitchPage(Page):
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self._rotation: RotationView | None = None
+        self._rotation_asked = 0.0
         self.head = SwitchHead(self)
         self.rearm = Button("Rearm…", "lock", "danger", keys="R", parent=self)
         self.rearm.clicked.connect(lambda: self.do("switch.rearm"))
@@ -147,6 +150,7 @@ class KillSwitchPage(Page):
         self._scroll.verticalScrollBar().setValue(0)
 
     def _read_rotation(self) -> None:
+        self._rotation_asked = self.desk.clock()
         asked = self.desk.requests.switch.rotation().while_alive(self)
         asked.then(self._rotation_came).failed(lambda _error: self._rotation_came(None))
 
@@ -168,9 +172,10 @@ class KillSwitchPage(Page):
         self._mode.setVisible(bool(note))
         if view is None:
             return
-        for path in view.paths:
+        said_at = switch.tests.at if switch.tests else now
+        for path in switch.paths(now):
             if path.name in self.cards:
-                self.cards[path.name].say(self._with_rotation(path, now), now, switch.viewed_at or now, old=switch.is_old(now))
+                self.cards[path.name].say(self._with_rotation(path, now), now, said_at, old=switch.is_old(now))
         self.press.say(view.press)
         self._press_total.setText(self.press.total())
         unproven = sum(view.press.get(level, {}).get("agents", 0) for level in ("observed", "best_effort"))
@@ -211,6 +216,8 @@ class KillSwitchPage(Page):
         self.head.say(light, word, line, fine, f"{silent} of {plural(len(hosts), 'host')} unknown" if silent else "")
 
     def on_tick(self, now: float) -> None:
+        if abs(now - self._rotation_asked) > ROTATION_S:
+            self._read_rotation()
         self.on_models()
 
     def badge(self) -> Badge | None:
