@@ -26,6 +26,8 @@ class HookVerdict(View):
     verdict: Literal["allow", "deny", "ask"]
     rule: str
     reason: str
+    notices: str = ""
+    """What the agent should read now; goes into its context with the answer."""
 
 
 class ProgramHook(View):

@@ -541,6 +541,8 @@ class PermissionView(View):
     rule: str
     reason: str
     rollback_id: str | None = None
+    notices: str = ""
+    """What the agent should read now; empty with ``ask``, which is not the last answer to this call."""
 
 
 class PrivateDataBody(Request):

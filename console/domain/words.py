@@ -11,6 +11,17 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def notice(what: str, cause: str, rule: str) -> str:
+    """A notice to an agent: what changed, why, and by which rule. Parts of it may be others' words: shown on one line, and cut."""
+    return f"{what} Cause: {one_line(cause).rstrip('.')}. Rule: {one_line(rule).rstrip('.')}."
+
+
+def one_line(text: str, most: int = 300) -> str:
+    """Text of others as part of a sentence: nothing in it begins a line of its own, or is not to be seen."""
+    flat = " ".join("".join(one if one.isprintable() else " " for one in text).split())
+    return flat if len(flat) <= most else f"{flat[: most - 1]}…"
+
+
 def span(seconds: float) -> str:
     """How long something lasts: ``9 s``, ``31m``, ``2h 14m``, ``3 d``."""
     if not math.isfinite(seconds):

@@ -17,7 +17,7 @@ from console.domain.agent import Agent, AgentId
 from console.domain.approval import digest_of
 from console.domain.lineage import Mark
 from console.domain.permission import Decision, PermissionRequest, Verdict
-from console.domain.words import counted
+from console.domain.words import counted, notice
 from console.enforcement import lineages
 from console.enforcement.dry_state import JudgedAs, Key
 from console.enforcement.state import EngineState
@@ -91,7 +91,8 @@ def entered(state: EngineState, event: d.DryRunEntered) -> Iterator[c.Command]:
         yield c.ShowAgent(state.put(replace(agent, dry_run=mine)))
         done += 1
         if agent.state.is_live:
-            yield c.TellAgent(agent_id, "dry_run", "You are in dry-run: calls are judged and planned, and not executed.")
+            rule = "in dry-run calls are judged and planned, and not executed"
+            yield c.TellAgent(agent_id, "dry_run", notice("You are in dry-run.", f"{event.by}: {event.reason}", rule))
     if heads:
         yield from _end(state, heads, f"{event.agent_id}, above it, was put into dry-run")
     what = f"{event.agent_id} and all below it are in dry-run ({counted(done, 'agent')}): {event.reason}"
@@ -121,7 +122,8 @@ def left(state: EngineState, event: d.DryRunLeft) -> Iterator[c.Command]:
         yield c.ShowAgent(state.put(replace(one, dry_run=words)))
         state.dry_run.leaving.discard(agent_id)
         if one.state.is_live and not words:
-            yield c.TellAgent(agent_id, "dry_run", "You are out of dry-run: calls that are allowed are live.")
+            rule = "calls that are allowed are live"
+            yield c.TellAgent(agent_id, "dry_run", notice("You are out of dry-run.", f"{event.by}: {event.reason}", rule))
     yield c.NoteEvent(event.agent_id, "dry_run", f"left, by {event.by}: {event.reason}"[:300])
     yield from _end(state, (event.agent_id,), f"{event.agent_id} left dry-run")
 
@@ -217,8 +219,9 @@ def approved(state: EngineState, event: d.PlanApproved) -> Iterator[c.Command]:
             told.add(agent.agent_id)
     dry.marks.pop(event.head, None)  # what was planned before is over: the next plan begins anew
     for agent_id in sorted(told):
-        words = f"plan {event.plan_id} was approved: make its calls again, each once and exactly as before. All else stays dry-run."
-        yield c.TellAgent(agent_id, "dry_run", words)
+        what = f"Plan {event.plan_id} was approved: make its calls again."
+        rule = "each call once and exactly as before; all else stays dry-run"
+        yield c.TellAgent(agent_id, "dry_run", notice(what, f"approved by {event.by}", rule))
     yield c.NoteEvent(event.head, "dry_run", f"plan {event.plan_id} approved by {event.by}: {counted(len(event.releases), 'call')}")
 
 

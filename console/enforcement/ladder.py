@@ -14,7 +14,7 @@ from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.errors import Conflict, NotFound
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import NetworkMode, stricter_mode
-from console.domain.words import counted
+from console.domain.words import counted, notice
 from console.enforcement.state import NOT_CONFIRMED, EngineState
 
 SHARED = "it shares the host's network, so its own traffic cannot be cut: its requests are denied and what it starts has no network"
@@ -254,7 +254,8 @@ def isolated(state: EngineState, event: e.Isolated) -> Iterator[c.Command]:
         yield c.ShowAgent(state.agents[agent_id])
         yield c.NoteEvent(agent_id, "isolated", words)
         yield _kept(state.agents[agent_id], event.at, "isolated", event.by, event.reason)
-        yield c.TellAgent(agent_id, "network", "An operator has cut your network. Local files and computation still work.")
+        what = notice("Your network is cut.", words, "an operator's isolation, until an operator reconnects you")
+        yield c.TellAgent(agent_id, "network", f"{what} Local files and computation still work.")
     yield _record(event.by, "isolate", event.reason, ids, (event.context_id,) if event.context_id else ())
 
 
@@ -287,7 +288,10 @@ def egress_changed(state: EngineState, event: e.EgressChanged) -> Iterator[c.Com
     yield c.NoteEvent(event.agent_id, "network", words)
     yield replace(_kept(agent, event.at, "enforced", "supervisor", event.note), enforced=event.enforced)
     if not agent.isolated:
-        yield c.TellAgent(event.agent_id, "network", f"Network access is now {agent.effective_mode}.")
+        rule = "what the mode of its session allows, no more"
+        yield c.TellAgent(
+            event.agent_id, "network", notice(f"Network access is now {agent.effective_mode}.", "an operator ended an isolation", rule)
+        )
 
 
 def _kept(agent: Agent, at: float, what: str, by: str, words: str) -> c.KeepNetworkChange:

@@ -11,6 +11,7 @@ from console.domain.agent import Agent, AgentState, ContextId, ControlLevel, Lau
 from console.domain.budget import UNCAPPED, Limits, Usage, filled, tightest
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound
 from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
+from console.domain.words import notice
 from console.enforcement import charging, dry_run, limiting
 from console.enforcement.state import EngineState
 from console.enforcement.tighten import joined
@@ -215,11 +216,13 @@ def confirmed(state: EngineState, event: e.LaunchConfirmed) -> Iterator[c.Comman
     yield c.ShowAgent(state.put(agent))
     yield c.NoteEvent(agent.agent_id, "started", f"{agent.control_level}, network {agent.effective_mode}")
     if agent.isolated:
-        yield c.TellAgent(agent.agent_id, "network", "An operator has cut the network of this session or of your parent.")
+        rule = "an operator's isolation of this session or of your parent, until an operator reconnects it"
+        yield c.TellAgent(agent.agent_id, "network", notice("Your network is cut.", agent.isolated, rule))
     if agent.sensitivity is not Sensitivity.PUBLIC:
-        yield c.TellAgent(
-            agent.agent_id, "network", f"This session holds {agent.sensitivity} data: network {agent.network_mode}.{state.words_for(agent)}"
-        )
+        what = f"This session holds {agent.sensitivity} data: network {agent.network_mode}."
+        cause = agent.network_why or f"{agent.sensitivity} data was registered in this session before you started"
+        rule = f"a session with {agent.sensitivity} data has network {state.modes.of(agent.sensitivity)} or stricter"
+        yield c.TellAgent(agent.agent_id, "network", f"{notice(what, cause, rule)}{state.words_for(agent)}")
 
 
 def broke(state: EngineState, event: e.LaunchBroke) -> Iterator[c.Command]:

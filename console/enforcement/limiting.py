@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.budget import GAUGES, LIMIT_NAMES, SUMMED, UNCAPPED, Breach, Halt, Limits, Usage, first_breach
+from console.domain.words import notice
 from console.enforcement import charging
 from console.enforcement.budget_state import Node
 from console.enforcement.state import EngineState
@@ -193,7 +194,8 @@ def _say(
     yield c.Announce(f"{agent.agent_id}: {words}" if agent is not None else words)
     inside = [i for i in members(state, node) if i in state.live and state.agents[i].control_level is not ControlLevel.OBSERVED]
     for told in inside[:TOLD]:
-        yield c.TellAgent(told, "budget", f"{words}. At 100 % you are halted.")
+        rule = f"at 100 % of a {scope} limit you are halted"
+        yield c.TellAgent(told, "budget", notice("Your budget runs out.", words, rule))
 
 
 def changed(state: EngineState, event: e.LimitsChanged) -> Iterator[c.Command]:
@@ -208,7 +210,9 @@ def changed(state: EngineState, event: e.LimitsChanged) -> Iterator[c.Command]:
         yield charging.kept(state, event, agent, charging.nodes_of(state, agent))
         yield c.ShowAgent(agent)
         yield c.NoteEvent(agent.agent_id, "budget", f"{event.scope} limits set by {event.by}: {event.reason}")
-        yield c.TellAgent(agent.agent_id, "budget", f"Your {event.scope} limits were changed by an operator.")
+        caps = ", ".join(f"{one} {cap:g}" for one, cap in asdict(event.limits).items() if cap is not None) or "none"
+        what = f"Your {event.scope} limits were changed: {caps}."
+        yield c.TellAgent(agent.agent_id, "budget", notice(what, f"{event.by}: {event.reason}", "who passes a limit is halted"))
     else:
         state.budget.limits[node] = event.limits
         yield c.KeepBooks(event.boot_s, state.budget.boot_id, limits={node: event.limits})

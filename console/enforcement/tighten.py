@@ -10,7 +10,8 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.errors import Conflict, Denied, NotFound
 from console.domain.ladder import Reach, Scope
-from console.domain.network import NetworkMode, stricter_mode
+from console.domain.network import NetworkMode, Sensitivity, stricter_mode
+from console.domain.words import notice, one_line
 from console.enforcement.ladder import members
 from console.enforcement.state import EngineState
 
@@ -93,7 +94,8 @@ def private_data(state: EngineState, event: e.PrivateDataRegistered) -> Iterator
         data={"dataset": event.dataset, "source": event.source, "contexts": sorted(contexts)},
         must=True,
     )
-    yield from _switch(state, contexts, f"{event.level} data entered its session", event.at)
+    named = f" ({event.dataset[:60]!r})" if event.dataset else ""
+    yield from _switch(state, contexts, f"{event.level} data{named} entered its session, registered by {event.agent_id}", event.at)
 
 
 def tightened(state: EngineState, event: e.Tightened) -> Iterator[c.Command]:
@@ -123,8 +125,10 @@ def _switch(state: EngineState, contexts: set[str], why: str, at: float, *, agai
         changed = wanted is not agent.network_mode
         rose = level.level > agent.sensitivity.level and wanted is NetworkMode.PROXIED  # what it may reach depends on it
         agent = replace(agent, sensitivity=level, network_mode=wanted)
+        if changed or rose:
+            agent = replace(agent, network_why=why)
         if changed:
-            agent = replace(agent, network_why=why, network_since=at)
+            agent = replace(agent, network_since=at)
         if changed or rose:  # what held is no proof of what is asked for now
             agent = replace(agent, network_enforced=False, network_note=UNDER_WAY)
         yield c.ShowAgent(state.put(agent))
@@ -151,11 +155,18 @@ def switched(state: EngineState, event: e.NetworkSwitched) -> Iterator[c.Command
     yield c.Record("supervisor", "network.switched", f"{event.agent_id}: {words}", agent_id=event.agent_id, must=True)
     yield c.NoteEvent(event.agent_id, "network", words)
     yield c.KeepNetworkChange(agent.agent_id, agent.context_id, event.at, "enforced", mode, "supervisor", event.note, held, event.ms)
-    yield c.TellAgent(
-        event.agent_id,
-        "network",
-        f"Network access is now {mode}. "
-        + ("Only approved destinations can be reached." if mode is NetworkMode.PROXIED else "No destination can be reached.")
-        + " Local files and computation still work."
-        + state.words_for(agent),
-    )
+    yield c.TellAgent(event.agent_id, "network", _told(state, agent, why if not held else ""))
+
+
+def _told(state: EngineState, agent: Agent, not_held: str) -> str:
+    mode = agent.network_mode
+    data = agent.sensitivity
+    if data is not Sensitivity.PUBLIC and state.modes.of(data) is mode:
+        rule = f"a session with {data} data has network {mode}, and a mode is never loosened"
+    else:
+        rule = "a session has the strictest network that was asked for, and a mode is never loosened"
+    what = notice(f"Network access is now {mode}.", agent.network_why or "its session became stricter", rule)
+    reach = "Only approved destinations can be reached." if mode is NetworkMode.PROXIED else "No destination can be reached."
+    if not_held:
+        reach = f"It could not be enforced ({one_line(not_held)})."
+    return f"{what} {reach} Local files and computation still work.{state.words_for(agent)}"

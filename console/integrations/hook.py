@@ -34,10 +34,10 @@ def main(argv: list[str]) -> int:
         payload = read_payload()
         event = str(payload.get("hook_event_name") or event)
         answer = ask(argv[1], {"program": argv[0], "payload": payload}, float(argv[2]) if len(argv) == 3 else WAIT_S)
-        reason = str(answer.get("reason", ""))[:2000]
+        reason, notices = str(answer.get("reason", ""))[:2000], str(answer.get("notices") or "")[:8000]
         if answer.get("verdict") != "allow":
-            raise Blocked(f"{answer.get('rule', '')}: {reason}"[:2000])
-        tell(event, "allow", reason)
+            raise Blocked(f"{answer.get('rule', '')}: {reason}"[:2000] + (f"\n{notices}" if notices else ""))
+        tell(argv[0], event, "allow", reason, notices)
         return 0
     except Blocked as error:
         words = f"Watchfloor: {error}"
@@ -45,7 +45,7 @@ def main(argv: list[str]) -> int:
         words = f"Watchfloor could not be asked ({type(error).__name__}); the call is blocked"
     complain(words)
     try:
-        tell(event, "deny", words)
+        tell("", event, "deny", words)
     except BaseException:  # noqa: BLE001, S110 - a closed pipe changes nothing
         pass
     return BLOCK
@@ -134,13 +134,18 @@ def parsed(raw: bytes) -> dict[str, object]:
     return found
 
 
-def tell(event: str, decision: str, reason: str) -> None:
-    """The decision in the program's own words (code.claude.com/docs/en/hooks)."""
+def tell(program: str, event: str, decision: str, reason: str, notices: str = "") -> None:
+    """The decision in the program's own words (code.claude.com/docs/en/hooks); ``notices`` go into the context of the agent."""
     if event == "PermissionRequest":
         verdict = {"behavior": decision} | ({"message": reason} if decision == "deny" else {})
         said: dict[str, object] = {"hookEventName": event, "decision": verdict}
     else:
-        said = {"hookEventName": event, "permissionDecision": decision, "permissionDecisionReason": reason}
+        said = {"hookEventName": event}
+        # Codex 0.169 calls an allow "unsupported" and drops the whole answer, its context too: there the exit code alone allows.
+        if decision != "allow" or program != "codex":
+            said |= {"permissionDecision": decision, "permissionDecisionReason": reason}
+        if notices:
+            said["additionalContext"] = notices
     os.write(1, json.dumps({"hookSpecificOutput": said}).encode() + b"\n")
 
 

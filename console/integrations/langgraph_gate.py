@@ -49,34 +49,53 @@ class Gate:
     def __init__(self, agent: Agent | None = None, says: Mapping[str, Says] | None = None, patience_s: float = 30.0) -> None:
         """``patience_s``: how long a supervisor that is not there is waited for; after that the call is denied."""
         self._agent, self._says, self._patience_s = agent or Agent(), says or {}, patience_s
+        self._unread = ""
 
-    def check(self, tool: str, argument: str = "", *, call_id: str = "", **more: str) -> None:
-        """Returns when the call is allowed, once. Raises CallDenied; interrupts the graph while a human is asked. One check a task."""
+    def check(self, tool: str, argument: str = "", *, call_id: str = "", **more: str) -> str:
+        """Returns when the call is allowed, once. Raises CallDenied; interrupts the graph while a human is asked. One check a task.
+
+        What is returned are notices that the agent should read: put them into its context, as ``tool_call`` does.
+        """
         body = _body(tool, argument, call_id, more)
-        while (waits := self._ask(body)) is not None:
+        while not isinstance(waits := self._ask(body), str):
             interrupt(waits)  # whatever it is resumed with is not read
+        return waits
 
-    async def acheck(self, tool: str, argument: str = "", *, call_id: str = "", **more: str) -> None:
+    async def acheck(self, tool: str, argument: str = "", *, call_id: str = "", **more: str) -> str:
         """The same in an asynchronous node."""
         body = _body(tool, argument, call_id, more)
-        while (waits := await asyncio.to_thread(self._ask, body)) is not None:
+        while not isinstance(waits := await asyncio.to_thread(self._ask, body), str):
             interrupt(waits)
+        return waits
 
     def tool_call(self, request: Any, execute: Callable[[Any], Any]) -> Any:
         """For ``ToolNode(wrap_tool_call=...)``: the model is told of a denial."""
         try:
-            self.check(**self._said(request.tool_call))
+            notices = self.check(**self._said(request.tool_call))
         except CallDenied as error:
             return _denied(request.tool_call, error)
-        return execute(request)
+        return self._with(execute(request), notices)
 
     async def atool_call(self, request: Any, execute: Callable[[Any], Awaitable[Any]]) -> Any:
         """For ``ToolNode(awrap_tool_call=...)``."""
         try:
-            await self.acheck(**self._said(request.tool_call))
+            notices = await self.acheck(**self._said(request.tool_call))
         except CallDenied as error:
             return _denied(request.tool_call, error)
-        return await execute(request)
+        return self._with(await execute(request), notices)
+
+    def _with(self, result: Any, notices: str) -> Any:
+        """A tool's message with notices behind it, so that the model reads both; another result leaves them to the next message."""
+        notices, self._unread = "\n".join(one for one in (self._unread, notices) if one), ""
+        if not notices:
+            return result
+        if not isinstance(result, ToolMessage):
+            self._unread = notices
+            return result
+        content: Any = f"{result.content}\n\n{notices}"
+        if not isinstance(result.content, str):
+            content = [*result.content, {"type": "text", "text": notices}]
+        return result.model_copy(update={"content": content})
 
     def _said(self, call: Mapping[str, Any]) -> dict[str, Any]:
         name, detail = str(call["name"]), json.dumps(call["args"], sort_keys=True, separators=(",", ":"), default=str)
@@ -84,8 +103,8 @@ class Gate:
         tool, argument = self._says[name](call["args"]) if name in self._says else (f"{name} call"[:100], detail)
         return {"tool": tool, "argument": argument, "detail": detail, "call_id": str(call.get("id") or "")}
 
-    def _ask(self, body: Mapping[str, Any]) -> dict[str, Any] | None:
-        """None: allowed. Otherwise what is waited for. Raises CallDenied."""
+    def _ask(self, body: Mapping[str, Any]) -> dict[str, Any] | str:
+        """Notices for the agent, mostly none: allowed. Otherwise what is waited for. Raises CallDenied."""
         until = time.monotonic() + self._patience_s
         while True:
             try:
@@ -95,12 +114,13 @@ class Gate:
                 if error.status or time.monotonic() > until:
                     raise CallDenied(f"Watchfloor could not be asked: {error}") from None
                 time.sleep(AGAIN_S)
+        notices = str(answer.get("notices") or "")
         if answer.get("verdict") == "allow":
-            return None
+            return notices
         if answer.get("verdict") == "ask" and answer.get("approval_id"):
             shown = ("approval_id", "digest", "rule", "reason")
             return {MARK: {name: answer.get(name) for name in shown} | {"tool": body["tool"], "argument": body["argument"]}}
-        raise CallDenied(f"Watchfloor: {answer.get('rule', '')}: {answer.get('reason', '')}")
+        raise CallDenied(f"Watchfloor: {answer.get('rule', '')}: {answer.get('reason', '')}" + (f"\n{notices}" if notices else ""))
 
 
 def fan_out(state: Mapping[str, Any]) -> list[Send] | str:

@@ -81,7 +81,9 @@ class Asking:
                 )
         decision = future.result()
         assert isinstance(decision, Decision)
-        return AskView(verdict=decision.verdict.value, rule=decision.rule, reason=decision.reason, rollback_id=decision.rollback_id)
+        told = self._core.untold.take(self._id)
+        given = decision.rollback_id
+        return AskView(verdict=decision.verdict.value, rule=decision.rule, reason=decision.reason, rollback_id=given, notices=told)
 
     def _leaves(self, request_id: str, decision: Decision) -> None:
         self._core.post(e.AskerLeft(*now(), request_id))

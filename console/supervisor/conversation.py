@@ -143,7 +143,8 @@ class Conversations:
         record = Record(by, "agent.message", f"to {agent_id}: {text[:300]}", verdict="allow", agent_id=agent_id, data=data)
         await asyncio.to_thread(self._parts.scribe.record_first, record)
         await asyncio.to_thread(self._follower.look, agent_id)  # whether a turn is under way decides how it is said
-        words = await asyncio.to_thread(self._following(agent_id).message, text)
+        told = self._parts.core.untold.take(agent_id)
+        words = await asyncio.to_thread(self._following(agent_id).message, f"{told}\n\n{text}" if told else text)
         self._check(agent_id, "message", by).write(encoded(words))  # a stop may have come while it was recorded
         self.hearing.tell(agent_id, {"kind": "message", "role": "operator", "text": text, "parent": "", "by": by})
 

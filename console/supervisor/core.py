@@ -14,6 +14,7 @@ from console.domain.agent import AgentId, LaunchRequest
 from console.domain.errors import ConsoleError, NotFound
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState
+from console.services.notices.pending import PendingNotices
 from console.supervisor.hub import Hub
 from console.supervisor.meters import Meters
 
@@ -54,6 +55,8 @@ class Core:
     answers: dict[str, asyncio.Future[object]] = field(default_factory=dict)
     asked: dict[str, e.PermissionAsked] = field(default_factory=dict)
     """Permission requests not answered yet, as they were asked."""
+    untold: PendingNotices = field(default_factory=PendingNotices)
+    """Notices that no answer has carried to their agents yet."""
 
     @property
     def state(self) -> EngineState:

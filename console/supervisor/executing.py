@@ -119,7 +119,7 @@ class ExecuteDesk:
         state = self._parts.core.state
         await asyncio.to_thread(_refuse_unless_possible, state.agents[agent_id])
         request = PermissionRequest(TOOLS[body.tool], body.argument, body.cwd, says=body.says, call_id=body.call_id)
-        await self._refuse_what_never_runs(state.agents[agent_id], body, request)
+        await _refuse_what_never_runs(self._judging, self._parts, state.agents[agent_id], body, request)
         decision, judged = await self._judging.decided(agent_id, request, left)
         agent = state.agents[agent_id]
         found = await self._judging.again(agent, request, judged)
@@ -129,20 +129,6 @@ class ExecuteDesk:
         spec = spec_of(self._parts, agent, call_id)
         begun = _begun(call_id, decision, plan, spec, timeout, self._options.output_max_kib * 1024)
         return Running(call_id, agent_id, plan, begun, timeout, found.parts), spec, request
-
-    async def _refuse_what_never_runs(self, agent: Agent, body: ExecuteBody, request: PermissionRequest) -> None:
-        """Before a human is asked: an approval of a call that is refused afterwards wastes their attention. Raises Denied, on record."""
-        found = await self._judging.now(agent, request)
-        if found.verdict is not Verdict.ASK:
-            return
-        try:
-            plan_of(body.tool, body.argument, found.steps, self._parts.places.workspaces_dir / agent.context_id)
-        except Denied as error:
-            what, data = f"{request.tool} {request.argument}"[:400], {"reason": str(error)[:400]}
-            self._parts.scribe.record(
-                c.Record(f"agent:{agent.agent_id}", "execute.refused", what, verdict="deny", agent_id=agent.agent_id, data=data)
-            )
-            raise
 
     def _refuse_too_many(self, agent_id: AgentId) -> None:
         mine = sum(call.agent_id == agent_id for call in self.running.values()) + self._asking[agent_id]
@@ -295,6 +281,21 @@ def _over(call: Running, used: float, output: CallOutput) -> str:
     if call.left or (not call.heard and used > HEARD_S):
         return "whoever asked hung up"
     return f"output limit {output.flood_bytes >> 20} MiB" if output.is_flood else ""
+
+
+async def _refuse_what_never_runs(judging: CallJudging, parts: Parts, agent: Agent, body: ExecuteBody, request: PermissionRequest) -> None:
+    """Before a human is asked: an approval of a call that is refused afterwards wastes their attention. Raises Denied, on record."""
+    found = await judging.now(agent, request)
+    if found.verdict is not Verdict.ASK:
+        return
+    try:
+        plan_of(body.tool, body.argument, found.steps, parts.places.workspaces_dir / agent.context_id)
+    except Denied as error:
+        what, data = f"{request.tool} {request.argument}"[:400], {"reason": str(error)[:400]}
+        parts.scribe.record(
+            c.Record(f"agent:{agent.agent_id}", "execute.refused", what, verdict="deny", agent_id=agent.agent_id, data=data)
+        )
+        raise
 
 
 def _too_many(number: int, whose: str) -> TooMany:

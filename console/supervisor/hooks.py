@@ -85,7 +85,9 @@ class HookDesk:
                 self._core.settle_answer(request_id, Decision(Verdict.DENY, "asker", "whoever asked has hung up"))
         decision = future.result()
         assert isinstance(decision, Decision)
-        return HookVerdict(verdict=decision.verdict.value, rule=decision.rule, reason=decision.reason)
+        seen = self._core.state.seen.get(agent_id)
+        told = self._core.untold.take(agent_id, seen.inside if seen is not None else None)
+        return HookVerdict(verdict=decision.verdict.value, rule=decision.rule, reason=decision.reason, notices=told)
 
     async def of_own(self, agent_id: AgentId, call: HookCall) -> AgentId:
         """Whose a call is that came in by an agent's own socket: its own, or that of a sub-agent which has a row of its own.

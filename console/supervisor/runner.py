@@ -54,6 +54,7 @@ class Runner:
                 self._parts.scribe.record(command)
             case c.TellAgent(agent_id, kind, text):
                 at = time.time()
+                self._parts.core.untold.add(agent_id, text)
                 self._parts.scribe.job(lambda: self._parts.scribe.ledger.add_notice(agent_id, at, kind, text))
             case c.KeepNetworkChange(agent_id, context_id, at, what, mode, by, words, enforced, ms):
                 change = NetworkChange(at, what, by, words, agent_id, mode, enforced=enforced, ms=ms)

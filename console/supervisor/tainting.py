@@ -69,8 +69,9 @@ class Tainting:
         return ""
 
     def _tightening(self, command: c.KeepMarks) -> Tightening:
-        pattern = command.marks[0].pattern if command.marks else "a forbidden sequence"
-        why = f"{pattern}: begun by {command.agent_id}"
+        first = command.marks[0] if command.marks else None
+        step = f", step {first.step!r} taken" if first is not None else " begun"
+        why = f"forbidden sequence {first.pattern if first is not None else '(unnamed)'}{step} by {command.agent_id}"
         return Tightening(NetworkMode.NONE, why, "sequence", f"agent:{command.agent_id}", now()[0])
 
 

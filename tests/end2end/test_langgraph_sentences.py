@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from console.api.approval_messages import ApprovalRow, DecideBody
+from console.api.sandbox_messages import MeantBody, RegisterDataBody
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.postgres import Postgres
 from tests.fakes.standing import standing_instance
@@ -110,6 +111,16 @@ def test_it_asks_ends_and_goes_on_in_another_process_with_what_was_decided(app: 
     denied = app.told(number)
     assert denied["said"][-1][1] == "error" and "no rockets" in denied["said"][-1][2] and f"launch {sun}" not in denied["ran"]
     assert not [r for r in app.it.api.approvals().waiting if r.agent_id == app.agent]  # nobody is asked twice
+
+
+def test_a_notice_is_in_what_the_model_reads_of_its_tools(app: App) -> None:
+    app.does("start", "sqlite", plan=calls(("n0", "run", {"command": "echo before"})))
+    scope = MeantBody(reach="agent", target=app.agent)
+    app.it.api.register_data(RegisterDataBody(scope=scope, sensitivity="CONFIDENTIAL", dataset="customers", reason="an audit"))
+    said = app.does("start", "sqlite", plan=calls(("n1", "run", {"command": "echo told"})))["said"]
+    assert "Network access is now PROXIED. Cause: CONFIDENTIAL data (customers) registered by" in said[-1][2]
+    again = app.does("start", "sqlite", plan=calls(("n2", "run", {"command": "echo again"})))["said"]
+    assert "customers" not in again[-1][2], "it is told once"
 
 
 def test_what_a_graph_is_resumed_with_is_not_believed_and_an_approval_is_good_once(app: App) -> None:

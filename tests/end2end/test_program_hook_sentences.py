@@ -13,6 +13,7 @@ import pytest
 
 from console.api.approval_messages import ApprovalRow, DecideBody, Decided
 from console.api.program_messages import ProgramItem, ProgramsBody
+from console.api.sandbox_messages import MeantBody, RegisterDataBody
 from tests.end2end.test_hook_sentences import results
 from tests.end2end.test_program_sentences import instance_with, told
 from tests.fakes.instance import Instance, until
@@ -77,6 +78,13 @@ def scenes(workspace: Path) -> tuple[Scene, ...]:
             Reply("All done."),
         ),
         Scene("BELOWTASK", bash("touch below.txt"), Reply("Looked.", after=ended)),
+        Scene("CLAUDETOLD", bash("touch told-one.txt"), bash("cat /etc/shadow"), Reply("First turn."), Reply("Second turn.")),
+        Scene(
+            "CODEXTOLD",
+            Reply("", (Call("exec_command", {"cmd": "touch told-two.txt"}),)),
+            Reply("", (Call("exec_command", {"cmd": "cat /etc/shadow"}),)),
+            Reply("Done."),
+        ),
         Scene(
             "CODEXTASK",
             Reply("", (Call("exec_command", {"cmd": "cat /etc/shadow"}),)),
@@ -179,6 +187,42 @@ def test_a_started_codex_is_judged_before_each_call_whatever_its_workspace_says(
     it.state_becomes(agent_id, "ended")
     assert "leave it" in outputs(model, "CODEXTASK")[2]
     assert not (workspace / "denied.txt").exists() and not (workspace / "planted").exists()
+
+
+def classified(it: Instance, agent_id: str, level: str, dataset: str) -> None:
+    scope = MeantBody(reach="agent", target=agent_id)
+    it.api.register_data(RegisterDataBody(scope=scope, sensitivity=level, dataset=dataset, reason="an audit"))  # type: ignore[arg-type]
+
+
+def asked_with(model: ModelServer, word: str, words: str) -> list[int]:
+    """Numbers of the requests of a conversation that hold some words."""
+    return [one.turn for one in model.asked if one.word == word and words in json.dumps(one.body, ensure_ascii=False)]
+
+
+@pytest.mark.parametrize(
+    ("program", "word", "file"), [("claude-code", "CLAUDETOLD", "told-one.txt"), ("codex", "CODEXTOLD", "told-two.txt")]
+)
+def test_a_notice_with_its_cause_and_rule_is_in_the_context_of_the_model(
+    world: tuple[Instance, ModelServer], program: str, word: str, file: str
+) -> None:
+    it, model = world
+    agent_id = start(it, agent=program, prompt=f"{word} please", context_id=f"ctx-{word.lower()}", sandbox="none", once=program == "codex")
+    row = waiting(it, f"touch {file}")
+    classified(it, agent_id, "CONFIDENTIAL", "customers")
+    decide(it, row, "approve")
+    first = "Network access is now PROXIED. Cause: CONFIDENTIAL data (customers) registered by"
+    until(lambda: asked_with(model, word, first), words="the model is told with the answer of the hook")
+    assert asked_with(model, word, "Rule: a session with CONFIDENTIAL data has network PROXIED")
+    if program == "claude-code":
+        until(lambda: any("turn over: First turn." in line for line in told(it, agent_id)))
+        classified(it, agent_id, "SECRET", "payroll")
+        until(lambda: it.agent(agent_id).network_why.startswith("SECRET data (payroll)") and it.agent(agent_id).network_note != "")
+        it.api.say(agent_id, "go on")
+        second = "Network access is now NONE. Cause: SECRET data (payroll) registered by"
+        until(lambda: asked_with(model, word, second), words="the model is told with the next message")
+        last = [one for one in model.asked if one.word == word][-1]
+        assert json.dumps(last.body, ensure_ascii=False).count(first) == 1, "it is told once"
+    it.api.kill(agent_id, reason="the test")
 
 
 def test_what_an_agent_tries_with_hooks(world: tuple[Instance, ModelServer]) -> None:

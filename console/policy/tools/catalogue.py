@@ -23,6 +23,8 @@ FREE = ("other", *KINDS)
 _FIELDS = {"names", "family", "action", "scopes", "connects"}
 _KIND_FIELDS = {"kind", "servers", "words"}
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|\d+")
+_UNREAD = " call"
+"""Behind the name of a call whose argument nobody has translated for us (hooks, LangGraph): no path or command is in it."""
 _SERVER = re.compile(r"(?:mcp__)?(.+?)__(.+)\Z|mcp[_:./-]([^_:./-]+)[_:./-](.+)\Z|([^:./]+)[:./](.+)\Z")
 """``mcp__SERVER__TOOL`` (Claude Code, Codex), ``mcp_SERVER_TOOL`` (Gemini CLI), ``SERVER.TOOL``, ``SERVER/TOOL``."""
 
@@ -103,7 +105,7 @@ def words_of(name: str) -> tuple[str, ...]:
 
 
 def _told(tools: Tools, name: str) -> Tool:
-    server, own = _parted(name)
+    server, own = _parted(name.removesuffix(_UNREAD))
     listed = tools.named.get(own) or tools.named.get(own.replace("-", "_"))
     by_word = _kinds(tools, words_of(own), lambda kind: kind.words)
     by_server = _kinds(tools, (*words_of(server), server.lower()), lambda kind: kind.servers) if server else ()

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.graph import END
 from langgraph.types import Send
 
@@ -58,6 +58,29 @@ async def test_whatever_is_not_an_allow_is_told_to_the_model_and_runs_nothing(tm
         told = gate.tool_call(call("launch", {}), lambda _: pytest.fail("it ran"))
         assert (told.status, told.tool_call_id) == ("error", "c1") and "Watchfloor" in told.content
         assert (await gate.atool_call(call("launch", {}), never)).status == "error"
+
+
+async def test_notices_are_put_before_the_model_with_what_the_tool_said(tmp_path: Path) -> None:
+    def message(content: Any) -> ToolMessage:
+        return ToolMessage(content=content, tool_call_id="c1")
+
+    with AgentSocket(tmp_path / "s") as door:
+        door.answers["/v1/permission"] = (200, {"verdict": "allow", "rule": "r", "reason": "", "notices": "Network access is now NONE."})
+        gate = Gate(Agent(str(tmp_path / "s")))
+        assert gate.tool_call(call("launch", {}), lambda _: message("done")).content == "done\n\nNetwork access is now NONE."
+        assert (
+            gate.tool_call(call("launch", {}), lambda _: message([{"type": "text", "text": "done"}])).content[-1]["text"].endswith("NONE.")
+        )
+        assert gate.tool_call(call("launch", {}), lambda _: "a command") == "a command"
+        door.answers["/v1/permission"] = (200, {"verdict": "allow", "rule": "r", "reason": ""})
+
+        async def runs(_: Any) -> Any:
+            return message("later")
+
+        assert (await gate.atool_call(call("launch", {}), runs)).content == "later\n\nNetwork access is now NONE.", "kept for the next"
+        assert gate.tool_call(call("launch", {}), lambda _: message("done")).content == "done"
+        door.answers["/v1/permission"] = (200, {"verdict": "deny", "rule": "r", "reason": "no", "notices": "You are in dry-run."})
+        assert gate.tool_call(call("launch", {}), lambda _: None).content.endswith("no\nYou are in dry-run.")
 
 
 def test_nobody_there_is_a_denial(tmp_path: Path) -> None:

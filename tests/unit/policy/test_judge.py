@@ -142,6 +142,8 @@ OF_THE_DOCUMENTS = read_matrix(
         ("mcp__postgres__query", "", '{"database": "a", "sql": "select 1"}', "allow"),
         ("mcp__postgres__query", "", '{"database": "b", "sql": "select 1"}', "deny"),
         ("mcp__postgres__query", "", '{"database": "a", "sql": "delete from t"}', "deny"),
+        ("query_db call", "", '{"database": "a", "sql": "select 1"}', "allow"),
+        ("query_db call", "", '{"database": "a", "sql": "delete from t"}', "deny"),
         ("mcp__x__sql_thing", "", '{"database": "a", "sql": "select 1"}', "deny"),
         ("gmail_send", "", "{}", "deny"),
         ("mcp__gmail__create_draft", "", "{}", "allow"),

@@ -102,6 +102,9 @@ def test_a_statement_decides_for_databases(name: str) -> None:
         ("mcp__vercel__deploy_to_vercel", {DEPLOY}),
         ("mcp__render__get_deploy", {API}),
         ("mcp__github__list_issues", {Scope.RUN_CODE, API}),
+        ("send_email call", {MAIL}),
+        ("mcp__stripe__create_refund call", {MONEY}),
+        ("write_file call", {Scope.RUN_CODE, API}),
         ("mcp__x__y", {Scope.RUN_CODE, API}),
     ],
 )
