@@ -212,7 +212,7 @@ class Records:
         if facts.uids != (owner, owner):
             raise _Stale(f"{pid}.json belongs to uid {owner}, process {pid} runs as uid {facts.uids[1]}")
         # 5. It must be Claude Code at all.
-        if not facts.runs(CLAUDE.name, CLAUDE.scripts):
+        if not CLAUDE.is_run_by(facts):
             raise _Stale(f"process {pid} is not Claude Code")
         if not started:
             raise _Unverified("the record has no start time, so the process cannot be told from a later one of the same number")

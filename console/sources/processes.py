@@ -15,7 +15,6 @@ from console.domain.agent import ProcessIdentity
 PROC = Path("/proc")
 _CMDLINE_CAP = 16_384
 _STANDING = re.compile(rb"^(?:PPid|Uid|NSpid):.*$", re.MULTILINE)
-_INTERPRETERS = re.compile(r"^(node|nodejs|bun)(-?[0-9.]+)?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +29,6 @@ class ProcessFacts:
     argv: tuple[str, ...]
     """As the process shows it, which it can change: a claim, not a fact."""
     cwd: str
-
-    def runs(self, program: str, scripts: tuple[str, ...] = ()) -> bool:
-        """Whether the executable is ``program``, or an interpreter that runs one of ``scripts`` (path endings).
-
-        The executable is what the kernel mapped; argv alone never suffices, since any process can write its own.
-        """
-        path = self.exe.removesuffix(" (deleted)")
-        name = path.rpartition("/")[2]
-        if name == program or name.startswith(f"{program}-") or f"/{program}/versions/" in path:
-            return True
-        if not _INTERPRETERS.match(name):
-            return False
-        first = self.argv[0].rpartition("/")[2] if self.argv else ""
-        told = self.argv[1:4]
-        return first == program or any(a.endswith(s) for a in told for s in (*scripts, f"/bin/{program}"))
 
 
 def ticks_of_boot() -> int:

@@ -23,7 +23,11 @@ HELD_S, HELD_EXE_S = 12.0, 4.0
 YOUNG_S, YOUNG_AGAIN_S = 10.0, 0.5
 """An interpreter that runs something else may give itself another name in its first seconds: so often it is looked at then."""
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-_INTERPRETERS = re.compile(r"^(node|nodejs|bun|python[0-9.]*)\Z")
+_NODE, _PYTHON = re.compile(r"^(node|nodejs|bun)(-?[0-9.]+)?\Z"), re.compile(r"^python[0-9.]*\Z")
+
+
+def _is_interpreter(name: str) -> bool:
+    return bool(_NODE.match(name) or _PYTHON.match(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +37,61 @@ class Program:
     name: str
     """Of its executable, or of the script an interpreter runs."""
     title: str
-    scripts: tuple[str, ...] = ()
-    """Endings of the path of its script."""
+    packages: tuple[str, ...] = ()
+    """Of npm. A package of this name with a platform behind it (``-linux-x64``) holds the same program."""
+    is_python: bool = False
+    """Whether Python runs its script; else Node or Bun."""
     native: bool = True
-    """Whether an executable of this name is it; False: others have that name too, so only its script counts."""
+    """Whether an executable of this name is it; False: others have that name too, so only its package counts."""
+
+    def is_native(self, exe: str) -> bool:
+        """Whether this executable is it: by its name, or by the package it lies in. The kernel says what the path is."""
+        path = exe.removesuffix(" (deleted)")
+        name = path.rpartition("/")[2].removesuffix(".exe")
+        named = name == self.name or name.startswith(f"{self.name}-") or f"/{self.name}/versions/" in path
+        return (self.native and named) or bool(_own_file(self.packages).search(path))
+
+    def is_script(self, argument: str) -> bool:
+        """Whether an interpreter that was given this argument runs it. What an argument says is a claim: it makes a row, never a target."""
+        folder, _, name = argument.rpartition("/")
+        named = name == self.name and folder.rpartition("/")[2] in ("bin", ".bin")
+        return named or bool(_inside(self.packages).search(argument))
+
+    def is_run_by(self, facts: ProcessFacts) -> bool:
+        """Whether this process is one of it, or an interpreter that runs its script."""
+        name = facts.exe.removesuffix(" (deleted)").rpartition("/")[2]
+        if not _is_interpreter(name):
+            return self.is_native(facts.exe)
+        if not (_PYTHON if self.is_python else _NODE).match(name):
+            return False
+        said = facts.argv[:4]
+        return (said[0] if said else "").rpartition("/")[2] == self.name or any(self.is_script(argument) for argument in said[1:])
 
 
-CLAUDE = Program("claude", "Claude Code", ("/@anthropic-ai/claude-code/cli.js", "/claude-code/cli.js"))
-CODEX = Program("codex", "Codex", ("/@openai/codex/bin/codex.js",))
+@lru_cache(maxsize=64)
+def _inside(packages: tuple[str, ...]) -> re.Pattern[str]:
+    """A path inside one of these packages, at any depth."""
+    names = "|".join(map(re.escape, packages)) or r"(?!)"
+    return re.compile(rf"/node_modules/(?:{names})(?:-[a-z0-9-]+)?/")
+
+
+@lru_cache(maxsize=64)
+def _own_file(packages: tuple[str, ...]) -> re.Pattern[str]:
+    """A file at the top of one of these packages, or in its bin: deeper ones are other programs that it brings along."""
+    return re.compile(_inside(packages).pattern + r"(?:bin/)?[^/]+\Z")
+
+
+CLAUDE = Program("claude", "Claude Code", ("@anthropic-ai/claude-code",))
+CODEX = Program("codex", "Codex", ("@openai/codex",))
 PROGRAMS = (
     CLAUDE,
     CODEX,
-    Program("gemini", "Gemini CLI", ("/@google/gemini-cli/dist/index.js", "/gemini-cli/bundle/gemini.js")),
-    Program("opencode", "OpenCode", ("/opencode-ai/bin/opencode",)),
-    Program("qwen", "Qwen Code", ("/@qwen-code/qwen-code/dist/index.js",)),
+    Program("gemini", "Gemini CLI", ("@google/gemini-cli",)),
+    Program("opencode", "OpenCode", ("opencode-ai", "opencode")),
+    Program("qwen", "Qwen Code", ("@qwen-code/qwen-code",)),
     Program("cursor-agent", "Cursor CLI"),
-    Program("aider", "aider", ("/bin/aider",)),
-    Program("copilot", "GitHub Copilot CLI", ("/@github/copilot/index.js",), native=False),
+    Program("aider", "aider", is_python=True),
+    Program("copilot", "GitHub Copilot CLI", ("@github/copilot",), native=False),
 )
 
 
@@ -73,7 +115,7 @@ class Running:
     @property
     def is_script(self) -> bool:
         """Whether an interpreter runs it."""
-        return bool(_INTERPRETERS.match(self.facts.exe.rpartition("/")[2]))
+        return _is_interpreter(self.facts.exe.rpartition("/")[2])
 
 
 @dataclass(slots=True)
@@ -186,7 +228,7 @@ class Programs:
         facts = self.table.facts(pid)
         if facts is None:
             return None
-        program = next((one for one in PROGRAMS if _runs(facts, one)), None)
+        program = next((one for one in PROGRAMS if one.is_run_by(facts)), None)
         if program is None:
             return None
         cgroup = self.table.cgroup(pid)
@@ -200,19 +242,4 @@ class Programs:
 
 @lru_cache(maxsize=4096)
 def _may_be(exe: str) -> bool:
-    path = exe.removesuffix(" (deleted)")
-    name = path.rpartition("/")[2]
-    if _INTERPRETERS.match(name):
-        return True
-    return any(name == one.name or name.startswith(f"{one.name}-") or f"/{one.name}/versions/" in path for one in PROGRAMS if one.native)
-
-
-def _runs(facts: ProcessFacts, program: Program) -> bool:
-    name = facts.exe.removesuffix(" (deleted)").rpartition("/")[2]
-    if _INTERPRETERS.match(name):
-        # What its arguments say is a claim: it makes a row, never a target.
-        said = facts.argv[:4]
-        return (said[0] if said else "").rpartition("/")[2] == program.name or any(
-            argument.endswith((*program.scripts, f"/bin/{program.name}")) for argument in said[1:]
-        )
-    return program.native and facts.runs(program.name)
+    return _is_interpreter(exe.removesuffix(" (deleted)").rpartition("/")[2]) or any(one.is_native(exe) for one in PROGRAMS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.agent import ProcessIdentity
-from console.sources.processes import ProcessFacts, ProcessTable
+from console.sources.processes import ProcessTable
 from tests.fakes.proc import FakeProc
 
 
@@ -40,28 +40,6 @@ def test_a_process_replaced_while_we_read_has_no_facts(tmp_path: Path, monkeypat
     starts = iter([1, 2])
     monkeypatch.setattr(table, "start_ticks", lambda pid: next(starts))
     assert table.facts(7) is None
-
-
-@pytest.mark.parametrize(
-    ("exe", "argv", "is_claude"),
-    [
-        ("/usr/local/bin/claude", ("anything",), True),
-        ("/home/a/.local/share/claude/versions/2.1.330", ("claude",), True),
-        ("/usr/local/bin/claude (deleted)", ("claude",), True),
-        ("/usr/bin/node", ("claude",), True),
-        ("/usr/bin/node", ("node", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js"), True),
-        ("/usr/bin/node", ("node", "/usr/local/bin/claude"), True),
-        ("/usr/bin/node", ("node", "server.js", "-x", "--y", "/usr/local/bin/claude"), False),
-        ("/usr/bin/python3.11", ("claude",), False),
-        ("/usr/bin/sleep", ("claude", "/usr/local/bin/claude"), False),
-        ("/usr/bin/node", (), False),
-        ("", ("claude",), False),
-        ("/usr/bin/claudette", ("claude",), False),
-    ],
-)
-def test_the_executable_decides_and_argv_alone_never_does(exe: str, argv: tuple[str, ...], is_claude: bool) -> None:
-    facts = ProcessFacts(ProcessIdentity(1, 1), (0, 0), exe, argv, "/")
-    assert facts.runs("claude", ("/@anthropic-ai/claude-code/cli.js",)) is is_claude
 
 
 def test_open_files_cgroup_and_namespace(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from console.domain.agent import ProcessIdentity
 from console.sources import programs
-from console.sources.processes import ProcessTable
-from console.sources.programs import Programs
+from console.sources.processes import ProcessFacts, ProcessTable
+from console.sources.programs import CLAUDE, Programs
 from tests.fakes.proc import FakeProc
 
 
@@ -31,6 +32,60 @@ def test_programs_are_told_by_their_executable_or_the_script_an_interpreter_runs
     proc.add(7, exe="/usr/sbin/sshd", argv=("claude",))
     found = {one.facts.identity.pid: one.program.name for one in Programs(ProcessTable(proc.root)).running()}
     assert found == {1: "claude", 2: "claude", 3: "gemini", 4: "aider"}
+
+
+@pytest.mark.parametrize(
+    ("exe", "argv", "is_claude"),
+    [
+        ("/usr/local/bin/claude", ("anything",), True),
+        ("/home/a/.local/share/claude/versions/2.1.330", ("claude",), True),
+        ("/usr/local/bin/claude (deleted)", ("claude",), True),
+        ("/usr/bin/node", ("claude",), True),
+        ("/usr/bin/node", ("node", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js"), True),
+        ("/usr/bin/node", ("node", "/usr/local/bin/claude"), True),
+        ("/usr/bin/node", ("node", "server.js", "-x", "--y", "/usr/local/bin/claude"), False),
+        ("/usr/bin/python3.11", ("claude",), False),
+        ("/usr/bin/sleep", ("claude", "/usr/local/bin/claude"), False),
+        ("/usr/bin/node", (), False),
+        ("", ("claude",), False),
+        ("/usr/bin/claudette", ("claude",), False),
+        ("/home/a/p/node_modules/@anthropic-ai/claude-code/bin/claude.exe", ("claude",), True),
+        (
+            "/home/a/.local/share/pnpm/5/.pnpm/@anthropic-ai+claude-code@2.1.330/node_modules/@anthropic-ai/claude-code/bin/claude.exe",
+            (),
+            True,
+        ),
+        ("/home/a/.bun/install/global/node_modules/@anthropic-ai/claude-code-linux-x64/claude", (), True),
+        ("/home/a/p/node_modules/@anthropic-ai/claude-code/bin/renamed", (), True),
+        ("/home/a/p/node_modules/@anthropic-ai/claude-code/vendor/ripgrep/x64-linux/rg", (), False),
+        ("/home/a/p/node_modules/@anthropic-ai/claude-code-evil/../x/rg/y", (), False),
+        ("/home/a/p/node_modules/not-anthropic-ai/claude-code/bin/tool", (), False),
+        ("/usr/bin/node", ("node", "/home/a/p/node_modules/.bin/claude"), True),
+        ("/usr/bin/node-22", ("node", "/home/a/p/node_modules/@anthropic-ai/claude-code/cli-wrapper.cjs"), True),
+    ],
+)
+def test_the_executable_decides_and_argv_alone_never_does(exe: str, argv: tuple[str, ...], is_claude: bool) -> None:
+    facts = ProcessFacts(ProcessIdentity(1, 1), (0, 0), exe, argv, "/")
+    assert CLAUDE.is_run_by(facts) is is_claude
+
+
+@pytest.mark.parametrize(
+    ("exe", "argv", "name"),
+    [
+        ("/home/a/p/node_modules/opencode-ai/bin/opencode.exe", ("opencode",), "opencode"),
+        ("/home/a/p/node_modules/opencode-linux-x64/bin/opencode", ("opencode",), "opencode"),
+        ("/usr/bin/node", ("node", "/home/a/p/node_modules/.bin/qwen"), "qwen"),
+        ("/usr/bin/node", ("/usr/bin/node", "--no-warnings", "/home/a/p/node_modules/@qwen-code/qwen-code/cli-entry.js"), "qwen"),
+        ("/usr/bin/node", ("node", "/home/a/.npm/_npx/1f/node_modules/@google/gemini-cli/bundle/gemini.js"), "gemini"),
+        ("/usr/bin/node", ("node", "/home/a/p/node_modules/@github/copilot/index.js"), "copilot"),
+        ("/usr/bin/python3.11", ("python", "/home/a/.local/pipx/venvs/aider-chat/bin/aider"), "aider"),
+        ("/usr/bin/node", ("node", "/home/a/gemini-notes/server.js"), ""),
+        ("/home/a/opencode/bin/server", ("server",), ""),
+    ],
+)
+def test_a_program_is_known_by_its_package_however_it_was_installed(proc: FakeProc, exe: str, argv: tuple[str, ...], name: str) -> None:
+    proc.add(1, exe=exe, argv=argv)
+    assert [one.program.name for one in Programs(ProcessTable(proc.root)).running()] == [name] * bool(name)
 
 
 def test_one_walk_serves_all_who_ask_and_a_reused_number_is_another_process(proc: FakeProc) -> None:
