@@ -5,8 +5,9 @@ from __future__ import annotations
 import http.client
 import shlex
 import socket
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from console.api import messages as m
 from console.domain.errors import (
+    AlreadyEnded,
     Conflict,
     ConsoleError,
     Denied,
@@ -35,6 +37,8 @@ from console.settings.places import Places
 V = TypeVar("V", bound=BaseModel)
 
 CONNECT_S = 2.0
+CONNECT_PAUSE_S = 0.01
+BUSY = "Try again in a moment; watchfloor panic does not need it."
 CHANGE_S = 60.0
 """Longest wait in seconds for a change: Envoy validates before it applies, agents may be halted."""
 ANSWER_LIMIT = 64 * 1024 * 1024
@@ -44,6 +48,7 @@ SILENCE_S = 60.0
 _KINDS: dict[int, type[ConsoleError]] = {
     kind.http_status: kind
     for kind in (
+        AlreadyEnded,
         UsageProblem,
         TooLarge,
         NotFound,
@@ -83,7 +88,8 @@ def error_from(status: int, body: bytes) -> ConsoleError:
     error = kind(view.error, view.remedy)
     error.http_status = status
     try:
-        error.exit_code = ExitCode(view.exit_code) or ExitCode.FAILURE  # a refusal is never a success
+        # A refusal is never a success, but for one: there is nothing left to kill.
+        error.exit_code = ExitCode.DONE if kind is AlreadyEnded else ExitCode(view.exit_code) or ExitCode.FAILURE
     except ValueError:
         error.exit_code = ExitCode.FAILURE
     return error
@@ -97,16 +103,30 @@ class _UnixConnection(http.client.HTTPConnection):
         self._path = path
 
     def connect(self) -> None:
-        """Connects within the time-out."""
+        """Connects within the time-out. TimeoutError when its backlog stays full for so long: somebody lives there, and is busy."""
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        until = time.monotonic() + min(CONNECT_S, self.timeout or CONNECT_S)
         try:
             made.settimeout(min(CONNECT_S, self.timeout or CONNECT_S))
-            made.connect(self._path)
+            while True:
+                try:
+                    made.connect(self._path)
+                    break
+                except BlockingIOError as error:  # unix(7): EAGAIN, the backlog is full
+                    if time.monotonic() > until:
+                        raise TimeoutError from error
+                    time.sleep(CONNECT_PAUSE_S)
             made.settimeout(self.timeout)
         except OSError:
             made.close()
             raise
         self.sock = made
+
+    def ask(self, method: str, target: str, content: bytes | None, headers: dict[str, str]) -> http.client.HTTPResponse:
+        """The answer. One that came before the request was sent (a refusal at the door) is an answer as well."""
+        with suppress(BrokenPipeError):
+            self.request(method, target, content, headers)
+        return self.getresponse()
 
 
 class Wire:
@@ -132,8 +152,7 @@ class Wire:
         target = f"{path}?{urlencode(wanted)}" if wanted else path
         with self._opened(timeout_s or self._timeout_s) as connection:
             try:
-                connection.request(method, target, content, {"content-type": "application/json"} if content is not None else {})
-                answer = connection.getresponse()
+                answer = connection.ask(method, target, content, {"content-type": "application/json"} if content is not None else {})
                 received = answer.read(ANSWER_LIMIT)
             except TimeoutError as error:
                 raise TimedOut(
@@ -157,8 +176,7 @@ class Wire:
         """Lines of an endless answer; ends when the supervisor closes it. Raises Unreachable when it breaks or falls silent."""
         with self._opened(SILENCE_S) as connection:
             try:
-                connection.request("GET", path, headers=headers)
-                answer = connection.getresponse()
+                answer = connection.ask("GET", path, None, headers)
                 if answer.status != 200:
                     raise error_from(answer.status, answer.read(ANSWER_LIMIT))
                 while line := answer.readline(ANSWER_LIMIT):
@@ -172,7 +190,7 @@ class Wire:
         try:
             connection.connect()
         except TimeoutError as error:  # its backlog is full: it lives but does not accept
-            raise TimedOut("The supervisor does not accept connections; nothing was asked of it.", "watchfloor status") from error
+            raise TimedOut("The supervisor is busy: it accepts no connection. Nothing was asked of it.", BUSY) from error
         except OSError as error:
             why = error.strerror if isinstance(error, PermissionError) else ""
             raise unreachable(self.places, why or "") from error

@@ -15,8 +15,8 @@ from console.cli.link import build, connect
 from console.cli.options import Json, StateDir, existing_places, operator, verb_app
 from console.cli.plain import plain
 from console.cli.tables import new_table
-from console.domain.errors import ConsoleError, ExitCode, Unreachable, UsageProblem
-from console.domain.kill import decided
+from console.domain.errors import AlreadyEnded, ConsoleError, ExitCode, Unreachable, UsageProblem
+from console.domain.kill import Step, decided
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.verdict import verdict
 from console.domain.words import counted
@@ -94,11 +94,7 @@ def carry_out(rung: Rung, scope: Scope, reason: str, state_dir: str | None, *, d
     if rung is Rung.KILL and scope.reach is Reach.ALL:
         return panic.panic(reason, state_dir, as_json)  # works without a supervisor
     if rung is Rung.KILL:
-        with connect(state_dir) as client:
-            receipt = client.kill_scope(wanted, reason)
-        receipt = receipt if receipt.complete else decided(receipt, "not finished in time")
-        receipts.show_receipt(receipt, as_json=as_json)
-        return int(verdict(receipt).exit_code)
+        return _kill(wanted, reason, state_dir, as_json)
     try:
         with connect(state_dir) as client:
             return _told(DONE[rung], client.ladder(body), as_json)
@@ -106,6 +102,35 @@ def carry_out(rung: Rung, scope: Scope, reason: str, state_dir: str | None, *, d
         if rung is Rung.FREEZE and scope.is_everything:
             return _freeze_without_supervisor(state_dir, as_json, error)
         raise
+
+
+def _kill(scope: ScopeBody, reason: str, state_dir: str | None, as_json: bool) -> int:
+    """The headline at zero, each later step as it is decided, then the whole receipt, which the exit code is of."""
+    with connect(state_dir) as client:
+        try:
+            receipt = client.kill_scope(scope, reason)
+        except AlreadyEnded as ended:
+            if as_json:
+                out.emit({"already_ended": True, "agent": scope.target, "words": ended.what, "exit_code": int(ended.exit_code)})
+            else:
+                out.say(plain(ended.what, 500))
+            return int(ended.exit_code)
+        if not as_json:
+            out.note(f"killed: {verdict(receipt).headline}")
+        if not panic.is_whole(receipt):
+            tell = _ignored if as_json else _told_of_step
+            receipt = panic.see_through(client, receipt, time.monotonic() + panic.FINISH_S, tell)
+    receipt = receipt if panic.is_whole(receipt) else decided(receipt, f"not finished within {panic.FINISH_S:g} s")
+    receipts.show_receipt(receipt, as_json=as_json)
+    return int(verdict(receipt).exit_code)
+
+
+def _told_of_step(step: Step) -> None:
+    out.note(f"{step.name.value.replace('_', ' ')}: {step.status.value}" + (f", {plain(step.detail, 200)}" if step.detail else ""))
+
+
+def _ignored(_step: Step) -> None:
+    pass
 
 
 def _freeze_without_supervisor(state_dir: str | None, as_json: bool, why: ConsoleError) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from console.cli import out, receipts
 from console.cli.options import Json, StateDir, existing_places, operator, seek_places, verb_app
 from console.cli.plain import plain
 from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut, UsageProblem
-from console.domain.kill import Receipt, StepName, StepStatus, decided
+from console.domain.kill import Receipt, Step, StepName, StepStatus, decided
 from console.domain.verdict import verdict
 from console.killswitch import relocation
 from console.killswitch.press import press_and_wait, press_without_guard
@@ -134,17 +135,29 @@ def finished(places: Places, local: Receipt, wait_s: float = FINISH_S) -> Receip
         if not answers(places, timeout_s=2):
             start_supervisor(places, ready_s=wait_s / 2)
         with ApiClient(places, timeout_s=2) as client:
-            while time.monotonic() < deadline:
-                best = _seen_by_supervisor(client, best)
-                if is_whole(best):
-                    return best
-                time.sleep(_LOOK_S)
+            best = see_through(client, best, deadline)
+        if is_whole(best):
+            return best
         why = f"not finished within {wait_s:g} s"
     except ConsoleError as error:
         why = error.what
     except OSError as error:  # a disk that refuses even the log of a supervisor: what was killed is told all the same
         why = f"no supervisor can be started: {error.strerror or error}"
     return decided(best, why)
+
+
+def see_through(client: ApiClient, known: Receipt, deadline: float, tell: Callable[[Step], None] = lambda step: None) -> Receipt:
+    """The receipt once every step of it is decided, or as it is at the deadline (CLOCK_MONOTONIC). ``tell`` hears of each later step."""
+    told = {step.name for step in known.steps if step.status is not StepStatus.PENDING}
+    while True:
+        known = _seen_by_supervisor(client, known)
+        for step in known.steps:
+            if step.status is not StepStatus.PENDING and step.name not in told:
+                told.add(step.name)
+                tell(step)
+        if is_whole(known) or time.monotonic() > deadline:
+            return known
+        time.sleep(_LOOK_S)
 
 
 def _seen_by_supervisor(client: ApiClient, known: Receipt) -> Receipt:

@@ -149,10 +149,11 @@ class Tokens:
             return False
         return True
 
-    def revoke(self, agent_id: str) -> None:
-        """Every token of this agent is refused from now on, and none is issued. Durable when it returns."""
-        _check_agent(agent_id)
-        self._state.change(lambda s: TokenState(s.epoch, s.revoked | {agent_id}, s.barred))
+    def revoke(self, *agent_ids: str) -> None:
+        """Every token of these agents is refused from now on, and none is issued. One write, durable when it returns."""
+        for agent_id in agent_ids:
+            _check_agent(agent_id)
+        self._state.change(lambda s: TokenState(s.epoch, s.revoked | set(agent_ids), s.barred))
 
     def bar(self, agent_id: str) -> None:
         """As ``revoke``, by a person's order: a rotation does not lift it."""

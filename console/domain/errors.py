@@ -74,6 +74,13 @@ class Conflict(ConsoleError):
     http_status = 409
 
 
+class AlreadyEnded(Conflict):
+    """A kill names an agent that has ended, and nothing of it runs: what was wanted is so (RFC 9110, 410)."""
+
+    exit_code = ExitCode.DONE
+    http_status = 410
+
+
 class Unconfirmed(Conflict):
     """What would be sent names dangerous operations, and the operator who sends it has not confirmed them (RFC 6585, 3)."""
 

@@ -8,7 +8,11 @@ from typing import Any
 LINE_LIMIT = 4096
 """Bytes of one JSON line, either way."""
 ANSWER_S = 0.3
-"""No answer within this many seconds counts as a dead guard."""
+"""A guard that has not answered for so long is asked whether it has the order; a hold falls back to the press itself."""
+SILENT_S = 2.0
+"""A guard that takes no order for so long, however busy it is, does not get one more: the order is carried out without it."""
+ORDER_LINES = 64
+"""Lines that one order may take: some 20,000 agents."""
 HOLD_S = 0.8
 """Freeze at the press, SIGKILL after this hold."""
 HELD_GRACE_S = 0.15

@@ -136,6 +136,15 @@ def _has_ancestor_in(state: EngineState, agent_id: AgentId, context_id: str) -> 
     return False
 
 
+def already_ended(state: EngineState, scope: Scope) -> Agent | None:
+    """The one agent that is named, when it and all below it have ended and that is known."""
+    agent = state.agents.get(AgentId(scope.target)) if scope.reach in (Reach.AGENT, Reach.TREE) else None
+    if agent is None or agent.state.is_live or agent.agent_id in state.open_ends:
+        return None
+    is_alone = scope.reach is Reach.AGENT or not any(i in state.live for i in state.subtree(agent.agent_id))
+    return agent if is_alone else None
+
+
 def plan(state: EngineState, rung: Rung, scope: Scope, doubts: Mapping[str, str] | None = None) -> Plan:
     """What the rung would do now. ``doubts``: agents of which no kernel proof is possible, and why (asked of the guard's registry).
 

@@ -18,6 +18,7 @@ from console.killswitch.fields import number, scope_of, text, whole, whole_list
 from console.killswitch.freezing import Freezing, check_cause
 from console.killswitch.guard import Guard, monotonic
 from console.killswitch.kill.connections import asked
+from console.killswitch.kill.orders import is_claimed, order_id
 from console.killswitch.kill.receipt import receipt_bytes
 from console.killswitch.kill.session import KillSession
 from console.killswitch.kill.targets import SeenAgent
@@ -43,6 +44,8 @@ class Op:
     """What must not wait for the clerk: done by the loop when the line is read."""
     loosens: bool = False
     """Refused on any doubt about the peer."""
+    is_order: bool = False
+    """Its agents may take several lines; it begins with the last."""
 
 
 class Desk:
@@ -58,7 +61,7 @@ class Desk:
         """Receipts as they were when somebody (by pid) asked for their first piece."""
         calls = Calls(guard, launches)
         self.ops: dict[str, Op] = {
-            "press": Op(self._press),
+            "press": Op(self._press, is_order=True),
             "hold": Op(self._hold),
             "let_go": Op(self._let_go, slow=True, at_once=self._stop_clock, loosens=True),
             "freeze": Op(lambda m, p: self._freeze(m, ("operator",), p.uid)),
@@ -72,10 +75,10 @@ class Desk:
             **self.ops,
             "freeze": Op(lambda m, p: self._freeze(m, SUPERVISOR_CAUSES)),
             "thaw": Op(lambda m, p: self._thaw(m, SUPERVISOR_CAUSES), slow=True),
-            "halt": Op(self._halt),
+            "halt": Op(self._halt, is_order=True),
             "ticket": Op(self._ticket, slow=True),
             "confirm": Op(self._confirm, slow=True),
-            "forget": Op(lambda m, p: launches.forget(text(m, "agent_id", limit=63)), slow=True),
+            "forget": Op(lambda m, p: launches.forget(*_named(m)), slow=True),
             "call": Op(lambda m, p: calls.ticket(m), slow=True),
             "call_go": Op(lambda m, p: calls.confirm(m), slow=True),
             "call_over": Op(lambda m, p: calls.over(m), slow=True),
@@ -113,9 +116,11 @@ class Desk:
 
     def _press(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         reason, by, order = (str(message.get(k, ""))[:500] for k in ("reason", "by", "order"))  # a badly worded press still kills
-        scope = scope_of(message)
+        scope, kill_id = scope_of(message), order_id(message)
+        if _is_carried_out(self._guard, message):
+            return {"kill_id": kill_id}
         kill = self._join(scope, reason, by) or self._guard.press(
-            scope, reason, by, order, peer=peer.pid, heard_at=message.get("heard_at", 0.0)
+            scope, reason, by, order, kill_id, peer=peer.pid, heard_at=message.get("heard_at", 0.0)
         )
         return {"kill_id": kill.order.kill_id}
 
@@ -145,7 +150,9 @@ class Desk:
         if isinstance(scope, str) or scope == ["all"]:
             raise UsageProblem("A halt names its agents.", "Press, to stop everything.")
         by, reason = str(message.get("by", "budget"))[:100], str(message.get("reason", ""))[:500]
-        return {"kill_id": self._guard.press(scope, reason, by, peer=peer.pid).order.kill_id}
+        if _is_carried_out(self._guard, message):
+            return {"kill_id": order_id(message)}
+        return {"kill_id": self._guard.press(scope, reason, by, kill_id=order_id(message), peer=peer.pid).order.kill_id}
 
     def _hold(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         hold = self._freezing.hold(str(message.get("by", ""))[:100], number(message, "held_s", 0.0))
@@ -366,6 +373,18 @@ class Desk:
             return {"ok": True, **op.run(message, peer)}
         except ConsoleError as error:
             return {"ok": False, "error": error.what, "remedy": error.remedy, "kind": type(error).__name__}
+
+
+def _is_carried_out(guard: Guard, message: dict[str, Any]) -> bool:
+    """Whether this guard heard this order before, or another process carries it out."""
+    kill_id = order_id(message)
+    return bool(kill_id) and (kill_id in guard.kills or is_claimed(message, guard.config.run_dir, guard.folder))
+
+
+def _named(message: dict[str, Any]) -> list[str]:
+    """The agents of a line that names one, or several."""
+    scope = scope_of(message) if "scope" in message else [text(message, "agent_id", limit=63)]
+    return [] if isinstance(scope, str) else scope
 
 
 def brief(text: str, room: int) -> str:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from console.domain.errors import ConsoleError, Denied
-from console.domain.guard import LINE_LIMIT, decode, encode
+from console.domain.errors import ConsoleError, Denied, TooMany, UsageProblem
+from console.domain.guard import LINE_LIMIT, ORDER_LINES, decode, encode
 from console.killswitch.desk import Desk, Op
+from console.killswitch.fields import scope_of
 from console.killswitch.freezing import Freezing
 from console.killswitch.guard import FAULTS, Guard, monotonic, note_fault
 from console.killswitch.peers import Peer, Standing, find_peer, judge, may_command
@@ -34,7 +35,10 @@ TICK_S = 0.25
 SPARE_FILES = 8
 ALWAYS = ("press", "hold", "let_go", "status", "progress", "heartbeat")
 """What is still served when the connections run short (a hold that cannot be let go would kill)."""
-_URGENT = (b'"press"', b'"hold"', b'"let_go"')
+_BUSY = encode(
+    {"ok": False, "kind": "TooMany", "error": "The guard is busy: it serves no more connections of this process.", "remedy": "Close some."}
+)
+_URGENT = (b'"press"', b'"halt"', b'"hold"', b'"let_go"', b'"progress"')
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +57,8 @@ class Connection:
     """The clerk works for it; its next line waits."""
     holds: list[str] = field(default_factory=list)
     """Ids of the holds it asked for."""
+    gathered: list[list[str]] = field(default_factory=list)
+    """Agents of an order whose last line has not come yet, by line: it goes with the connection."""
 
 
 class Doors:
@@ -212,7 +218,7 @@ class Doors:
             return True
         connection = Connection(sock, door, peer, judge(peer, self._guard.agent_places()), used_at=monotonic())
         if self._has_enough(connection):
-            sock.close()
+            _turn_away(sock)
             return True
         if len(self._connections) >= MOST_CONNECTIONS:
             self._make_room()
@@ -299,6 +305,9 @@ class Doors:
             self._check_peer(connection, op, message)
             if op.at_once is not None:
                 op.at_once(message)
+            if op.is_order and not _gather(connection, message):
+                self._reply(connection, {"ok": True, "lines": len(connection.gathered)})
+                return
         except (ValueError, RecursionError):
             self._reply(connection, {"ok": False, "error": "That is not one JSON object on a line.", "remedy": "", "kind": "UsageProblem"})
             return
@@ -329,7 +338,7 @@ class Doors:
         if doubtful and op.loosens:
             raise Denied("It is not clear who asks, and this loosens a stop.", "Ask from an ordinary process of this host.")
         if self._is_spare(connection) and message.get("op") not in ALWAYS:
-            raise Denied("Too many connections: only presses are served on this one.", "Close some.")
+            raise TooMany("The guard is busy: only presses are served on this connection.", "Close some.")
 
     def _work(self, connection: Connection, op: Op, message: dict[str, Any]) -> None:
         """On the clerk's thread."""
@@ -337,12 +346,7 @@ class Doors:
             answer = self._desk.answer(op, message, connection.peer)
         except FAULTS as fault:
             note_fault("desk", fault)
-            answer = {
-                "ok": False,
-                "error": f"The guard failed at this: {type(fault).__name__}.",
-                "remedy": "See guard.log.",
-                "kind": "ConsoleError",
-            }
+            answer = _failed(fault)
         self._answers.append((connection, answer))
         self.wake()
 
@@ -385,3 +389,31 @@ class Doors:
         connection.sock.close()
         for hold_id in connection.holds:
             self._freezing.peer_vanished(hold_id)
+
+
+def _gather(connection: Connection, message: dict[str, Any]) -> bool:
+    """Whether the order is whole; its scope is then that of all its lines. Raises UsageProblem."""
+    if message.get("more") is True:
+        scope = scope_of(message)
+        if isinstance(scope, str) or len(connection.gathered) >= ORDER_LINES:
+            connection.gathered.clear()
+            raise UsageProblem(f"An order in several lines names agents, in {ORDER_LINES} lines at most.", "Kill everything instead.")
+        connection.gathered.append(scope)
+        return False
+    if connection.gathered:
+        last = scope_of(message)
+        message["scope"] = [i for line in connection.gathered for i in line] + (last if isinstance(last, list) else [])
+        connection.gathered.clear()
+    return True
+
+
+def _turn_away(sock: socket.socket) -> None:
+    """Says that the guard is busy, and closes."""
+    with contextlib.suppress(OSError):
+        sock.send(_BUSY)
+    sock.close()
+
+
+def _failed(fault: BaseException) -> dict[str, Any]:
+    words = f"The guard failed at this: {type(fault).__name__}."
+    return {"ok": False, "error": words, "remedy": "See guard.log.", "kind": "ConsoleError"}

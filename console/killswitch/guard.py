@@ -24,6 +24,7 @@ from console.killswitch.faults import FAULTS as FAULTS
 from console.killswitch.faults import note_fault as note_fault
 from console.killswitch.journal import Journal
 from console.killswitch.kill.connections import Connections, is_own_part
+from console.killswitch.kill.orders import sweep_claims, unfinished
 from console.killswitch.kill.receipt import UNHELD_FILE, Afterwards, Unheld, new_kill_id, read_receipt, write_receipt
 from console.killswitch.kill.request import carry_out
 from console.killswitch.kill.session import KillSession
@@ -147,6 +148,7 @@ class Guard:
         self.record("state", self.latch.save, self.registry.save, self.causes.save)
         if self.latch.state.why:  # the save takes in a press that was made meanwhile
             self.notices["latch"] = self.latch.state.why
+        sweep_claims(self.config.run_dir)
         self.clerk.start()
 
     def _read_causes(self) -> None:
@@ -162,20 +164,18 @@ class Guard:
     def finish_kills(self) -> None:
         """A kill that a former guard began is carried to its end."""
         state = self.latch.state
-        killed = {h.entry.killed for h in self.registry.held.values() if h.entry.killed and h.is_populated()}
         if state.latched:
             last = state.kills[-1] if state.kills else ""
             done = read_receipt(self.folder, last) if last and "unreadable" not in last else None
             alive = any(h.is_populated() for h in self.registry.held.values()) or (
                 self.tree is not None and self.tree.agents.is_populated()
             )
-            unfinished = last and "unreadable" not in last and (done is None or not done.complete)
-            if alive or unfinished:
-                self.press("all", "Finished after a restart of the guard", "guard", kill_id=last if unfinished else "")
+            is_open = last and "unreadable" not in last and (done is None or not done.complete)
+            if alive or is_open:
+                self.press("all", "Finished after a restart of the guard", "guard", kill_id=last if is_open else "")
             return
-        for kill_id in killed:
-            ids = [h.entry.agent_id for h in self.registry.held.values() if h.entry.killed == kill_id]
-            self.press(ids, "Finished after a restart of the guard", "guard")
+        for kill in unfinished(self.registry.held.values(), self.folder):
+            self.press(kill.agent_ids, kill.reason, kill.by, kill.remote_order, kill.kill_id)
 
     def press(
         self, scope: str | list[str], reason: str, by: str, order: str = "", kill_id: str = "", peer: int = 0, heard_at: float = 0.0

@@ -202,22 +202,27 @@ class Launches:
             raise Denied(f"The container's cgroup cannot be opened: {error.strerror}.", "Abort this launch.") from error
         return replace(entry, container_leaf=str(leaf.path), container_inode=leaf.inode), leaf
 
-    def forget(self, agent_id: str) -> dict[str, Any]:
-        """The agent ended. Raises Conflict while anything of it is alive."""
-        guard = self._guard
+    def forget(self, *agent_ids: str) -> dict[str, Any]:
+        """These agents ended: one write for all of them. Raises Conflict, once that is done, while anything of one is alive."""
+        guard, known, alive = self._guard, False, list[str]()
         with guard.lock:
-            held = guard.registry.held.get(agent_id)
-            if held is None:
-                return {"known": False}
-            if held.is_populated():
-                raise Conflict(f"Agent {agent_id} still has processes.", "Kill it first, or wait until it has ended.")
-            guard.registry.retire(agent_id)
-            guard.causes.forget(agent_id)
-        self.tell_best_effort()
-        guard.record("registry", guard.registry.save, guard.causes.save)
-        if not guard.is_killing():
-            guard.registry.sweep(guard.afterwards.holds)
-        return {"known": True}
+            for agent_id in agent_ids:
+                held = guard.registry.held.get(agent_id)
+                if held is not None and held.is_populated():
+                    alive.append(agent_id)
+                elif held is not None:
+                    known = True
+                    guard.registry.retire(agent_id)
+                    guard.causes.forget(agent_id)
+        if known:
+            self.tell_best_effort()
+            guard.record("registry", guard.registry.save, guard.causes.save)
+            if not guard.is_killing():
+                guard.registry.sweep(guard.afterwards.holds)
+        if alive:
+            words = f"Agent {alive[0]} still has processes." if len(alive) == 1 else f"{len(alive)} agents still have processes."
+            raise Conflict(words, "Kill it first, or wait until it has ended.")
+        return {"known": known}
 
     def tell_best_effort(self) -> None:
         """Said before any press: what of these agents no kill can prove."""

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from console.domain.errors import ConsoleError, Denied, TimedOut, Unreachable, UsageProblem
+from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut, Unreachable, UsageProblem
+from console.domain.guard import SILENT_S
 from console.domain.kill import Receipt, receipt_from_json
 from console.killswitch import processes
 from console.killswitch.cgroups import find_mounts, find_tree
@@ -18,6 +19,7 @@ from console.killswitch.client import GuardClient
 from console.killswitch.durable import Reserve
 from console.killswitch.engine_socket import Engine
 from console.killswitch.journal import Journal
+from console.killswitch.kill.orders import claim
 from console.killswitch.kill.receipt import UNHELD_FILE, Unheld, new_kill_id, read_receipt, write_receipt
 from console.killswitch.kill.request import RECORD_S, carry_out, in_thread, wait_until_done
 from console.killswitch.kill.session import KillSession
@@ -27,8 +29,6 @@ from console.killswitch.launched import read_launched
 from console.killswitch.peers import inside_an_agent
 from console.killswitch.registry import Registry
 
-SILENT_S = 2.0
-"""A guard answers within milliseconds, in the middle of a kill as well: one that says nothing for so long is stopped, or hangs."""
 LISTS_S = 1.0
 """A kill without a guard waits no longer for ledger, audit log and lists; the first SIGKILL has gone out by then."""
 
@@ -36,22 +36,48 @@ LISTS_S = 1.0
 def press_and_wait(
     state_dir: Path, run_dir: Path, instance_id: str, scope: str | list[str], reason: str, by: str, timeout_s: float = 10.0
 ) -> Receipt:
-    """Kills and waits for the local receipt. The guard has 0.3 s to answer; then the same work is done here.
+    """Kills and waits for the local receipt.
 
     Denied when this process is an agent's; TimedOut when the kill went out and its receipt did not come in time.
     """
+    done = place_order(state_dir, run_dir, instance_id, scope, reason, by)
+    if isinstance(done, Receipt):
+        return done
     client = GuardClient(run_dir / "guard.sock", timeout_s=SILENT_S)
     try:
-        kill_id = client.press(scope, reason, by)
-    except (Unreachable, TimedOut):
-        client.close()
-        return press_without_guard(state_dir, run_dir, instance_id, scope, reason, by)
-    try:
-        return _wait(client, state_dir / "guard", kill_id, time.monotonic() + timeout_s)
+        return _wait(client, state_dir / "guard", done, time.monotonic() + timeout_s)
     except Unreachable:  # it died, or was stopped, in the middle
-        return press_without_guard(state_dir, run_dir, instance_id, scope, reason, by)
+        return press_without_guard(state_dir, run_dir, instance_id, scope, reason, by, kill_id=done)
     finally:
         client.close()
+
+
+def place_order(
+    state_dir: Path,
+    run_dir: Path,
+    instance_id: str,
+    scope: str | list[str],
+    reason: str,
+    by: str,
+    *,
+    order: str = "",
+    kill_id: str = "",
+    sock: Path | None = None,
+) -> str | Receipt:
+    """Have one order with one id carried out: the id of the kill that the guard began, or the receipt of the one that was done here.
+
+    A guard that is busy is asked whether it has the order. The same work is done here, under the same id, once no guard runs, or it stands
+    still, or it did not take the order within ``SILENT_S``. A guard that comes to it later leaves it (kill/orders.py).
+
+    Raises Denied when this process is an agent's.
+    """
+    kill_id = kill_id or new_kill_id()
+    try:
+        return GuardClient(sock or run_dir / "guard.sock").press(scope, reason, by, order, kill_id=kill_id)
+    except (Unreachable, TimedOut):
+        if not claim(run_dir, state_dir / "guard", kill_id):
+            return kill_id  # the guard took it meanwhile
+    return press_without_guard(state_dir, run_dir, instance_id, scope, reason, by, order, kill_id)
 
 
 def _wait(client: GuardClient, guard_dir: Path, kill_id: str, deadline: float) -> Receipt:
@@ -60,6 +86,11 @@ def _wait(client: GuardClient, guard_dir: Path, kill_id: str, deadline: float) -
             is_done = bool(client.progress(kill_id)["done"])
         except TimedOut as error:
             raise Unreachable("The guard has said nothing since it took the kill.", "") from error
+        except NotFound as error:  # it was restarted since; what was begun is carried to its end
+            receipt = read_receipt(guard_dir, kill_id)
+            if receipt is not None and receipt.complete:
+                return receipt
+            raise Unreachable("The guard that took the kill is gone.", "") from error
         if is_done:
             receipt = read_receipt(guard_dir, kill_id)
             if receipt is not None and receipt.complete:
@@ -73,9 +104,18 @@ def _wait(client: GuardClient, guard_dir: Path, kill_id: str, deadline: float) -
 
 
 def press_without_guard(
-    state_dir: Path, run_dir: Path, instance_id: str, scope: str | list[str], reason: str, by: str, order: str = ""
+    state_dir: Path,
+    run_dir: Path,
+    instance_id: str,
+    scope: str | list[str],
+    reason: str,
+    by: str,
+    order: str = "",
+    kill_id: str = "",
 ) -> Receipt:
     """Carries a kill out in this process, by the guard's code. A kill of everything leaves the latch on disk.
+
+    ``kill_id``: of an order that the guard did not take, or did not finish; empty: a new one.
 
     Raises Denied when this process is an agent's; whatever else goes wrong is in the receipt.
     """
@@ -87,7 +127,7 @@ def press_without_guard(
     processes.raise_descriptors()
     keeper = WithoutGuard(state_dir, run_dir, instance_id)
     ids = list(keeper.registry.held) if is_all else list(dict.fromkeys(scope))
-    asked = Order(new_kill_id(), "all" if is_all else ",".join(ids), reason[:500], by[:100], order[:200])
+    asked = Order(kill_id or new_kill_id(), "all" if is_all else ",".join(ids), reason[:500], by[:100], order[:200])
     kill = carry_out(keeper, asked, ids, (os.getpid(), os.getppid()))
     wait_until_done(kill)
     receipt = kill.receipt()

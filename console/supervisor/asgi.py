@@ -119,7 +119,7 @@ _NOT_SERVED = _whole("403 Forbidden", "This socket does not serve you.", "", Exi
 
 
 def _too_many(most: int) -> bytes:
-    words = f"This socket serves {most} connections at once, and has as many."
+    words = f"The supervisor is busy: this socket serves {most} connections at once, and has as many."
     return _whole("429 Too Many Requests", words, "Ask again when an answer has come.", TooMany.exit_code)
 
 

@@ -28,6 +28,7 @@ from console.ledger.activity_file import Bounds
 from console.rollback.store import RollbackStore
 from console.services.policy.git_memory import GitMemory
 from console.services.policy.session_start import SessionStart
+from console.services.stop.line import StopLine
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
 from console.sources.freshness import Freshness
@@ -45,7 +46,7 @@ from console.supervisor.effects import RemoteEffects
 from console.supervisor.executing import ExecuteDesk
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.fold import fold_journal
-from console.supervisor.follow import Follower
+from console.supervisor.follow import Follower, OneForAll
 from console.supervisor.gates import Trespasses
 from console.supervisor.hiding import hidden, hide_in_logs
 from console.supervisor.hooks import hook_app, hook_routes
@@ -113,7 +114,8 @@ class Supervisor:
         self.launcher = Launcher(self.parts, self.doors)
         if self.parts.activity is not None:
             self.launcher.talk.listeners.append(self.parts.activity.on_event)
-        self.stop = StopDesk(self.parts)
+        self.stop_line = StopLine(places)
+        self.stop = StopDesk(self.parts, self.stop_line)
         self.network = NetworkDesk(self.parts, self.ledger.allowlist())
         self.runner = Runner(self.parts, self.launcher, self.stop, self.network)
         types = self.launcher.sources
@@ -128,7 +130,7 @@ class Supervisor:
         self.core.before_launch = self._fits
         self.core.shape = self.launcher.sources.shape
         self.follower = Follower(self.parts, self.stop)
-        self.launcher.look_at_guard = self.follower.look_at_guard
+        self.launcher.look_at_guard = OneForAll(self.follower.look_at_guard).ask
         self.desk = Desk(self.parts, self.launcher, self.stop, self.network, self.follower)
         self.launcher.talk.hearing.freeze = self._freeze_agent
 
@@ -386,6 +388,7 @@ class Supervisor:
             self.parts.contexts.close()
         if self.parts.spend is not None:
             self.parts.spend.end()
+        self.stop_line.close()
         self.audit.close()
         self.ledger.close()
         with suppress(ConsoleError):

@@ -57,6 +57,8 @@ class Core:
     """Permission requests not answered yet, as they were asked."""
     untold: PendingNotices = field(default_factory=PendingNotices)
     """Notices that no answer has carried to their agents yet."""
+    _judged: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set, and replaced, whenever a kill was judged or given up."""
 
     @property
     def state(self) -> EngineState:
@@ -72,11 +74,19 @@ class Core:
             self.run(command)
             self.heard(command)
         self.heard(event)
+        if isinstance(event, e.KillJudged | e.StopOver):
+            self._judged.set()
+            self._judged = asyncio.Event()
 
     def post_from_thread(self, event: e.Event) -> None:
         """The same from any thread."""
         if self.loop is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.post, event)
+
+    async def judged_by_kill(self, agent_id: AgentId) -> None:
+        """Returns once no kill of this agent is open; at once when there is none."""
+        while agent_id in self.state.killing:
+            await self._judged.wait()
 
     async def saved(self) -> None:
         """Returns once everything posted so far is on disk; many waiters share one write."""

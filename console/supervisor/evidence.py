@@ -13,6 +13,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId
 from console.domain.errors import ConsoleError
+from console.domain.guard import KILL_LIMIT_S
 from console.domain.kill import Step, StepName, StepStatus
 from console.domain.words import counted
 from console.ledger.store import Ledger
@@ -106,10 +108,16 @@ class Collected:
     """Parts that could not be collected, with why."""
 
 
-async def evidence_step(parts: Parts, kill_id: str, targets: set[AgentId], pressed: float) -> Step:
-    """Collects in a thread. ``ok`` when the manifest is on disk, also when the bound cut something; never waits for a hung disk."""
-    options, began = parts.options.evidence, time.monotonic()
+async def evidence_step(parts: Parts, kill_id: str, targets: set[AgentId], pressed: float, zero: asyncio.Event | None = None) -> Step:
+    """Collects in a thread. ``ok`` when the manifest is on disk, also when the bound cut something; never waits for a hung disk.
+
+    ``zero``: what is known is taken at once; it is written once the caller of the kill has its answer, or ``KILL_LIMIT_S`` are over.
+    """
     matter = matter_of(parts, kill_id, targets)
+    if zero is not None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(zero.wait(), KILL_LIMIT_S)
+    options, began = parts.options.evidence, time.monotonic()
     task = asyncio.create_task(
         asyncio.to_thread(collect, matter, parts.places, parts.scribe.ledger, options, began, parts.keyring.redactor.redact_data)
     )

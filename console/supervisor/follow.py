@@ -40,6 +40,26 @@ FREEZE_LOOK_S = 5.0
 """Between two looks at who is frozen without a doubt: for what no cgroup holds it is a walk over /proc."""
 
 
+class OneForAll:
+    """A look that many ask for at once: one that begins after they asked serves all of them."""
+
+    def __init__(self, look: Callable[[], Awaitable[None]]) -> None:
+        self._look = look
+        self._turn = asyncio.Lock()
+        self._next: asyncio.Task[None] | None = None
+
+    async def ask(self) -> None:
+        """Raises what the look raises."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_task(self._run())
+        await asyncio.shield(self._next)
+
+    async def _run(self) -> None:
+        async with self._turn:
+            self._next = None
+            await self._look()
+
+
 class Follower:
     """Background loops; each survives its own trouble and shows it."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -13,12 +14,12 @@ from console.api import messages as m
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.command import Record
-from console.domain.errors import ConsoleError, Killed, NotFound, NotRecorded
+from console.domain.errors import AlreadyEnded, ConsoleError, Killed, NotFound, NotRecorded
 from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import NetworkMode
 from console.domain.words import counted
-from console.enforcement.ladder import Line, Plan, Treatment, lifted_sessions, plan, why_not
+from console.enforcement.ladder import Line, Plan, Treatment, already_ended, lifted_sessions, plan, why_not
 from console.enforcement.state import EngineState
 from console.killswitch.durable import Damaged
 from console.killswitch.kill.targets import BEST_EFFORT_NOTE, CAN_LEAVE_NOTE, Aim
@@ -101,12 +102,24 @@ class LadderDesk:
                 raise AssertionError("a kill has a receipt: see kill()")
 
     async def kill(self, scope: Scope, reason: str, by: str) -> Receipt:
-        """Kills a scope and waits for the receipt. ``all`` is the press: it latches."""
+        """Kills a scope; the receipt as it stands at zero. ``all`` is the press: it latches."""
         if scope.reach is Reach.ALL:
-            return await self._stop.wait(await self._stop.press(None, reason, by), ACT_S)
+            return await self._stop.zero(await self._stop.press(None, reason, by), ACT_S)
         state = self._parts.core.state
+        if (ended := already_ended(state, scope)) is not None:
+            return await self._kill_ended(ended, reason, by)
         plan(state, Rung.KILL, scope).refuse_if_idle()  # nothing is waited for between this look and the mark of the stop
         return await self._stop.kill(lambda: alive_in(state, scope), reason or "operator", by, scope)
+
+    async def _kill_ended(self, agent: Agent, reason: str, by: str) -> Receipt:
+        """Raises AlreadyEnded, unless the guard says that something of it runs all the same: then that is killed."""
+        is_alive = False
+        with suppress(ConsoleError):  # NotFound: it let go of it when it had ended
+            is_alive = bool((await asyncio.to_thread(self._parts.guard.call, "procs", agent_id=agent.agent_id)).get("alive"))
+        if is_alive:
+            return await self._stop.zero(await self._stop.press([agent.agent_id], reason or "operator", by), ACT_S)
+        why = f" ({agent.state_reason})" if agent.state_reason else ""
+        raise AlreadyEnded(f"{agent.agent_id} has already ended{why}: nothing of it runs.", "Nothing is left to kill.")
 
     async def _freeze(self, found: Plan, reason: str, by: str) -> m.ActView:
         """Freezes until nothing in the scope is left running: what was starting is frozen as soon as it runs."""

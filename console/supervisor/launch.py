@@ -17,6 +17,7 @@ from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity, 
 from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
 from console.domain.failpoints import failpoint
 from console.domain.network import NetworkMode, Sensitivity
+from console.domain.words import counted
 from console.sandbox.cut import namespaces_of
 from console.sandbox.interface import KILLED_EXIT_CODE, OUTPUT_BYTES, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
@@ -47,6 +48,10 @@ async def _nothing() -> None:
     """Until compose says how to look at the guard."""
 
 
+JUDGED_S = 20.0
+"""An end during a kill is left to its receipt for that long; without one it is looked into as any other end."""
+FORGET = 128
+"""Agents of one line to the guard, which holds 4 KiB."""
 SAID_MAX = 1000
 """Launches of which it is kept what they came to; the oldest go first."""
 
@@ -68,6 +73,7 @@ class Launcher:
         self.said: dict[AgentId, str] = {}
         """What a launch came to besides its network: the tools it was offered, or why none."""
         self._gate = asyncio.Semaphore(8)
+        self.leaving = Leaving(parts, self, doors)
         self.look_at_guard: Callable[[], Awaitable[None]] = _nothing
 
     async def start(self, command: c.StartAgent) -> None:
@@ -279,10 +285,11 @@ class Launcher:
     def _gone(self, agent_id: AgentId) -> None:
         running = self.running.get(agent_id)
         if running is not None:
-            self._unwatch(running)
+            self.unwatch(running)
             asyncio.get_running_loop().create_task(self._ended(agent_id))
 
-    def _unwatch(self, running: Running) -> None:
+    def unwatch(self, running: Running) -> None:
+        """Closes the pidfd that its end is told by."""
         if running.pidfd is not None:
             asyncio.get_running_loop().remove_reader(running.pidfd)
             os.close(running.pidfd)
@@ -290,7 +297,7 @@ class Launcher:
 
     async def _ended(self, agent_id: AgentId) -> None:
         running = self.running.get(agent_id)
-        if running is None:
+        if running is None or await self._is_judged(agent_id):
             return
         try:
             code = await asyncio.to_thread(running.sandbox.wait, running.prepared, 10.0)
@@ -298,14 +305,25 @@ class Launcher:
             code = None  # something of it still runs: the guard's leaf says so too, and forget will refuse
         if code in (None, KILLED_EXIT_CODE):
             await self._was_it_a_kill(agent_id)
+        if await self._is_judged(agent_id):
+            return
         await until_empty(self._parts, agent_id, lambda: agent_id in self.running)
         await self.talk.drain(agent_id)
         self._parts.core.post(e.AgentExited(*now(), agent_id, code, await self.bounding.why(running)))
+
+    async def _is_judged(self, agent_id: AgentId) -> bool:
+        """Whether a kill's receipt has said that it ended: the guard, which looked at all of them at once, is asked for none of them."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(JUDGED_S):
+                await self._parts.core.judged_by_kill(agent_id)
+        return agent_id not in self._parts.core.state.live
 
     async def _was_it_a_kill(self, agent_id: AgentId) -> None:
         """A press made on the guard itself is learnt before the exit is taken for the agent's own doing."""
         state = self._parts.core.state
         for _ in range(15):
+            if agent_id in state.killing or agent_id in state.halting or agent_id not in state.live:
+                return
             with suppress(ConsoleError):
                 await self.look_at_guard()
             if agent_id in state.killing or agent_id in state.halting or agent_id not in state.live:
@@ -326,29 +344,76 @@ class Launcher:
             netns = False  # it has a bridge, or had one that can be given back
         self.running[agent.agent_id] = Running(sandbox, replace(prepared, netns=netns, userns=userns))
 
-    async def leave(self, agent_id: AgentId) -> None:
-        """Lets go of what an ended agent held: portal, socket, leaf, sandbox."""
-        running = self.running.pop(agent_id, None)
-        self.talk.end(agent_id)
-        await self._doors.close(agent_id)
-        with suppress(ConsoleError, OSError):
-            if agent_id in self._parts.egress.attached():
-                await asyncio.to_thread(self._parts.egress.detach, agent_id)
-        with suppress(ConsoleError):  # its end is on disk first: a restart would find one of whom the guard knows nothing any more
-            await self._parts.core.saved()
-        with suppress(ConsoleError):
-            await asyncio.to_thread(self._parts.guard.call, "forget", agent_id=agent_id)
-        if running is not None:
-            self._unwatch(running)
-            with suppress(ConsoleError, OSError):
-                await asyncio.to_thread(running.sandbox.release, running.prepared)
-        self.cutter.forget(agent_id)
+
+class Leaving:
+    """Releases what ended agents held: portal, socket, leaf, sandbox, token.
+
+    Agents that end while others are being released wait for the next round: a kill of hundreds is one write of the guard's registry and
+    one of the revoked tokens, not hundreds.
+    """
+
+    def __init__(self, parts: Parts, launcher: Launcher, doors: AgentDoors) -> None:
+        self._parts, self._launcher, self._doors = parts, launcher, doors
+        self._waiting: dict[AgentId, None] = {}
+        self._is_busy = False
+
+    async def add(self, agent_id: AgentId) -> None:
+        """Returns at once when a round is under way: that task releases it as well."""
+        self._waiting[agent_id] = None
+        if self._is_busy:
+            return
+        self._is_busy = True
         try:
-            await secret_call(self._parts.tokens.revoke, agent_id)
-        except ConsoleError as error:  # its socket is gone, and it ends within minutes by itself
-            self._parts.notice(f"the token of {agent_id}, which has ended, could not be revoked: {error}")
-        await asyncio.to_thread(withdraw_tools, self._parts.places, agent_id)
-        if self._parts.contexts is not None:  # last of all: nothing of it is in the workspace any more
-            await asyncio.to_thread(self._parts.contexts.end, agent_id)
-        if self._parts.hunt is not None:
-            self._parts.hunt.ended(self._parts.core.state.agents[agent_id].context_id)
+            while self._waiting:
+                await asyncio.sleep(0)  # all that one receipt ends
+                batch, self._waiting = list(self._waiting), {}
+                await self._release(batch)
+        finally:
+            self._is_busy = False
+
+    async def _release(self, batch: list[AgentId]) -> None:
+        parts, launcher = self._parts, self._launcher
+        held = [running for i in batch if (running := launcher.running.pop(i, None)) is not None]
+        for running in held:
+            launcher.unwatch(running)
+        for agent_id in batch:
+            launcher.talk.end(agent_id)
+            await self._doors.close(agent_id)
+        for agent_id in set(batch) & set(parts.egress.attached()):
+            with suppress(ConsoleError, OSError):
+                await asyncio.to_thread(parts.egress.detach, agent_id)
+        # Descriptors first: what they belong to has ended, whatever the disk and the guard say next.
+        await asyncio.gather(*(asyncio.to_thread(_release_sandbox, r) for r in held if r.prepared.container_id))
+        await asyncio.to_thread(_release_sandboxes, [r for r in held if not r.prepared.container_id])
+        with suppress(ConsoleError):  # its end is on disk first: a restart would find one of whom the guard knows nothing any more
+            await parts.core.saved()
+        for start in range(0, len(batch), FORGET):
+            with suppress(ConsoleError):
+                await asyncio.to_thread(parts.guard.call, "forget", scope=[str(i) for i in batch[start : start + FORGET]])
+        for agent_id in batch:
+            launcher.cutter.forget(agent_id)
+        try:
+            await secret_call(parts.tokens.revoke, *batch)
+        except ConsoleError as error:  # their sockets are gone, and they end within minutes by themselves
+            words = f"the tokens of {counted(len(batch), 'agent')} that ended ({batch[0]}) could not be revoked: {error}"
+            parts.notice(words)
+        await asyncio.to_thread(self._clear, batch)  # last of all: nothing of them is in a workspace any more
+        if parts.hunt is not None:
+            for agent_id in batch:
+                parts.hunt.ended(parts.core.state.agents[agent_id].context_id)
+
+    def _clear(self, batch: list[AgentId]) -> None:
+        for agent_id in batch:
+            withdraw_tools(self._parts.places, agent_id)
+            if self._parts.contexts is not None:
+                self._parts.contexts.end(agent_id)
+
+
+def _release_sandboxes(held: list[Running]) -> None:
+    for running in held:
+        _release_sandbox(running)
+
+
+def _release_sandbox(running: Running) -> None:
+    with suppress(ConsoleError, OSError):
+        running.sandbox.release(running.prepared)

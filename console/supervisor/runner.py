@@ -98,7 +98,7 @@ class Runner:
             case c.GiveEgress(agent_id):
                 self._parts.core.switching[agent_id] = self.task(self._launcher.cutter.give(agent_id))
             case c.LeaveAgent(agent_id):
-                self.task(self._launcher.leave(agent_id))
+                self.task(self._launcher.leaving.add(agent_id))
             case _:
                 self._asked(command)
 

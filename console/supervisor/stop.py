@@ -10,18 +10,19 @@ import json
 import logging
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from console.domain import event as e
 from console.domain.agent import AgentId, AgentState
 from console.domain.command import Record
-from console.domain.errors import Conflict, ConsoleError, TimedOut, Unreachable
-from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, receipt_from_json
+from console.domain.errors import Conflict, ConsoleError, TimedOut
+from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus
 from console.domain.ladder import Reach, Scope
 from console.domain.verdict import judged
-from console.killswitch.press import press_without_guard
+from console.killswitch.kill.receipt import new_kill_id
+from console.services.stop.line import StopLine, read_receipt_file
 from console.settings.durable import make_folder
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.core import now
@@ -36,7 +37,9 @@ log = logging.getLogger(__name__)
 GUARD_RECEIPT_S = 20.0
 STARTING_ROUNDS = 200
 CHUNK = 128
-"""Agents of one press: a line to the guard holds 4 KiB, the reason among it."""
+"""Agents of one line to the guard for what is no kill; it holds 4 KiB."""
+ZERO_S = 30.0
+"""Longest wait of whoever asked for a kill."""
 HALT_REST_S = 10.0
 """Longest rest between two tries of a budget's halt."""
 RETRY_S = (2.0, 5.0, 15.0, 60.0)
@@ -45,10 +48,12 @@ RETRY_S = (2.0, 5.0, 15.0, 60.0)
 class StopDesk:
     """Presses the guard, follows its receipts, finishes them."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, parts: Parts, line: StopLine) -> None:
+        self._parts, self._line = parts, line
         self._receipts: dict[str, Receipt] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
+        self._at_zero: dict[str, asyncio.Event] = {}
+        """Of each kill that is followed: set once the guard has judged zero and that is known here."""
         self.orders: dict[str, str] = {}
         """Which remote order each kill obeyed; empty: none."""
         self._begun: set[str] = set()
@@ -64,22 +69,14 @@ class StopDesk:
     async def press(self, ids: list[AgentId] | None, reason: str, by: str, order: str = "") -> str:
         """Presses the guard (None: everything, latched); returns the kill id once the first SIGKILL wave went out."""
         scope: str | list[str] = "all" if ids is None else [str(i) for i in ids]
-        try:
-            kill_id = await asyncio.to_thread(self._parts.guard.press, scope, reason, by, order)
-        except (Unreachable, TimedOut):
-            # No answer within 300 ms counts as a dead guard: the same work from the registry, by the same code.
-            places = self._parts.places
-            local = await asyncio.to_thread(
-                press_without_guard, places.state_dir, places.run_dir, places.instance_id, scope, reason, by, order
-            )
-            kill_id = local.kill_id
+        kill_id = await self._line.order(scope, reason, by, order, new_kill_id())
         self.began(kill_id, ids, reason, by, order)
         return kill_id
 
     async def kill(self, members: Callable[[], list[AgentId]], reason: str, by: str, scope: Scope | None = None) -> Receipt:
-        """Kills whom ``members`` names, looking again until nobody of them is left unpressed, and waits for the receipts.
+        """Kills whom ``members`` names, looking again until nobody of them is left unpressed; the receipt as it stands at zero.
 
-        ``scope``: the session or host that is meant; until the end nothing starts in it.
+        ``scope``: the session or host that is meant; until zero nothing starts in it. Later steps follow on the stream of events.
         """
         core = self._parts.core
         wide = scope if scope is not None and scope.reach in (Reach.SESSION, Reach.HOST) else None
@@ -88,24 +85,26 @@ class StopDesk:
         pressed: set[AgentId] = set()
         try:
             presses = await self._press_all(members, pressed, reason, by)
-            receipts = [await self.wait(kill_id, 30.0) for kill_id in presses]
+            # Of several (some were starting) no stream of one receipt tells the end: they are answered whole.
+            ask = self.zero if len(presses) == 1 else self.wait
+            receipts = await asyncio.gather(*(ask(kill_id, ZERO_S) for kill_id in presses))
         finally:
             core.post(e.StopOver(*now(), wide, tuple(core.state.killing & set(members()) - pressed)))
         if not receipts:
             raise Conflict("There is nothing to kill: it has ended, or it is only observed.", "watchfloor fleet shows its state.")
-        return together(receipts, [i for i in members() if i not in pressed])
+        still_open = [i for i in members() if i not in pressed]
+        return receipts[0] if len(receipts) == 1 and not still_open else together(receipts, still_open)
 
     async def _press_all(self, members: Callable[[], list[AgentId]], pressed: set[AgentId], reason: str, by: str) -> list[str]:
-        """Every chunk is pressed before any receipt is waited for; those still starting as soon as they can be."""
+        """One order for all that run; one more for those that were starting, as soon as they can be killed."""
         core, kill_ids = self._parts.core, []
         for _ in range(STARTING_ROUNDS):
             left = [i for i in members() if i not in pressed]
             if unmarked := [i for i in left if i not in core.state.killing]:
                 core.post(e.StopAsked(*now(), tuple(unmarked)))
-            ready = [i for i in left if core.state.agents[i].state is not AgentState.STARTING]
-            for chunk in (ready[n : n + CHUNK] for n in range(0, len(ready), CHUNK)):
-                pressed.update(chunk)
-                kill_ids.append(await self.press(chunk, reason, by))
+            if ready := [i for i in left if core.state.agents[i].state is not AgentState.STARTING]:
+                pressed.update(ready)
+                kill_ids.append(await self.press(ready, reason, by))
             if len(left) == len(ready):
                 break
             await asyncio.sleep(0.05)
@@ -113,17 +112,17 @@ class StopDesk:
 
     async def halt(self, ids: tuple[AgentId, ...], reason: str) -> None:
         """A budget's halt: the guard kills, verified. Trouble is shown, and tried again until the guard has it or nobody of them lives."""
-        left, tried = [ids[n : n + CHUNK] for n in range(0, len(ids), CHUNK)], 0
-        while left := [chunk for chunk in left if not await self._halted(chunk, reason)]:
+        kill_id, tried = new_kill_id(), 0
+        while not await self._halted(kill_id, ids, reason):
             tried += 1
             await asyncio.sleep(min(0.5 * tried, HALT_REST_S))
 
-    async def _halted(self, chunk: tuple[AgentId, ...], reason: str) -> bool:
+    async def _halted(self, kill_id: str, all_ids: tuple[AgentId, ...], reason: str) -> bool:
         """Whether the guard has it, or there is nobody left to halt."""
-        if not (ids := [i for i in chunk if i in self._parts.core.state.live]):
+        if not (ids := [i for i in all_ids if i in self._parts.core.state.live]):
             return True
         try:
-            self.began(await asyncio.to_thread(self._parts.guard.halt, [str(i) for i in ids], reason), ids, reason, "budget", "")
+            self.began(await self._line.halt([str(i) for i in ids], reason, kill_id), ids, reason, "budget", "")
         except ConsoleError as error:
             self._parts.notice(f"a budget halt did not reach the guard: {error}", "red")
             return False
@@ -137,6 +136,7 @@ class StopDesk:
         self.orders[kill_id] = order
         self._parts.core.post(e.KillStarted(*now(), kill_id, None if ids is None else tuple(ids), reason, by))
         self._parts.core.hub.publish("kill", {"state": "killing", "kill_id": kill_id, "reason": reason, "by": by})
+        self._at_zero[kill_id] = asyncio.Event()
         self._following[kill_id] = asyncio.get_running_loop().create_task(self._follow(kill_id, ids, reason, by, order))
 
     # --- receipts
@@ -144,7 +144,7 @@ class StopDesk:
     def load(self) -> list[str]:
         """Reads the receipts on disk; returns kill ids of the guard's that were never finished here."""
         for path in sorted(self._parts.places.receipts_dir.glob("*.json")):
-            if (receipt := _read(path)) is not None:
+            if (receipt := read_receipt_file(path)) is not None:
                 self._receipts[receipt.kill_id] = receipt
         unfinished = []
         for path in sorted((self._parts.places.guard_dir / "receipts").glob("*.json")):
@@ -159,7 +159,7 @@ class StopDesk:
 
         ``latched``: the kills the guard holds. A kill of everything that is not among them was rearmed since: it is only written up.
         """
-        receipt = _read(self._guard_file(kill_id))
+        receipt = read_receipt_file(self._line.file_of(kill_id))
         if receipt is None:
             self._parts.notice(f"the guard's receipt {kill_id} is not readable", "red")
             return
@@ -190,18 +190,25 @@ class StopDesk:
             raise TimedOut("The guard's receipt is not there yet; nothing is known.", f"watchfloor receipt show {kill_id}")
         return receipt
 
-    def _guard_file(self, kill_id: str) -> Path:
-        return self._parts.places.guard_dir / "receipts" / f"{kill_id}.json"
+    async def zero(self, kill_id: str, timeout_s: float) -> Receipt:
+        """The receipt once zero is judged: its later steps are pending. After ``timeout_s`` what there is."""
+        at_zero = self._at_zero.get(kill_id)
+        if at_zero is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(at_zero.wait(), timeout_s)
+        return await self.wait(kill_id, 0.0 if at_zero is not None else timeout_s)
 
-    def _put(self, receipt: Receipt) -> str:
-        """Keeps it and shows it; once complete it is sealed: then the SHA-256 of its seal, else ''."""
+    def _put(self, receipt: Receipt, made: tuple[bytes, bytes] | None = None) -> str:
+        """Keeps it and shows it; once complete it is sealed: then the SHA-256 of its seal, else ''. ``made``: its two files."""
         self._receipts[receipt.kill_id] = receipt
-        body = receipt.as_json()
-        data, sealed = self._bytes(body)
-        self._parts.scribe.job(lambda: keep_receipt(self._parts.places.receipts_dir, receipt.kill_id, data, sealed))
+        body, folder, kill_id = receipt.as_json(), self._parts.places.receipts_dir, receipt.kill_id
+        if made is None and receipt.complete:
+            made = self._bytes(body)
+        # An open one is made into a file by the thread that writes it: the loop, which has callers to answer, does not wait for that.
+        self._parts.scribe.job(lambda: keep_receipt(folder, kill_id, *(made or self._bytes(body))))
         state = "killed" if receipt.complete and receipt.scope == "all" else "killing"
-        self._parts.core.hub.publish("kill", {"state": state, "kill_id": receipt.kill_id, "receipt": body})
-        return digest_of(sealed)
+        self._parts.core.hub.publish("kill", {"state": state, "kill_id": kill_id, "receipt": body})
+        return digest_of(made[1]) if made else ""
 
     def _bytes(self, body: dict[str, Any]) -> tuple[bytes, bytes]:
         """(the plain file, the sealed one or nothing)."""
@@ -217,26 +224,38 @@ class StopDesk:
     # --- following one kill
 
     async def _follow(self, kill_id: str, ids: list[AgentId] | None, reason: str, by: str, order: str) -> None:
+        at_zero = self._at_zero[kill_id]
+        try:
+            await self._see_through(kill_id, ids, reason, by, order, at_zero)
+        finally:
+            at_zero.set()  # whatever went wrong: nobody is left waiting
+            del self._at_zero[kill_id]
+
+    async def _see_through(self, kill_id: str, ids: list[AgentId] | None, reason: str, by: str, order: str, at_zero: asyncio.Event) -> None:
         pressed, everything = time.time(), ids is None
         steps: dict[StepName, Step] = {}
         remote = asyncio.create_task(self._remote(everything, reason, by, order, pressed))
-        evidence = asyncio.create_task(self._evidence(kill_id, ids, pressed))
-        local = await self._guard_receipt(kill_id, StepName.ZERO)
+        evidence = asyncio.create_task(self._evidence(kill_id, ids, pressed, at_zero))
+        local = await self._line.wait(kill_id, StepName.ZERO, GUARD_RECEIPT_S)
         if local is None:
             local = Receipt(kill_id, self._parts.places.instance_id, "all" if everything else "", reason, by, pressed, order)
         pressed, local = local.pressed_at, await counted(self._parts, local)
+        self._receipts[kill_id] = merged = _merged(local, steps, complete=False)
         self._parts.core.post(e.KillJudged(*now(), local))
-        self._put(_merged(local, steps, complete=False))
+        at_zero.set()
+        await asyncio.sleep(0)  # whoever asked is answered first
+        self._put(merged)
         rotation = asyncio.create_task(rotate_step(self._parts, everything, pressed, kill_id))
         hunt = asyncio.create_task(self._hunt(kill_id, {t.agent_id for t in local.targets}.union(ids or ()), evidence))
         for name, task in ((StepName.EVIDENCE, evidence), (StepName.ROTATE, rotation), (StepName.REMOTE, remote)):
             steps[name] = await task
             self._put(_merged(local, steps, complete=False))
-        looked = await self._guard_receipt(kill_id, StepName.SECOND_LOOK)
+        looked = await self._line.wait(kill_id, StepName.SECOND_LOOK, GUARD_RECEIPT_S)
         local = beside(looked or local, kept(local))
         await hunt
         final = self._hunted(_merged(local, steps, complete=True))
-        self._parts.core.post(e.KillJudged(*now(), final, self._put(final)))
+        made = await asyncio.to_thread(lambda: self._bytes(final.as_json()))
+        self._parts.core.post(e.KillJudged(*now(), final, self._put(final, made)))
         if everything:
             await self.answer(order, final)
         if steps[StepName.REMOTE].status is StepStatus.FAILED:
@@ -249,16 +268,6 @@ class StopDesk:
 
     def _hunted(self, receipt: Receipt) -> Receipt:
         return self._parts.hunt.into(receipt) if self._parts.hunt is not None else receipt
-
-    async def _guard_receipt(self, kill_id: str, step: StepName) -> Receipt | None:
-        """The guard's file once ``step`` is decided in it; None after the time limit."""
-        until = time.monotonic() + GUARD_RECEIPT_S
-        while time.monotonic() < until:
-            receipt = await asyncio.to_thread(_read, self._guard_file(kill_id))
-            if receipt is not None and any(s.name is step and s.ms is not None for s in receipt.steps):
-                return receipt
-            await asyncio.sleep(0.03)
-        return None
 
     async def _remote(self, everything: bool, reason: str, by: str, order: str, pressed: float) -> Step:
         desk = self._parts.remote
@@ -275,13 +284,13 @@ class StopDesk:
         words = written.detail + (f" ({self._parts.options.stand_ins[0]}: a stand-in)" if self._parts.options.stand_ins else "")
         return Step(StepName.REMOTE, StepStatus.OK if written.ok else StepStatus.FAILED, _ms(pressed), words)
 
-    async def _evidence(self, kill_id: str, ids: list[AgentId] | None, pressed: float) -> Step:
+    async def _evidence(self, kill_id: str, ids: list[AgentId] | None, pressed: float, at_zero: asyncio.Event) -> Step:
         """Of these, or of all that lived; and of those that only the guard knows of, when it was pressed without us."""
         state = self._parts.core.state
         targets = state.live | state.killing if ids is None else set(ids)
-        local = await asyncio.to_thread(_read, self._guard_file(kill_id))
+        local = await self._line.read(kill_id)
         targets |= {AgentId(t.agent_id) for t in local.targets} if local is not None else set()
-        return await evidence_step(self._parts, kill_id, targets, pressed)
+        return await evidence_step(self._parts, kill_id, targets, pressed, at_zero)
 
     async def answer(self, order: str, receipt: Receipt) -> None:
         """This host's answer for the other consoles, under the generation that was obeyed or written."""
@@ -322,7 +331,7 @@ class StopDesk:
 
     async def amend(self, kill_id: str) -> None:
         """The guard goes on after a receipt: what it amended in one that was finished here is taken over and sealed again."""
-        local = await asyncio.to_thread(_read, self._guard_file(kill_id))
+        local = await self._line.read(kill_id)
         known = self._receipts.get(kill_id)
         if local is None or known is None or not known.complete:
             return  # still being followed: the guard's file is read once more at its end
@@ -385,10 +394,3 @@ def _merged(local: Receipt, steps: dict[StepName, Step], *, complete: bool) -> R
     # A canary of the armed light that flew at that moment is nobody's agent; one that is not proven dead stays in the list.
     targets = tuple(t for t in local.targets if t.outcome is not Outcome.PROVEN_ZERO or not t.agent_id.startswith(f"{CANARY}-"))
     return judged(replace(local, steps=ordered, targets=targets, complete=complete, ms_total=max(local.ms_total, last)))
-
-
-def _read(path: Path) -> Receipt | None:
-    try:
-        return receipt_from_json(json.loads(path.read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from console.domain.errors import Conflict, ConsoleError, Denied, ExitCode, NotFound, TimedOut, Unavailable, Unreachable
+from console.domain.errors import Conflict, ConsoleError, Denied, ExitCode, NotFound, Unavailable
 from console.domain.kill import Receipt
 from console.domain.verdict import verdict, worst
 from console.killswitch.client import GuardClient
@@ -26,7 +26,7 @@ from console.killswitch.doubts import has_receipt
 from console.killswitch.durable import Damaged, read_sealed
 from console.killswitch.kill.receipt import read_receipt
 from console.killswitch.peers import inside_an_agent
-from console.killswitch.press import press_without_guard
+from console.killswitch.press import place_order
 from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Mode, Released, SoftStop
 from console.remotekill.state_file import hold_state
 from console.settings.options import Options, load_options
@@ -233,11 +233,8 @@ class Watch:
                 self._new.put(Obeyed(order, proof.kill_id))
                 return
         places, why = self._places, reason or "remote order"
-        try:
-            kill_id = self._guard.press("all", why, "remote", order)
-        except (Unreachable, TimedOut):
-            # No answer within 300 ms counts as a dead guard: the same work from the registry, by the same code.
-            kill_id = press_without_guard(places.state_dir, places.run_dir, places.instance_id, "all", why, "remote", order).kill_id
+        done = place_order(places.state_dir, places.run_dir, places.instance_id, "all", why, "remote", order=order)
+        kill_id = done if isinstance(done, str) else done.kill_id
         self._new.put(Obeyed(order, kill_id))
         self._say("kill", order=order, kill_id=kill_id, reason=reason)
 

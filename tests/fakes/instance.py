@@ -19,9 +19,11 @@ from docker import APIClient
 from docker.errors import DockerException
 
 from console.api.client import ApiClient
+from console.api.ladder import ScopeBody
 from console.api.messages import AgentView, KillSwitchView, LaunchBody
 from console.api.rearm_messages import RearmProof
 from console.domain.errors import ConsoleError
+from console.domain.kill import Receipt
 from console.egress.children import readable
 from console.killswitch.client import GuardClient
 from console.settings.places import Places, find_places
@@ -76,6 +78,23 @@ class Operator(ApiClient):
         return super().rearm(reason, kill_id or seen.to_type, RearmProof(operator="test", via="console", generation=seen.generation))
 
 
+class Patient(Operator):
+    """The same, of a test that looks at the later steps of a kill: its receipts are complete."""
+
+    def kill(self, agent_id: str, *, tree: bool = False, reason: str = "") -> Receipt:
+        return self.whole(super().kill(agent_id, tree=tree, reason=reason))
+
+    def kill_scope(self, scope: ScopeBody, reason: str = "") -> Receipt:
+        return self.whole(super().kill_scope(scope, reason))
+
+    def activate(self, reason: str) -> Receipt:
+        return self.whole(super().activate(reason))
+
+    def whole(self, receipt: Receipt) -> Receipt:
+        until(lambda: self.receipt(receipt.kill_id).complete, words="the receipt is complete")
+        return self.receipt(receipt.kill_id)
+
+
 class Instance:
     """``with Instance(folder, "--heartbeat-s", "2") as it: it.api.fleet()``"""
 
@@ -103,7 +122,9 @@ class Instance:
         places = find_places(str(self.state_dir), create=False)
         assert places is not None
         self.places: Places = places
-        self.api = Operator(places, timeout_s=60)
+        self.api: Operator = Patient(places, timeout_s=60)
+        self.hasty = Operator(places, timeout_s=60)
+        """Has its answer at zero, as every client."""
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Ends the supervisor alone."""

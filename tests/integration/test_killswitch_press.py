@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -220,8 +221,8 @@ def test_a_guard_that_is_stopped_after_its_answer_is_done_without(world: GuardWo
     """The kill is on its way, and nobody may wait for its receipt as long as for one that is slow to prove."""
     agent, press = world.agent("held"), GuardClient.press
 
-    def stopped_then(self: GuardClient, scope: str | list[str], reason: str, by: str) -> str:
-        kill_id = press(self, scope, reason, by)
+    def stopped_then(self: GuardClient, *order: Any, **more: Any) -> str:
+        kill_id = press(self, *order, **more)
         end(world.pid, signal.SIGSTOP)
         return kill_id
 

@@ -47,7 +47,8 @@ def receipt_path(guard_dir: Path, kill_id: str) -> Path:
 
 
 def receipt_bytes(receipt: Receipt) -> bytes:
-    return json.dumps(receipt.as_json(), indent=1, ensure_ascii=True).encode() + b"\n"
+    # Without indentation: Python's encoder in C takes a tenth of the time for a kill of hundreds, and its caller waits for it.
+    return json.dumps(receipt.as_json(), ensure_ascii=True).encode() + b"\n"
 
 
 def write_receipt(guard_dir: Path, receipt: Receipt) -> None:

@@ -23,7 +23,7 @@ from console.killswitch.engine_socket import EngineSilent, Running
 from console.killswitch.faults import FAULTS, note_fault
 from console.killswitch.kill.outside import Outside
 from console.killswitch.kill.second_look import SecondLook
-from console.killswitch.kill.targets import AFTER_MS, Aim, strike_descendants, strike_leaderless, watch
+from console.killswitch.kill.targets import AFTER_MS, Aim, strike_descendants, strike_leaderless, thaw_v1, watch
 from console.killswitch.kill.targets import Field as Field
 from console.killswitch.kill.targets import Order as Order
 
@@ -210,6 +210,8 @@ class KillSession:
             aim.strike(mount, below, spared=spared)
             if self.ms() > AFTER_MS and (found := strike_leaderless(aim.held, mount, below, spared)):
                 aim.writes["pidfd SIGKILL to members that cgroup.kill does not end"] = f"sent to {found}"
+            if self.ms() > AFTER_MS and (found := thaw_v1(aim.held, tree.mounts if tree else None, spared)):
+                aim.writes["freezer of cgroup v1"] = f"thawed {counted(found, 'process', 'processes')}"
             if aim.is_pending_container and self._listed is not None:
                 aim.engine_says_gone = all(c.agent_id != aim.agent_id for c in self._listed)
         strike_descendants(left, spared)

@@ -15,7 +15,8 @@ from console.domain.agent import AGENT_ID, ControlLevel
 from console.domain.errors import UsageProblem
 from console.domain.kill import Outcome, Survivor, Target
 from console.killswitch import processes
-from console.killswitch.cgroups import Leaf, Mount, Refused, Tree, container_folder, kind_of
+from console.killswitch.below import members
+from console.killswitch.cgroups import Leaf, Mount, Mounts, Refused, Tree, container_folder, kind_of
 from console.killswitch.closure import strike
 from console.killswitch.durable import Damaged, read_sealed, seal, write_whole
 from console.killswitch.engine_socket import Engine, EngineSilent, Running
@@ -453,6 +454,7 @@ class SeenAgents:
 # alone, a zombie that takes no signal any more, and skips it at every later write since the signal is pending there. And in a threaded
 # group, which an agent that is root may have made of its own, the write is refused (cgroup-v2.rst): there it is every process.
 
+MOST_FROZEN = 100_000
 AFTER_MS = 150.0
 """Since the press: before that the kernel is still at work on a fleet, and every look of ours would only delay it."""
 
@@ -484,3 +486,54 @@ def _send(leaf: Leaf, pid: int) -> bool:
         finally:
             os.close(descriptor)
     return False
+
+
+# --- What a freezer of cgroup v1 holds
+# A task that is frozen there keeps SIGKILL pending until it is thawed (measured; findings on kills). cgroup.kill does not thaw it.
+
+
+def thaw_v1(held: Held | None, mounts: Mounts | None, spared: Callable[[], frozenset[int]]) -> int:
+    """Let the processes of a target die that a freezer of cgroup v1 holds, after SIGKILL went out; how many. Never raises.
+
+    A frozen group that holds nothing but them is thawed. Where others are frozen beside them, only the target's processes leave the group,
+    for the hierarchy's root, which is never frozen: nobody else is thawed by a kill.
+    """
+    freezer = mounts.v1.get("freezer") if mounts is not None else None
+    if held is None or freezer is None:
+        return 0
+    own = set(held.pids()) - {1, os.getpid(), os.getppid()}
+    frozen: dict[Path, list[int]] = {}
+    for pid in own - spared() if own else ():
+        line = processes.cgroup_line(pid, "freezer")
+        folder = freezer.locate(line) if line is not None else None
+        if folder is not None and folder != freezer.point and _reads(folder / "freezer.state") not in ("THAWED", ""):
+            frozen.setdefault(_frozen_by(folder, freezer.point), []).append(pid)
+    return sum(_thaw(folder, pids, own, freezer.point) for folder, pids in frozen.items())
+
+
+def _frozen_by(folder: Path, top: Path) -> Path:
+    """The group that was asked to freeze: this one, or the nearest above it (freezer-subsystem.rst, self_freezing)."""
+    found = folder
+    while found != top and _reads(found / "freezer.self_freezing") != "1":
+        found = found.parent
+    return folder if found == top else found
+
+
+def _thaw(folder: Path, pids: list[int], own: set[int], top: Path) -> int:
+    thawed = 0
+    with contextlib.suppress(OSError):
+        if set(members(folder, MOST_FROZEN)) <= own:
+            (folder / "freezer.state").write_text("THAWED")
+            return len(pids)
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            (top / "cgroup.procs").write_text(str(pid))
+            thawed += 1
+    return thawed
+
+
+def _reads(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""

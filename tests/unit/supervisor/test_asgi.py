@@ -92,7 +92,7 @@ async def test_who_finds_a_door_full_is_told_so_and_who_is_not_served_hears_no_m
             head, _, body = answer.partition(b"\r\n\r\n")
             assert head.split(b" ")[1] == status and b"content-length: %d" % len(body) in head.lower()
             if status == b"429":
-                assert json.loads(body)["error"].startswith("This socket serves 1 connections at once")
+                assert json.loads(body)["error"].startswith("The supervisor is busy: this socket serves 1 connections at once")
             if status == b"403":
                 assert json.loads(body) == {"error": "This socket does not serve you.", "remedy": "", "exit_code": 4}
         await door.close()

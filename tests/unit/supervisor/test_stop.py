@@ -15,11 +15,11 @@ from console.credentials.redaction import Redactor
 from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.errors import ExitCode, Unreachable
-from console.domain.guard import encode
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.domain.verdict import verdict
+from console.services.stop.line import StopLine
 from console.supervisor import stop
-from console.supervisor.stop import CHUNK, StopDesk, _merged
+from console.supervisor.stop import StopDesk, _merged
 
 
 def local(*targets: Target, zero: bool = True) -> Receipt:
@@ -75,7 +75,8 @@ class Desk:
             keyring=SimpleNamespace(redactor=Redactor()),
             hunt=None,
         )
-        self.desk = StopDesk(parts)
+        self.line = StopLine(places)  # type: ignore[arg-type]
+        self.desk = StopDesk(parts, self.line)
 
     def amend(self, by_guard: Receipt) -> list[Receipt]:
         self.guard_file.write_text(json.dumps(by_guard.as_json()))
@@ -105,34 +106,33 @@ def test_a_receipt_that_is_still_followed_is_not_amended_before_its_time(tmp_pat
 
 
 class Guard:
-    """Takes halts that fit into its one line, once it is there."""
+    """Takes halts once it is there."""
 
     def __init__(self, away: int = 0) -> None:
-        self.away, self.halted = away, list[str]()
+        self.away, self.halted, self.asked = away, list[str](), set[str]()
 
-    def halt(self, scope: list[str], reason: str, by: str = "budget") -> str:
-        encode({"op": "halt", "scope": scope, "reason": reason, "by": by})
+    async def halt(self, ids: list[str], reason: str, kill_id: str) -> str:
+        self.asked.add(kill_id)
         self.away -= 1
         if self.away >= 0:
             raise Unreachable("The guard cannot be reached.", "")
-        self.halted += scope
+        self.halted += ids
         return f"k{len(self.halted)}"
 
 
 def halted(tmp_path: Path, guard: Guard, ids: list[AgentId], live: set[AgentId]) -> list[str]:
     """Kill ids that began."""
     it, began = Desk(tmp_path), list[str]()
-    it.desk._parts.guard = guard  # type: ignore[assignment]
+    it.desk._line = guard  # type: ignore[assignment]
     it.desk._parts.core.state = SimpleNamespace(live=live)  # type: ignore[assignment, misc]
     it.desk.began = lambda kill_id, *_: began.append(kill_id)  # type: ignore[method-assign]
     asyncio.run(it.desk.halt(tuple(ids), "day limit cost_usd: 5 of 5 (2026-11-22)"))
     return began
 
 
-def test_a_budget_halts_thousands_at_once_though_the_guard_hears_one_short_line(tmp_path: Path) -> None:
+def test_a_budget_halts_thousands_by_one_order(tmp_path: Path) -> None:
     guard, ids = Guard(), [AgentId(f"o-{n:016x}") for n in range(1000)]
-    assert len(halted(tmp_path, guard, ids, set(ids))) == len(range(0, 1000, CHUNK))
-    assert guard.halted == ids
+    assert halted(tmp_path, guard, ids, set(ids)) == ["k1000"] and guard.halted == ids
 
 
 def test_a_budgets_halt_is_tried_until_the_guard_has_it_and_no_longer_than_somebody_lives(
@@ -141,4 +141,5 @@ def test_a_budgets_halt_is_tried_until_the_guard_has_it_and_no_longer_than_someb
     monkeypatch.setattr(stop, "HALT_REST_S", 0.0)
     guard = Guard(away=50)
     assert halted(tmp_path / "a", guard, [AgentId("a"), AgentId("b")], {AgentId("a")}) == ["k1"] and guard.halted == ["a"]
+    assert len(guard.asked) == 1, "one order has one id however often it is tried"
     assert halted(tmp_path / "b", Guard(away=50), [AgentId("a")], set()) == []

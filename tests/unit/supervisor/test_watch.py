@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -12,6 +13,7 @@ from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.killswitch.kill.receipt import write_receipt
 from console.remotekill.machine import Mode
+from console.supervisor import watch as watch_verb
 from console.supervisor.watch import Obeyed, Watch
 
 KILL, OTHER = "20260101-000000-aaaaaaaa", "20260102-000000-bbbbbbbb"
@@ -35,13 +37,17 @@ class Dry(Watch):
         self.put: list[Obeyed] = []
         self._new: Any = SimpleNamespace(put=self.put.append)
         self._say = lambda *_, **__: None
-        self._guard: Any = SimpleNamespace(status=lambda: self.status, press=self._press)
+        self._guard: Any = SimpleNamespace(status=lambda: self.status)
         self.status: dict[str, Any] = {"latched": bool(held), "kills": list(held), "kills_n": len(held)}
         self._desk: Any = SimpleNamespace(poller=SimpleNamespace(status=lambda: SimpleNamespace(mode=Mode.KILLED, good_age_s=1.0)))
 
-    def _press(self, scope: str, why: str, by: str, order: str) -> str:
-        self.pressed.append(order)
-        return OTHER
+    def _obey(self, order: str, reason: str, remembered: bool) -> None:
+        def place_order(*_: object, order: str) -> str:
+            self.pressed.append(order)
+            return OTHER
+
+        with patch.object(watch_verb, "place_order", place_order):
+            super()._obey(order, reason, remembered)
 
     def obeyed(self, *receipts: Receipt | None, answered: bool = True) -> Dry:
         self._obeyed = {str(n): Obeyed(str(n), KILL, receipt=r, answered=answered) for n, r in enumerate(receipts)}
