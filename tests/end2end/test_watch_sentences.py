@@ -133,7 +133,7 @@ def kill_guard(it: Instance) -> None:
 def test_it_goes_on_polling_sees_the_release_lifts_nothing_and_gives_way_to_a_supervisor(gcs: StrictGcs, it: Instance) -> None:
     it.launch("sleep", "300")
     it.stop(signal.SIGKILL)
-    gcs.bucket.put(KEY, EMERGENCY)
+    gcs.bucket.put("platform/orders/1", EMERGENCY)
     watcher = subprocess.Popen(command(it, "watch"), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert watcher.stdout is not None and watcher.stderr is not None

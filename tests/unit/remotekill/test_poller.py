@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from dataclasses import replace
@@ -13,8 +14,8 @@ import pytest
 from console.domain.errors import Unreachable
 from console.remotekill import poller as module
 from console.remotekill.channel import FULL_READ_EVERY
-from console.remotekill.document import order_of
-from console.remotekill.machine import NUMBERED_KEPT, Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Mode, Released, SoftStop
+from console.remotekill.document import SCHEMA_2, order_of, sign
+from console.remotekill.machine import NUMBERED_KEPT, Alarm, Effect, HostState, Latch, LeaseRenewed, LiftSoftStop, Mode, Released, SoftStop
 from console.remotekill.orders import AHEAD, Found, HistoryRead, OrdersRead
 from console.remotekill.poller import Poller
 from console.remotekill.state_file import load_state, save_state
@@ -358,6 +359,34 @@ def test_orders_that_cannot_be_read_stop_softly_when_the_lease_is_over_and_a_mis
     host.shelf.orders_fault = OrdersRead(fault="HTTP 403")
     assert kinds(host.poll()) == [LiftSoftStop, LeaseRenewed]
     assert host.poller.status().orders_unread == "HTTP 403" and host.poller.status().mode is Mode.ARMED
+
+
+def test_a_host_that_was_away_for_weeks_obeys_what_is_open_and_nothing_that_is_over(fleet: Any, host: Host, tmp_path: Path) -> None:
+    host.shelf.orders.update(dict.fromkeys(range(1, 11), EMERGENCY))
+    host.shelf.put(90, fleet.release(9, [KILL], "k1", settled=9))
+    host.shelf.past.update({50: EMERGENCY, 60: fleet.release(4, [KILL], "k1", settled=5)})
+    save_state(host.file, HostState(soft=False, epoch=3, settled=3, judged=(40,)))
+    back = Host(fleet, tmp_path)
+    back.poller = Poller(host.shelf, host.file, fleet.keys(), back.take, clock=back.clock)
+    assert [e for e in back.poll() if isinstance(e, Latch)] == [Latch(order_of(1010, EMERGENCY, 10), "emergency")]
+    del host.shelf.orders[10]  # by the bucket's owner: that releases nothing
+    assert back.poll() == [] and back.poller.status().mode is Mode.KILLED
+
+
+def test_a_host_of_before_the_numbers_goes_on_where_it_was(fleet: Any, host: Host, tmp_path: Path) -> None:
+    old = {k: v for k, v in json.loads(fleet.release(8, [KILL], "k1")).items() if k != "settled"} | {"schema": SCHEMA_2, "sigs": []}
+    host.file.write_text(json.dumps({"version": 1, "soft": False, "epoch": 7, "latched": [KILL], "released": []}))
+    back = Host(fleet, tmp_path)
+    back.poller = Poller(host.shelf, host.file, fleet.keys(), back.take, clock=back.clock)
+    assert back.poller.status().latched == (KILL,)
+    host.shelf.put(51, sign(old, fleet.signers("k1")))
+    assert kinds(back.poll()) == [Released, LiftSoftStop, LeaseRenewed], "a release of before the change ends what it named"
+    host.shelf.put(52, EMERGENCY)
+    host.shelf.past[51] = sign(old, fleet.signers("k1"))
+    assert kinds(back.poll()) == [Latch]
+    host.shelf.put(53, fleet.release(9, [order_of(52, EMERGENCY)], "k1", settled=2))
+    host.shelf.orders.update({2: EMERGENCY, 3: EMERGENCY})
+    assert kinds(back.poll()) == [Latch, Alarm] and back.poller.status().number == 3, "and from then on numbers count"
 
 
 def test_a_flood_of_orders_is_bounded_on_disk_and_only_the_highest_number_ends_it(fleet: Any, host: Host) -> None:
