@@ -22,7 +22,7 @@ from console.remotekill.document import (
     release_document,
 )
 from console.remotekill.machine import RELEASED_KEPT
-from console.remotekill.orders import GENERATIONS_AT_ONCE, ORDERS_AT_ONCE, Found, HistoryRead, OrdersRead
+from console.remotekill.orders import AHEAD, GENERATIONS_AT_ONCE, ORDERS_AT_ONCE, Found, HistoryRead, OrdersRead
 from console.remotekill.store import RemoteRead, now_text
 
 SHOWN = 64
@@ -128,10 +128,13 @@ def _numbered(store: Reviewable, settled: int) -> tuple[list[Found], int, list[s
     """(orders after the settled ones, the highest number, troubles). The list finds those behind a number whose object was deleted."""
     read = store.read_orders(settled + 1, SHOWN)
     found, troubles = list(read.found), [f"the orders: {read.fault}"] if read.fault else []
-    numbers, trouble = store.order_numbers()
-    top = max([settled, *numbers, *(one.number for one in found)])
+    listed, trouble = store.order_numbers()
     after = found[-1].number if found else settled
-    for number in [n for n in numbers if n > after][: SHOWN - len(found)]:
+    numbers, far = _reachable(listed, after)
+    top = max([after, *numbers])
+    if far:
+        troubles.append(f"{len(far)} orders from number {far[0]} on lie where no host reads, and are not settled; delete them")
+    for number in numbers[: SHOWN - len(found)]:
         more = store.read_orders(number, 1)
         found += more.found
         troubles += [f"order {number}: {more.fault}"] if more.fault else []
@@ -140,6 +143,19 @@ def _numbered(store: Reviewable, settled: int) -> tuple[list[Found], int, list[s
     if len(found) >= SHOWN:
         troubles.append(f"only the first {SHOWN} orders are shown; the release settles every number up to {top}")
     return found, top, troubles
+
+
+def _reachable(listed: Sequence[int], after: int) -> tuple[list[int], list[int]]:
+    """(numbers that a host comes to from ``after`` on, looking ahead; those it does not).
+
+    A release must not settle the latter: an order at a huge number would use up all numbers, and with them every later order.
+    """
+    near: list[int] = []
+    for number in (n for n in listed if n > after):
+        if number > (near[-1] if near else after) + AHEAD + 1:
+            break
+        near.append(number)
+    return near, [n for n in listed if n > max([after, *near])]
 
 
 def _past(store: Reviewable, keys: KeySet, seen: RemoteRead, signed: SignedUnkill | None) -> tuple[list[Order], str]:

@@ -17,7 +17,7 @@ from console.remotekill import orders, writing
 from console.remotekill.document import Order, SignedUnkill, kill_document, number_of, order_of, parse
 from console.remotekill.looking import Look
 from console.remotekill.machine import HostState, Mode, Read, observe
-from console.remotekill.orders import add_order
+from console.remotekill.orders import AHEAD, add_order
 from console.remotekill.release import make_release, review
 from console.remotekill.writing import RemoteWrite, put_exact
 from tests.fakes.bucket_model import KEY, ORDERS, Shelf
@@ -235,3 +235,14 @@ def test_a_release_of_one_that_was_not_read_everywhere_is_carried_on(fleet: Any)
     assert seen.earlier == (before,) and before not in seen.order
     content = parse(make_release(seen, keys, fleet.signers("k1"), epoch=3, reason="over", actor="ann"), keys)
     assert isinstance(content, SignedUnkill) and (content.releases, content.settled) == ((before,), 2)
+
+
+def test_an_order_at_a_number_that_no_host_reads_is_named_and_uses_up_no_numbers(fleet: Any) -> None:
+    shelf, keys = Shelf(), fleet.keys()
+    shelf.put(KEY, fleet.baseline(1, "k1", settled=4))
+    for number in (5, 14, 14 + AHEAD + 2, 2**53 - 1):
+        shelf.put(f"{ORDERS}{number}", b'{"killed":true}')
+    seen = review(shelf, keys)
+    assert [number_of(order) for order in seen.orders] == [5, 14] and seen.settled == 14
+    assert "2 orders from number 24 on lie where no host reads" in seen.trouble
+    assert shelf.read_orders(6, 16, AHEAD).found[-1].number == 14, "a host that looks ahead comes as far as the review"
