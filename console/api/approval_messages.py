@@ -34,6 +34,10 @@ class ApprovalRow(View):
     """The agent's own words; never part of what is decided."""
     rule: str
     reason: str
+    danger: str = ""
+    """The worst class of danger in it: destroys, escalates, spends, publishes or persists; empty: none."""
+    danger_rank: int = 9
+    """1 for the worst class, 9 for none."""
     digest: str
     """SHA-256 of the canonical request: a decision names it."""
     group: str
@@ -51,7 +55,7 @@ class ApprovalRow(View):
 
 
 class ApprovalsView(View):
-    """GET /api/approvals: waiting ones, least time left first; decided ones, newest first."""
+    """GET /api/approvals: waiting ones, the worst danger first, then the least time left; decided ones, newest first."""
 
     schema_version: int = SCHEMA_VERSION
     waiting: list[ApprovalRow] = []
@@ -71,6 +75,7 @@ class ApprovalPart(View):
     rule: str
     step: str = ""
     reason: str = ""
+    danger: str = ""
 
 
 class TreeCost(View):

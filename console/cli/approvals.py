@@ -26,7 +26,7 @@ def list_approvals(
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """What waits, least time left first."""
+    """What waits, the worst danger first, then the least time left."""
     with connect(state_dir) as client:
         view = client.approvals()
     if as_json:
@@ -36,15 +36,16 @@ def list_approvals(
     if not rows:
         out.say("Nothing was decided yet." if decided else "Nothing waits for a human.")
         return 0
-    table = new_table("ID", "STATE" if decided else "LEFT", "AGENT", "TOOL", "REQUEST", "WHY IT ASKED")
+    table = new_table("DANGER", "ID", "STATE" if decided else "LEFT", "AGENT", "TOOL", "REQUEST", "WHY IT ASKED")
     for row in rows:
         table.add_row(
+            out.words(row.danger or "-", limit=12),
             out.words(row.id, limit=40),
             out.words(_end(row), limit=80) if decided else _left(row.left_s),
             out.words(row.agent_name or row.agent_id, limit=40),
             out.words(row.tool, limit=30),
             out.words(row.argument, limit=ARGUMENT_SHOWN),
-            out.words(row.rule, limit=60),
+            out.words(row.reason if row.danger else row.rule, limit=60),
         )
     out.show(table)
     return 0
@@ -157,6 +158,8 @@ def _told(answer: DecideView, done: str, as_json: bool) -> int:
 def _print(detail: ApprovalDetailView) -> None:
     row = detail.row
     state = f"denied by itself in {_left(row.left_s)}" if row.state == "waiting" else _end(row)
+    if row.danger:
+        out.say(f"{plain(row.danger, 20).upper()}: {plain(row.reason.removeprefix(f'{row.danger}: '), 300)} ({plain(row.rule, 200)})")
     out.say(f"{plain(row.id, 60)}: {plain(row.tool, 100)}, asked {moment(row.asked_at, 'seconds')}; {plain(state, 300)}")
     who = f"{plain(row.agent_name or row.agent_id, 100)} ({plain(row.agent_id, 70)})"
     out.say(f"by {who}, session {plain(row.session, 70)}, {plain(row.sensitivity)}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from console.domain.agent import AgentId, ContextId
+from console.domain.danger import worst_of
 from console.domain.permission import PermissionRequest
 
 WAITING_MAX = 100
@@ -59,6 +60,8 @@ class AskedPart:
     rule: str
     step: str = ""
     reason: str = ""
+    danger: str = ""
+    """The class of what is dangerous in it (``domain.danger``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,16 @@ class Approval:
     def took_s(self) -> float | None:
         """Time to decide; None while nobody has."""
         return None if self.decided_at is None else max(0.0, self.decided_at - self.asked_at)
+
+    @property
+    def danger(self) -> str:
+        """The worst class of danger in its parts; empty: none."""
+        return worst_of(part.danger for part in self.parts)
+
+    @property
+    def why(self) -> str:
+        """Why it asked, the danger first."""
+        return f"{self.reason} ({self.rule})" if self.danger else f"{self.rule}: {self.reason}"
 
     @property
     def group(self) -> str:

@@ -15,6 +15,7 @@ HERE = "the folder it runs in"
 _WALKS = ("read", "follow", "pathspec", "worktree")
 _NUMBER = re.compile(r"[-+]\d+\Z")
 _PATTERN = re.compile(r"[*?\[\]\\/|{}]")
+_DD_WORDS = frozenset({"bs", "cbs", "conv", "count", "ibs", "obs", "iflag", "oflag", "seek", "oseek", "skip", "iseek", "status"})
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
@@ -230,15 +231,15 @@ class _Operands:
     def read(self) -> None:
         kinds = next((kinds for names, kinds in self._described.given if names & self._seen), self._described.operands)
         special = self._described.special
-        if special in ("sed", "awk"):
+        if special == "wget":
+            self._wget()
+        elif special in ("sed", "awk"):
             self._script(special)
             kinds = ("read*",)
         if special == "jq" and self._operands and not self._seen & {"-f", "--from-file"} and (why := scripts.jq_trouble(self._operands[0])):
             self._made.ask(why, self._operands[0])
-        if special == "wget":
-            self._wget()
-        if special == "copy":
-            self._copy()
+        if special in ("dd", "copy"):
+            (self._dd if special == "dd" else self._copy)()
         elif kinds and kinds[0] == "inner":
             self._inner()
         else:
@@ -251,13 +252,13 @@ class _Operands:
             self._made.uses.append(Use(self._described.reads, ".", HERE))
         if self._described.writes_here >= 0 and len(self._operands) <= self._described.writes_here:
             self._made.uses.append(Use("make", ".", HERE))
-        if special == "sed" and self._seen & {"-i", "--in-place"}:
-            self._in_place()
         self._go()
 
     def _go(self) -> None:
-        """How it goes through the folders that it reads."""
+        """How it goes through the folders that it reads, and what it changes in place."""
         described = self._described
+        if described.special == "sed" and self._seen & {"-i", "--in-place"}:
+            self._in_place()
         named = [value.strip("/") for option, value in self._values if option in described.without]
         depths = [value for option, value in self._values if option in described.depth]
         way = Way(
@@ -312,6 +313,16 @@ class _Operands:
                 self._made.ask("where the copies of changed files go cannot be judged", word)
         for operand in self._operands:
             self._made.uses.append(Use("write", operand, "changed in place"))
+
+    def _dd(self) -> None:
+        """dd(1): operands with a name each. What it writes may be a device."""
+        for operand in self._operands:
+            name, _, value = operand.partition("=")
+            kind = {"if": "read", "of": "device"}.get(name, "text" if name in _DD_WORDS else "ask")
+            if kind == "ask" or not value:
+                self._made.ask(f"{operand!r} is an operand that is not described", operand)
+            elif kind != "text":
+                self._made.uses.append(Use(kind, value, "argument"))
 
     def _copy(self) -> None:
         operands, moves = list(self._operands), "--moves" in self._described.options

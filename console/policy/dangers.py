@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from console.domain.danger import DangerClass, rank_of
 from console.domain.errors import UsageProblem
 
-_FIELDS = {"name", "why", "program", "words", "any", "where"}
+_FIELDS = {"name", "why", "program", "words", "any", "where", "class"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,13 @@ class Danger:
     """Subcommands in this order, others may stand between them; each may be one of several."""
     any: tuple[re.Pattern[str], ...] = ()
     """One word must match one of these, if there are any."""
+    kind: str = ""
+    """Its class (``domain.danger``); empty: an own list did not say."""
+
+    @property
+    def words_first(self) -> str:
+        """The class and the sentence, as people read it."""
+        return f"{self.kind}: {self.why}" if self.kind else self.why
 
 
 def read_dangers(document: object, where: str) -> tuple[Danger, ...]:
@@ -45,18 +53,23 @@ def _danger(found: Any, where: str) -> Danger:
     except re.error as error:
         raise UsageProblem(f"{where}: any is no pattern: {error}.", "See Python's re.") from error
     words = tuple(frozenset(one.split("|")) for one in found.get("words", "").split())
-    return Danger(found["name"], found["why"], frozenset(found["program"].split("|")), words, patterns)
+    kind = found.get("class", "")
+    if kind and kind not in list(DangerClass):
+        raise UsageProblem(f"{where}: class {kind!r} is not known.", f"Classes are {', '.join(DangerClass)}.")
+    return Danger(found["name"], found["why"], frozenset(found["program"].split("|")), words, patterns, kind)
 
 
 def danger_of(dangers: Iterable[Danger], names: Collection[str], argv: Sequence[str], words: Sequence[str] | None = None) -> Danger | None:
-    """The first danger that a command is, or may be."""
+    """The worst danger that a command is, or may be; the first of those of one class."""
     rest = list(argv[1:])
+    found: Danger | None = None
     for danger in dangers:
         if danger.programs.isdisjoint(names) or not _in_order(danger.words, rest):
             continue
-        if not danger.any or any(pattern.match(word) for pattern in danger.any for word in rest):
-            return danger
-    return None
+        is_one = not danger.any or any(pattern.match(word) for pattern in danger.any for word in rest)
+        if is_one and (found is None or rank_of(danger.kind) < rank_of(found.kind)):
+            found = danger
+    return found
 
 
 def _in_order(wanted: Sequence[frozenset[str]], found: Sequence[str]) -> bool:

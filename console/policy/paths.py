@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from console.domain.danger import DangerClass
 from console.domain.permission import Verdict
 from console.policy.git_folders import repository_around
 from console.policy.loading import Settings
@@ -175,7 +176,21 @@ class FileRules:
             below = self._below(use, candidates, files, way)
             if below is not None and (_worse(below[0], verdict) or rule == NO_RULE):  # what was found says more than that no rule is there
                 verdict, rule, why = below
-        return Part(text, verdict, rule, "file", why, ACTIONS[use], use, names)
+        danger = DangerClass.PERSISTS.value if rule.startswith("protected ") else ""
+        return Part(text, verdict, rule, "file", why, ACTIONS[use], use, names, danger)
+
+    def judge_device(self, path: str, cwd: str, files: Files) -> Part:
+        """A verdict on a write to what may be a device: one that is asks, as a file that would be written, unless a rule denies it."""
+        part = self.judge("write", path, cwd, files)
+        if part.rule != "devices":
+            return part
+        real = files.look(absolute(path, cwd)).real or posixpath.normpath(absolute(path, cwd))
+        names = tuple(dict.fromkeys((posixpath.normpath(absolute(path, cwd)), real)))
+        rule = self._first("deny", "write", names)
+        if rule:
+            return Part(f"write {real}", Verdict.DENY, rule.text, "file", "the deny list has it", "write", "write", names)
+        why = f"destroys: {real} is a device, and what lies on it is overwritten"
+        return Part(f"write {real}", Verdict.ASK, "devices", "file", why, "write", "write", names, DangerClass.DESTROYS.value)
 
     def judge_names(self, folder: str, top: str, names: Sequence[str], text: str, files: Files) -> Part:
         """A verdict on a read of many files below ``top`` by a program that works in ``folder``: the folder's own, unless one is named."""
@@ -197,7 +212,7 @@ class FileRules:
                 if rule := self._first(kind, one, spellings):
                     return verdict, rule.text, f"the {kind} list has it"
         if action != "read" and (caught := self._is_protected(candidates, is_folder and use in _DEEP, files)):
-            return Verdict.ASK, caught, "other programs run what is written there"
+            return Verdict.ASK, caught, "persists: other programs run what is written there"
         return self._allowed(action, use, candidates, is_folder)
 
     def _below(self, use: str, candidates: tuple[str, ...], files: Files, way: Way) -> tuple[Verdict, str, str] | None:

@@ -20,6 +20,7 @@ KINDS = frozenset(
         "list",
         "follow",
         "write",
+        "device",
         "make",
         "delete",
         "maybe",

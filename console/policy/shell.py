@@ -156,7 +156,7 @@ class ShellJudge:
         if rule := self._policy.commands.forbidding("ask", program, argv, words, place.cwd, self._files):
             parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "the ask list has it"))
         if danger := danger_of(self._policy.dangers, program.names, argv, words):
-            parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.why))
+            parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.words_first, danger=danger.kind))
         parts += self._used(reading, described, place)
         if "git" in program.names and program.path:
             home = self._policy.settings.workspace

@@ -26,7 +26,7 @@ _SCP = re.compile(r"(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9._-]+):(?!//)(\S+)\Z")
 
 _ACTIONS = {
     **dict.fromkeys(("read", "list", "maybe", "pathspec", "follow", "tracked", "worktree"), "read"),
-    **dict.fromkeys(("write", "make", "into"), "write"),
+    **dict.fromkeys(("write", "make", "into", "device"), "write"),
     **dict.fromkeys(("delete", "move"), "delete"),
     **dict.fromkeys(("url", "host", "remote", "package"), "connect"),
 }
@@ -55,10 +55,9 @@ class UseRules:
                 return self._rules.judge(softer, use.value, cwd, self._files, use.way)
             case "maybe" | "pathspec":
                 return self._pattern(use, cwd) or (self._maybe if use.kind == "maybe" else self._named)(use, cwd)
-            case "tracked" | "worktree":
-                return self._of_git(use, cwd)
-            case "follow" | "move" | "into":
-                return {"follow": self._follow, "move": self._move, "into": self._into}[use.kind](use, cwd)
+            case "follow" | "move" | "into" | "device" | "tracked" | "worktree":
+                judges = {"follow": self._follow, "move": self._move, "into": self._into, "device": self._device}
+                return judges.get(use.kind, self._of_git)(use, cwd)
             case "url":
                 return self._url(use.value)
             case "host":
@@ -112,6 +111,9 @@ class UseRules:
     def _follow(self, use: Use, cwd: str) -> Part:
         """Read with what the links below a folder lead to."""
         return self._rules.judge("read", use.value, cwd, self._files, replace(use.way, follows=True))
+
+    def _device(self, use: Use, cwd: str) -> Part:
+        return self._rules.judge_device(use.value, cwd, self._files)
 
     def _into(self, use: Use, cwd: str) -> Part:
         facts = self._files.look(absolute(use.value, cwd))

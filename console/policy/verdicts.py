@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from console.domain.danger import rank_of, worst_of
 from console.domain.permission import Verdict
 
 _RANK = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
@@ -33,9 +34,13 @@ class Part:
     names: tuple[str, ...] = ()
     """The path as it was written and as it is (with a slash behind it when all below is meant), the host, or the program's argv."""
 
+    danger: str = ""
+    """The class of what is dangerous in it (``domain.danger``); empty: nothing is."""
+
     def as_json(self) -> dict[str, Any]:
         """As ``policy check`` shows it."""
-        return {"text": self.text, "verdict": self.verdict.value, "rule": self.rule, "step": self.step, "reason": self.reason}
+        told = {"text": self.text, "verdict": self.verdict.value, "rule": self.rule, "step": self.step, "reason": self.reason}
+        return {**told, "danger": self.danger} if self.danger else told
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +95,16 @@ class Judgement:
     steps: tuple[Step, ...] = ()
     """What an allowed, or approved, shell call executes. Empty when it is denied."""
 
+    @property
+    def danger(self) -> str:
+        """The worst class of danger in its parts; empty: none."""
+        return worst_of(part.danger for part in self.parts)
+
     def as_json(self) -> dict[str, Any]:
-        """``{"verdict", "rule", "reason", "parts"}``; ``steps`` where something would be executed."""
+        """``{"verdict", "rule", "reason", "parts"}``; ``danger`` and its ``rank`` where there is one; ``steps`` of what is executed."""
         told: dict[str, Any] = {"verdict": self.verdict.value, "rule": self.rule, "reason": self.reason}
+        if self.danger:
+            told |= {"danger": self.danger, "rank": rank_of(self.danger)}
         told["parts"] = [part.as_json() for part in self.parts]
         if self.steps:
             told["steps"] = [step.as_json() for step in self.steps]
@@ -100,12 +112,13 @@ class Judgement:
 
 
 def worst(parts: Iterable[Part], steps: tuple[Step, ...] = ()) -> Judgement:
-    """deny before ask before allow; the first part with the worst verdict names the rule. No part at all is a denial."""
+    """deny before ask before allow; the first part with the worst verdict names the rule, a dangerous one before others. None denies."""
     every = tuple(parts)
     if not every:
         return Judgement(Verdict.DENY, "default", "nothing was judged")
     decisive = next((part for part in every if part.verdict is Verdict.DENY), None)
-    decisive = decisive or next((part for part in every if part.verdict is Verdict.ASK), every[0])  # the first of equals
+    asking = [part for part in every if part.verdict is Verdict.ASK]
+    decisive = decisive or min(asking, key=lambda part: rank_of(part.danger), default=every[0])  # the worst danger, the first of equals
     if decisive.verdict is Verdict.ALLOW:  # a rule that somebody wrote says more than one that is built in
         decisive = next((part for part in every if part.rule.endswith(")")), decisive)
     kept = () if decisive.verdict is Verdict.DENY else steps

@@ -19,7 +19,7 @@ ENTRIES_MAX = 20_000
 """Entries of folders that one judgement looks at."""
 SECONDS_MAX = 0.05
 """Processor time of the deciding thread that walks of one judgement may take."""
-CLOCK_SECONDS_MAX = 0.25
+CLOCK_SECONDS_MAX = 1.0
 """The same by the clock, for a disk that is slow to answer: a busy machine alone does not make ordinary work ask."""
 _MAGIC = re.compile(r"[*?\[\]\\{}]")
 

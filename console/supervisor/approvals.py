@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import asdict, replace
 from statistics import median
 
 from console.api import approval_messages as a
@@ -12,6 +12,7 @@ from console.domain.agent import Agent, AgentId, ContextId
 from console.domain.approval import Approval, ApprovalScope, ApprovalState, Grant, session_digest
 from console.domain.budget import share_used
 from console.domain.command import Record
+from console.domain.danger import rank_of
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 from console.supervisor.approving import record_of
 from console.supervisor.blast import blast_of
@@ -32,14 +33,14 @@ class ApprovalDesk:
         self._parts = parts
 
     async def inbox(self) -> a.ApprovalsView:
-        """What waits, least time left first, and what was decided last."""
+        """What waits, the worst danger first and then the least time left, and what was decided last."""
         state = self._parts.core.state
         at, boot = now()
         waiting = [self._row(x, boot) for x in state.approvals.by_id.values() if self._may_decide(x)]
         decided = await asyncio.to_thread(self._parts.scribe.ledger.decided_approvals, DECIDED_MAX)
         took = [x.took_s for x in decided if x.took_s is not None][:50]
         return a.ApprovalsView(
-            waiting=sorted(map(_short, waiting), key=lambda row: row.left_s),
+            waiting=sorted(map(_short, waiting), key=lambda row: (row.danger_rank, row.left_s)),
             decided=[_short(self._row(x, boot)) for x in decided],
             items=len({row.group for row in waiting}),
             oldest_wait_s=max((max(0.0, at - row.asked_at) for row in waiting), default=None),
@@ -60,7 +61,7 @@ class ApprovalDesk:
         return a.ApprovalDetailView(
             row=self._row(approval, boot),
             detail=approval.request.detail,
-            parts=[a.ApprovalPart(text=p.text, verdict=p.verdict, rule=p.rule, step=p.step, reason=p.reason) for p in approval.parts],
+            parts=[a.ApprovalPart(**asdict(part)) for part in approval.parts],
             tree=tree,
             tree_left_out=left_out,
             blast=blast_of(approval, agent),
@@ -166,6 +167,8 @@ class ApprovalDesk:
             says=x.request.says,
             rule=x.rule,
             reason=x.reason,
+            danger=x.danger,
+            danger_rank=rank_of(x.danger),
             digest=x.digest,
             group=x.group,
             asked_at=x.asked_at,

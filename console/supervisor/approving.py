@@ -12,6 +12,7 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent
 from console.domain.approval import Approval, ApprovalState, Grant, digest_of
+from console.domain.danger import rank_of
 from console.domain.errors import ConsoleError
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.killswitch.causes import boot_id
@@ -91,9 +92,9 @@ class Approving:
             parts.notice(f"approval {approval.approval_id} could not be written down: {error}")
             return
         kind = "approval.asked" if command.was is None else f"approval.{approval.state}"
-        what = approval.reason if command.was is None else approval.words
+        what = approval.why if command.was is None else f"{approval.rule}: {approval.words}"
         by = f"agent:{approval.agent_id}" if command.was is None else "supervisor"
-        parts.scribe.record(record_of(approval, by, kind, f"{approval.rule}: {what}", "ask" if command.was is None else "deny"))
+        parts.scribe.record(record_of(approval, by, kind, what, "ask" if command.was is None else "deny"))
         if command.was is None:
             parts.core.post(e.ApprovalKept(*now(), approval.approval_id))
         else:
@@ -183,5 +184,6 @@ def _clean(approval: Approval, redact: Callable[[str], str]) -> Approval:
 def record_of(approval: Approval, by: str, kind: str, what: str, verdict: str) -> c.Record:
     """The audit's entry: what was bound, never the content itself beyond a short head."""
     data = {"approval_id": approval.approval_id, "digest": approval.digest, "tool": approval.request.tool[:100]}
+    data |= {"danger": approval.danger, "rank": str(rank_of(approval.danger))} if approval.danger else {}
     data |= {"argument": approval.request.argument[:400], "session": approval.context_id, "scope": approval.scope.value}
     return c.Record(by, kind, what, verdict=verdict, agent_id=approval.agent_id, data=data)

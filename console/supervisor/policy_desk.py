@@ -147,7 +147,7 @@ class PolicyDesk:
     def _judge(self, agent: Agent, request: PermissionRequest) -> Judged:
         self._look()
         found = self.judgement(agent, request)
-        parts = tuple(AskedPart(p.text, p.verdict.value, p.rule, p.step, p.reason) for p in _worst_first(found.parts))
+        parts = tuple(AskedPart(p.text, p.verdict.value, p.rule, p.step, p.reason, p.danger) for p in _worst_first(found.parts))
         made = Judged(Decision(found.verdict, found.rule, found.reason), parts, steps=found.steps)
         if found.verdict is Verdict.DENY:
             return made

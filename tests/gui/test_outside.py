@@ -6,16 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from PySide6.QtWidgets import QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
+from console.api.approval_messages import ApprovalRow
 from console.gui.models.fleet import NEWS, Fleet, Row
 from console.gui.models.switch import Switch
+from console.gui.pages.approvals.words import call_line
 from console.gui.window import desktop
 from console.gui.window import tray as tray_module
-from console.gui.window.alerts import Alerts, kill_alert, state_alert
+from console.gui.window.alerts import Alerts, asked_alert, kill_alert, state_alert
 from console.gui.window.desktop import Alert, Desktop, body_of
 from console.gui.window.main import Window
 from console.gui.window.outside import Outside
@@ -199,3 +202,16 @@ def test_a_tray_that_comes_after_the_console_is_found_and_the_window_stops_sayin
         assert icon is not None and icon.toolTip().startswith("Watchfloor: "), "in words from the first moment"
     finally:
         outside.stop()
+
+
+def test_a_notification_of_requests_names_the_worst_danger_first() -> None:
+    def row(argument: str, **more: Any) -> ApprovalRow:
+        filled: dict[str, Any] = {"id": "q", "agent_id": "a", "tool": "shell", "argument": argument, "rule": "r", "reason": "why", **more}
+        return ApprovalRow(**filled, digest="d", group="g", asked_at=1.0, state="waiting", scope="once")
+
+    plain = row("cargo build")
+    worse = row("dd of=/dev/sda", danger="destroys", danger_rank=1, reason="destroys: it overwrites what is on a disk")
+    assert asked_alert([worse]).title.startswith("Destroys: ") and asked_alert([worse]).text.startswith("destroys: it overwrites")
+    assert asked_alert([plain, worse]).title.startswith("Destroys: ")
+    assert not asked_alert([plain]).title.startswith("Destroys") and asked_alert([plain]).text == "a asks: cargo build"
+    assert call_line(worse).startswith("DESTROYS ") and call_line(plain) == "cargo build"

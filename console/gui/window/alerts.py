@@ -56,11 +56,13 @@ def kill_alert(receipt: Receipt, seen: Sequence[str] = ()) -> Alert:
 
 
 def asked_alert(rows: Sequence[ApprovalRow]) -> Alert:
-    """One notification for all requests that came in together: who, and the call's own beginning, never the agent's words about it."""
-    title = _NEWS["needs_ok"][0]
+    """One notification for all requests that came in together: the worst danger first, who asks, and the call's own beginning."""
+    worst = min(rows, key=lambda row: row.danger_rank)
+    title = f"{worst.danger.capitalize()}: {_NEWS['needs_ok'][0]}" if worst.danger else _NEWS["needs_ok"][0]
     if len(rows) == 1:
         name = "" if rows[0].tool == "shell" else f"{rows[0].tool} "
-        return Alert(title, f"{rows[0].agent_name or rows[0].agent_id} asks: {name}{rows[0].argument[:200]}")
+        why = f"{worst.reason}. " if worst.danger else ""
+        return Alert(title, f"{why}{rows[0].agent_name or rows[0].agent_id} asks: {name}{rows[0].argument[:200]}")
     names = ", ".join(dict.fromkeys(row.agent_name or row.agent_id for row in rows[:NAMED]))
     return Alert(f"{title}: {plural(len(rows), 'request')}", f"{names}{' and others' if len(rows) > NAMED else ''}")
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from console.domain.danger import DangerClass
 from console.domain.permission import Verdict
 from console.policy.git.index import index_of
 from console.policy.git.repository import Repository, repository_of
@@ -66,8 +67,8 @@ def judge_git(folder: str, home: str, files: Files, known: Known, shown: str) ->
         # A link that is new leads to a file that is old: such a file's time says nothing.
         if known.was_there(trigger, facts.changed_ns if facts.real == trigger.file else 0):
             continue
-        why = f"git would run what {trigger.file} names: {trigger.what}; it was not there when the session began"
-        found.append(Part(shown, Verdict.ASK, "programs of git", "git", why))
+        why = f"escalates: git would run what {trigger.file} names: {trigger.what}; it was not there when the session began"
+        found.append(Part(shown, Verdict.ASK, "programs of git", "git", why, danger=DangerClass.ESCALATES.value))
         if len(found) >= 5:
             break
     return found

@@ -2,9 +2,12 @@
 
 import pytest
 
+from console.domain.danger import rank_of
 from console.domain.errors import UsageProblem
+from console.domain.permission import Verdict
 from console.policy.dangers import danger_of, read_dangers
-from tests.fakes.policy_world import dangers
+from tests.fakes.policy_disk import PolicyDisk
+from tests.fakes.policy_world import context, dangers, rules, told
 
 
 def name(line: str) -> str:
@@ -90,3 +93,51 @@ def test_own_lists_are_read_strictly() -> None:
             read_dangers(wrong, "mine")
     with pytest.raises(UsageProblem, match="pattern"):
         read_dangers({"dangers": [{"name": "n", "why": "w", "program": "p", "any": "("}]}, "mine")
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("gh pr merge 12", "publishes"),
+        ("terraform apply", "destroys"),
+        ("gcloud run deploy x", "publishes"),
+        ("dd if=x of=/dev/sda", "destroys"),
+        ("shred /dev/sdb", "destroys"),
+        ("aws ec2 run-instances --count 9", "spends"),
+        ("stripe payouts create", "spends"),
+        ("crontab -e", "persists"),
+        ("chmod u+s a.txt", "escalates"),
+    ],
+)
+def test_the_reason_names_the_danger_first(line: str, kind: str) -> None:
+    found = told(context(rules(allow=["shell(ls:*)"])), "shell", line)
+    assert (found.verdict, found.danger) == (Verdict.ASK, kind) or found.verdict is Verdict.DENY, found
+    if found.verdict is Verdict.ASK:
+        assert found.reason.startswith(f"{kind}: ") and found.as_json()["rank"] == rank_of(kind)
+
+
+def test_the_worst_of_several_is_named() -> None:
+    found = told(context(rules(allow=["shell(ls:*)"])), "shell", "crontab -l && gh pr merge 1 && terraform destroy")
+    assert (found.rule, found.danger) == ("danger: change infrastructure", "destroys") and found.reason.startswith("destroys: ")
+
+
+def test_a_device_is_a_file_that_would_be_written() -> None:
+    disk = PolicyDisk()
+    disk.others["/dev/sda"] = "device"
+    disk.links["/workspace/drive"] = "/dev/sda"
+    made = context(rules(allow=["shell(dd:*)", "file(read:/workspace/**)", "file(write:/workspace/**)"]), disk)
+    for line in ("dd if=a.txt of=/dev/sda", "dd of=/dev/sda bs=1M if=a.txt", "dd if=a.txt of=drive", "shred /dev/sda"):
+        found = told(made, "shell", line)
+        [part] = [part for part in found.parts if part.step == "file" and part.action == "write"]
+        assert (found.verdict, part.text, part.danger) == (Verdict.ASK, "write /dev/sda", "destroys"), line
+    assert told(made, "shell", "dd if=a.txt of=b.txt bs=1k count=1").verdict is Verdict.ALLOW
+    assert told(made, "shell", "dd if=/etc/shadow of=b.txt").verdict is Verdict.ASK
+    denying = context(rules(allow=["shell(dd:*)"], deny=["file(write:/dev/**)"]), disk)
+    assert told(denying, "shell", "dd of=/dev/sda").verdict is told(denying, "shell", "dd of=drive").verdict is Verdict.DENY
+
+
+def test_a_class_that_is_not_known_is_refused() -> None:
+    with pytest.raises(UsageProblem, match="class 'x' is not known"):
+        read_dangers({"dangers": [{"name": "n", "why": "w", "program": "p", "class": "x"}]}, "own")
+    [own] = read_dangers({"dangers": [{"name": "n", "why": "w", "program": "p"}]}, "own")
+    assert (own.kind, own.words_first) == ("", "w")

@@ -140,7 +140,7 @@ def test_too_much_or_unreadable_asks(clean: Path, judged: Judge, monkeypatch: py
 
 
 def test_all_walks_of_a_call_share_a_bound(clean: Path) -> None:
-    times = iter([0.0, 0.0, 1.0])
+    times = iter([0.0, 0.0, 61.0])
     once = Once(Disk(), (lambda: 0.0, lambda: next(times)))
     assert once.listing(str(clean)).state == "" and once.listing(f"{clean}/src").state == "limit"
     assert once.listing(str(clean)).state == "", "what was seen stays"

@@ -138,6 +138,21 @@ async def test_what_asks_waits_in_the_inbox_with_all_that_is_needed_to_decide(wo
     assert kinds(world) == ["approval.asked"]
 
 
+async def test_the_danger_comes_first_in_inbox_and_audit(world: World) -> None:
+    why = "destroys: it overwrites what is on a disk"
+    part = AskedPart("dd of=/dev/sda", "ask", "danger: write to a device", "danger", why, "destroys")
+    world.verdicts["dd of=/dev/sda"] = Judged(Decision(Verdict.ASK, part.rule, part.reason), (part,))
+    await world.ask("r1")
+    await world.ask("r2", "dd of=/dev/sda")
+    rows = (await world.desk.inbox()).waiting
+    assert [(row.argument, row.danger, row.danger_rank) for row in rows] == [("dd of=/dev/sda", "destroys", 1), ("cargo publish", "", 9)]
+    assert (await world.desk.detail(rows[0].id)).parts[0].danger == "destroys"
+    record = world.records[-1]
+    assert record.what == f"{why} (danger: write to a device)" and (record.data["danger"], record.data["rank"]) == ("destroys", "1")
+    kept = world.ledger.approval(rows[0].id)
+    assert kept is not None and kept.danger == "destroys"
+
+
 async def test_an_approval_is_on_record_and_in_the_ledger_before_the_asker_hears_of_it(world: World) -> None:
     future = await world.ask("r1")
     assert (await world.decide()).results[0].done

@@ -211,7 +211,7 @@ class DetailPane(QWidget):
     def _show_why(self) -> None:
         case = self.case
         row = case.rows[0]
-        self.reason.setText(f"{row.rule}: {row.reason}" if row.reason else row.rule)
+        self.reason.setText(f"{row.reason} ({row.rule})" if row.danger else f"{row.rule}: {row.reason}" if row.reason else row.rule)
         self.reason.setVisible(bool(row.rule) and (self.is_full or not case.details or not case.details[0].parts))
         counted = parts_of(case)
         numbers = [number for number, _ in numbered([part for part, _ in counted])]

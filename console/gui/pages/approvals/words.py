@@ -100,12 +100,13 @@ def _head(text: str) -> str:
 
 
 def call_line(row: ApprovalRow | GrantRow) -> str:
-    """One line for lists: the whole call's beginning, first how many lines there are beyond the first one."""
+    """One line for lists: the danger, how many lines there are beyond the first one, and the whole call's beginning."""
     name = "" if row.tool == "shell" else f"{row.tool} "
     first, _, rest = row.argument.partition("\n")
     more = f"⏎{rest.count(chr(10)) + 1:+,} " if rest else ""
     shown = re.sub(" {5,}", lambda run: f" [{len(run.group()):,} spaces] ", (name + first)[:8000])
-    return f"{more}{safe_text(shown, 160)}"
+    danger = f"{row.danger.upper()}  " if isinstance(row, ApprovalRow) and row.danger else ""
+    return f"{danger}{more}{safe_text(shown, 160)}"
 
 
 def _one_line(text: str) -> str:
