@@ -105,6 +105,8 @@ class BudgetTotals(View):
     """When the day's cap is reached at this rate; None: not today, or unknown."""
     burn_usd_per_h: float | None = None
     burn_60: list[float] = []
+    spending: int | None = None
+    """Agents that may spend now: they live and are not frozen. Only their use counts in rate and forecast; None: not told."""
     known_min: float = 60.0
     """For how many of the last 60 minutes anybody has looked at what is spent; what lies before is not known, not zero."""
 

@@ -8,7 +8,8 @@ from dataclasses import asdict, replace
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
-from console.domain.budget import GAUGES, LIMIT_NAMES, SUMMED, UNCAPPED, Breach, Halt, Limits, Usage, first_breach
+from console.domain.budget import GAUGES, LIMIT_NAMES, RESERVABLE, SUMMED, UNCAPPED, Breach, Halt, Limits, Usage, first_breach
+from console.domain.budget_day import until_midnight
 from console.domain.words import notice
 from console.enforcement import charging
 from console.enforcement.budget_state import Node
@@ -17,6 +18,8 @@ from console.enforcement.state import EngineState
 MARKS = (90, 75)
 FULL = 100
 OBSERVED = "observed: cannot be stopped; adopt it"
+NAMED = 3
+"""Agents that a warning of a shared limit names."""
 TOLD = 50
 """Agents of a session or a project that are told of a warning themselves."""
 
@@ -133,7 +136,7 @@ def halt(state: EngineState, agent_ids: list[AgentId], breach: Breach, event: e.
         data = {"agents": halted[:500], "agents_n": len(halted), "scope": breach.scope, "key": node[1], "limit": breach.limit}
         yield c.Record("supervisor", "budget.halt", reason, verdict="halt", agent_id=halted[0], data=data, must=True)
         who = halted[0] if len(halted) == 1 else f"{len(halted)} agents"
-        yield c.Announce(f"{who} halted, {reason}", "red")
+        yield c.Announce(f"{who} halted, {reason}{_spenders(state, node, breach.limit, event.at)}", "red")
         yield c.WriteHaltNote(tuple(halted), event.at, reason)
         yield _mark(state, node, breach.limit, FULL, event)
     # What is only seen inside an agent that is halted ends with it.
@@ -174,6 +177,25 @@ def _warned(state: EngineState, node: Node, limits: Limits, agent: Agent | None,
         yield _mark(state, node, name, mark, event)
 
 
+def _spenders(state: EngineState, node: Node, name: str, at: float) -> str:
+    """Of a limit that many share: the agents that used most of it, by name; those that ended today are among them."""
+    scope, key = node
+    if scope == "agent" or name not in RESERVABLE:
+        return ""
+    if scope == "tree":
+        agents = [state.agents[i] for i in state.subtree(AgentId(key)) if i in state.agents]
+    elif scope == "day":
+        midnight = at + until_midnight(at) - 86400
+        agents = [a for a in state.agents.values() if a.state.is_live or (a.ended_at or 0.0) >= midnight]
+    else:
+        agents = [a for a in state.agents.values() if node in charging.wide_nodes(state, a)]
+    if scope == "tree" and len(agents) == 1:
+        return ""
+    used = [(float(getattr(a.usage, name)), a.name or str(a.agent_id)) for a in agents]
+    most = sorted((u for u in used if u[0] > 0), key=lambda u: (-u[0], u[1]))[:NAMED]
+    return f". Most by {', '.join(f'{who[:40]} ({amount:g})' for amount, who in most)}" if most else ""
+
+
 def _mark_of(used: float, cap: float) -> int:
     if round(used, 9) >= cap:
         return FULL
@@ -187,11 +209,12 @@ def _say(
     scope, key = node
     where = "" if scope == "agent" else f" ({Breach(name, used, cap, scope, key).words().rpartition(' (')[2]}" if key else ""
     words = f"{mark} % of the {scope} limit {name}: {used:g} of {cap:g}{where}"
+    named = f"{words}{_spenders(state, node, name, event.at)}"  # to people alone: an agent's name is no word to another agent
     agent_id = agent.agent_id if agent is not None else AgentId("")
-    yield c.Record("supervisor", "budget.warned", words, verdict="warn", agent_id=agent_id, data={"scope": scope, "key": key, "mark": mark})
+    yield c.Record("supervisor", "budget.warned", named, verdict="warn", agent_id=agent_id, data={"scope": scope, "key": key, "mark": mark})
     if agent is not None:
         yield c.NoteEvent(agent.agent_id, "budget", words)
-    yield c.Announce(f"{agent.agent_id}: {words}" if agent is not None else words)
+    yield c.Announce(f"{agent.agent_id}: {named}" if agent is not None else named)
     inside = [i for i in members(state, node) if i in state.live and state.agents[i].control_level is not ControlLevel.OBSERVED]
     for told in inside[:TOLD]:
         rule = f"at 100 % of a {scope} limit you are halted"

@@ -125,6 +125,11 @@ class EngineState:
             queue.extend(sorted(self.children.get(current, ())))
         return found
 
+    @property
+    def spending(self) -> set[AgentId]:
+        """Those that may spend now: they live, and nothing holds them frozen."""
+        return self.live - self.stilled
+
     def live_children(self, agent_id: AgentId) -> int:
         """Children not ended."""
         below = self.children.get(agent_id)

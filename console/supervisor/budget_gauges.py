@@ -27,6 +27,8 @@ class Facts:
     """Use in each of the last minutes, by limit."""
     known_min: float = 0.0
     inherited: str = ""
+    still: bool = False
+    """It lives, and nothing of it may use anything now: all of it is frozen."""
 
 
 def level_of(share: float) -> Level:
@@ -66,6 +68,8 @@ def _rate(facts: Facts, name: str) -> tuple[float | None, str]:
     if name == "cpu_s":
         wall = facts.usage.wall_s
         return (facts.usage.cpu_s / wall * 3600 if wall >= 15 else None), "unknown: it has not run for long enough"
+    if facts.still:
+        return 0.0, "nothing of it runs now"
     minutes = facts.minutes(name)
     if not minutes:
         return None, f"unknown: {idle_words(facts.known_min, 'used')}"

@@ -29,8 +29,8 @@ OTHERS = "all others"
 async def pictures(parts: Parts) -> b.BudgetPictures:
     """GET /api/budgets/pictures."""
     at, boot = now()
-    day = ("day", parts.core.state.budget.day.date)
-    minutes, known = parts.burn.minutes(day, "cost_usd", boot), parts.burn.known_min(None, boot)
+    spending = parts.core.state.spending
+    minutes, known = parts.burn.minutes_of(spending, "cost_usd", boot), parts.burn.known_min(None, boot)
     await asyncio.to_thread(parts.scribe.settle, 2.0)
     view = await asyncio.to_thread(_read, parts, at)
     if minutes:
@@ -39,7 +39,7 @@ async def pictures(parts: Parts) -> b.BudgetPictures:
         if seen is not None:
             view.burn.low_usd_per_h, view.burn.high_usd_per_h = seen.low, seen.high
     else:
-        view.burn.note = f"no projection: {idle_words(known, 'spent')}"
+        view.burn.note = f"no projection: {idle_words(known, 'spent') if spending else 'no agent runs'}"
     return view
 
 

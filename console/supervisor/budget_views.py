@@ -13,6 +13,7 @@ from console.domain.budget_day import note as day_note
 from console.domain.budget_day import until_midnight
 from console.domain.burn import ends_in_s, forecast
 from console.enforcement.budget_state import BudgetState, Node
+from console.enforcement.charging import wide_nodes
 from console.enforcement.identity import TELEMETRY
 from console.enforcement.state import EngineState
 from console.supervisor.budget_gauges import Facts, Nearest, gauge, level_of, nearest
@@ -42,6 +43,10 @@ class Snapshot:
     burn: BurnBook
     unpriced: frozenset[str]
     """Agents some of whose answers have no price."""
+    awake: frozenset[AgentId]
+    """Agents that may spend now: only their use counts in a rate or a forecast."""
+    awake_in: dict[Node, list[AgentId]]
+    """Those of each session and each project."""
     at: float
     boot_s: float
     spent_today: float
@@ -68,6 +73,8 @@ class Snapshot:
             copy,
             burn,
             frozenset(unpriced),
+            frozenset(state.spending),
+            _awake_in(state),
             at,
             boot_s,
             spent_today,
@@ -77,15 +84,26 @@ class Snapshot:
 
     def _facts(self, node: Node, usage: Usage, limits: Limits, live: bool, born: float | None, inherited: str = "") -> Facts:
         burn, boot_s = self.burn, self.boot_s
+        spending = self._spending_in(node) if live else []
         return Facts(
             usage,
             limits,
             self.budget.held.get(node, Usage()),
             live,
-            lambda name: burn.minutes(node, name, boot_s),
+            lambda name: burn.minutes_of(spending, name, boot_s),
             burn.known_min(born, boot_s),
             inherited,
+            still=live and not spending,
         )
+
+    def _spending_in(self, node: Node) -> list[AgentId]:
+        scope, key = node
+        if scope == "day":
+            return list(self.awake)
+        if scope in ("agent", "tree"):
+            below = [AgentId(key)] if scope == "agent" else [a.agent_id for a in self.subtree(AgentId(key))]
+            return [i for i in below if i in self.awake]
+        return self.awake_in.get(node, [])
 
     def agent_facts(self, agent: Agent) -> Facts:
         """Of the agent alone."""
@@ -247,8 +265,12 @@ class Snapshot:
             day_note=day_note(self.budget.day, self.at),
             known_min=facts.known_min,
         )
+        view.spending = len(self.awake)
         minutes = facts.minutes("cost_usd")
-        if minutes:
+        if not self.awake:
+            view.burn_usd_per_h = 0.0
+            view.forecast_usd = view.forecast_low_usd = view.forecast_high_usd = view.spend_today_usd
+        elif minutes:
             view.burn_60 = [round(x, 6) for x in minutes]
             view.burn_usd_per_h = gauge(facts, "cost_usd").rate_per_h
             seen = forecast(view.spend_today_usd, minutes, facts.known_min, until_midnight(self.at))
@@ -289,6 +311,14 @@ class Snapshot:
         if scope == "day":
             return [a for a in self.agents.values() if a.state.is_live or time.strftime("%Y-%m-%d", time.localtime(a.ended_at or 0)) == key]
         return []
+
+
+def _awake_in(state: EngineState) -> dict[Node, list[AgentId]]:
+    found: dict[Node, list[AgentId]] = {}
+    for agent_id in state.spending:
+        for node in wide_nodes(state, state.agents[agent_id]):
+            found.setdefault(node, []).append(agent_id)
+    return found
 
 
 def _by_time(tree: b.TreeBudget) -> tuple[bool, bool, float, float]:

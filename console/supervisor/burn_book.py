@@ -58,6 +58,15 @@ class BurnBook:
         found = {minute: float(amounts[place]) for minute, amounts in list(series.minutes) if now - MINUTES < minute <= now}
         return [found.get(n, 0.0) for n in range(now - MINUTES + 1, now + 1)] if any(found.values()) else []
 
+    def minutes_of(self, agents: Iterable[str], name: str, boot_s: float) -> list[float]:
+        """Use of these agents together in each of the last 60 minutes, oldest first; empty: none in them."""
+        total: list[float] = []
+        for agent in agents:
+            own = self.minutes(("agent", agent), name, boot_s)
+            if own:
+                total = list(map(add, total, own)) if total else own
+        return total
+
     def known_min(self, born_boot: float | None, boot_s: float) -> float:
         """For how many minutes this node has been looked at; the running minute counts as far as it has come."""
         since = max(self.since, born_boot or 0.0)

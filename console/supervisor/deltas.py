@@ -47,7 +47,10 @@ class AgentDeltas:
         """Publishes every dirty agent, in messages of at most CHUNK; the totals with the first."""
         core = self._parts.core
         dirty, core.dirty = core.dirty, set()
-        totals = {"spend_today_usd": round(core.meters.spent_today(at), 6), "burn_usd_per_h": round(core.meters.rate(at), 4)}
+        totals = {
+            "spend_today_usd": round(core.meters.spent_today(at), 6),
+            "burn_usd_per_h": round(core.meters.rate(at, core.state.spending), 4),
+        }
         known = sorted(i for i in dirty if i in core.state.agents)
         for start in range(0, len(known) or 1, CHUNK):
             whole: list[dict[str, Any]] = []

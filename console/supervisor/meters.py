@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 SLICE_S = 12.5
@@ -27,6 +27,15 @@ class Meter:
                 series[-1] = (number, series[-1][1] + cost_usd)
             else:
                 series.append((number, cost_usd))
+
+    def merge(self, other: Meter, sign: int) -> None:
+        """Adds what another one counted (``sign`` 1), or takes it out again (-1)."""
+        for series, more in ((self.slices, other.slices), (self.minutes, other.minutes)):
+            sums = dict(series)
+            for number, cost in more:
+                sums[number] = sums.get(number, 0.0) + sign * cost
+            series.clear()
+            series.extend((number, max(0.0, cost)) for number, cost in sorted(sums.items()))
 
     def burn(self, at: float) -> list[float]:
         """USD in each of the last 24 slices, oldest first; empty when nothing was spent in them."""
@@ -65,7 +74,8 @@ class Meters:
     beside: Callable[[], float] = lambda: 0.0
     """USD that agents we only see spent since local midnight, by their own transcripts."""
     everything: Meter = field(default_factory=Meter)
-    """All of them as one: asked for several times a second, however many agents there are."""
+    """Those of ``counted`` as one: asked for several times a second, however many agents there are."""
+    counted: set[str] = field(default_factory=set)
 
     def add_seen(self, agent_id: str, at: float, cost_usd: float) -> None:
         """What an agent that we only see spent since the last look; ``beside`` holds it already."""
@@ -78,7 +88,11 @@ class Meters:
         self._add(agent_id, at, cost_usd)
 
     def _add(self, agent_id: str, at: float, cost_usd: float) -> None:
-        self.by_agent.setdefault(agent_id, Meter()).add(at, cost_usd)
+        own = self.by_agent.setdefault(agent_id, Meter())
+        if agent_id not in self.counted:
+            self.counted.add(agent_id)
+            self.everything.merge(own, 1)
+        own.add(at, cost_usd)
         self.everything.add(at, cost_usd)
 
     def restore(self, at: float, today_usd: float) -> None:
@@ -91,9 +105,15 @@ class Meters:
         self._turn(at)
         return self.today_usd + self.beside()
 
-    def rate(self, at: float) -> float:
-        """USD per hour of everything over the last 5 minutes."""
-        return self.everything.rate(at)
+    def rate(self, at: float, spending: Set[str]) -> float:
+        """USD per hour over the last 5 minutes, of the agents that may spend now: what has ended or is frozen burns nothing."""
+        for agent_id in self.counted - spending:
+            self.everything.merge(self.by_agent[agent_id], -1)
+            self.counted.discard(agent_id)
+        for agent_id in (spending & self.by_agent.keys()) - self.counted:
+            self.everything.merge(self.by_agent[agent_id], 1)
+            self.counted.add(agent_id)
+        return self.everything.rate(at) if self.counted else 0.0
 
     def _turn(self, at: float) -> None:
         day = time.strftime("%Y-%m-%d", time.localtime(at))

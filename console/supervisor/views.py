@@ -36,7 +36,7 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
     tree_usage = state.tree_usage.get(agent.root_id, _NOTHING)
     meter = meters.by_agent.get(agent.agent_id) or Meter()
     share = max(share_used(agent.usage, agent.limits), share_used(tree_usage, root.tree_limits))
-    burn = meter.burn(at)
+    burn = meter.burn(at) if agent.state.is_live and agent.agent_id not in state.stilled else []
     return dict(
         id=agent.agent_id,
         parent_id=agent.parent_id,

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from console.api import budgets as b
 from console.api.messages import AgentView
 from console.gui.pages.budgets.forecast import ForecastDialog
-from console.gui.pages.budgets.head import BudgetHead, counts
+from console.gui.pages.budgets.head import BudgetHead, counts, passes_words
 from console.gui.pages.budgets.limits import LimitsDialog
 from console.gui.pages.budgets.page import BudgetsPage
 from console.gui.pages.fleet.header import FleetHeader
@@ -374,3 +374,9 @@ def test_killed_means_no_change(make_house: House, open_window: Opener, qtbot: Q
     qtbot.waitUntil(lambda: page.desk.switch.is_killed)
     page.on_models()
     assert "rearm" in page.why_not("budgets.limits") and not page.pane.limits.isEnabled()
+
+
+def test_without_an_agent_that_runs_nothing_burns_and_no_limit_is_passed() -> None:
+    totals = b.BudgetTotals(day_cap_usd=400.0, spend_today_usd=120.0, spending=0, burn_usd_per_h=0.0, forecast_usd=120.0)
+    assert passes_words(totals) == "no agent runs"
+    assert "passes" in passes_words(totals.model_copy(update={"spending": 3, "passes_cap_at": time.time()}))

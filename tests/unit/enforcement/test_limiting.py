@@ -189,3 +189,24 @@ def test_a_session_or_day_that_is_hostile_in_name_is_plain_in_words() -> None:
     book.state.budget.limits[node] = Limits(tokens=1)
     reason = (book.spend("a", tokens=1) << c.HaltAgents).reason
     assert reason.isprintable() and len(reason) < 200
+
+
+@pytest.mark.parametrize("scope", ["day", "session"])
+def test_a_warning_of_a_shared_limit_names_its_biggest_spenders_to_people_and_to_no_agent(scope: str) -> None:
+    book = Playbook()
+    for name in ("a", "b", "c", "d"):
+        book.run(name)
+        book.state.put(replace(book.agent(name), context_id=ContextId("s"), name=f"agent {name}"))
+    book >> e.LimitsChanged(book.at, book.boot, scope, "" if scope == "day" else "s", Limits(cost_usd=10.0), "operator", "r")
+    book.spend("a", cost_usd=1.0)
+    book.spend("b", cost_usd=3.5)
+    book.spend("c", cost_usd=0.5)
+    book >> e.AgentExited(book.at, book.boot, AgentId("b"), 0)
+    book.spend("d", cost_usd=2.5)
+    [said] = [a.text for a in book.all(c.Announce) if "75 %" in a.text]
+    assert said.endswith(". Most by agent b (3.5), agent d (2.5), agent a (1)")
+    told = [t.text for t in book.all(c.TellAgent)]
+    assert told and not [text for text in told if "Most by" in text]
+    book.spend("d", cost_usd=5.0)
+    [red] = [a.text for a in book.all(c.Announce) if a.level == "red"]
+    assert red.startswith("3 agents halted, ") and ". Most by agent d (7.5), agent b (3.5), agent a (1)" in red

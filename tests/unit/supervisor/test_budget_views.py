@@ -147,3 +147,35 @@ def test_a_snapshot_does_not_move_when_the_engine_does() -> None:
 
 def test_marks() -> None:
     assert [level_of(x) for x in (0.0, 0.75, 0.9, 1.0, 5.0)] == ["within", "above_75", "above_90", "over", "over"]
+
+
+def test_after_the_last_agent_ended_nothing_burns_and_the_forecast_is_what_was_spent() -> None:
+    book, burn = world()
+    book.run("a").run("b")
+    book >> e.LimitsChanged(book.at, book.boot, "day", "", Limits(cost_usd=10.0), "operator", "r")
+    for _ in range(30):
+        spend(book, burn, "a", cost_usd=0.02)
+        spend(book, burn, "b", cost_usd=0.08)
+        book.later(60.0)
+    both = page(book, burn).totals({})
+    assert both.spending == 2 and both.burn_usd_per_h is not None and both.burn_usd_per_h > 4 and both.passes_cap_at is not None
+    book >> e.AgentExited(book.at, book.boot, AgentId("b"), 0)
+    one = page(book, burn).totals({})
+    assert one.spending == 1 and one.burn_usd_per_h is not None and one.burn_usd_per_h < 2
+    book >> e.AgentExited(book.at, book.boot, AgentId("a"), 0)
+    none = page(book, burn).totals({})
+    assert (none.spending, none.burn_usd_per_h, none.passes_cap_at, none.burn_60) == (0, 0.0, None, [])
+    assert none.forecast_usd == none.spend_today_usd == 3.0
+
+
+def test_a_frozen_agent_burns_nothing_and_says_why() -> None:
+    book, burn = world()
+    book.run("a", limits=Limits(cost_usd=10.0))
+    for _ in range(10):
+        spend(book, burn, "a", cost_usd=0.1)
+        book.later(60.0)
+    assert page(book, burn).trees()[0].tree.burn_usd_per_h
+    book.state.put(replace(book.agent("a"), state=AgentState.FROZEN, causes=("operator",)))
+    row = page(book, burn).trees()[0].tree
+    assert (row.burn_usd_per_h, row.ends_in_s, row.why) == (0.0, None, "nothing of it runs now")
+    assert page(book, burn).totals({}).spending == 0

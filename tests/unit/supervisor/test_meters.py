@@ -45,7 +45,8 @@ def test_what_is_only_seen_burns_and_counts_for_the_day_once() -> None:
     meters.add("a1", 1000.0, 1.0)
     meters.add_seen("o-1", 1000.0, 0.5)
     assert meters.spent_today(1000.0) == 3.0  # 1 reported, 2 by transcripts, of which 0.5 just now
-    assert sum(meters.by_agent["o-1"].burn(1000.0)) == 0.5 and meters.rate(1000.0) > meters.by_agent["a1"].rate(1000.0)
+    assert sum(meters.by_agent["o-1"].burn(1000.0)) == 0.5
+    assert meters.rate(1000.0, meters.by_agent.keys()) > meters.by_agent["a1"].rate(1000.0)
 
 
 def test_everything_is_the_sum_of_all() -> None:
@@ -54,5 +55,17 @@ def test_everything_is_the_sum_of_all() -> None:
         meters.add(f"a{number % 7}", 1000.0 + number, 0.25)
         meters.add_seen(f"o-{number % 5}", 1000.0 + number, 0.5)
     for at in (1199.0, 1250.0, 1400.0, 9999.0):
-        assert meters.rate(at) == pytest.approx(sum(one.rate(at) for one in meters.by_agent.values()))
-    assert meters.rate(1199.0) > 0 == meters.rate(9999.0)
+        assert meters.rate(at, meters.by_agent.keys()) == pytest.approx(sum(one.rate(at) for one in meters.by_agent.values()))
+    assert meters.rate(1199.0, meters.by_agent.keys()) > 0 == meters.rate(9999.0, meters.by_agent.keys())
+
+
+def test_what_ended_or_is_frozen_burns_nothing_and_burns_again_when_it_goes_on() -> None:
+    meters = Meters()
+    for name, cost in (("a", 1.0), ("b", 2.0)):
+        meters.add(name, 1000.0, cost)
+    both = meters.rate(1000.0, {"a", "b"})
+    alone = meters.rate(1000.0, {"a"})
+    assert alone == pytest.approx(both / 3) and meters.rate(1000.0, set()) == 0.0
+    meters.add("b", 1001.0, 1.0)  # its last answer is priced after its end
+    assert meters.rate(1001.0, {"a"}) == pytest.approx(alone) and meters.spent_today(1001.0) == 4.0
+    assert meters.rate(1001.0, {"a", "b"}) == pytest.approx(alone * 4)

@@ -31,6 +31,8 @@ def counts(totals: BudgetTotals, *, old: bool = False) -> list[tuple[str, int, s
 
 def passes_words(totals: BudgetTotals) -> str:
     """The line below the forecast: when the day's cap is passed, or the band, or why there is none."""
+    if totals.spending == 0:
+        return "no agent runs"
     if totals.forecast_usd is None:
         return f"no spend in {60 if totals.known_min >= 59 else totals.known_min:.0f} min"
     if totals.passes_cap_at is not None and totals.day_cap_usd is not None:

@@ -53,9 +53,11 @@ class Pictures(QWidget):
 
     def say(self, totals: BudgetTotals) -> None:
         """The moment of the day's cap comes with the header's figures."""
-        if totals.passes_cap_at != self._totals.passes_cap_at or totals.day != self._totals.day:
-            self._totals = totals
+        before, self._totals = self._totals, totals
+        if totals.passes_cap_at != before.passes_cap_at or totals.day != before.day:
             self._show()
+        if (totals.spending == 0) != (before.spending == 0):
+            self.look(self._desk.clock(), again=True)  # the projection ends, or begins, with the agents
 
     def _came(self, view: BudgetPictures) -> None:
         self._asking, self.ready, self._view = False, True, view
