@@ -51,7 +51,10 @@ class AgentView(View):
     state: str = "running"
     state_reason: str = ""
     causes: list[str] = []
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
+    """None: not known, see ``cost_unknown``; never shown as zero."""
+    cost_unknown: str = ""
+    """Why the cost is not known (no source reads it, or its answers have no price), or empty."""
     usage: dict[str, float] = {}
     limits: dict[str, float | None] = {}
     tree_usage: dict[str, float] = {}
@@ -113,6 +116,8 @@ class FleetView(View):
     kill_reason: str = ""
     agents: list[AgentView] = []
     spend_today_usd: float = 0.0
+    spend_unknown: int = 0
+    """Agents that live and whose spend is not known: it is not in ``spend_today_usd``."""
     burn_usd_per_h: float = 0.0
     seq: int = 0
     """Sequence number of the delta stream this snapshot is whole up to."""

@@ -73,7 +73,7 @@ def fleet(
         return 0
     out.show(_table(seen, room=out.columns()))
     live = sum(1 for a in seen.agents if a.ended_at is None)
-    out.say(f"{counted(len(seen.agents), 'agent')}, {live} not ended, spent today ${seen.spend_today_usd:.2f}")
+    out.say(f"{counted(len(seen.agents), 'agent')}, {live} not ended, spent today ${seen.spend_today_usd:.2f}{unread_words(seen)}")
     return 0
 
 
@@ -99,11 +99,16 @@ def control_words(agent: AgentView) -> str:
     return f"{agent.control_level}, BEST EFFORT" if agent.best_effort else agent.control_level
 
 
+def unread_words(seen: FleetView) -> str:
+    """What is in no sum of money, behind the sum."""
+    return f", and what {counted(seen.spend_unknown, 'agent')} spent is unknown" if seen.spend_unknown else ""
+
+
 def cost_words(agent: AgentView) -> str:
-    """``$1.20``; what has no price is never $0.00: ``unpriced``, or ``$1.20 + unpriced``."""
-    if not agent.unpriced:
-        return f"${agent.cost_usd:.2f}"
-    return f"${agent.cost_usd:.2f} + unpriced" if agent.cost_usd > 0 else "unpriced"
+    """``$1.20``; never $0.00 for what nothing measured: ``unknown``, ``unpriced``, or ``$1.20 + unpriced``."""
+    if not agent.cost_usd and (agent.unpriced or agent.cost_usd is None):
+        return "unpriced" if agent.unpriced else "unknown"
+    return f"${agent.cost_usd:.2f}" + (" + unpriced" if agent.unpriced else "")
 
 
 def _as_json(agent: AgentView) -> dict[str, object]:

@@ -230,6 +230,8 @@ class Sighting:
     """The model of its last answer, as its transcript says."""
     unpriced: int = 0
     """Answers whose cost is not known."""
+    unread: str = ""
+    """Why nothing reads what it spends, or empty: the source reads it, or says that it is unpriced."""
     unlinked: str = ""
     """Why it is shown without a parent though it says that it has one, or empty."""
     project: str = ""

@@ -163,6 +163,7 @@ def _seen(state: EngineState, agent_id: AgentId, row: Row, inside: list[Sighting
         status="" if first.status == GONE else first.status,
         model=first.model or had.model,
         unpriced=sum(one.unpriced for one in tops) if any(one.usage is not None for one in tops) else had.unpriced,
+        unread=first.unread if all(one.unread for one in row.members) else "",
         unlinked=first.unlinked,
         part=first.part,
         inside=row.inside,

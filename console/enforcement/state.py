@@ -40,6 +40,8 @@ class Seen:
     status: str = ""
     model: str = ""
     unpriced: int = 0
+    unread: str = ""
+    """Why no source reads what it spends, or empty."""
     unlinked: str = ""
     part: str = ""
     """The program's own id of a sub-agent; empty: it is the session itself."""

@@ -82,6 +82,7 @@ class ProcessSource:
             container_id=one.container_id,
             status="running",
             detail=_SEEN_ONLY,
+            unread="" if one.program in (CLAUDE, CODEX) else f"nothing reads what {one.program.title} spends",
             agent_id=one.agent_id,
         )
 

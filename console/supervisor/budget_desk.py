@@ -52,7 +52,7 @@ class BudgetDesk:
         """The engine's values now."""
         core = self._parts.core
         at, boot = now()
-        unpriced = [i for i, seen in core.state.seen.items() if seen.unpriced]
+        unpriced = [i for i, seen in core.state.seen.items() if seen.unpriced or seen.unread]
         return Snapshot.of(core.state, self._parts.burn, at, boot, core.meters.spent_today(at), unpriced)
 
     async def page(self, order: str, limit: int = b.ROWS) -> b.BudgetsView:

@@ -60,6 +60,7 @@ class Desk:
             kill_reason=core.state.kill_reason,
             agents=agents,
             spend_today_usd=round(core.meters.spent_today(at), 6),
+            spend_unknown=sum(1 for a in agents if a.cost_usd is None and a.ended_at is None),
             burn_usd_per_h=round(core.meters.rate(at, core.state.spending), 4),
             seq=core.hub.seq,
         )

@@ -15,6 +15,7 @@ from console.domain.hardening import Given
 from console.domain.kill import Outcome, Receipt, StepStatus
 from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
 from console.domain.verdict import verdict
+from console.domain.words import counted
 from console.enforcement.dry_run import words_of as dry_words
 from console.enforcement.identity import TELEMETRY
 from console.enforcement.lineages import words_of
@@ -37,6 +38,7 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
     meter = meters.by_agent.get(agent.agent_id) or Meter()
     share = max(share_used(agent.usage, agent.limits), share_used(tree_usage, root.tree_limits))
     burn = meter.burn(at) if agent.state.is_live and agent.agent_id not in state.stilled else []
+    unknown = cost_unknown(agent, state)
     return dict(
         id=agent.agent_id,
         parent_id=agent.parent_id,
@@ -54,7 +56,8 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
         state=agent.state,
         state_reason=agent.state_reason,
         causes=list(agent.causes),
-        cost_usd=round(agent.usage.cost_usd, 6),
+        cost_usd=None if unknown else round(agent.usage.cost_usd, 6),
+        cost_unknown=unknown,
         usage=_numbers(agent.usage),
         limits=_numbers(agent.limits),
         tree_usage=_numbers(tree_usage),
@@ -85,6 +88,16 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
         dry_run=dry_words(state, agent),
         **_seen(agent, state),
     )
+
+
+def cost_unknown(agent: Agent, state: EngineState) -> str:
+    """Why it is not known what the agent spent, or empty. Zero is a measurement; what nothing reads is none."""
+    seen = state.seen.get(agent.agent_id)
+    if seen is None or agent.usage.cost_usd > 0:
+        return ""
+    if seen.unread:
+        return seen.unread
+    return f"{counted(seen.unpriced, 'answer')} without a price" if seen.unpriced else ""
 
 
 def _metered(agent: Agent, state: EngineState) -> str:

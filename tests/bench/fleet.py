@@ -61,7 +61,7 @@ def changed_tenth(views: list[AgentView], round_: int) -> list[tuple[str, dict[s
     also changes its state, one in a hundred comes near its cap or leaves it."""
     out, again = [], round_ // 10 % 2
     for at, view in enumerate(views[round_ % 10 :: 10]):
-        cost = round(view.cost_usd + round_ / 10, 4)
+        cost = round((view.cost_usd or 0.0) + round_ / 10, 4)
         fields: dict[str, Any] = {
             "cost_usd": cost,
             "usage": {"cost_usd": cost, "tokens": 1000.0 * round_, "tool_calls": float(round_)},

@@ -152,7 +152,7 @@ def measured(it: Instance, seconds: float, sessions: Sessions | None) -> dict[st
         shares["live"] = sum(a.state in ("running", "starting", "waiting") for a in fleet.agents)
         shares["patches_per_s"] = round((heard[0] - told[0]) / took, 1)
         shares["whole_views_per_s"] = round((heard[1] - told[1]) / took, 1)
-        shares["cost_usd"] = round(sum(a.cost_usd for a in fleet.agents), 4)
+        shares["cost_usd"] = round(sum((a.cost_usd or 0.0) for a in fleet.agents), 4)
         return shares
 
 

@@ -131,7 +131,8 @@ def heard(it: Instance, agent_id: str, word: str) -> list[str]:
 
 def has_cost(it: Instance, agent_id: str, answers: int, each: float = ANSWER_USD) -> None:
     until(
-        lambda: it.agent(agent_id).cost_usd >= round(answers * each, 6) - 1e-9, words=f"{it.agent(agent_id).cost_usd} of {answers * each}"
+        lambda: (it.agent(agent_id).cost_usd or 0.0) >= round(answers * each, 6) - 1e-9,
+        words=f"{(it.agent(agent_id).cost_usd or 0.0)} of {answers * each}",
     )
     assert it.agent(agent_id).usage["cost_usd"] == pytest.approx(answers * each, abs=1e-9)
 
@@ -200,7 +201,7 @@ def test_its_budget_halts_it_in_the_middle_and_what_left_its_session_is_proven_g
     left.set()
     it.state_becomes(agent_id, "halted")
     view = it.agent(agent_id)
-    assert "cost" in view.state_reason and view.cost_usd >= 6 * ANSWER_USD - 1e-4
+    assert "cost" in view.state_reason and (view.cost_usd or 0.0) >= 6 * ANSWER_USD - 1e-4
     assert processes_with(MARK) == []
     code, _, err = verb("say", agent_id, "once more")
     assert code == 4 and "halted" in err and "cost" in err

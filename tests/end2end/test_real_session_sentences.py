@@ -51,7 +51,7 @@ def test_a_real_session_appears_with_its_sub_agent_costs_more_and_more_and_leave
             until(lambda: len(seen(it)) == 2, words=f"the session and its sub-agent: {(home / 'said').read_text()[-2000:]}")
             root, sub = seen(it)
             assert (root.pid, sub.pid, sub.parent_id, sub.name) == (session.pid, None, root.id, "count files")
-            until(lambda: [round(a.cost_usd / ANSWER_USD) for a in seen(it)] == [1, 1], words="an answer of each has its price")
+            until(lambda: [round((a.cost_usd or 0.0) / ANSWER_USD) for a in seen(it)] == [1, 1], words="an answer of each has its price")
             later.set()
             until(lambda: it.agent(root.id).cost_usd == pytest.approx(2 * ANSWER_USD, abs=1e-6), words="its cost rises while it runs")
             assert peers_of(session.pid) <= {("127.0.0.1", model.port)}

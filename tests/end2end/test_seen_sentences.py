@@ -183,9 +183,9 @@ def test_the_last_answer_of_a_session_is_in_its_row_though_it_was_written_at_its
         home.running[0].wait()
         ended = it.state_becomes(one.id, "ended")
         home.say("msg_last")  # as late as a price may be
-        until(lambda: it.agent(one.id).cost_usd > ended.cost_usd)
+        until(lambda: (it.agent(one.id).cost_usd or 0.0) > (ended.cost_usd or 0.0))
         last = it.agent(one.id)
-        assert (last.state, last.state_reason) == ("ended", "no longer seen") and last.tree_usage["cost_usd"] >= last.cost_usd
+        assert (last.state, last.state_reason) == ("ended", "no longer seen") and last.tree_usage["cost_usd"] >= (last.cost_usd or 0.0)
 
 
 def test_a_key_beside_the_sessions_is_never_opened(state_dir: Path, home: Home) -> None:

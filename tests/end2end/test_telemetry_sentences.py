@@ -119,7 +119,9 @@ def one_row_for_all(it: Instance, port: int, session: subprocess.Popen[bytes]) -
     names = {"claude_code", "processes", "otlp"}
     until(lambda: any(set(a.seen_by) == names for a in seen(it)), words=f"all see it, {otlp(it).reason}")
     # Told so far: by events and counters, the sub-agent's share in the session's.
-    until(lambda: [round(a.cost_usd / ANSWER_USD) for a in seen(it)] == [2, 1], words="the session and its sub-agent, as they cost")
+    until(
+        lambda: [round((a.cost_usd or 0.0) / ANSWER_USD) for a in seen(it)] == [2, 1], words="the session and its sub-agent, as they cost"
+    )
     root, _ = seen(it)
     assert root.cost_usd == pytest.approx(2 * ANSWER_USD, abs=1e-6) and root.tree_usage["cost_usd"] == pytest.approx(3 * ANSWER_USD)
     assert (root.pid, root.source, root.metered, root.unlinked) == (session.pid, "claude_code", "after the fact", "")

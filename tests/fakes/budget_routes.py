@@ -158,7 +158,7 @@ def many(agents: Iterable[m.AgentView], now: float, capped: bool = True) -> b.Bu
     found = sorted(trees.values(), key=lambda t: min(r.ends_in_s or 1e18 for r in (t.tree, *t.first)))
     live = len(by_id)
     totals = b.BudgetTotals(
-        within=live, trees=len(found), spend_today_usd=sum(min(a.cost_usd, 1e9) for a in by_id.values()), day="2026-11-18"
+        within=live, trees=len(found), spend_today_usd=sum(min((a.cost_usd or 0.0), 1e9) for a in by_id.values()), day="2026-11-18"
     )
     return b.BudgetsView(at=now, totals=totals, trees=found[: b.ROWS], more_trees=max(0, len(found) - b.ROWS))
 
@@ -177,7 +177,7 @@ def _of(a: m.AgentView, number: int, capped: bool) -> b.BudgetRow:
         why="" if capped else "no limit is set",
         share=share,
         level=level_of(share),
-        spent_usd=a.cost_usd,
+        spent_usd=(a.cost_usd or 0.0),
         cap_usd=10.0 if capped else None,
         unpriced=number % 9 == 3,
         burn_usd_per_h=number % 70 / 10,

@@ -350,7 +350,7 @@ class FakeHouse:
             for _ in range(int(self.rate * 0.05) if ids else 0):
                 agent = self.supervisor.agents[ids[at % len(ids)]]
                 at += 1
-                self.supervisor.upsert(agent.model_copy(update={"cost_usd": agent.cost_usd + 0.01, "last_action": f"step {at}"}))
+                self.supervisor.upsert(agent.model_copy(update={"cost_usd": (agent.cost_usd or 0.0) + 0.01, "last_action": f"step {at}"}))
 
 
 def main() -> None:

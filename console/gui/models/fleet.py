@@ -33,7 +33,7 @@ _SORTS: dict[str, Callable[[Row], Any]] = {
     "depth": lambda row: row.view.depth,
     "network": lambda row: {"FULL": 0, "PROXIED": 1}.get(view_mode(row.view), 2),
     "budget": lambda row: row.view.budget_share,
-    "cost": lambda row: row.view.cost_usd,
+    "cost": lambda row: -1.0 if row.view.cost_usd is None else row.view.cost_usd,
     "burn": lambda row: row.view.burn_usd_per_h,
     "runtime": lambda row: -row.view.started_at,
     "action": lambda row: row.view.last_action_at,

@@ -7,8 +7,10 @@ import math
 from console.domain import words
 
 
-def usd(value: float) -> str:
-    """``$412.80``; cents below a cent are shown as ``<$0.01``."""
+def usd(value: float | None) -> str:
+    """``$412.80``; cents below a cent are shown as ``<$0.01``; None is ``unknown``."""
+    if value is None:
+        return "unknown"
     if not math.isfinite(value):
         return "$?"
     if 0 < value < 0.005:

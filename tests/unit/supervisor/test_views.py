@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from console.api.messages import AllowlistEntryBody
+from console.domain import event as e
+from console.domain.agent import ProcessIdentity, Sighting, SourceReport
+from console.domain.budget import Usage
 from console.domain.errors import UsageProblem
-from console.supervisor.views import entry_from_body
+from console.enforcement.sightings import observed_id
+from console.supervisor.meters import Meters
+from console.supervisor.views import agent_fields, entry_from_body
+from tests.fakes.playbook import Playbook
 
 
 def body(review_by: str) -> AllowlistEntryBody:
@@ -21,3 +29,27 @@ def test_a_review_date_that_is_none_is_refused(review_by: str) -> None:
 
 def test_a_review_date_is_kept_and_may_be_left_out() -> None:
     assert [entry_from_body("e1", body(words)).review_by for words in ("2027-02-19", "")] == ["2027-02-19", ""]
+
+
+def seen_as(*sightings: Sighting) -> dict[str, object]:
+    """The row of the one agent that these sightings make."""
+    book = Playbook()
+    by_source = {one.source: SourceReport(one.source, True, "", (one,)) for one in sightings}
+    book >> e.Sighted(book.at, book.boot, tuple(by_source.values()))
+    return agent_fields(book.agent(observed_id(sightings[0])), book.state, Meters(), book.at)
+
+
+def test_spend_that_nothing_reads_is_unknown_and_never_zero() -> None:
+    process = Sighting("processes", "7-1", "Qwen Code", ProcessIdentity(7, 1), "", "/w", 1.0, unread="nothing reads what Qwen Code spends")
+    row = seen_as(process)
+    assert row["cost_usd"] is None and row["cost_unknown"] == "nothing reads what Qwen Code spends"
+    read = Sighting("claude_code", "s1", "proj", ProcessIdentity(7, 1), "s1", "/w", 1.0)
+    row = seen_as(read, replace(process, name="Claude Code"))
+    assert row["cost_usd"] == 0.0 and row["cost_unknown"] == "", "a source reads it: nothing was spent yet"
+
+
+def test_answers_without_a_price_cost_something_unknown() -> None:
+    told = Sighting("otlp", "s1", "proj", None, "s1", "", 1.0, usage=Usage(tokens=500), unpriced=3)
+    row = seen_as(told)
+    assert row["cost_usd"] is None and row["cost_unknown"] == "3 answers without a price"
+    assert seen_as(replace(told, usage=Usage(tokens=500, cost_usd=0.5)))["cost_usd"] == 0.5
