@@ -414,6 +414,8 @@ class UrlTestView(View):
     reason: str
     envoy_valid: bool | None = None
     envoy_words: str = ""
+    marks: list[MarkView] = []
+    """What a reviewer should see of ``entry`` before it is saved."""
 
 
 class EnvoyConfigView(View):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from console.cli.options import Json, Reason, StateDir, new_app
 from console.cli.plain import moment, plain
 from console.cli.tables import new_table
 from console.domain.errors import ExitCode
+from console.domain.network import TLS_PORT
 
 app = new_app("Destinations that agents in PROXIED mode may reach; empty means none.", no_args_is_help=True)
 Words = list[str] | None
@@ -67,10 +69,11 @@ def add(
         typer.Option("--may-receive", metavar="LEVEL", help="Highest class of data: sessions with more sensitive data do not reach it."),
     ] = "INTERNAL",
     review_by: Annotated[str, typer.Option("--review-by", metavar="DATE", help="Next review, YYYY-MM-DD.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask when a terminal is shown a danger.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """Add a destination; saved only after Envoy has validated it."""
+    """Add a destination: what a reviewer should see first, then saved after Envoy has validated it."""
     body = build(
         AllowlistEntryBody,
         host=host,
@@ -83,7 +86,15 @@ def add(
         may_receive=may_receive.upper(),
         private_networks=list(private or ()),
     )
+    scheme = "https" if port == TLS_PORT else "http"
+    probe = build(UrlTestBody, url=f"{scheme}://{host.replace('*', 'probe', 1)}:{port}{(path or ['/'])[0]}"[:2000], entry=body)
     with connect(state_dir) as client:
+        # What a reviewer should know comes first: a warning about what is live already is too late.
+        marks = [f"{'DANGER' if mark.danger else 'note'}: {plain(mark.words, 200)}" for mark in client.test_url(probe).marks]
+        for words in marks:
+            out.note(words)
+        if any(words.startswith("DANGER") for words in marks) and not yes and sys.stdin.isatty():
+            typer.confirm("Save it all the same?", abort=True, err=True)
         return _changed(client.add_entry(body), as_json)
 
 

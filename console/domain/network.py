@@ -121,6 +121,7 @@ AMBIGUOUS_PATH = (
 )
 """A whole path that servers read in different ways: never within an entry that names paths. Python's and RE2's syntax."""
 _AMBIGUOUS = re.compile(AMBIGUOUS_PATH)
+TLS_PORT = 443
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
@@ -172,6 +173,21 @@ class AllowlistEntry:
         for network in self.private_networks:
             _check_private(network)
 
+    def check_enforceable(self) -> None:
+        """Raises UsageProblem for a bound that nothing would hold. Entries that were kept before go on to be read."""
+        for name, given in (("method", self.methods), ("path", self.paths)):
+            if given and self.port == TLS_PORT:
+                raise UsageProblem(
+                    f"A {name} cannot be enforced on port {TLS_PORT}: TLS is not opened, host and port alone decide.",
+                    f"Leave the {name} out, or name the port of a plain HTTP service.",
+                )
+        if "CONNECT" in self.methods:
+            raise UsageProblem(f"CONNECT cannot be allowed on port {self.port}: a tunnel goes to {TLS_PORT} only.", "Leave it out.")
+
+    def is_same_as(self, other: AllowlistEntry) -> bool:
+        """Whether both allow exactly the same, whoever answers for them."""
+        return _allows(self) == _allows(other)
+
     def _check_people(self) -> None:
         if not self.reason.strip() or not self.owner.strip():
             raise UsageProblem("An allowlist entry needs a reason and an owner.", "Say why it may be reached and who answers for it.")
@@ -183,6 +199,11 @@ class AllowlistEntry:
         if self.host.startswith("*."):
             return host.endswith(self.host[1:]) and len(host) > len(self.host) - 1
         return host == self.host
+
+
+def _allows(entry: AllowlistEntry) -> tuple[object, ...]:
+    lists = (frozenset(entry.methods), frozenset(entry.paths), frozenset(entry.private_networks))
+    return entry.host, entry.port, entry.may_receive, *lists
 
 
 _PRIVATE = tuple(ipaddress.ip_network(n) for n in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"))

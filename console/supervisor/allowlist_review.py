@@ -90,6 +90,7 @@ class ReviewDesk:
             return live
         draft = entry_from_body(body.replaces or "draft", body.entry)
         draft.check()
+        draft.check_enforceable()
         return (*live, draft)
 
     async def _judge(self, entries: tuple[AllowlistEntry, ...], days: int) -> r.BacktestView:
@@ -138,6 +139,8 @@ class ReviewDesk:
                 raise UsageProblem(f"{entry.host}:{entry.port} is in the file twice.", "Write one entry for it.")
             seen[destination] += 1
             entry_id = same[number].entry_id if same else self._network.next_id(tuple(said))
+            if not same or not entry.is_same_as(same[number]):  # what is in the list already stays as it was reviewed
+                entry.check_enforceable()
             said.append(replace(entry, entry_id=entry_id))
         if replaces:
             return tuple(said)

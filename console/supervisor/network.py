@@ -110,6 +110,7 @@ class NetworkDesk:
         """A new entry."""
         live = self.looked_at(body.base_version)
         entry = entry_from_body(await asyncio.to_thread(self.next_id), body)
+        _check_new(entry, live)
         return await self.change(Wanted("add", (*live.entries, entry), live.version, by, body.reason, entry))
 
     async def edit(self, entry_id: str, body: m.AllowlistEntryBody, by: str) -> m.AllowlistChangedView:
@@ -117,6 +118,7 @@ class NetworkDesk:
         live = self.looked_at(body.base_version)
         entry_of(live, entry_id)
         entry = entry_from_body(entry_id, body)
+        _check_new(entry, live)
         entries = tuple(entry if e.entry_id == entry_id else e for e in live.entries)
         return await self.change(Wanted("edit", entries, live.version, by, body.reason, entry))
 
@@ -223,14 +225,38 @@ class NetworkDesk:
             draft = entry_from_body("draft", body.entry)
             draft.check()
             kept = tuple(e for e in allowlist.entries if e.entry_id != body.replaces)
+            _check_new(draft, Allowlist(allowlist.version, kept))
             allowlist = Allowlist(allowlist.version, (*kept, draft))
             if body.validate_with_envoy and self._parts.egress.available().ok:
                 checked = await asyncio.to_thread(self._parts.egress.validate, allowlist)
                 envoy_valid, envoy_words = checked.ok, checked.words
         judged = judge_url(allowlist, body.method, body.url)
+        marks = await asyncio.to_thread(self._marks_of_draft, allowlist) if body.entry is not None else []
         return m.UrlTestView(
-            allowed=judged.allowed, entry_id=judged.entry_id, reason=judged.reason, envoy_valid=envoy_valid, envoy_words=envoy_words
+            allowed=judged.allowed,
+            entry_id=judged.entry_id,
+            reason=judged.reason,
+            envoy_valid=envoy_valid,
+            envoy_words=envoy_words,
+            marks=marks,
         )
+
+    def _marks_of_draft(self, drafted: Allowlist) -> list[m.MarkView]:
+        """What a reviewer should see of the draft before it is saved: the last entry of the list. Blocks."""
+        draft = drafted.entries[-1]
+        found = review(drafted, {draft.entry_id: Use(None, time.time())}, time.time(), self.kill_file_hosts)[draft.entry_id]
+        return [m.MarkView(kind=mark.kind, words=mark.words, danger=mark.is_danger) for mark in found]
+
+
+def _check_new(entry: AllowlistEntry, live: Allowlist) -> None:
+    """Raises UsageProblem for what cannot be enforced, and for what another entry allows exactly already."""
+    entry.check_enforceable()
+    for other in live.entries:
+        if other.entry_id != entry.entry_id and other.is_same_as(entry):
+            raise UsageProblem(
+                f"Entry {other.entry_id} allows exactly this already: {other.host}:{other.port}.",
+                "Change that entry, or remove it first: watchfloor allowlist list shows it.",
+            )
 
 
 def entry_of(allowlist: Allowlist, entry_id: str) -> AllowlistEntry:

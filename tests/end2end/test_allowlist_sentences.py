@@ -51,6 +51,20 @@ def add(terminal: Terminal, host: str, *more: str) -> str:
     return str(said.json["entry_id"])
 
 
+def test_the_command_line_shows_warnings_first_and_refuses_what_cannot_hold(terminal: Terminal) -> None:
+    def added(host: str, *more: str) -> tuple[int, str]:
+        said = terminal("allowlist", "add", host, "--reason", "tests", "--owner", "ops", *more)
+        return said.code, said.err
+
+    code, words = added("gist.github.com")
+    assert code == 0 and "DANGER: made for publishing or collecting" in words
+    code, words = added("api.example.com", "--method", "GET")
+    assert code != 0 and "cannot be enforced on port 443" in words
+    code, words = added("gist.github.com")
+    assert code != 0 and "allows exactly this already" in words
+    assert [entry["host"] for entry in terminal("allowlist", "list", "--json").json["entries"]] == ["gist.github.com"]
+
+
 def test_a_change_is_backtested_on_what_agents_really_asked_for(terminal: Terminal) -> None:
     """An agent is refused twice; the backtest of the entry it would need says so, and that of an unrelated one says nothing differs."""
     urls = ("http://docs.example.com/v1/a", "http://docs.example.com/admin")

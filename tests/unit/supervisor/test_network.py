@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -286,7 +287,9 @@ def test_the_same_destination_twice_in_a_file_is_said_also_when_it_is_known(worl
 
 
 def test_an_import_loses_none_of_two_entries_for_one_destination(world: World) -> None:
-    add(world, "a.example.com", "a.example.com", "b.example.com")
+    add(world, "a.example.com")
+    asyncio.run(world.desk.add(body("a.example.com", private_networks=["10.0.0.0/8"]), "ann"))
+    add(world, "b.example.com")
     text = write_file(world.desk.allowlist.entries)
     for replaces in (False, True):
         assert imported(world, text, replace=replaces, dry_run=True).changes == []
@@ -294,6 +297,43 @@ def test_an_import_loses_none_of_two_entries_for_one_destination(world: World) -
     assert world.hosts() == ["a.example.com", "a.example.com", "b.example.com", "c.example.com"]
     imported(world, write_file((AllowlistEntry("x", "a.example.com", reason="new", owner="o"),)))
     assert [e.reason for e in world.desk.allowlist.entries] == ["new", "tests", "tests", "r"]
+
+
+@pytest.mark.parametrize("fields", [{"methods": ["GET"]}, {"paths": ["/v1/"]}, {"port": 80, "methods": ["CONNECT"]}])
+def test_what_cannot_be_enforced_is_refused_by_every_door(world: World, fields: dict[str, Any]) -> None:
+    (kept,) = add(world, "b.example.com")
+    wrong = body("a.example.com", **fields)
+    for asked in (
+        world.desk.add(wrong, "ann"),
+        world.desk.edit(kept, wrong, "ann"),
+        world.desk.test(m.UrlTestBody(url="https://a.example.com/", entry=wrong)),
+        world.review.backtest(r.BacktestBody(entry=wrong)),
+    ):
+        (error,) = together(asked)
+        assert isinstance(error, UsageProblem) and "cannot be" in str(error)
+    entry = AllowlistEntry("x", "a.example.com", fields.get("port", 443), tuple(fields.get("methods", ())), tuple(fields.get("paths", ())))
+    with pytest.raises(UsageProblem, match="cannot be"):
+        imported(world, write_file((replace(entry, reason="r", owner="o"),)))
+    assert world.hosts() == ["b.example.com"]
+
+
+def test_an_exact_duplicate_is_refused_and_names_the_entry_that_is_there(world: World) -> None:
+    first, second = add(world, "a.example.com", "b.example.com")
+    for asked in (
+        world.desk.add(body("a.example.com", owner="others"), "ann"),
+        world.desk.edit(second, body("a.example.com"), "ann"),
+        world.desk.test(m.UrlTestBody(url="https://a.example.com/", entry=body("a.example.com"))),
+    ):
+        (error,) = together(asked)
+        assert isinstance(error, UsageProblem) and f"Entry {first} allows exactly this" in str(error)
+    asyncio.run(world.desk.edit(first, body("a.example.com", reason="another reason"), "ann"))
+    add(world, "*.example.com")
+
+
+def test_what_a_reviewer_should_see_of_a_draft_comes_before_it_is_saved(world: World) -> None:
+    view = asyncio.run(world.desk.test(m.UrlTestBody(url="https://gist.github.com/", entry=body("gist.github.com"))))
+    assert [(mark.kind, mark.danger) for mark in view.marks] == [("publishing", True)] and world.hosts() == []
+    assert asyncio.run(world.desk.test(m.UrlTestBody(url="https://a.example.com/"))).marks == []
 
 
 def backtested(world: World, **change: Any) -> r.BacktestView:

@@ -8,7 +8,7 @@ from enum import Enum
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.messages import AllowlistChangedView, AllowlistEntryBody, AllowlistEntryView, UrlTestBody, UrlTestView
+from console.api.messages import AllowlistChangedView, AllowlistEntryBody, AllowlistEntryView, MarkView, UrlTestBody, UrlTestView
 from console.api.review_messages import BacktestBody, BacktestView
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
 from console.gui.pages.interface import Desk
@@ -141,11 +141,15 @@ class Drawer(SidePane):
     def _open(self, draft: Draft, view: AllowlistEntryView | None = None) -> None:
         self.draft = draft
         self.test.hide()
-        danger = view is not None and any(mark.danger for mark in view.marks)
-        self.marks.say(mark_words(view) if view is not None else "", "danger" if danger else "warn", "alert" if danger else "triangle")
-        self.marks.setVisible(view is not None and bool(view.marks))
+        self._show_marks(view.marks if view is not None else [])
         self.outcome.say("", "text2", "")
         self.show()
+
+    def _show_marks(self, marks: list[MarkView]) -> None:
+        """What a reviewer should see, of a draft before it can be saved too."""
+        danger = any(mark.danger for mark in marks)
+        self.marks.say(mark_words(marks), "danger" if danger else "warn", "alert" if danger else "triangle")
+        self.marks.setVisible(bool(marks))
 
     def close_draft(self) -> None:
         """Discards what was not saved."""
@@ -226,6 +230,8 @@ class Drawer(SidePane):
         self._say()
 
     def _answered(self, text: Written, view: UrlTestView, ms: float) -> None:
+        if text == self.form.now() and self.isVisible():
+            self._show_marks(view.marks)
         if view.envoy_valid:
             self._judge(Judged.VALID, text, f"Draft validated by Envoy in {took(ms)}")
         elif view.envoy_valid is None:

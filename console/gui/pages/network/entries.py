@@ -79,7 +79,7 @@ def cell_words(row: EntryRow, key: str) -> str:
             return f"{view.hits_7d:,} requests in 7 days"
     extra = f" · private: {', '.join(view.private_networks)}" if view.private_networks else ""
     due = f" · review by {view.review_by}" if view.review_by else ""
-    marks = f"{mark_words(view)} · " if view.marks else ""
+    marks = f"{mark_words(view.marks)} · " if view.marks else ""
     return f"{marks}{view.reason}{extra}{due}"
 
 
@@ -94,7 +94,7 @@ def matches(view: AllowlistEntryView, text: str) -> bool:
         view.reason,
         view.entry_id,
         *view.private_networks,
-        mark_words(view),
+        mark_words(view.marks),
     )
     haystack = "\0".join(parts).lower()
     return all(word in haystack for word in text.lower().split())

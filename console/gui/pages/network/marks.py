@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from console.api.messages import AllowlistEntryView, MarkView
 from console.gui.widgets.facts import ChipSpec
 
@@ -34,6 +36,6 @@ def first_chip(view: AllowlistEntryView) -> ChipSpec | None:
     return ChipSpec(f"{worst.text} +{more}" if more else worst.text, worst.icon, worst.kind)
 
 
-def mark_words(view: AllowlistEntryView) -> str:
+def mark_words(marks: Iterable[MarkView]) -> str:
     """All marks in words, for a tooltip and a screen reader."""
-    return "; ".join(f"{'DANGER: ' if mark.danger else ''}{mark.words}" for mark in view.marks)
+    return "; ".join(f"{'DANGER: ' if mark.danger else ''}{mark.words}" for mark in marks)
