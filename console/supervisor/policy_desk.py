@@ -64,6 +64,9 @@ _FOLDERS = frozenset(
 """Folders of every Linux system (Filesystem Hierarchy Standard 3.0): what happens to one happens to all that lies below it."""
 
 
+_NO_SESSION = NothingKnown()
+
+
 class _Container:
     """A container's own file system: read-only but for its workspace, which lies here. What is not in the workspace is what it says."""
 
@@ -98,7 +101,7 @@ class PolicyDesk:
         alarm: Callable[[str], None],
         declared_of: Callable[[Agent], Declared | None] = lambda _agent: None,
         type_of: Callable[[Agent], str] = lambda _agent: "",
-        known_of: Callable[[Agent], Known] = lambda _agent: NothingKnown(),
+        known_of: Callable[[Agent], Known] = lambda _agent: _NO_SESSION,
     ) -> None:
         self._file, self._name = places.policy_file, str(places.policy_file)
         self._last = LastGood(self._file, self._file.with_name(".policy-last-good.json"), alarm)

@@ -135,7 +135,8 @@ def supervisor(count: int, folder: Path) -> Callable[[str, str], object]:
     ledger = Ledger(places.ledger_db)
     ledger.kv_set(environment_key("a"), environment_text(Given("coder", (), ())))
     time.sleep(4)  # files that changed just now are read each time
-    parts: Any = SimpleNamespace(scribe=SimpleNamespace(ledger=ledger), places=places, notice=print)
+    options = SimpleNamespace(agents=SimpleNamespace(own_sandbox=()))
+    parts: Any = SimpleNamespace(scribe=SimpleNamespace(ledger=ledger), places=places, notice=print, options=options)
     types = TypeSources(parts)
     desk = PolicyDesk(places, print, types.declared_of, types.type_of)
     desk.dangers = OwnList(parts).current
