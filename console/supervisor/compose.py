@@ -28,7 +28,7 @@ from console.ledger.activity_file import Bounds
 from console.rollback.store import RollbackStore
 from console.services.policy.git_memory import GitMemory
 from console.services.policy.session_start import SessionStart
-from console.services.stop.line import StopLine
+from console.services.stop.line import StopLine, be_calm
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
 from console.sources.freshness import Freshness
@@ -237,7 +237,7 @@ class Supervisor:
         """Starts everything, serves until asked to end, ends in order. Agents and guard outlive a restart."""
         self.core.loop = asyncio.get_running_loop()
         # The default is six on a small machine; what waits on a slow disk or engine must not keep everything else waiting.
-        self.core.loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="blocking"))
+        self.core.loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="blocking", initializer=be_calm))
         await restore(self)
         door = Door(self.places.operator_sock, self._operators_app(), self._accepts, mode=0o600)
         await door.open()

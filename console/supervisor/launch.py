@@ -50,6 +50,8 @@ async def _nothing() -> None:
 
 JUDGED_S = 20.0
 """An end during a kill is left to its receipt for that long; without one it is looked into as any other end."""
+TOGETHER_S = 0.05
+"""Those that end within this time are released together; after a kill its caller has the answer by then."""
 FORGET = 128
 """Agents of one line to the guard, which holds 4 KiB."""
 SAID_MAX = 1000
@@ -365,7 +367,7 @@ class Leaving:
         self._is_busy = True
         try:
             while self._waiting:
-                await asyncio.sleep(0)  # all that one receipt ends
+                await asyncio.sleep(TOGETHER_S)
                 batch, self._waiting = list(self._waiting), {}
                 await self._release(batch)
         finally:
@@ -378,7 +380,7 @@ class Leaving:
             launcher.unwatch(running)
         for agent_id in batch:
             launcher.talk.end(agent_id)
-            await self._doors.close(agent_id)
+        await self._doors.close(*batch)
         for agent_id in set(batch) & set(parts.egress.attached()):
             with suppress(ConsoleError, OSError):
                 await asyncio.to_thread(parts.egress.detach, agent_id)

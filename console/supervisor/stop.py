@@ -69,8 +69,12 @@ class StopDesk:
     async def press(self, ids: list[AgentId] | None, reason: str, by: str, order: str = "") -> str:
         """Presses the guard (None: everything, latched); returns the kill id once the first SIGKILL wave went out."""
         scope: str | list[str] = "all" if ids is None else [str(i) for i in ids]
-        kill_id = await self._line.order(scope, reason, by, order, new_kill_id())
-        self.began(kill_id, ids, reason, by, order)
+        self._line.begin()
+        try:
+            kill_id = await self._line.order(scope, reason, by, order, new_kill_id())
+            self.began(kill_id, ids, reason, by, order)
+        finally:
+            self._line.end()
         return kill_id
 
     async def kill(self, members: Callable[[], list[AgentId]], reason: str, by: str, scope: Scope | None = None) -> Receipt:
@@ -225,11 +229,13 @@ class StopDesk:
 
     async def _follow(self, kill_id: str, ids: list[AgentId] | None, reason: str, by: str, order: str) -> None:
         at_zero = self._at_zero[kill_id]
+        urgent = asyncio.create_task(self._line.urgent_until(at_zero))
         try:
             await self._see_through(kill_id, ids, reason, by, order, at_zero)
         finally:
             at_zero.set()  # whatever went wrong: nobody is left waiting
             del self._at_zero[kill_id]
+            await urgent
 
     async def _see_through(self, kill_id: str, ids: list[AgentId] | None, reason: str, by: str, order: str, at_zero: asyncio.Event) -> None:
         pressed, everything = time.time(), ids is None

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from console.domain.kill import Receipt, StepName, receipt_from_json
@@ -17,10 +19,17 @@ from console.killswitch.client import GuardClient
 from console.killswitch.press import place_order
 from console.settings.places import Places
 
+NICE = -10
+"""As the guard's: ahead of what it is to stop, however busy that keeps the processors. Only root may."""
+CALM_S = 0.3
+"""After zero the caller's answer is sent; then the loop is as any other process again."""
 ORDERS, READERS = 8, 4
 """Threads that say orders, and threads that read receipts: a reader that waits for a disk keeps no order waiting."""
 FIRST_LOOK_S, LOOK_S = 0.005, 0.03
 """Between two looks for a receipt: shorter during the first second."""
+
+
+_ORDINARY = os.getpriority(os.PRIO_PROCESS, 0)
 
 
 class StopLine:
@@ -28,8 +37,10 @@ class StopLine:
 
     def __init__(self, places: Places) -> None:
         self._places = places
-        self._orders = ThreadPoolExecutor(ORDERS, thread_name_prefix="stop")
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="receipt")
+        self._orders = ThreadPoolExecutor(ORDERS, thread_name_prefix="stop", initializer=be_urgent)
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="receipt", initializer=be_urgent)
+        self._open = 0
+        """Kills whose callers have no answer yet."""
 
     async def order(self, scope: str | list[str], reason: str, by: str, order: str, kill_id: str) -> str:
         """Have it carried out; the id of the kill once the first SIGKILL wave went out. Raises Denied, Conflict, UsageProblem."""
@@ -69,10 +80,43 @@ class StopLine:
         """Where the guard keeps a kill's receipt."""
         return self._places.guard_dir / "receipts" / f"{kill_id}.json"
 
+    def begin(self) -> None:
+        """A kill is asked for: until ``end`` the loop's thread goes first."""
+        self._open += 1
+        be_urgent()
+
+    def end(self) -> None:
+        """Its caller can be answered."""
+        asyncio.get_running_loop().call_later(CALM_S, self._calm)
+
+    async def urgent_until(self, at_zero: asyncio.Event) -> None:
+        """``begin`` now, and ``end`` at zero."""
+        self.begin()
+        await at_zero.wait()
+        self.end()
+
+    def _calm(self) -> None:
+        self._open -= 1
+        if self._open == 0:
+            be_calm()
+
     def close(self) -> None:
         """Lets the threads end; nothing waits for one that hangs."""
         for pool in (self._orders, self._readers):
             pool.shutdown(wait=False)
+
+
+def be_urgent() -> None:
+    """This thread goes ahead of ordinary ones (setpriority(2): on Linux of the thread alone). Nothing where that is not allowed."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, NICE)
+
+
+def be_calm() -> None:
+    """This thread is an ordinary one: also whatever it starts, agents among it."""
+    with suppress(OSError):
+        if os.getpriority(os.PRIO_PROCESS, 0) == NICE:
+            os.setpriority(os.PRIO_PROCESS, 0, _ORDINARY)
 
 
 class _Looks:

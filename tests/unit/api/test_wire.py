@@ -117,3 +117,32 @@ def test_an_id_that_cannot_be_one_is_not_found(hostile: str) -> None:
 @pytest.mark.parametrize(("text", "path"), [("a-1", "a-1"), ("a/../b", "a%2F..%2Fb"), ("a?b#c", "a%3Fb%23c"), ("ä b", "%C3%A4%20b")])
 def test_an_id_stays_one_segment(text: str, path: str) -> None:
     assert segment(text) == path
+
+
+def test_a_supervisor_whose_backlog_is_full_is_busy_and_not_absent(wire: Wire, places: Places) -> None:
+    with socket.socket(socket.AF_UNIX) as full, socket.socket(socket.AF_UNIX) as waiting:
+        full.bind(str(places.operator_sock))
+        full.listen(0)
+        waiting.connect(str(places.operator_sock))
+        with pytest.raises(TimedOut, match="The supervisor is busy") as refusal:
+            wire.ask(m.StatusView, "GET", "/api/status")
+    assert refusal.value.exit_code is ExitCode.PENDING
+
+
+def test_a_refusal_that_came_before_the_request_was_sent_is_heard(wire: Wire, places: Places) -> None:
+    body = b'{"error": "The supervisor is busy: this socket serves 64 connections at once.", "remedy": "", "exit_code": 4}'
+    answer = b"HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(places.operator_sock))
+        door.listen(8)
+
+        def refuse() -> None:
+            end, _ = door.accept()
+            end.sendall(answer)
+            end.close()
+
+        refusing = threading.Thread(target=refuse)
+        refusing.start()
+        with pytest.raises(ConsoleError, match="The supervisor is busy|broke before it answered"):
+            wire.ask(m.StatusView, "GET", "/api/status")
+        refusing.join()

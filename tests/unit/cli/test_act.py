@@ -106,6 +106,25 @@ def test_a_kill_of_a_session_prints_its_receipt(api: CannedApi, watchfloor: Watc
     assert api.asked[-1].body == {"action": "kill", "scope": {"reach": "session", "target": "s1"}, "reason": "r"}
 
 
+def test_a_kill_says_what_is_dead_at_zero_and_ends_with_the_code_of_the_whole_receipt(api: CannedApi, watchfloor: Watchfloor) -> None:
+    later = [{"name": "evidence", "status": "pending", "ms": None, "detail": "not done yet"}]
+    open_ = RECEIPT | {"complete": False, "steps": [s for s in RECEIPT["steps"] if s["name"] != "evidence"] + later}
+    failed = [s if s["name"] != "evidence" else s | {"status": "failed", "detail": "the disk\x1b[2J is full"} for s in RECEIPT["steps"]]
+    api.say("POST /api/ladder", open_)
+    api.say(f"GET /api/receipts/{RECEIPT['kill_id']}", RECEIPT | {"steps": failed})
+    said = watchfloor("kill", "--session", "s1", "--reason", "r")
+    assert said.code == 7 and "killed: All processes of 1 agent are dead." in said.err
+    assert "evidence: failed, the disk" in said.err and "\x1b" not in said.err
+    assert watchfloor("kill", "--session", "s1", "--json").json["complete"]
+
+
+def test_a_kill_of_an_agent_that_has_ended_is_done(api: CannedApi, watchfloor: Watchfloor) -> None:
+    api.refuse("POST /api/ladder", 410, "a-1 has already ended (exit code 0): nothing of it runs.", "Nothing is left to kill.", 0)
+    said = watchfloor("kill", "a-1")
+    assert said.code == 0 and "a-1 has already ended" in said.out
+    assert watchfloor("kill", "a-1", "--json").json["already_ended"] is True
+
+
 def test_a_kill_of_everything_is_the_panic_and_needs_a_reason(watchfloor: Watchfloor, monkeypatch: pytest.MonkeyPatch) -> None:
     from console.cli import panic
 

@@ -1,0 +1,54 @@
+"""A kill of many agents: one order, one receipt, the answer at zero, and the ends of all of them from that receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from console.api.ladder import ScopeBody
+from console.api.messages import LaunchBody
+from console.domain.errors import AlreadyEnded, ExitCode
+from console.domain.kill import Outcome, StepName, StepStatus
+from tests.fakes.instance import Instance, until
+from tests.fakes.standing import standing_instance
+
+MANY = 24
+
+
+@pytest.fixture(scope="module")
+def standing() -> Iterator[Instance]:
+    with standing_instance() as instance:
+        yield instance
+
+
+def launched(it: Instance, session: str) -> list[str]:
+    body = LaunchBody(argv=["sleep", "600"], context_id=session)
+    with ThreadPoolExecutor(4) as pool:
+        return [view.id for view in pool.map(lambda _: it.api.launch(body), range(MANY))]
+
+
+def test_the_answer_to_a_kill_comes_at_zero_and_the_later_steps_follow(it: Instance) -> None:
+    ids = launched(it, "at-zero")
+    before = {row.kill_id for row in it.api.receipts().receipts}
+    receipt = it.hasty.kill_scope(ScopeBody(reach="session", target="at-zero"), "all of them")
+    steps = {step.name: step.status for step in receipt.steps}
+    assert not receipt.complete and steps[StepName.ZERO] is StepStatus.OK and steps[StepName.EVIDENCE] is StepStatus.PENDING
+    assert {t.agent_id for t in receipt.targets if t.outcome is Outcome.PROVEN_ZERO} == set(ids)
+    assert {a.state for a in it.api.fleet().agents if a.id in ids} == {"killed"}, "the receipt says how they ended"
+    until(lambda: it.hasty.receipt(receipt.kill_id).complete, words="the later steps are done")
+    assert {row.kill_id for row in it.api.receipts().receipts} - before == {receipt.kill_id}, "one order is one receipt"
+    assert {a.state for a in it.api.fleet().agents if a.id in ids} == {"killed"}
+
+
+def test_an_agent_that_has_ended_is_not_killed_again(it: Instance) -> None:
+    agent = it.launch("true")
+    until(lambda: it.agent(agent).ended_at, words="it has ended")
+    before = len(it.api.receipts().receipts)
+    with pytest.raises(AlreadyEnded, match="has already ended") as refusal:
+        it.hasty.kill(agent, reason="too late")
+    assert refusal.value.exit_code is ExitCode.DONE
+    with pytest.raises(AlreadyEnded):
+        it.hasty.kill_scope(ScopeBody(reach="tree", target=agent), "too late")
+    assert len(it.api.receipts().receipts) == before
