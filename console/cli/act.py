@@ -28,6 +28,10 @@ Session = Annotated[str, typer.Option("--session", metavar="CONTEXT", help="Ever
 Host = Annotated[bool, typer.Option("--host", help="Everything this instance holds on this host.")]
 All = Annotated[bool, typer.Option("--all", help="Everything; a kill of everything is a panic, and latches.")]
 Why = Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; recorded.")]
+Suspects = Annotated[
+    str, typer.Option("--suspects", metavar="KILL", help="Kill the suspects that the receipt of this kill names and preselects.")
+]
+Pids = Annotated[list[int] | None, typer.Option("--pid", metavar="PID", help="With --suspects: exactly this one; repeatable.")]
 Dry = Annotated[bool, typer.Option("--dry-run", help="Show what would happen, to whom and how surely; do nothing.")]
 
 DONE = {Rung.FREEZE: "frozen", Rung.THAW: "thawed", Rung.ISOLATE: "isolated", Rung.RECONNECT: "reconnected", Rung.KILL: "killed"}
@@ -81,7 +85,54 @@ def verb(rung: Rung) -> Callable[..., int]:
     return act
 
 
-APPS = {rung.value: verb_app(verb(rung)) for rung in Rung}
+def kill(
+    agent: Agent = "",
+    tree: Tree = False,
+    session: Session = "",
+    host: Host = False,
+    everything: All = False,
+    suspects: Suspects = "",
+    pid: Pids = None,
+    reason: Why = "",
+    dry_run: Dry = False,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Kill and print the receipt. There is no way back. --all latches, as panic does."""
+    if suspects:
+        if agent or tree or session or host or everything:
+            raise UsageProblem("--suspects goes with the id of a kill alone.", "watchfloor receipt list shows the kills.")
+        return kill_suspects(suspects, pid or [], state_dir, dry_run=dry_run, as_json=as_json)
+    if pid:
+        raise UsageProblem("--pid names suspects of a kill.", "Add --suspects KILL.")
+    return carry_out(Rung.KILL, scope_of(agent, tree, session, host, everything), reason, state_dir, dry_run=dry_run, as_json=as_json)
+
+
+APPS = {rung.value: verb_app(kill if rung is Rung.KILL else verb(rung)) for rung in Rung}
+
+
+def kill_suspects(kill_id: str, pids: list[int], state_dir: str | None, *, dry_run: bool, as_json: bool) -> int:
+    """Ends suspects of a kill through the guard: the ones named, or the preselected ones. Exit 0 when all of them are dead."""
+    places = existing_places(state_dir)
+    if dry_run:
+        with connect(state_dir) as client:
+            receipts.show_suspects(client.receipt(kill_id), as_json=as_json)
+        return int(ExitCode.DONE)
+    guard = GuardClient(places.guard_sock, timeout_s=10)
+    try:
+        answer = guard.end_suspects(kill_id, pids, operator())
+    finally:
+        guard.close()
+    if as_json:
+        out.emit({key: answer.get(key) for key in ("kill_id", "ended", "n", "n_done")})
+    else:
+        out.say(f"{int(answer.get('n_done', 0))} of {counted(int(answer.get('n', 0)), 'suspect')} dead")
+        for one in answer.get("ended", []):
+            words = f"process {int(one.get('pid', 0))}: {plain(str(one.get('words', '')), 300)}"
+            (out.say if one.get("done") else out.note)(words)
+        if not answer.get("n"):
+            out.note("No suspect of this kill is preselected: name them with --pid.")
+    return int(ExitCode.DONE if answer.get("n") and answer.get("n") == answer.get("n_done") else ExitCode.FAILURE)
 
 
 def carry_out(rung: Rung, scope: Scope, reason: str, state_dir: str | None, *, dry_run: bool, as_json: bool) -> int:

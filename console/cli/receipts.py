@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from rich.table import Table
 from rich.text import Text
 
 from console.cli import out
-from console.cli.plain import moment
+from console.cli.plain import moment, plain
 from console.cli.tables import new_table
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, StepStatus, Target
@@ -51,10 +53,25 @@ def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
         out.show(_targets(receipt))
     if receipt.survivors:
         out.show(Text(""), _survivors(receipt))
+    _show_outside(receipt)
     for words in receipt.amended[-_ROWS:]:
         out.show(out.words(f"amended: {words}", "dim", 300))
     for words in receipt.excluded[:_ROWS]:
         out.show(out.words(f"left alone: {words}", "dim", 300))
+
+
+def _show_outside(receipt: Receipt) -> None:
+    """What may live on with other programs."""
+    if receipt.connections:
+        out.show(Text(""), _connections(receipt))
+    if receipt.suspects:
+        out.show(Text(""), _suspects(receipt))
+        out.say(f"A kill ends no suspect. To end the preselected ones: watchfloor kill --suspects {plain(receipt.kill_id, 60)}")
+    if receipt.connections_state == "not recorded" or receipt.connections_detail:
+        state = "connections not recorded: " if receipt.connections_state == "not recorded" else "connections: "
+        out.show(out.words(state + receipt.connections_detail, "yellow", 1200))
+    if receipt.uncovered:
+        out.show(out.words(f"Work it gave to other programs is not covered: {', '.join(receipt.uncovered[:_ROWS])}", "yellow", 2000))
 
 
 _json = as_json
@@ -116,6 +133,42 @@ def evidence_words(target: Target) -> str:
         if evidence.get(name) not in (None, ""):
             parts.append(f"{name.replace('_', ' ')} {evidence[name]}")
     return ", ".join(parts)
+
+
+def _connections(receipt: Receipt) -> Table:
+    """Programs outside, each with what is known of it."""
+    table = _titled("Connections to other programs: what these did for the agent is not killed", "AGENT", "PROGRAM", "PID", "BY", "NOTE")
+    for c in receipt.connections[:_ROWS]:
+        where = f"{c.kind} {c.remote or c.local}"
+        table.add_row(*(out.words(value, limit=120) for value in (c.agent_id, c.peer_program, c.peer_pid or "-", where, c.note)))
+    if len(receipt.connections) > _ROWS:
+        table.add_row(f"and {len(receipt.connections) - _ROWS} more (--json lists all)", "", "", "", "")
+    return table
+
+
+def _suspects(receipt: Receipt) -> Table:
+    table = _titled("Suspects: processes outside that may be an agent's work", "AGENT", "PID", "PRESELECTED", "COMMAND", "WHY")
+    for s in receipt.suspects[:_ROWS]:
+        row = (s.agent_id, s.pid, "yes" if s.preselected else "no", s.command, s.why)
+        table.add_row(*(out.words(value, limit=300) for value in row))
+    return table
+
+
+def show_suspects(receipt: Receipt, *, as_json: bool) -> None:
+    """The suspects alone; nothing is done to them."""
+    if as_json:
+        out.emit({"kill_id": receipt.kill_id, "suspects": [asdict(one) for one in receipt.suspects]})
+    elif receipt.suspects:
+        out.show(_suspects(receipt))
+    else:
+        out.say("No suspects: nothing outside looks like an agent's work.")
+
+
+def _titled(title: str, *names: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left", title_style="bold yellow")
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table
 
 
 def _survivors(receipt: Receipt) -> Table:

@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +260,10 @@ class GuardClient:
         kill_id = kill_id or new_kill_id()
         fields = {"op": op, "reason": _short(reason), "by": by[:100], "order": order[:200], "kill_id": kill_id}
         return _Ordering(self._path, order_lines(fields, scope), kill_id, timeout_s).send()
+
+    def end_suspects(self, kill_id: str, pids: Sequence[int], by: str) -> dict[str, Any]:
+        """Kills the suspects of a kill that are named, or its preselected ones; says of each what became of it."""
+        return self.call("suspects", kill_id=kill_id, pids=list(pids), by=by[:100])
 
     def progress(self, kill_id: str) -> dict[str, Any]:
         return self.call("progress", kill_id=kill_id)

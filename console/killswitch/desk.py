@@ -18,6 +18,7 @@ from console.killswitch.fields import number, scope_of, text, whole, whole_list
 from console.killswitch.freezing import Freezing, check_cause
 from console.killswitch.guard import Guard, monotonic
 from console.killswitch.kill.connections import asked
+from console.killswitch.kill.ending import end_suspects
 from console.killswitch.kill.orders import is_claimed, order_id
 from console.killswitch.kill.receipt import receipt_bytes
 from console.killswitch.kill.session import KillSession
@@ -70,6 +71,7 @@ class Desk:
             "status": Op(lambda m, p: self._status()),
             "progress": Op(lambda m, p: self._progress(self._kill(m))),
             "receipt": Op(self._receipt),
+            "suspects": Op(lambda m, p: end_suspects(guard, m, p.pid), slow=True, loosens=True),
         }
         self.supervisor_ops: dict[str, Op] = {
             **self.ops,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from console.domain.errors import ExitCode, NotFound
+from console.domain.errors import ExitCode, NotFound, UsageProblem
 from console.domain.kill import Connection, Receipt
 from console.domain.verdict import verdict
 from console.killswitch import processes
@@ -117,6 +118,51 @@ def test_a_connection_that_was_closed_before_the_kill_is_kept(shared: GuardWorld
     receipt = shared.pressed(["earlier"])
     [one] = of(receipt, "earlier")
     assert one.peer_pid == server.pid and "it has ended" in one.note
+
+
+def test_suspects_are_ended_one_by_one_and_nothing_that_was_not_named(shared: GuardWorld, port: int, tmp_path: Path) -> None:
+    work = [f"/bin/sleep {700 + n}.{os.getpid()}" for n in range(3)]
+    with work_server(port, str(tmp_path / "work.sock"), tmp_path) as server:
+        for n, command in enumerate(work):  # as root, like the server: only then is it the same account
+            argv = (PYTHON, "-S", "-c", CLIENT, "tcp", str(port), command, "keep")
+            agent = shared.agent(f"asks-{n}", *argv, stdout=subprocess.PIPE)
+            assert agent.stdout is not None and agent.stdout.readline() == b"asked\n"
+        has_looked(shared, "asks-0", "asks-1", "asks-2")
+        receipt = shared.pressed()
+        pids = {one.command: one.pid for one in receipt.suspects}
+        assert all(one.preselected for one in receipt.suspects) and set(pids) == set(work)
+        with pytest.raises(NotFound, match="no kill 'k-unknown': nothing was killed"):
+            shared.operator.end_suspects("k-unknown", [], "tester")
+        with pytest.raises(UsageProblem, match="nothing was killed"):
+            shared.operator.end_suspects(receipt.kill_id, [pids[work[0]], server.pid], "tester")
+        assert all(running(command) for command in work)
+        one = shared.operator.end_suspects(receipt.kill_id, [pids[work[0]]], "tester")
+        assert (one["n"], one["n_done"], one["ended"][0]["words"]) == (1, 1, "killed")
+        assert [bool(running(command)) for command in work] == [False, True, True] and server.poll() is None
+        rest = shared.operator.end_suspects(receipt.kill_id, [], "tester")
+        assert (rest["n"], rest["n_done"]) == (3, 3) and not any(running(command) for command in work)
+        amended = shared.receipt(receipt.kill_id)["amended"]
+        assert any(f"suspect process {pids[work[1]]}: killed, as tester asked" in words for words in amended)
+
+
+def test_suspects_of_a_kill_of_a_former_guard_are_found_on_disk_and_a_changed_pid_is_refused(state_dir: Path, port: int) -> None:
+    with contextlib.closing(GuardWorld(state_dir)) as world, work_server(port, str(state_dir / "w.sock"), state_dir):
+        world.start_by(PATIENT)
+        work = f"/bin/sleep {800}.{os.getpid()}"
+        argv = (PYTHON, "-S", "-c", CLIENT, "tcp", str(port), work, "keep")
+        agent = world.agent("asks", *argv, stdout=subprocess.PIPE)
+        assert agent.stdout is not None and agent.stdout.readline() == b"asked\n"
+        has_looked(world, "asks")
+        kill_id = world.pressed(["asks"]).kill_id
+        world.kill_guard()
+        path = state_dir / "guard" / "receipts" / f"{kill_id}.json"
+        paper = json.loads(path.read_text())
+        [suspect] = paper["suspects"]
+        path.write_text(json.dumps(paper | {"suspects": [suspect | {"start_ticks": suspect["start_ticks"] - 1}]}))
+        world.start_by(PATIENT)
+        answer = world.operator.end_suspects(kill_id, [], "tester")
+        assert answer["n_done"] == 0 and "belongs to another process by now: nothing was sent" in answer["ended"][0]["words"]
+        assert running(work)
 
 
 def test_an_abstract_name_and_an_end_that_was_passed_on(shared: GuardWorld, port: int, tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ class Found:
     """``recorded`` or ``not recorded``."""
     detail: str
     uncovered: tuple[str, ...]
+    accounts: dict[str, list[int]] = field(default_factory=dict)
+    """The accounts that each target ran under: no suspect of another one is ever killed."""
     kept: tuple[tuple[Record, Kept], ...] = ()
     """The same with what finding their work needs."""
 
@@ -83,6 +85,10 @@ class Outside:
         found = self.found
         return replace(
             receipt,
+            targets=tuple(
+                replace(t, evidence=t.evidence | {"accounts": found.accounts[t.agent_id]}) if t.agent_id in found.accounts else t
+                for t in receipt.targets
+            ),
             connections=found.connections,
             connections_state=found.state,
             connections_detail=found.detail,
@@ -109,7 +115,8 @@ def settle(connections: Connections, taken: Taken | None, targets: Collection[st
     named = {record.agent_id for record, _ in kept}
     uncovered = tuple(sorted(a for a in targets if a not in named and (a not in records or records[a].reach)))
     rows = tuple(_connection(record, one) for record, one in kept)
-    return Found(rows, "not recorded" if why else "recorded", _detail(why, records), uncovered, tuple(kept))
+    accounts = {agent_id: sorted(record.uids) for agent_id, record in records.items() if record.uids}
+    return Found(rows, "not recorded" if why else "recorded", _detail(why, records), uncovered, accounts, tuple(kept))
 
 
 def _last_pairs(

@@ -158,10 +158,10 @@ def chosen(receipt: Receipt, pids: Collection[int]) -> list[Suspect]:
     return [known[pid] for pid in dict.fromkeys(pids)] if pids else [one for one in receipt.suspects if one.preselected]
 
 
-def end(receipt: Receipt, suspects: Iterable[Suspect], spared: Collection[int], account: Collection[int]) -> list[Ended]:
+def end(receipt: Receipt, suspects: Iterable[Suspect], spared: Collection[int]) -> list[Ended]:
     """SIGKILL to each through a pidfd, after it was looked at again; waits until they are dead, 2 s at most.
 
-    ``spared``: the guard, the supervisor, connected consoles, the caller and their ancestors. ``account``: the agents' accounts.
+    ``spared``: the guard, the supervisor, connected consoles, the caller and their ancestors.
     """
     peers = {(c.peer_pid, c.peer_start_ticks) for c in receipt.connections}
     done, sent = list[Ended](), list[tuple[Suspect, Handle]]()
@@ -176,13 +176,23 @@ def end(receipt: Receipt, suspects: Iterable[Suspect], spared: Collection[int], 
         except OSError as error:
             done.append(Ended(one.pid, False, f"it could not be opened: {error.strerror or error}"))
             continue
-        if why := why_not(one, peers, spared, account):
+        if not handle.is_alive():  # its parent has not taken note of it yet
+            handle.close()
+            done.append(Ended(one.pid, True, "it had ended"))
+            continue
+        if why := why_not(one, peers, spared, accounts_of(receipt, one.agent_id)):
             handle.close()
             done.append(Ended(one.pid, False, f"not killed: {why}"))
             continue
         handle.send(signal.SIGKILL)
         sent.append((one, handle))
     return [*done, *_wait(sent)]
+
+
+def accounts_of(receipt: Receipt, agent_id: str) -> set[int]:
+    """The accounts that a target ran under, as its receipt has them."""
+    found = [t.evidence.get("accounts") for t in receipt.targets if t.agent_id == agent_id]
+    return {uid for uids in found if isinstance(uids, list) for uid in uids if isinstance(uid, int)}
 
 
 def why_not(one: Suspect, peers: Collection[tuple[int, int]], spared: Collection[int], account: Collection[int]) -> str:

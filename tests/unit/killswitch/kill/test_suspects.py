@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import NotFound, UsageProblem
-from console.domain.kill import Connection, Receipt, Suspect
+from console.domain.kill import Connection, Outcome, Receipt, Suspect, Target
 from console.killswitch import processes
 from console.killswitch.kill import suspects as module
 from console.killswitch.kill.connections import Kept, Record, ticks_now
@@ -130,9 +130,10 @@ def test_no_peer_no_suspects() -> None:
 # --- ending them
 
 
-def receipt(*suspects: Suspect, peer: Process | None = None) -> Receipt:
+def receipt(*suspects: Suspect, peer: Process | None = None, account: tuple[int, ...] = (os.geteuid(),)) -> Receipt:
     connections = (Connection("a-1", "tcp", "", "", peer.pid, peer.start_ticks, peer.name, 0, ""),) if peer else ()
-    return Receipt("k-1", "00c0ffee", "all", "", "", 0.0, connections=connections, suspects=suspects)
+    targets = (Target("a-1", "managed", Outcome.PROVEN_ZERO, 1.0, {"accounts": list(account)}),)
+    return Receipt("k-1", "00c0ffee", "all", "", "", 0.0, targets=targets, connections=connections, suspects=suspects)
 
 
 def suspect(process: subprocess.Popen[bytes], **more: object) -> Suspect:
@@ -159,14 +160,14 @@ def test_the_preselected_are_meant_unless_some_are_named(start: Start) -> None:
 def test_a_suspect_is_killed_and_seen_dead(start: Start) -> None:
     process = start("/bin/sleep", "600")
     one = suspect(process)
-    [done] = end(receipt(one), [one], (), ACCOUNT)
+    [done] = end(receipt(one), [one], ())
     assert (done.done, done.words) == (True, "killed") and process.wait() == -9
 
 
 def test_a_number_that_is_another_s_by_now_is_a_clear_answer_and_nothing_is_sent(start: Start) -> None:
     process = start("/bin/sleep", "600")
     one = suspect(process, start_ticks=1)
-    [done] = end(receipt(one), [one], (), ACCOUNT)
+    [done] = end(receipt(one), [one], ())
     assert not done.done and "belongs to another process by now" in done.words and process.poll() is None
 
 
@@ -175,7 +176,7 @@ def test_one_that_has_ended_is_done(start: Start) -> None:
     one = suspect(process)
     process.kill()
     process.wait()
-    [done] = end(receipt(one), [one], (), ACCOUNT)
+    [done] = end(receipt(one), [one], ())
     assert (done.done, done.words) == (True, "it had ended")
 
 
@@ -191,14 +192,14 @@ def test_one_that_has_ended_is_done(start: Start) -> None:
 def test_what_is_never_killed(start: Start, change: dict[str, object], spared: bool, account: tuple[int, ...], why: str) -> None:
     process = start("/bin/sleep", "600")
     one = suspect(process, **change)
-    [done] = end(receipt(one), [one], (process.pid,) if spared else (), account)
+    [done] = end(receipt(one, account=account), [one], (process.pid,) if spared else ())
     assert not done.done and why in done.words and process.poll() is None
 
 
 def test_the_other_end_of_a_connection_is_never_killed_nor_process_1(start: Start) -> None:
     process = start("/bin/sleep", "600")
     one = suspect(process)
-    [done] = end(receipt(one, peer=find_process(process.pid)), [one], (), ACCOUNT)
+    [done] = end(receipt(one, peer=find_process(process.pid)), [one], ())
     assert not done.done and "other end of a connection" in done.words and process.poll() is None
     assert why_not(replace(one, pid=1), (), (), ACCOUNT)
 
@@ -208,7 +209,7 @@ def test_one_that_does_not_die_is_not_called_killed(start: Start, monkeypatch: p
     monkeypatch.setattr(Handle, "send", lambda *_: "sent")
     process = start(sys.executable, "-c", HOST, stdin=subprocess.PIPE)
     one = suspect(process)
-    [done] = end(receipt(one), [one], (), ACCOUNT)
+    [done] = end(receipt(one), [one], ())
     assert not done.done and done.words == "still alive after SIGKILL"
     assert process.stdin is not None
     process.stdin.close()
