@@ -26,7 +26,7 @@ from console.killswitch.kill.dump import Dump
 from console.killswitch.kill.snapshot import Far, Process, Snapshot, find_process, holders, snapshot, sockets_of
 from console.killswitch.kill.uncounted import AgentEnd, OtherEnd, why_uncounted
 from console.killswitch.peers import is_among
-from console.killswitch.registry import Held
+from console.killswitch.registry import Entry, Held
 
 LOOK_S = 0.25
 SHARE = 50
@@ -41,6 +41,11 @@ MOST_KEPT = 64
 MOST_AWAY = 20
 LATE_S = 5.0
 """An agent that was first looked at later than this after its start may have had connections before that."""
+YOUNG_S = 5.0
+AGAIN = 40
+"""Every so many looks all processes are examined again."""
+MOST_WORDS = 200
+"""Command lines kept of one agent."""
 EXAMINED = 50
 """Processes of one agent of which account, namespaces and command line are read."""
 _CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
@@ -70,6 +75,22 @@ class Kept:
     n: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What is read of one process of an agent."""
+
+    is_inside: bool
+    """False: our own shim around the sandbox."""
+    name: str
+    """Another program has another one."""
+    uids: frozenset[int]
+    reach: str
+    words: str
+    folder: str
+    network: int
+    """Inode of its network namespace."""
+
+
 @dataclass(slots=True)
 class Record:
     """What is known of one agent. Changed by the look's thread alone; a kill reads it."""
@@ -91,8 +112,9 @@ class Record:
     away: dict[str, None] = field(default_factory=dict)
     """Addresses of other machines."""
     uids: set[int] = field(default_factory=set)
+    """Accounts of its processes."""
     words: set[str] = field(default_factory=set)
-    """Command lines of its processes."""
+    """Command lines that its processes have or had."""
     folders: set[str] = field(default_factory=set)
     """Working folders of its processes."""
     namespaces: dict[int, int] = field(default_factory=dict)
@@ -101,10 +123,11 @@ class Record:
     """How it could reach other programs of this host; empty: its sandbox allows no connection to them."""
     trouble: str = ""
     """Why not all of its connections are known."""
-    examined: set[tuple[int, int, str]] = field(default_factory=set)
-    """Processes of which that is known: pid, start time, and name, which another program changes."""
-    handled: set[int] = field(default_factory=set)
-    """Sockets of the present snapshot that need no second judgement."""
+    examined: dict[tuple[int, int], Examined] = field(default_factory=dict)
+    """By pid and start time."""
+    handled: dict[int, list[Kept]] = field(default_factory=dict)
+    """Sockets that were judged, with what is kept of each: nothing when it does not count."""
+    looks: int = 0
     tries: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Sockets of which no process was found yet at the other end: how many looks, and since when."""
 
@@ -201,44 +224,52 @@ class Connections:
             return  # it has ended: what was seen last is what a kill needs
         record.trouble = ""
         sockets = set[int]()
+        self._examine(record, pids, entry)
         for pid, ticks in pids.items():
-            one = (pid, ticks, processes.short_name(pid))
-            if one not in record.examined and len(record.examined) < EXAMINED:
-                record.examined.add(one)
-                self._examine(record, pid, entry.pid_namespace)
             found, is_all = sockets_of(pid)
             sockets |= found
             if not is_all and processes.is_the_same(pid, ticks):
                 record.trouble = f"process {pid} has more open files than are looked at, or hides them"
-        record.examined = {one for one in record.examined if pids.get(one[0]) == one[1]}
         record.pids, record.before, record.sockets = pids, record.sockets, frozenset(sockets)
 
-    def _examine(self, record: Record, pid: int, namespace: int) -> None:
-        """Account, namespaces, command line and working folder of one process that is new."""
-        is_inside = not namespace or processes.pid_namespace(pid) == namespace
-        with contextlib.suppress(OSError):
-            net = Path(f"/proc/{pid}/ns/net").stat().st_ino
-            if is_inside:
-                record.namespaces.setdefault(net, pid)
-        if not is_inside:
-            return  # our own shim around it
-        record.uids |= processes.uids(pid)
-        record.reach = record.reach or why_reaches(pid)
-        record.words.add(processes.command_line(pid, 4096))
-        with contextlib.suppress(OSError):
-            record.folders.add(str(Path(f"/proc/{pid}/cwd").readlink()))
+    def _examine(self, record: Record, pids: dict[int, int], entry: Entry) -> None:
+        """Accounts, namespaces, command lines and working folders. A process is looked at again while it is young (a launch enters its
+        sandbox, drops its account and runs its program after it was started), when its name changes, and now and then."""
+        record.looks += 1
+        young, found = ticks_now() - int(YOUNG_S * _CLOCK_TICKS), dict[tuple[int, int], Examined]()
+        for one in list(pids.items())[:EXAMINED]:
+            known = record.examined.get(one)
+            is_settled = one[1] < young and known is not None and known.name == processes.short_name(one[0])
+            found[one] = known if known is not None and is_settled and record.looks % AGAIN else examine(one[0], entry.pid_namespace)
+        inside = {one: seen for one, seen in found.items() if seen.is_inside}
+        # A managed agent's first process is our shim, under our account, unless there is no other process.
+        agents = [seen for one, seen in inside.items() if one[0] != entry.pid] or list(inside.values())
+        record.examined = found
+        record.uids = {uid for seen in agents for uid in seen.uids}
+        record.reach = next((seen.reach for seen in agents if seen.reach), "")
+        record.words = {*list(record.words)[-MOST_WORDS:], *(seen.words for seen in inside.values())}
+        record.folders = {seen.folder for seen in agents if seen.folder}
+        record.namespaces = {seen.network: one[0] for one, seen in inside.items() if seen.network}
 
-    def _look_at_sockets(self, seen: Snapshot) -> None:
+    def _add_by_cgroup(self, seen: Snapshot) -> None:
+        """Sockets that were made in an agent's cgroup are its own, whoever holds them now."""
         by_cgroup = {cgroup: record for record in self.records.values() for cgroup in record.cgroups}
         for inode, (_, tcp) in seen.tcp.items():
             record = by_cgroup.get(tcp.cgroup)
             if record is not None and inode not in record.sockets:
                 record.sockets |= {inode}
+
+    def _look_at_sockets(self, seen: Snapshot) -> None:
+        self._add_by_cgroup(seen)
         owner = {inode: record.agent_id for record in self.records.values() for inode in record.sockets}
         pending = []
         for record in self.records.values():
-            record.handled &= record.sockets
-            for inode in record.sockets - record.handled:
+            now = time.monotonic()
+            record.handled = {inode: there for inode, there in record.handled.items() if inode in record.sockets}
+            for there in record.handled.values():
+                for kept in there:
+                    kept.seen_at = now
+            for inode in record.sockets - record.handled.keys():
                 far = seen.far(inode)
                 if far is None:
                     if away := seen.away(inode):
@@ -266,10 +297,9 @@ class Connections:
             record.tries[inode] = (n + 1, since)
             return  # it may be found at the next look
         record.tries.pop(inode, None)
-        record.handled.add(inode)
-        for peer, agent_id in ends or [(None, "")]:
-            if self.is_counted(record, far, peer, agent_id):
-                keep(record, far, peer, agent_id, since)
+        counted = [(peer, a) for peer, a in ends or [(None, "")] if self.is_counted(record, far, peer, a)]
+        kept = [keep(record, far, peer, agent_id, since) for peer, agent_id in counted]
+        record.handled[inode] = [one for one in kept if one is not None]
 
     def _ends(self, far: Far, owner: dict[int, str]) -> list[tuple[Process | None, str]]:
         """(process, agent of this instance that it is of) at the other end."""
@@ -295,6 +325,17 @@ class Connections:
         program, ticks = (peer.program, peer.start_ticks) if peer is not None else ("", 0)
         uid = peer.uid if peer is not None else far.uid
         return not why_uncounted(OtherEnd(far.address, far.port, uid, program, ticks), record.agent_end)
+
+
+def examine(pid: int, namespace: int) -> Examined:
+    """Reads what is needed of one process. ``namespace``: the agent's own PID namespace, or 0."""
+    is_inside, folder, network = not namespace or processes.pid_namespace(pid) == namespace, "", 0
+    with contextlib.suppress(OSError):
+        network = Path(f"/proc/{pid}/ns/net").stat().st_ino
+        folder = str(Path(f"/proc/{pid}/cwd").readlink())
+    words = processes.command_line(pid, 4096) if is_inside else ""
+    name, uids = processes.short_name(pid), frozenset(processes.uids(pid))
+    return Examined(is_inside, name, uids, why_reaches(pid) if is_inside else "", words, folder, network)
 
 
 def why_reaches(pid: int) -> str:
@@ -324,8 +365,8 @@ def is_own_part(one: Process, supervisor: int, tree: Tree | None, records: Itera
     return is_among(where, (tree.root / "control", tree.relays.path))
 
 
-def keep(record: Record, far: Far, peer: Process | None, agent_id: str, since_ticks: int) -> None:
-    """Adds a connection to what is known of an agent, or counts it as one more of the same."""
+def keep(record: Record, far: Far, peer: Process | None, agent_id: str, since_ticks: int) -> Kept | None:
+    """Adds a connection to what is known of an agent, or counts it as one more of the same. None beyond the bound."""
     key = (far.kind, far.remote or far.local, peer.pid if peer else 0, peer.start_ticks if peer else 0)
     if far.kind == "tcp" and not far.port:
         key = (far.kind, far.local, *key[2:])
@@ -336,7 +377,8 @@ def keep(record: Record, far: Far, peer: Process | None, agent_id: str, since_ti
         record.n_more += 1
     else:
         uid = peer.uid if peer is not None else far.uid
-        record.kept[key] = Kept(far.kind, far.local, far.remote, peer, uid, agent_id, since_ticks, time.monotonic())
+        there = record.kept[key] = Kept(far.kind, far.local, far.remote, peer, uid, agent_id, since_ticks, time.monotonic())
+    return there
 
 
 def _keep_away(record: Record, address: str) -> None:

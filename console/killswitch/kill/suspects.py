@@ -49,7 +49,7 @@ def find(kept: Iterable[tuple[Record, Kept]], spared: Collection[int], is_own: C
     pairs = [(record, one, one.peer) for record, one in kept if one.peer is not None]
     if not pairs:
         return ()
-    table = recent_look().rows
+    table = recent_look(time.monotonic()).rows
     peers = {peer.pid for _, _, peer in pairs}
     targets = {(pid, ticks) for record, _, _ in pairs for pid, ticks in record.pids.items()}
     found = dict[int, Suspect]()
