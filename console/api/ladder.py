@@ -45,6 +45,8 @@ class LadderAgent(View):
     container: bool = False
     egress: bool = False
     """Whether it can reach anything now."""
+    outside: str = ""
+    """Of a kill: what it is connected to on this host, or could be, or that its sandbox allows no such connection. Empty: not known."""
 
 
 COUNT_OLD_S = 2.0
@@ -78,6 +80,8 @@ class LadderPreview(View):
     containers: int = 0
     egress: int = 0
     """Agents it touches that can reach anything now."""
+    outside: str = ""
+    """Of a kill, in sentences: what it does not cover, since agents gave work to other programs or could, and what it covers wholly."""
     acts: list[LadderAgent] = []
     """Touched for certain; at most 100, as the next two."""
     best_effort: list[LadderAgent] = []

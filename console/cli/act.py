@@ -257,6 +257,8 @@ def _show_preview(seen: LadderPreview, as_json: bool) -> int:
         table.add_row(out.words(level), *(str(row.get(kind, 0)) for kind in ("certain", "best_effort", "excluded")))
     if seen.counts:
         out.show(table)
+    if seen.outside:
+        out.say(plain(seen.outside, 1000))
     for title, agents in (("", seen.acts), ("best effort: ", seen.best_effort), ("left alone: ", seen.excluded)):
         for agent in agents[:NAMED]:
             out.say(title + _line(agent))
@@ -268,4 +270,5 @@ def _show_preview(seen: LadderPreview, as_json: bool) -> int:
 
 def _line(agent: LadderAgent) -> str:
     words = f"{plain(agent.id, 70)}  {plain(agent.name, 60)}  {plain(agent.control_level)}  {plain(agent.state)}"
-    return words + (f": {plain(agent.why, 300)}" if agent.why else "")
+    said = "; ".join(part for part in (plain(agent.why, 300), plain(agent.outside, 300)) if part)
+    return words + (f": {said}" if said else "")

@@ -14,11 +14,11 @@ from console.domain.kill import Outcome, StepName
 from console.killswitch.adoption import Adoption, Asked
 from console.killswitch.calls import Calls
 from console.killswitch.counting import counts
+from console.killswitch.ending import end_suspects
 from console.killswitch.fields import number, scope_of, text, whole, whole_list
 from console.killswitch.freezing import Freezing, check_cause
 from console.killswitch.guard import Guard, monotonic
 from console.killswitch.kill.connections import asked
-from console.killswitch.kill.ending import end_suspects
 from console.killswitch.kill.orders import is_claimed, order_id
 from console.killswitch.kill.receipt import receipt_bytes
 from console.killswitch.kill.session import KillSession

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from console.api import ladder as v
@@ -54,7 +57,9 @@ class LadderDesk:
     async def preview(self, rung: Rung, scope: Scope) -> v.LadderPreview:
         """What would happen now. Raises UsageProblem, NotFound."""
         scope.check()
-        doubts, counted_s = await asyncio.gather(asyncio.to_thread(self._doubts, rung), self._follower.counting.anew(COUNT_S))
+        doubts, outside, counted_s = await asyncio.gather(
+            asyncio.to_thread(self._doubts, rung), asyncio.to_thread(self._outside, rung), self._follower.counting.anew(COUNT_S)
+        )
         found = plan(self._parts.core.state, rung, scope, doubts)
         refused = ""
         try:
@@ -62,7 +67,22 @@ class LadderDesk:
             self._refuse_if_stopped(rung)
         except ConsoleError as error:
             refused = str(error)
-        return preview_view(found, refused, self._parts.core.state.pids, counted_s)
+        return preview_view(found, refused, self._parts.core.state.pids, counted_s, outside)
+
+    def _outside(self, rung: Rung) -> dict[str, Outside]:
+        """What the guard knows of each agent's connections to other programs. Blocks. Nothing when the guard does not say."""
+        found, after = dict[str, Outside](), ""
+        while rung is Rung.KILL:
+            try:
+                answer = self._parts.guard.call("connections", after=after)
+            except ConsoleError:
+                return found
+            for agent_id, row in dict(answer.get("agents", {})).items():
+                found[agent_id] = Outside(str(row.get("reach", "")), tuple(map(str, row.get("programs", ()))))
+            if not answer.get("next"):
+                return found
+            after = str(answer["next"])
+        return found
 
     def _doubts(self, rung: Rung) -> dict[str, str]:
         """Agents without a kernel proof, by the guard's own registry. Blocks. What cannot be read is doubted."""
@@ -327,9 +347,51 @@ def doubt_of(entry: Entry | None, rung: Rung) -> str:
     return CAN_LEAVE_NOTE if entry.can_leave else BEST_EFFORT_NOTE
 
 
-def preview_view(found: Plan, refused: str, pids: dict[AgentId, int], counted_s: float | None = None) -> v.LadderPreview:
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a kill of one agent may leave with other programs of this host."""
+
+    reach: str
+    """How it could connect to them; empty: its sandbox allows no such connection."""
+    programs: tuple[str, ...] = ()
+    """Some that it is, or was, connected to. Hostile text."""
+
+    @property
+    def words(self) -> str:
+        """For the line of one agent."""
+        if self.programs:
+            return f"connected to other programs: {', '.join(self.programs)}; what those do for it is not killed"
+        if self.reach:
+            return f"{self.reach}: work that it gives to other programs is not covered"
+        return "its sandbox allows no connection to other programs of this host"
+
+
+def outside_sentence(acting: Sequence[AgentId], outside: Mapping[str, Outside]) -> str:
+    """What a kill of these does not cover, and of how many it covers everything."""
+    known = [outside[i] for i in acting if i in outside]
+    connected, apart = [one for one in known if one.programs], [one for one in known if not one.programs and not one.reach]
+    parts = []
+    if connected:
+        names = list(dict.fromkeys(name for one in connected for name in one.programs))[:3]
+        have = "agent is" if len(connected) == 1 else "agents are"
+        parts.append(f"{len(connected)} {have} connected to other programs ({', '.join(names)}): what those do for them is not killed.")
+    if could := len(known) - len(connected) - len(apart):
+        parts.append(f"{counted(could, 'agent')} could give work to other programs of this host: that is not covered.")
+    if apart:
+        sandbox = "The sandbox of 1 agent allows" if len(apart) == 1 else f"The sandboxes of {len(apart)} agents allow"
+        parts.append(f"{sandbox} no connection to other programs: a kill covers all that they do.")
+    return " ".join(parts)
+
+
+def preview_view(
+    found: Plan,
+    refused: str,
+    pids: dict[AgentId, int],
+    counted_s: float | None = None,
+    outside: Mapping[str, Outside] = MappingProxyType({}),
+) -> v.LadderPreview:
     """A plan as it is shown; ``counted_s``: how old ``pids`` are."""
-    lists = {t: [_shown(line) for line in found.lines if line.treatment is t] for t in Treatment}
+    lists = {t: [_shown(line, outside) for line in found.lines if line.treatment is t] for t in Treatment}
     acting = [line.agent for line in found.lines if line.acts]
     named = sum(min(len(lines), v.NAMED) for lines in lists.values())
     return v.LadderPreview(
@@ -345,6 +407,7 @@ def preview_view(found: Plan, refused: str, pids: dict[AgentId, int], counted_s:
         counted_s=counted_s,
         containers=sum(bool(a.container_id) for a in acting),
         egress=sum(_reaches(line) for line in found.lines if line.acts),
+        outside=outside_sentence([a.agent_id for a in acting], outside),
         acts=lists[Treatment.CERTAIN][: v.NAMED],
         best_effort=lists[Treatment.BEST_EFFORT][: v.NAMED],
         excluded=lists[Treatment.EXCLUDED][: v.NAMED],
@@ -352,8 +415,9 @@ def preview_view(found: Plan, refused: str, pids: dict[AgentId, int], counted_s:
     )
 
 
-def _shown(line: Line) -> v.LadderAgent:
+def _shown(line: Line, outside: Mapping[str, Outside]) -> v.LadderAgent:
     agent = line.agent
+    known = outside.get(agent.agent_id) if line.acts else None
     return v.LadderAgent(
         id=agent.agent_id,
         name=agent.name,
@@ -363,6 +427,7 @@ def _shown(line: Line) -> v.LadderAgent:
         why=line.why,
         container=bool(agent.container_id),
         egress=_reaches(line),
+        outside=known.words if known is not None else "",
     )
 
 

@@ -206,7 +206,10 @@ class Connections:
         raws, trouble = self.dump.look()
         for record in self.records.values():
             record.trouble = next((trouble[n] for n in (0, *record.namespaces) if n in trouble), record.trouble)
-        self._look_at_sockets(snapshot(raws))
+        seen = snapshot(raws)
+        for record in self.records.values():
+            record.reach = record.reach or self._why_reaches_folder(record, seen)
+        self._look_at_sockets(seen)
         for record in self.records.values():
             record.looked_at_ticks = began
 
@@ -250,6 +253,12 @@ class Connections:
         record.words = {*list(record.words)[-MOST_WORDS:], *(seen.words for seen in inside.values())}
         record.folders = {seen.folder for seen in agents if seen.folder}
         record.namespaces = {seen.network: one[0] for one, seen in inside.items() if seen.network}
+
+    def _why_reaches_folder(self, record: Record, seen: Snapshot) -> str:
+        """A sandbox that shows none of this host's sockets still shows those that lie in its working folder."""
+        folders = tuple(f"{folder}/" for folder in record.folders if folder != "/")
+        names = seen.listening_at(folders) if folders else []
+        return "a program outside listens in its working folder" if any(one not in record.sockets for one in names) else ""
 
     def _add_by_cgroup(self, seen: Snapshot) -> None:
         """Sockets that were made in an agent's cgroup are its own, whoever holds them now."""

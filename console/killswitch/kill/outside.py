@@ -51,7 +51,7 @@ class Outside:
     _seeker: threading.Thread | None = field(default=None, init=False)
 
     def begin(self) -> None:
-        """Asks for the dump; returns at once. A second strike of the same kill needs no other one."""
+        """Asks for the dump; returns at once, while the caller writes the first SIGKILL. One is enough for a kill."""
         self.taken = self.taken or self.connections.dump.ask()
 
     def settle(self, targets: Collection[str], spared: Callable[[], Collection[int]]) -> None:
@@ -66,6 +66,7 @@ class Outside:
 
     def seek(self, targets: Collection[str], spared: Callable[[], Collection[int]]) -> None:
         """``settle`` in a thread of its own: the answer at zero and the second look wait for no walk over all processes."""
+        self.begin()  # of a kill that found nothing alive
         self._seeker = threading.Thread(target=lambda: self.settle(targets, spared), name="outside", daemon=True)
         try:
             self._seeker.start()

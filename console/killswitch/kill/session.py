@@ -108,8 +108,6 @@ class KillSession:
 
         Each target is checked just before it is written to: the first write waits for no check but its own.
         """
-        if self.outside is not None:
-            self.outside.begin()
         tree, covered = self.field_.tree, False
         mount, below = (tree.mount, tree.agents.path) if tree else (None, None)
         if tree is not None and self.order.is_all:
@@ -137,6 +135,8 @@ class KillSession:
     def _goes_out(self, is_there: Callable[[], bool]) -> None:
         if self.first_ms is None and is_there():
             self.first_ms = round((time.monotonic() - (self.heard_at or self.t0)) * 1000, 3)
+            if self.outside is not None:  # beside the write that follows, and never before it
+                self.outside.begin()
 
     def run(self) -> None:
         """Everything after the first wave."""

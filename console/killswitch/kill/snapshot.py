@@ -101,6 +101,10 @@ class Snapshot:
                 self.tcp[tcp.inode] = (raw.namespace, tcp)
                 inside.add(tcp.inode)
 
+    def listening_at(self, folders: tuple[str, ...]) -> list[int]:
+        """Unix sockets that listen below one of these folders (each with a / at its end)."""
+        return [inode for name, inodes in self._named.items() if name_words(name).startswith(folders) for inode in inodes]
+
     def far(self, inode: int) -> Far | None:
         """The other end of a socket; None when it has none on this host, or the lists do not have it."""
         if (unix := self.unix.get(inode)) is not None:

@@ -18,7 +18,7 @@ from console.domain.network import NetworkMode
 from console.killswitch.registry import Entry
 from console.supervisor import ladder
 from console.supervisor.cutting import SHARED
-from console.supervisor.ladder import LadderDesk, doubt_of, preview_view
+from console.supervisor.ladder import LadderDesk, Outside, doubt_of, preview_view
 from tests.fakes.playbook import Playbook
 
 ONE = Scope(Reach.AGENT, "a1")
@@ -54,6 +54,8 @@ class World:
 
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
         self.done.append(f"guard {op}")
+        if op == "connections":
+            return {"agents": {"a1": {"reach": "", "n": 0}}, "next": None}
         if op == "freezing":
             return {"unconfirmed": self.doubts, "n": len(self.doubts)}
         causes: dict[AgentId, tuple[str, ...]] = {AgentId(i): ("operator",) for i in fields["scope"]} if op == "freeze" else {}
@@ -74,6 +76,21 @@ class World:
 
     async def look(self) -> None:
         """The causes are fed by ``call``."""
+
+
+def test_a_preview_of_a_kill_says_what_it_does_not_cover_and_which_sandbox_leaves_nothing_out(tmp_path: Path) -> None:
+    from console.enforcement.ladder import plan
+
+    world = World(tmp_path)
+    outside = {"a1": Outside("it shares this host's network", ("tmux\x1b[31m", "python3")), "strange": Outside("")}
+    seen = preview_view(plan(world.book.state, Rung.KILL, ONE), "", {}, None, outside)
+    assert seen.outside.startswith("1 agent is connected to other programs (tmux")
+    assert [a.outside for a in (*seen.acts, *seen.best_effort)] == [outside["a1"].words]
+    could = preview_view(plan(world.book.state, Rung.KILL, ONE), "", {}, None, {"a1": Outside("it shares this host's network")})
+    assert could.outside == "1 agent could give work to other programs of this host: that is not covered."
+    apart = preview_view(plan(world.book.state, Rung.KILL, ONE), "", {}, None, {"a1": Outside("")})
+    assert apart.outside == "The sandbox of 1 agent allows no connection to other programs: a kill covers all that they do."
+    assert preview_view(plan(world.book.state, Rung.KILL, ONE), "", {}).outside == ""
 
 
 async def test_a_freeze_acts_first_and_is_recorded_after(tmp_path: Path) -> None:

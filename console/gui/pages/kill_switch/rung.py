@@ -84,7 +84,7 @@ class RungDialog(Dialog):
         self.preview = preview
         self.sentence.say(f"{preview.words[:1].upper()}{preview.words[1:]} {way_back(preview)}".strip(), "text", "")
         self.counted.say(count_lines(preview))
-        self.reach.setText(reach_line(preview))
+        self.reach.setText("\n".join(part for part in (reach_line(preview), preview.outside) if part))
         lines = [*why_lines(preview.best_effort, "triangle", "warn"), *why_lines(preview.excluded, "ring", "text2")]
         self.whys.say(lines)
         self.problem.setText(preview.why_not)

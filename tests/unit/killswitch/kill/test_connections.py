@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +19,7 @@ from console.killswitch.kill import connections as module
 from console.killswitch.kill import snapshot
 from console.killswitch.kill.connections import Kept, Record, keep, of_agent, overview, ticks_now, why_reaches
 from console.killswitch.kill.snapshot import Far, Process
+from console.killswitch.sock_diag import Reader
 from tests.fakes.guard_world import until
 from tests.fakes.instance import free_port
 from tests.fakes.looked_at import LookedAt, looked_at
@@ -196,6 +199,25 @@ def test_reach_of_a_process_with_a_network_of_its_own(tmp_path: Path, words: str
     finally:
         process.kill()
         process.wait()
+
+
+def test_a_socket_of_another_program_in_its_working_folder_is_a_reach(world: LookedAt) -> None:
+    path = Path.cwd() / f"w{os.getpid()}.sock"
+    agent = world.agent("a-1")
+    agent.held.entry = replace(agent.entry, pid_namespace=0)
+    world.connections.look()
+    record = world.connections.records["a-1"]
+    with socket.socket(socket.AF_UNIX) as listener:
+        try:
+            listener.bind(str(path))
+            listener.listen()
+            with contextlib.closing(Reader()) as reader:
+                seen = snapshot.snapshot([reader.read(time.monotonic() + 60)])
+        finally:
+            path.unlink()
+        assert "working folder" in world.connections._why_reaches_folder(record, seen)
+        record.sockets |= {os.fstat(listener.fileno()).st_ino}
+        assert world.connections._why_reaches_folder(record, seen) == "", "its own"
 
 
 def test_answers_fit_into_a_line_and_are_paged(world: LookedAt) -> None:

@@ -7,13 +7,13 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from console.domain.errors import NotFound
-from console.domain.kill import Receipt
+from console.domain.kill import KILL_ID, Receipt
 from console.domain.verdict import judged
 from console.killswitch import processes
 from console.killswitch.fields import text, whole_list
 from console.killswitch.guard import Guard
 from console.killswitch.kill.connections import is_own_part
-from console.killswitch.kill.receipt import KILL_ID, read_receipt, write_receipt
+from console.killswitch.kill.receipt import read_receipt, write_receipt
 from console.killswitch.kill.session import KillSession
 from console.killswitch.kill.snapshot import find_process
 from console.killswitch.kill.suspects import chosen, end

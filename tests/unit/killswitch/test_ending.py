@@ -11,7 +11,7 @@ import pytest
 
 from console.domain.errors import NotFound, UsageProblem
 from console.domain.kill import Outcome, Receipt, Suspect, Target
-from console.killswitch.kill.ending import end_suspects
+from console.killswitch.ending import end_suspects
 from console.killswitch.kill.receipt import read_receipt, write_receipt
 from console.killswitch.kill.snapshot import find_process
 from tests.fakes.guard_room import Room
