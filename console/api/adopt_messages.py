@@ -26,7 +26,10 @@ class Candidate(View):
     start_ticks: int
     """Field 22 of proc(5): with the pid it names one process for good."""
     kind: Literal["itself", "descendant", "orphan"]
-    """``descendant`` comes along; ``orphan`` may be its, and comes along when it is named."""
+    """``descendant`` comes along; ``orphan`` is left outside, may be the agent's, and comes along when it is named."""
+    by: str = ""
+    """What an ``orphan`` shares with the agent besides its account: ``marker``, ``session``, ``account`` (and cgroup), ``working folder``
+    or ``program``."""
     exe: str = ""
     uid: int | None = None
     command: str = ""

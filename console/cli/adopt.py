@@ -69,7 +69,7 @@ def _show(seen: CandidatesView, as_json: bool) -> int:
         may = out.words(f"no: {one.why_not}", "yellow", 300) if one.why_not else out.words("yes")
         uid = "" if one.uid is None else str(one.uid)
         table.add_row(
-            f"{one.pid}:{one.start_ticks}", _KIND[one.kind], uid, may, out.words(one.exe, limit=200), out.words(one.command, limit=120)
+            f"{one.pid}:{one.start_ticks}", _what(one), uid, may, out.words(one.exe, limit=200), out.words(one.command, limit=120)
         )
     if seen.candidates:
         out.show(table)
@@ -78,9 +78,9 @@ def _show(seen: CandidatesView, as_json: bool) -> int:
         return code
     out.say(f"{counted(1 + seen.descendants, 'process comes', 'processes come')} along.")
     if seen.orphans:
-        why = "of its account and its cgroup, started after it, and whoever started them is gone: a guess"
-        out.say(f"{counted(seen.orphans, 'orphan')} may be its ({why}): those you know are its come along with --also PID:START;")
-        out.say("with others left outside, a kill of it is best effort.")
+        why = "of its account, started after it, with the same session, folder, program or cgroup: a guess"
+        out.say(f"{counted(seen.orphans, 'process stays', 'processes stay')} outside and may be its ({why}).")
+        out.say("Those that you know are its come along with --also PID:START. A kill lists the others as suspects.")
     for words in seen.lacks:
         out.say(f"not had by adopting: {words}")
     first = seen.candidates[0]
@@ -88,7 +88,11 @@ def _show(seen: CandidatesView, as_json: bool) -> int:
     return code
 
 
-_KIND = {"itself": "the agent", "descendant": "comes along", "orphan": "may be its"}
+def _what(one: Candidate) -> str:
+    return f"{_KIND[one.kind]}: same {one.by}" if one.by else _KIND[one.kind]
+
+
+_KIND = {"itself": "the agent", "descendant": "comes along", "orphan": "stays outside"}
 
 
 def _told(done: AdoptedView, as_json: bool) -> int:

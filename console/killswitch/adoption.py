@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,11 +17,13 @@ from typing import Any
 from console.domain.agent import AGENT_ID, ControlLevel
 from console.domain.errors import Conflict, ConsoleError, Denied, NotRecorded, Unavailable, UsageProblem
 from console.domain.failpoints import failpoint
+from console.domain.kill import Suspect
 from console.killswitch import processes
 from console.killswitch.cgroups import Leaf, Tree
-from console.killswitch.closure import APART_S, Closure, read_table
+from console.killswitch.closure import APART_S, Closure, look_at_all, recent_look
 from console.killswitch.freezing import Freezing
 from console.killswitch.guard import Guard
+from console.killswitch.kill.suspects import Origin, beside, is_likely, origin_from, origin_of
 from console.killswitch.launches import SPARE_DESCRIPTORS, Launches, can_leave, spare_descriptors
 from console.killswitch.movable import ENDED, MOVED, in_an_instance, move, why_not_movable
 from console.killswitch.peers import is_among
@@ -29,10 +31,13 @@ from console.killswitch.processes import Handle
 from console.killswitch.registry import Entry, Held
 
 MOVE_S = 5.0
-"""A tree that is not whole in its leaf after so long stays adopted, and best effort."""
+"""A tree that is not whole in its leaf after so long, or after ``LOOKS`` looks at all processes, stays adopted, and best effort."""
+LOOKS, LONGEST_S = 6, 40.0
+"""On a busy host one look at all processes takes seconds: time alone would end every try before two quiet looks."""
 QUIET_LOOKS = 2
 MOST_ALSO = 16
-LISTED = 40
+DEEPEST = 200
+LISTED = 24
 CAUSE = "adoption"
 CUT_SHORT = "the guard ended while it was being adopted: what had left it by then is not known"
 CONSOLE = "it has a line to the guard open, as consoles and panic buttons do"
@@ -51,14 +56,6 @@ class Asked:
     """Orphans (pid, start time) that the operator takes for its."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a process was before it was moved."""
-
-    uids: frozenset[int]
-    cgroup: str
-
-
 class Adoption:
     """On the clerk's thread. ``spare``: processes that are never moved, nor any ancestor of theirs."""
 
@@ -67,31 +64,35 @@ class Adoption:
 
     # --- looking
 
-    def examine(self, pid: int, ticks: int, spare: Iterable[int]) -> dict[str, Any]:
-        """One process as a candidate, why it may not be adopted (empty: it may), and who would come along or may be its."""
+    def examine(self, pid: int, ticks: int, spare: Iterable[int], around: str = "") -> dict[str, Any]:
+        """One process as a candidate, and why it may not be adopted (empty: it may).
+
+        ``around``: the agent's id, for what would come along and what would be left outside and may be the agent's.
+        """
         why = self._why_not(pid, ticks, self._spared(spare))
         seen = processes.describe(pid)
         uids = sorted(processes.uids(pid))
         found: dict[str, Any] = {"pid": pid, "start_ticks": ticks, "uid": uids[0] if uids else None, "why_not": why}
         found |= {"exe": seen["exe"], "cmdline": seen["cmdline"], "cgroup": processes.cgroup_line(pid) or ""}
-        found |= {"descendants": [], "orphans": []}
-        if not why:
-            with_it, maybe = self._around(pid, ticks)
-            found |= {"descendants": with_it[:LISTED], "orphans": maybe[:LISTED], "descendants_n": len(with_it)}
+        found |= {"descendants": [], "orphans": [], "orphans_by": []}
+        if around and not why:
+            with_it, maybe = self._around(around, pid, ticks)
+            found |= {"descendants": with_it[:LISTED], "descendants_n": len(with_it), "orphans_n": len(maybe)}
+            found |= {"orphans": [(s.pid, s.start_ticks) for s in maybe[:LISTED]], "orphans_by": [s.by for s in maybe[:LISTED]]}
         return found
 
-    def _around(self, pid: int, ticks: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """(what descends from it by parent or session, orphans that may be its)."""
+    def _around(self, agent_id: str, pid: int, ticks: int) -> tuple[list[tuple[int, int]], tuple[Suspect, ...]]:
+        """(what descends from it by parent or session, what would be left outside and may be its)."""
         try:
             handle = Handle(pid, ticks)
         except OSError:
-            return [], []
+            return [], ()
         try:
-            below = Closure(handle).look()
-            origin = Origin(frozenset(processes.uids(pid)), processes.cgroup_line(pid) or "")
-            return below, _orphans(pid, ticks, origin, {pid, *(p for p, _ in below)})
+            below, origin = Closure(handle).look(recent_look()), origin_of(pid)
+            known = (pid, *(p for p, _ in below))
+            return below, beside(agent_id, (pid, ticks), origin, known) if origin is not None else ()
         except OSError:
-            return [], []
+            return [], ()
         finally:
             handle.close()
 
@@ -126,12 +127,12 @@ class Adoption:
         spared = self._spared(spare)
         self._launches.refuse_if_stopped()
         self._check(asked, spared)
-        origin = Origin(frozenset(processes.uids(asked.pid)), processes.cgroup_line(asked.pid) or "")
+        origin = origin_of(asked.pid)
         with ExitStack() as opened:
             also = [_open(pid, ticks) for pid, ticks in asked.also]
             for handle in also:
                 opened.callback(handle.close)
-            held = self._register(asked, _open(asked.pid, asked.start_ticks))
+            held = self._register(asked, _open(asked.pid, asked.start_ticks), origin)
             failpoint("adoption.registered")
             answer = self._bring(held, also, spared)
         if not answer["moved"]:
@@ -139,7 +140,7 @@ class Adoption:
             raise Unavailable(
                 f"It could not be moved: {answer['left'].get(asked.pid, 'it ended meanwhile')}.", "It is as it was: only seen."
             )
-        self._end(held, answer, origin)
+        self._end(held, answer)
         self._guard.record_line(
             "adopt", agents=[asked.agent_id], pid=asked.pid, exe=asked.exe[:200], uid=asked.uid, by=by[:100], n=answer["moved"]
         )
@@ -160,7 +161,7 @@ class Adoption:
         if spare_descriptors() < SPARE_DESCRIPTORS:
             raise Unavailable("The guard has too few spare file descriptors.", "Raise its LimitNOFILE, or end agents.")
 
-    def _register(self, asked: Asked, init: Handle) -> Held:
+    def _register(self, asked: Asked, init: Handle, origin: Origin | None) -> Held:
         """In memory and on disk, frozen, before anything is moved: from here on a press finds it."""
         guard = self._guard
         assert guard.tree is not None
@@ -174,6 +175,7 @@ class Adoption:
         with guard.lock:
             entry = Entry(asked.agent_id, "process", ControlLevel.ADOPTED.value, guard.latch.state.generation, str(leaf.path), leaf.inode)
             entry = replace(entry, limit_leaves=limits, confirmed=True, pid=init.pid, start_ticks=init.start_ticks, adopting=True)
+            entry = replace(entry, origin=origin.as_words() if origin is not None else ())
             held = guard.registry.held[asked.agent_id] = Held(replace(entry, can_leave=can_leave(init.pid, leaf)), leaf, init=init)
             guard.causes.add(asked.agent_id, CAUSE)
             leaf.freeze(True)
@@ -195,32 +197,38 @@ class Adoption:
         tree, leaf, init = self._guard.tree, held.leaf, held.init
         if tree is None or leaf is None or init is None:
             return {"moved": 0, "left": {}, "whole": False}
-        roots, left, moved, quiet = [init, *also], dict[int, str](), 0, 0
-        closures = [Closure(root) for root in roots]
+        roots, left, quiet, looks = [init, *also], dict[int, str](), 0, 0
+        closures, began = [Closure(root) for root in roots], time.monotonic()
         with suppress(OSError):
-            _look(roots, closures)  # whoever is below it is known before anything else can happen: a press, say, that kills it first
-        deadline = time.monotonic() + MOVE_S
-        while quiet < QUIET_LOOKS and time.monotonic() < deadline and init.pid not in left:
+            _look(roots, closures)  # what is below it is known before anything else can happen: a press, say, that kills it first
+
+        def bring(pid: int, ticks: int) -> bool:
+            what = CONSOLE if pid in spared | self._guard.connected() else move(pid, ticks, tree, leaf)
+            if what not in (MOVED, ENDED):
+                left[pid] = what
+            return what == MOVED
+
+        moved = _from_the_top(roots, bring, lambda pid: pid in left or _is_held(pid, tree))
+        while quiet < QUIET_LOOKS and not _is_over(began, looks) and init.pid not in left:
             try:
                 failpoint("adoption.moving")
                 outside = [one for one in _look(roots, closures) if one[0] not in left and not _is_held(one[0], tree)]
-            except OSError:  # who there is cannot be seen: no quiet look
+            except OSError:  # what there is cannot be seen: no quiet look
                 outside, quiet = [], -1
-            for pid, ticks in outside:
-                what = CONSOLE if pid in spared | self._guard.connected() else move(pid, ticks, tree, leaf)
-                moved += what == MOVED
-                if what not in (MOVED, ENDED):
-                    left[pid] = what
+            looks += 1
+            moved += sum(bring(pid, ticks) for pid, ticks in outside)
             quiet = 0 if outside else quiet + 1
             time.sleep(APART_S)
         return {"moved": moved, "left": {p: w for p, w in left.items() if processes.is_alive(p)}, "whole": quiet >= QUIET_LOOKS}
 
-    def _end(self, held: Held, answer: dict[str, Any], origin: Origin | None) -> None:
+    def _end(self, held: Held, answer: dict[str, Any], *, is_cut_short: bool = False) -> None:
         """What can be promised of it from now on, on disk."""
-        guard, entry = self._guard, held.entry
-        maybe = _orphans(entry.pid, entry.start_ticks, origin, {entry.pid, *held.pids()}) if origin is not None else []
-        answer["orphans"] = maybe[:LISTED]
-        loose = _loose(answer, len(maybe)) if origin is not None else CUT_SHORT
+        guard, entry, maybe = self._guard, held.entry, tuple[Suspect, ...]()
+        if (origin := origin_from(entry.origin)) is not None and not is_cut_short:
+            with suppress(OSError):
+                maybe = beside(entry.agent_id, (entry.pid, entry.start_ticks), origin, {entry.pid, *held.pids()})
+        answer["orphans"] = [(s.pid, s.start_ticks) for s in maybe[:LISTED]]
+        loose = CUT_SHORT if is_cut_short else _loose(answer, sum(is_likely(s) for s in maybe))
         may_leave = entry.can_leave or _any_can_leave(held.leaf)
         with guard.lock:
             held.entry = replace(held.entry, adopting=False, loose=loose, can_leave=may_leave)
@@ -253,16 +261,34 @@ class Adoption:
     def resume(self) -> None:
         """A guard that ended in the middle left it frozen, and on disk as being adopted: it is finished by the next one."""
         for held in [h for h in list(self._guard.registry.held.values()) if h.entry.adopting]:
-            self._end(held, self._bring(held, [], self._spared(())), None)
+            self._end(held, self._bring(held, [], self._spared(())), is_cut_short=True)
             self._thaw(held)
 
 
 def _look(roots: list[Handle], closures: list[Closure]) -> list[tuple[int, int]]:
     """Those that were named first, and all that is found below them. OSError when it cannot be seen who there is."""
-    found = dict.fromkeys((root.pid, root.start_ticks) for root in roots if root.is_alive())
+    found, table = dict.fromkeys((root.pid, root.start_ticks) for root in roots if root.is_alive()), look_at_all()
     for closure in closures:
-        found |= dict.fromkeys(closure.look())
+        found |= dict.fromkeys(closure.look(table))
     return list(found)
+
+
+def _is_over(began: float, looks: int) -> bool:
+    """Whether a tree has had its time: both seconds and looks, since one look may take longer than all the seconds."""
+    now = time.monotonic() - began
+    return (now > MOVE_S and looks >= LOOKS) or now > LONGEST_S
+
+
+def _from_the_top(roots: list[Handle], bring: Callable[[int, int], bool], is_done: Callable[[int], bool]) -> int:
+    """Moves each root and its children, level by level, without a look at all processes: what is moved is frozen and forks no more."""
+    moved, level = 0, [(root.pid, root.start_ticks) for root in roots]
+    for _ in range(DEEPEST):
+        moved += sum(bring(pid, ticks) for pid, ticks in level if not is_done(pid))
+        below = [child for pid, ticks in level if processes.is_the_same(pid, ticks) for child in processes.children(pid)]
+        level = [(pid, ticks) for pid in below if (ticks := processes.start_ticks(pid)) is not None]
+        if not level:
+            break
+    return moved
 
 
 def _is_held(pid: int, tree: Tree) -> bool:
@@ -291,23 +317,3 @@ def _loose(answer: dict[str, Any], maybe: int) -> str:
     if maybe:
         return f"{maybe} orphans that may be its were left outside its cgroup"
     return ""
-
-
-def _orphans(pid: int, ticks: int, origin: Origin, known: set[int]) -> list[tuple[int, int]]:
-    """Processes that may be its though nothing links them: of its account and cgroup, started after it, and handed to the process that
-    takes in orphans. A guess, shown as such (findings, kill: in one run of thirty it named bystanders)."""
-    try:
-        table = read_table()
-    except OSError:
-        return []
-    above, top = pid, pid
-    while (above := table[above].parent if above in table else 0) > 1:
-        top = above
-    parents = {1} if top == pid else {1, top}
-    found = []
-    for other, row in table.items():
-        if other in known or other == top or row.parent not in parents or row.ticks < ticks or not row.is_alive:
-            continue
-        if processes.uids(other) == origin.uids and processes.cgroup_line(other) == origin.cgroup:
-            found.append((other, row.ticks))
-    return found

@@ -343,7 +343,8 @@ class Desk:
 
     def _adoptable(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         """One process, as a candidate for adoption."""
-        found = self.adoption.examine(whole(message, "pid"), whole(message, "start_ticks"), (peer.pid, *whole_list(message, "spare")))
+        pid, ticks, around = whole(message, "pid"), whole(message, "start_ticks"), text(message, "around", "", 63)
+        found = self.adoption.examine(pid, ticks, (peer.pid, *whole_list(message, "spare")), around)
         return found | {k: brief(str(found[k]), 500) for k in ("exe", "cmdline", "cgroup", "why_not")}
 
     def _adopt(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:

@@ -252,6 +252,18 @@ def members(namespace: int, *, since: float | None = None) -> list[int]:
     return [pid for pid in there if is_alive(pid)]
 
 
+def children(pid: int) -> list[int]:
+    """Its children now, of each of its threads (proc(5): reliable only while it is frozen or stopped). Empty when it is gone."""
+    found = list[int]()
+    try:
+        tasks = [task.name for task in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return found
+    for task in tasks:
+        found += [int(word) for word in _read(pid, f"task/{task}/children", 1 << 16).split()]
+    return found
+
+
 def command_line(pid: int, limit: int = 400) -> str:
     """For people; hostile text. Empty when it cannot be read, for whatever reason."""
     try:

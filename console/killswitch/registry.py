@@ -54,6 +54,8 @@ class Entry:
     """It is being moved into its leaf: what is not there yet would not be proven by it."""
     loose: str = ""
     """Why its leaf may not hold all of it: it was adopted, and not all could be moved."""
+    origin: tuple[str, ...] = ()
+    """Of an adopted one, as it was before it was moved: account, session, program, working folder, cgroup (kill/suspects.py)."""
 
     @property
     def why_best_effort(self) -> str:
@@ -336,4 +338,4 @@ def _entry_from(raw: dict[str, Any]) -> Entry:
     entry = Entry(**{f.name: raw[f.name] for f in fields(Entry) if f.name in raw})
     if not AGENT_ID.match(entry.agent_id) or entry.kind not in ("process", "container"):
         raise ValueError("agent id or kind")
-    return replace(entry, limit_leaves=tuple(str(f) for f in entry.limit_leaves))
+    return replace(entry, limit_leaves=tuple(str(f) for f in entry.limit_leaves), origin=tuple(str(w) for w in entry.origin))

@@ -17,6 +17,8 @@ from console.supervisor.owner_notes import open_for_owner
 from console.supervisor.parts import Parts
 
 DESCRIBED = 20
+LOOK_AROUND_S, MOVE_S = 30.0, 50.0
+"""On a busy host one look at all processes takes seconds."""
 LOOK_S = 1.0
 EMPTY_LOOKS = 2
 Kind = Literal["itself", "descendant", "orphan"]
@@ -51,19 +53,21 @@ class AdoptDesk:
         view = v.CandidatesView(agent=agent.agent_id, name=agent.name, why_not=self._why_not(agent))
         if view.why_not or agent.process is None:
             return view
-        first = await self._examine(agent.process.pid, agent.process.start_ticks, caller_pid)
+        first = await self._examine(agent.process.pid, agent.process.start_ticks, caller_pid, agent.agent_id)
         view.candidates = [_candidate(first, "itself")]
         view.why_not = view.candidates[0].why_not
-        around: list[tuple[Kind, list[int]]] = [("descendant", one) for one in first["descendants"]]
-        around += [("orphan", one) for one in first["orphans"]]
-        view.descendants, view.orphans = int(first.get("descendants_n", 0)), len(first["orphans"])
-        for kind, (pid, ticks) in around[:DESCRIBED]:
-            view.candidates.append(_candidate(await self._examine(pid, ticks, caller_pid), kind))
+        around: list[tuple[Kind, list[int], str]] = [("orphan", *one) for one in zip(first["orphans"], first["orphans_by"], strict=False)]
+        view.descendants, view.orphans = int(first.get("descendants_n", 0)), int(first.get("orphans_n", 0))
+        along = first["descendants"][: max(DESCRIBED // 2, DESCRIBED - len(around))]  # what is left outside is shown in any case
+        for kind, (pid, ticks), by in [*(("descendant", one, "") for one in along), *around][:DESCRIBED]:
+            view.candidates.append(_candidate(await self._examine(pid, ticks, caller_pid), kind, by))
         return view
 
-    async def _examine(self, pid: int, ticks: int, caller_pid: int) -> dict[str, Any]:
+    async def _examine(self, pid: int, ticks: int, caller_pid: int, around: str = "") -> dict[str, Any]:
+        """``around``: the agent's id, to look at what is around the process; on a busy host that takes seconds."""
         spare = [p for p in (os.getpid(), caller_pid) if p > 1]
-        return await asyncio.to_thread(self._parts.guard.call, "adoptable", pid=pid, start_ticks=ticks, spare=spare)
+        asked = {"pid": pid, "start_ticks": ticks, "spare": spare, "around": around}
+        return await asyncio.to_thread(self._parts.guard.call, "adoptable", timeout_s=LOOK_AROUND_S if around else 5.0, **asked)
 
     async def adopt(self, body: v.AdoptBody, by: str, caller_pid: int) -> v.AdoptedView:
         """1. it is what was shown, 2. the record, 3. the guard's move, 4. its owner's folder, 5. it is believed.
@@ -111,7 +115,7 @@ class AdoptDesk:
     def _move(self, body: v.AdoptBody, agent_id: AgentId, by: str, caller_pid: int) -> dict[str, Any]:
         return self._parts.guard.call(
             "adopt",
-            timeout_s=20.0,
+            timeout_s=MOVE_S,
             agent_id=agent_id,
             pid=body.pid,
             start_ticks=body.start_ticks,
@@ -123,11 +127,12 @@ class AdoptDesk:
         )
 
 
-def _candidate(found: dict[str, Any], kind: Kind) -> v.Candidate:
+def _candidate(found: dict[str, Any], kind: Kind, by: str = "") -> v.Candidate:
     return v.Candidate(
         pid=int(found["pid"]),
         start_ticks=int(found["start_ticks"]),
         kind=kind,
+        by=by,
         exe=str(found["exe"]),
         uid=found["uid"],
         command=str(found["cmdline"]),

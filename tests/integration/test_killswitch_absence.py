@@ -8,12 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+from console.domain.verdict import verdict
 from tests.fakes.guard_world import WAIT_S, GuardWorld
 
 BLIND = r"""
 import json, subprocess, sys
 from pathlib import Path
 subprocess.run(["umount", "-l", "/sys/fs/cgroup"], check=True)
+from console.domain.verdict import verdict
+from console.domain.verdict import verdict
 from console.killswitch.press import press_without_guard
 receipt = press_without_guard(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], "all", "from in here", "test")
 print("RESULT " + json.dumps(receipt.as_json()), flush=True)
@@ -37,7 +40,7 @@ def test_who_cannot_be_seen_from_here_is_not_proven_dead(state_dir: Path) -> Non
         assert not receipt["verified_zero"] and target["outcome"] == "not_proven"
         assert "cannot be seen from here" in target["evidence"]["why"]
         world.start()
-        assert world.pressed().verified_zero, "where it can be seen it is killed, and proven"
+        assert not verdict(world.pressed()).may_run, "where it can be seen it is killed, and proven"
         process.wait(WAIT_S)
     finally:
         world.close()

@@ -15,6 +15,7 @@ import pytest
 
 from console.domain.errors import Conflict, Denied, Killed, Unreachable
 from console.domain.kill import Outcome
+from console.domain.verdict import verdict
 from console.killswitch import processes, spawn
 from console.killswitch.closure import Closure, strike
 from console.killswitch.processes import Handle
@@ -64,8 +65,8 @@ def seen() -> Iterator[Any]:
     """Starts a process as anybody might; whatever is left of it is ended with all below it."""
     made: list[tuple[subprocess.Popen[bytes], Closure, Handle]] = []
 
-    def start(*argv: str, uid: bool = True) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen([*(AS_UID if uid else ()), *argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    def start(*argv: str, uid: bool = True, cwd: Path | None = None) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen([*(AS_UID if uid else ()), *argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=cwd)
         handle = Handle(process.pid, ticks(process.pid))
         made.append((process, Closure(handle), handle))
         until(lambda: not processes.command_line(process.pid).startswith("setpriv"), "it runs its own program")
@@ -83,7 +84,7 @@ def seen() -> Iterator[Any]:
 
 
 def candidate(world: GuardWorld, pid: int) -> dict[str, Any]:
-    return world.supervisor.call("adoptable", pid=pid, start_ticks=ticks(pid), spare=[os.getpid()])
+    return world.supervisor.call("adoptable", pid=pid, start_ticks=ticks(pid), spare=[os.getpid()], around="o-1")
 
 
 def adopt(world: GuardWorld, pid: int, agent: str = "o-1", /, **changed: Any) -> dict[str, Any]:
@@ -190,8 +191,13 @@ def test_orphans_that_may_be_its_are_shown_and_come_along_when_they_are_named(wo
     try:
         until(lambda: [orphan, ticks(orphan)] in candidate(world, tree.pid)["orphans"], "the orphan is shown")
         assert "orphans" in adopt(world, tree.pid, also=[])["best_effort"]
-        assert world.pressed(["o-1"]).targets[0].outcome is Outcome.BEST_EFFORT
+        receipt = world.pressed(["o-1"])
+        assert receipt.targets[0].outcome is Outcome.BEST_EFFORT and not receipt.verified_zero
         assert processes.is_alive(orphan), "it was named to nobody"
+        assert [(s.pid, s.agent_id, s.by, s.preselected) for s in receipt.suspects if s.pid == orphan] == [
+            (orphan, "o-1", "account", False)
+        ]
+        assert verdict(receipt).exit_code == 8 and "outside may be an agent's work" in verdict(receipt).headline
         other = seen("sleep", "600")
         done = adopt(world, other.pid, "o-2", also=[orphan, ticks(orphan)])
         assert done["moved"] == 2 and done["best_effort"] == "" and "/o-2-" in place(orphan)

@@ -44,11 +44,13 @@ def test_a_freeze_just_answered_outlives_its_guard(world: GuardWorld, number: si
 HUNG_DISK = r"""
 import json, sys, threading
 from pathlib import Path
+from console.domain.verdict import verdict
 from console.killswitch import durable, press
+from console.killswitch.kill import request
 durable.write_whole.__globals__["_replace"] = lambda *_: threading.Event().wait()
-press.RECORD_S = 0.5
+press.RECORD_S = request.RECORD_S = 0.5
 receipt = press.press_without_guard(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], "all", "hung disk", "t")
-print(json.dumps({"zero": receipt.verified_zero, "latch": next(s.status for s in receipt.steps if s.name == "latch")}))
+print(json.dumps({"zero": not verdict(receipt).may_run, "latch": next(s.status for s in receipt.steps if s.name == "latch")}))
 """
 
 

@@ -9,6 +9,7 @@ from tests.fakes.private_disk import run_on_a_small_disk
 STOP = """
 from tests.fakes.guard_world import GuardWorld, until
 from console.domain.errors import ConsoleError
+from console.domain.verdict import verdict
 from console.killswitch.press import press_and_wait
 world = GuardWorld(disk / "s")
 for name in ("guard.log", "lock"):  # what a guard holds open for writing: the kernel makes no file system read-only under that
@@ -34,12 +35,12 @@ try:
     out["thaw"] = refused(lambda: world.operator.thaw(["two"]))
     out["frozen"] = world.operator.freeze(["one"])["frozen"]
     receipt = press_and_wait(world.state, world.run, world.instance, "all", "disk", "t", timeout_s=90)
-    out["zero"], out["dead"] = receipt.verified_zero, [one.wait(60), two.wait(60)]
+    out["zero"], out["dead"] = not verdict(receipt).may_run, [one.wait(60), two.wait(60)]
     out["latch"] = next(s.status for s in receipt.steps if s.name == "latch")
     status = world.operator.status()
     out["latched"], out["said"] = status["latched"], any("not written" in n for n in status["notices"])
     AFTER
-    out["receipt"] = json.loads((world.state / "guard" / "receipts" / (receipt.kill_id + ".json")).read_text())["verified_zero"]
+    out["receipt"] = json.loads((world.state / "guard" / "receipts" / (receipt.kill_id + ".json")).read_text())["complete"]
     world.kill_guard()
     world.start()
     out["latched again"] = world.operator.status()["latched"]

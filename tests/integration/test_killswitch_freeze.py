@@ -14,6 +14,8 @@ import pytest
 
 from console.domain.errors import Conflict, Denied, NotFound
 from console.domain.guard import HOLD_S, decode, encode
+from console.domain.kill import receipt_from_json
+from console.domain.verdict import verdict
 from console.killswitch.client import GuardClient
 from tests.fakes.guard_world import NOBODY, GuardWorld, until
 
@@ -111,7 +113,7 @@ def test_a_hold_kills_at_its_end(shared: GuardWorld) -> None:
     until(lambda: is_frozen(shared, "one") or time.monotonic() - begun > HOLD_S, "frozen at the press")
     assert agent.wait(60) == -signal.SIGKILL and time.monotonic() - begun >= HOLD_S
     receipt = shared.receipt(held["kill_id"])
-    assert receipt["verified_zero"] and receipt["by"] == "ann" and shared.operator.status()["latched"]
+    assert not verdict(receipt_from_json(receipt)).may_run and receipt["by"] == "ann" and shared.operator.status()["latched"]
     ours = [line["kind"] for line in journal(shared)[before:] if line.get("cause") == "hold" or line.get("kill_id") == held["kill_id"]]
     assert ours[:2] == ["freeze", "press"], "it was frozen first"
     peer.close()
@@ -242,4 +244,4 @@ def test_frozen_agents_die_at_once(shared: GuardWorld) -> None:
     client = GuardClient(shared.run / "guard.sock", timeout_s=60)
     receipt = shared.receipt(client.press("all", "x", "y", timeout_s=90))
     client.close()
-    assert receipt["verified_zero"] and agent.wait(60) == -signal.SIGKILL
+    assert not verdict(receipt_from_json(receipt)).may_run and agent.wait(60) == -signal.SIGKILL

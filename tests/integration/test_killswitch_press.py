@@ -57,7 +57,7 @@ def test_hostile_trees_end_proven_and_bystanders_live(shared: GuardWorld) -> Non
         until(lambda: len(shared.oracle("bomb")) > 100, "the bomb has grown")
         until(lambda: all(len(shared.oracle(f"hostile-{n}")) > 24 for n in range(3)), "the trees have grown")
         receipt = press_and_wait(shared.state, shared.run, shared.instance, "all", "test", "tester", timeout_s=90)
-        assert receipt.verified_zero and receipt.complete and not receipt.survivors, receipt
+        assert not verdict(receipt).may_run and receipt.complete and not receipt.survivors, receipt
         assert {t.outcome for t in receipt.targets} == {Outcome.PROVEN_ZERO}
         assert [shared.oracle(a) for a in ("hostile-0", "hostile-1", "hostile-2", "bomb")] == [[], [], [], []]
         assert verdict(receipt).exit_code == 0
@@ -80,7 +80,7 @@ def test_receipt_on_disk_names_what_was_killed(shared: GuardWorld) -> None:
 def test_a_list_kills_only_those_and_leaves_no_latch(world: GuardWorld) -> None:
     first, second = world.agent("first"), world.agent("second")
     receipt = press_and_wait(world.state, world.run, world.instance, ["first"], "one only", "tester", timeout_s=90)
-    assert receipt.verified_zero and [t.agent_id for t in receipt.targets] == ["first"]
+    assert not verdict(receipt).may_run and [t.agent_id for t in receipt.targets] == ["first"]
     assert first.wait(60) == -signal.SIGKILL and second.poll() is None
     status = world.operator.status()
     assert not status["latched"] and status["generation"] == 0
@@ -163,7 +163,7 @@ def test_press_races_with_launches_and_nothing_starts_after_it(world: GuardWorld
         thread.join(60)
     for process in reap:
         assert process.wait(60) == -signal.SIGKILL
-    assert receipt["verified_zero"] and not receipt["survivors"]
+    assert not verdict(receipt_from_json(receipt)).may_run
     late = [leaf for asked, leaf in started if asked > answered]
     assert not late, "a launch was confirmed that asked after the press"
 
@@ -183,7 +183,7 @@ def test_kills_while_its_starter_is_stopped(state_dir: Path) -> None:
         agent = world.agent("held")
         end(parent.pid, signal.SIGSTOP)
         receipt = press_and_wait(world.state, world.run, world.instance, "all", "hung", "tester", timeout_s=90)
-        assert receipt.verified_zero and agent.wait(60) == -signal.SIGKILL
+        assert not verdict(receipt).may_run and agent.wait(60) == -signal.SIGKILL
         end(parent.pid, signal.SIGKILL)
         assert world.operator.status()["latched"]  # and it outlives its starter
     finally:
@@ -196,7 +196,7 @@ def test_a_dead_guard_is_done_without(world: GuardWorld) -> None:
         world.python("tree", HOSTILE_TREE, "12", pids_max=100)
         world.kill_guard()
         receipt = press_and_wait(world.state, world.run, world.instance, "all", "guard is dead", "tester", timeout_s=90)
-        assert receipt.verified_zero and len(receipt.targets) == 4 and all(a.wait(60) == -signal.SIGKILL for a in agents)
+        assert not verdict(receipt).may_run and len(receipt.targets) == 4 and all(a.wait(60) == -signal.SIGKILL for a in agents)
         assert world.oracle("tree") == []
         assert all(
             "pids_before" not in t.evidence and "not looked at" in t.evidence["processes_before"] for t in receipt.targets
@@ -210,7 +210,7 @@ def test_a_stopped_guard_is_done_without_and_obeys_the_latch_on_disk(world: Guar
     agent = world.agent("held")
     end(world.pid, signal.SIGSTOP)
     receipt = press_and_wait(world.state, world.run, world.instance, "all", "guard hangs", "tester", timeout_s=90)
-    assert receipt.verified_zero and agent.wait(60) == -signal.SIGKILL
+    assert not verdict(receipt).may_run and agent.wait(60) == -signal.SIGKILL
     end(world.pid, signal.SIGCONT)
     until(lambda: world.operator.status()["latched"], "the guard obeys the disk")
     with pytest.raises(Killed):
@@ -228,7 +228,7 @@ def test_a_guard_that_is_stopped_after_its_answer_is_done_without(world: GuardWo
 
     monkeypatch.setattr(GuardClient, "press", stopped_then)
     receipt = press_and_wait(world.state, world.run, world.instance, "all", "guard stops", "tester", timeout_s=120)
-    assert receipt.verified_zero and agent.wait(60) == -signal.SIGKILL
+    assert not verdict(receipt).may_run and agent.wait(60) == -signal.SIGKILL
     end(world.pid, signal.SIGCONT)
     until(lambda: receipt.kill_id in world.operator.status()["kills"], "the guard knows the second press")
 
@@ -237,7 +237,7 @@ def test_press_without_guard_takes_a_list_too(world: GuardWorld) -> None:
     first, second = world.agent("first"), world.agent("second")
     world.kill_guard()
     receipt = press_without_guard(world.state, world.run, world.instance, ["second"], "one", "tester")
-    assert receipt.verified_zero and first.poll() is None and second.wait(60) == -signal.SIGKILL
+    assert not verdict(receipt).may_run and first.poll() is None and second.wait(60) == -signal.SIGKILL
     world.start()
     assert not world.operator.status()["latched"]
 
@@ -312,7 +312,7 @@ def test_a_stray_that_left_its_leaf_is_hunted_by_its_marks(shared: GuardWorld) -
     receipt = press_and_wait(shared.state, shared.run, shared.instance, "all", "stray", "tester", timeout_s=90)
     assert stray.wait(60) == -signal.SIGKILL and other.poll() is None
     (target,) = (t for t in receipt.targets if t.agent_id == "escapee")
-    assert receipt.verified_zero and str(stray.pid) in json.dumps(target.evidence["strays"])
+    assert not verdict(receipt).may_run and str(stray.pid) in json.dumps(target.evidence["strays"])
 
 
 def test_not_proven_is_said_with_pid_state_and_place(impatient: GuardWorld) -> None:
@@ -364,7 +364,7 @@ def test_a_shell_with_a_copied_environment_is_listed_and_not_killed(shared: Guar
     env = {**os.environ, "WATCHFLOOR_AGENT_ID": "one", "WATCHFLOOR_INSTANCE": shared.instance}
     shell = shared.popen("/bin/sleep", "600", env=env)
     receipt = press_and_wait(shared.state, shared.run, shared.instance, "all", "shell", "tester", timeout_s=90)
-    assert shell.poll() is None and receipt.verified_zero and verdict(receipt).exit_code == 7
+    assert shell.poll() is None and not receipt.verified_zero and verdict(receipt).exit_code == 9
     assert [(s.pid, s.agent_id) for s in receipt.survivors] == [(shell.pid, "one")] and "not signalled" in receipt.survivors[0].why
     assert {s.name: s.status for s in receipt.steps}[StepName.SECOND_LOOK] is StepStatus.UNKNOWN
 

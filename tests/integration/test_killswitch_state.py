@@ -17,6 +17,8 @@ import pytest
 
 from console.domain.errors import Conflict, ConsoleError, Denied, Killed, Unavailable
 from console.domain.guard import decode, encode
+from console.domain.kill import receipt_from_json
+from console.domain.verdict import verdict
 from console.killswitch import processes
 from console.killswitch.client import GuardClient
 from console.killswitch.press import press_and_wait
@@ -113,7 +115,7 @@ def test_a_new_guard_takes_over_live_agents(world: GuardWorld) -> None:
     assert agent.poll() is None and world.operator.status()["agents"] == 1
     assert world.supervisor.call("procs", agent_id="one")["pids"] == [agent.pid]
     receipt = press_and_wait(world.state, world.run, world.instance, "all", "x", "y", timeout_s=90)
-    assert receipt.verified_zero and agent.wait(60) == -signal.SIGKILL
+    assert not verdict(receipt).may_run and agent.wait(60) == -signal.SIGKILL
 
 
 def test_a_kill_half_done_is_finished_by_the_next_guard(world: GuardWorld) -> None:
@@ -128,7 +130,7 @@ def test_a_kill_half_done_is_finished_by_the_next_guard(world: GuardWorld) -> No
     latch.save()
     world.start()
     assert agent.wait(60) == -signal.SIGKILL
-    assert world.receipt("20250101-000000-abcdef")["verified_zero"]
+    assert not verdict(receipt_from_json(world.receipt("20250101-000000-abcdef"))).may_run
 
 
 def test_only_one_guard_per_instance(shared: GuardWorld) -> None:
@@ -174,6 +176,7 @@ from pathlib import Path
 state = Path(sys.argv[1]); instance = sys.argv[2]
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(state)], check=True)
 from tests.fakes.guard_world import GuardWorld, until
+from console.domain.verdict import verdict
 from console.killswitch.press import press_and_wait
 from console.domain.errors import NotRecorded
 world = GuardWorld(state); world.instance = instance
@@ -201,7 +204,7 @@ try:
     except NotRecorded as e: out["thaw"] = "NotRecorded"
     out["freeze"] = world.operator.freeze(["one"])["frozen"]
     receipt = press_and_wait(state, world.run, instance, "all", "disk full", "t", timeout_s=90)
-    out["zero"] = receipt.verified_zero
+    out["zero"] = not verdict(receipt).may_run
     out["latch"] = next(s.status for s in receipt.steps if s.name == "latch")
     out["dead"] = [one.wait(60), two.wait(60)]
     out["latched"] = world.operator.status()["latched"]

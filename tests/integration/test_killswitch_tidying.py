@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+from console.domain.verdict import verdict
 from console.killswitch import processes
 from tests.fakes.guard_world import GuardWorld, end, until
 from tests.leaks import cgroup_places
@@ -29,14 +30,14 @@ def test_a_killed_guard_leaves_nothing_at_its_end_and_the_next_one_knows_what_wa
         assert process.poll() is None and len(trees(world)) > 1, "somebody lives: all of it stays"
         world.start()
         assert world.oracle("one")
-        assert world.pressed().verified_zero
+        assert not verdict(world.pressed()).may_run
         process.wait(60)
         ends(world)
         assert trees(world) == []
         world.start()
         receipt = world.pressed()
         # It runs as root here and might have left its cgroup: best effort, then as now.
-        assert receipt.verified_zero and [t.outcome.value for t in receipt.targets] == ["best_effort"]
+        assert not verdict(receipt).may_run and [t.outcome.value for t in receipt.targets] == ["best_effort"]
         ends(world)
         assert trees(world) == []
     finally:

@@ -17,6 +17,7 @@ import json, os, signal, subprocess, sys, time
 from pathlib import Path
 from console.killswitch import processes
 from console.killswitch.client import GuardClient
+from console.domain.verdict import verdict
 from console.killswitch.press import press_and_wait, press_without_guard
 from console.killswitch.spawn import start_guard
 from tests.fakes.supervisor_client import SupervisorClient
@@ -60,7 +61,7 @@ if mode == "without guard":
     receipt = press_without_guard(state, run, instance, "all", "user", "t")
 else:
     receipt = press_and_wait(state, run, instance, "all", "user", "t", timeout_s=90)
-out["zero"] = receipt.verified_zero
+out["zero"] = not verdict(receipt).may_run
 out["targets"] = {t.agent_id: [t.outcome, t.evidence["method"]] for t in receipt.targets}
 out["left"] = processes.members(ns)
 out["bare"] = bare.wait(60)

@@ -6,7 +6,7 @@ from console.api.adopt_messages import AdoptBody, AdoptedView, CandidatesView
 from console.gui.link.http import Link
 from console.gui.link.pending import Pending
 
-ADOPT_S = 30.0
+ADOPT_S = 60.0
 
 
 class AdoptRequests:

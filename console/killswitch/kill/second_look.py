@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from console.domain.kill import Outcome, StepStatus, Survivor
+from console.domain.kill import Outcome, StepStatus, Survivor, Suspect
 from console.domain.words import counted
 from console.killswitch import processes
 from console.killswitch.engine_socket import EngineSilent
 from console.killswitch.faults import FAULTS, note_fault
+from console.killswitch.kill.suspects import beside, origin_from
 from console.killswitch.kill.targets import Aim, Field, Order, kill_listed
 from console.killswitch.peers import is_among
 from console.killswitch.registry import Entry, Held
@@ -33,6 +34,7 @@ class Kill(Protocol):
 
     aims: list[Aim]
     amended: list[str]
+    suspects: tuple[Suspect, ...]
 
     @property
     def order(self) -> Order: ...
@@ -71,6 +73,7 @@ class SecondLook:
             aim.outcome = Outcome.DYING
         self._part("the engine's containers", self._look_at_engine)
         self._part("marked processes", self._hunt)
+        self._part("what adoptions left outside", self._look_beside)
         self._kill.settle_again(late)
 
     def broke(self, words: str) -> None:
@@ -161,6 +164,15 @@ class SecondLook:
             aim.why = (aim.held.doubt if aim.held else "") or f"Container {aim.container_id[:12]} keeps coming back."
             aim.give_up(self._kill.ms())
         self._kill.aims += alive
+
+    def _look_beside(self) -> None:
+        """What an adoption of a target left outside and may be its: listed, and signalled by no kill."""
+        kill, found = self._kill, list[Suspect]()
+        for entry in [aim.held.entry for aim in kill.aims if aim.held is not None]:
+            origin = origin_from(entry.origin)
+            if origin is not None:
+                found += beside(entry.agent_id, (entry.pid, entry.start_ticks), origin, kill.field_.spared())
+        kill.suspects = tuple({one.pid: one for one in found}.values())
 
     # --- strays -------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from console.domain.failpoints import failpoint
 from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
-from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor
+from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Suspect
 from console.domain.verdict import judged
 from console.domain.words import counted
 from console.killswitch.cgroups import Refused
@@ -70,6 +70,8 @@ class KillSession:
     amended: list[str] = field(default_factory=list)
     second_look: SecondLook = field(init=False)
     excluded: list[str] = field(default_factory=list)
+    suspects: tuple[Suspect, ...] = ()
+    """What adoptions of targets left outside, as it is after the kill."""
     incomplete: str = ""
     """Why there may be agents that no target stands for, found out after the kill had begun; zero is unknown then."""
     only_seen: int | None = None
@@ -314,6 +316,7 @@ class KillSession:
             steps=tuple(self.steps[name] for name in StepName if name in self.steps),
             targets=targets,
             excluded=tuple(self.excluded),
+            suspects=self.suspects,
             only_seen=self.only_seen,
             ms_total=self._ms_done or self.ms(),
             complete=self.phase == "done",

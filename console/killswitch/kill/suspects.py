@@ -5,6 +5,7 @@ They are named, never killed by a kill. ``end`` kills the ones that an operator 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -64,6 +65,83 @@ def find(kept: Iterable[tuple[Record, Kept]], spared: Collection[int], is_own: C
             if suspect is not None:
                 found[pid] = suspect
     return tuple(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """An adopted agent as it was before it was moved: what a process of its own that was left outside would share with it."""
+
+    uid: int
+    session: int
+    program: str
+    folder: str
+    cgroup: str
+
+    def as_words(self) -> tuple[str, ...]:
+        """As the registry keeps it."""
+        return str(self.uid), str(self.session), self.program, self.folder, self.cgroup
+
+
+def origin_of(pid: int) -> Origin | None:
+    """Of a process as it is now; None when it cannot be seen."""
+    there, row = find_process(pid), recent_look().rows.get(pid)
+    if there is None or row is None:
+        return None
+    return Origin(there.uid, row.session, there.program, _folder(pid), processes.cgroup_line(pid) or "")
+
+
+def origin_from(words: tuple[str, ...]) -> Origin | None:
+    """What ``as_words`` gave; None for anything else."""
+    if len(words) != 5 or not (words[0].isdigit() and words[1].isdigit()):
+        return None
+    return Origin(int(words[0]), int(words[1]), words[2], words[3], words[4])
+
+
+def beside(agent_id: str, first: tuple[int, int], origin: Origin, known: Collection[int]) -> tuple[Suspect, ...]:
+    """What an adoption left outside and may be the agent's: of its account, started after it, and sharing one thing more with it.
+
+    ``first``: pid and start time of its first process. ``known``: processes that are the agent's, or never are. OSError when processes
+    cannot be listed. Orphans of its cgroup are among them: a guess (findings, kill: in one run of thirty it named bystanders).
+    """
+    table = recent_look().rows
+    never = {first[0], os.getpid(), *known, *processes.ancestors(first[0]), *processes.ancestors(os.getpid())}
+    above, reapers, found = first[0], {1}, list[Suspect]()
+    while (above := table[above].parent if above in table else 0) > 1:
+        reapers = {1, above}  # the last one below process 1: a user's service manager takes in orphans
+    for pid, row in sorted(table.items()):
+        if len(found) >= MOST or pid in never or row.ticks < first[1] or not row.is_alive or row.parent == 2 or pid == 2:
+            continue
+        if processes.uids(pid) != {origin.uid}:
+            continue
+        by, what = _shared(agent_id, pid, row, origin, reapers)
+        there = find_process(pid) if by else None
+        if there is not None and there.start_ticks == row.ticks:
+            command = processes.command_line(pid, 4096)[:200]
+            why = f"it was left outside when {agent_id} was adopted; {what}"
+            found.append(Suspect(agent_id, pid, row.ticks, there.program, origin.uid, command, why, by, by == "marker", 0))
+    return tuple(found)
+
+
+def is_likely(one: Suspect) -> bool:
+    """Whether a suspect that an adoption left outside takes the proof away: a program or folder alone is shared by too many."""
+    return one.by in ("marker", "account")
+
+
+def _shared(agent_id: str, pid: int, row: Row, origin: Origin, reapers: Collection[int]) -> tuple[str, str]:
+    """(what it shares with the agent besides its account, the same in words)."""
+    with contextlib.suppress(OSError):
+        if f"{AGENT_VARIABLE}={agent_id}".encode() in processes.environment(pid).split(b"\0"):
+            return "marker", "its environment names the agent"
+    if row.session == origin.session and origin.session > 1:
+        return "session", f"it is in the agent's session {origin.session}"
+    if row.parent in reapers and origin.cgroup and processes.cgroup_line(pid) == origin.cgroup:
+        return "account", "an orphan of the agent's account and cgroup, started after it"
+    folder = _folder(pid)
+    if folder and origin.folder not in ("", *_COMMON_FOLDERS) and (folder + "/").startswith(origin.folder + "/"):
+        return "working folder", "it works in the agent's folder"
+    if (there := find_process(pid)) is not None and there.program == origin.program and row.parent in reapers:
+        return "program", "an orphan that runs the agent's program, started after it"
+    return "", ""
 
 
 def _is_started_by(pid: int, row: Row, peer: Process, table: dict[int, Row]) -> bool:

@@ -30,7 +30,7 @@ def here(room: Room, sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch) 
     (room.tree.mount.point / "cgroup.procs").write_text("")
     monkeypatch.setattr(processes, "instance_mark", lambda pid: "")
     monkeypatch.setattr(adoption, "move", move)
-    monkeypatch.setattr(adoption, "_orphans", lambda *_: [])
+    monkeypatch.setattr(adoption, "beside", lambda *_: ())
     exe = str(processes.describe(sleeper[0])["exe"])
     return {"pid": sleeper[0], "start_ticks": sleeper[1], "exe": exe, "uid": os.geteuid(), "agent_id": "o-1", "moved": moved}
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -247,10 +246,10 @@ def test_a_real_tree_ends_and_a_bystander_does_not(tree: subprocess.Popen[bytes]
 def test_a_process_that_cannot_be_looked_at_is_not_one_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = OSError(errno.EMFILE, "Too many open files")
 
-    def unreadable(path: Path) -> bytes:
+    def unreadable(pid: int) -> bytes:
         raise refused
 
-    monkeypatch.setattr(Path, "read_bytes", unreadable)
+    monkeypatch.setattr(closure, "_read_stat", unreadable)
     with pytest.raises(OSError, match="Too many"):
         closure.read_table()
     refused = FileNotFoundError(errno.ENOENT, "gone")
