@@ -482,6 +482,8 @@ class StatusView(View):
     audit_why: str = ""
     """Why the record is not intact, or empty."""
     audit_checked_at: float | None = None
+    audit_verified: int | None = None
+    """Up to which record the log was verified then; None: it was not."""
     operator: str = ""
     notices: list[str] = []
     armed: ArmedView | None = None

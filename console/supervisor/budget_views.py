@@ -84,7 +84,7 @@ class Snapshot:
 
     def _facts(self, node: Node, usage: Usage, limits: Limits, live: bool, born: float | None, inherited: str = "") -> Facts:
         burn, boot_s = self.burn, self.boot_s
-        spending = self._spending_in(node) if live else []
+        spending = _awake_of(self, node) if live else []
         return Facts(
             usage,
             limits,
@@ -95,15 +95,6 @@ class Snapshot:
             inherited,
             still=live and not spending,
         )
-
-    def _spending_in(self, node: Node) -> list[AgentId]:
-        scope, key = node
-        if scope == "day":
-            return list(self.awake)
-        if scope in ("agent", "tree"):
-            below = [AgentId(key)] if scope == "agent" else [a.agent_id for a in self.subtree(AgentId(key))]
-            return [i for i in below if i in self.awake]
-        return self.awake_in.get(node, [])
 
     def agent_facts(self, agent: Agent) -> Facts:
         """Of the agent alone."""
@@ -311,6 +302,17 @@ class Snapshot:
         if scope == "day":
             return [a for a in self.agents.values() if a.state.is_live or time.strftime("%Y-%m-%d", time.localtime(a.ended_at or 0)) == key]
         return []
+
+
+def _awake_of(seen: Snapshot, node: Node) -> list[AgentId]:
+    """Agents charged to a node that may spend now."""
+    scope, key = node
+    if scope == "day":
+        return list(seen.awake)
+    if scope in ("agent", "tree"):
+        below = [AgentId(key)] if scope == "agent" else [a.agent_id for a in seen.subtree(AgentId(key))]
+        return [i for i in below if i in seen.awake]
+    return seen.awake_in.get(node, [])
 
 
 def _awake_in(state: EngineState) -> dict[Node, list[AgentId]]:

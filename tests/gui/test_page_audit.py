@@ -94,7 +94,10 @@ def test_following_for_days_stays_bounded() -> None:
 
 def test_words_of_the_chain() -> None:
     assert chain_words(Known(), 9, 0.0)[0] == "9 records · not verified yet"
-    assert chain_words(Known(True, 9, at=10.0), 12, 50.0)[:2] == ("12 records · chain whole, verified 40 s ago", "3 written since then")
+    assert chain_words(Known(True, 9, at=10.0), 12, 50.0)[:2] == (
+        "12 records · chain whole up to record 9, verified 40 s ago",
+        "3 written since then, not verified yet",
+    )
     words, why, shape, role = chain_words(Known(False, 9, 4, "hash"), 9, 0.0)
     assert "first bad record 4" in words and (why, shape, role) == ("hash", "alert", "danger")
     words, why, shape, role = chain_words(Known(True, 9, at=10.0, unknown=("an older log was set aside",)), 9, 50.0)
@@ -166,6 +169,8 @@ def test_new_records_come_at_the_top_and_wait_while_it_is_scrolled(make_house: H
     page = page_of(open_window("audit"))
     write(house, 3)
     qtbot.waitUntil(lambda: page.log.model.rows[0].seq == 603)
+    assert page.log.shown.text().startswith("3 new · "), "what came is announced"
+    qtbot.waitUntil(lambda: page.log.shown.text() == "603 records")
     page.view.verticalScrollBar().setValue(900)
     top = page.log.model.rows[0].seq
     write(house, 12)

@@ -97,3 +97,31 @@ def test_an_audit_log_that_nobody_has_checked_is_checked_once_and_a_long_one_whe
     assert switch.status is not None and switch.status.audit_whole is True
     told(pid=8, audit_records=13)
     assert len(asked.checks) == 2, "another supervisor has not looked"
+
+
+def test_new_audit_records_are_verified_by_themselves_and_never_all_the_time(qapp: QApplication) -> None:
+    asked, guard, switch, now = Asked(), Guard(), Switch(), [1000.0]
+    sync = Sync(cast(Requests, asked), Events(Link(None)), cast(GuardLink, guard), Fleet(), switch, Notices(), lambda: now[0])
+
+    def told(records: int, verified: int) -> None:
+        sync._read_status()
+        asked.statuses[-1].resolve(status(pid=7, audit_records=records, audit_whole=True, audit_verified=verified))
+
+    told(90_000, 90_000)
+    assert asked.checks == [], "nothing new"
+    told(90_003, 90_000)
+    told(90_004, 90_000)
+    assert len(asked.checks) == 1, "one at a time"
+    now[0] += 2.0
+    asked.checks[0].resolve(AuditVerdict(whole=True, records=90_004))
+    told(90_005, 90_004)
+    now[0] += 60.0
+    told(90_006, 90_004)
+    assert len(asked.checks) == 1, "two seconds of work are enough for a hundred"
+    now[0] += 41.0
+    told(90_007, 90_004)
+    assert len(asked.checks) == 2
+    asked.checks[1].reject(TimedOut("no answer"))
+    now[0] += 11.0
+    told(90_008, 90_004)
+    assert len(asked.checks) == 3

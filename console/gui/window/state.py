@@ -139,7 +139,8 @@ class StateView(QObject):
         elif not status.audit_whole:
             self._window.status.show_seal(f"Audit log {records} · chain BROKEN", True)
         else:
-            seal = f"Audit log {records} · chain whole, {age(status.audit_checked_at, now)}"
+            verified = f" up to record {status.audit_verified:,}" if status.audit_verified else ""
+            seal = f"Audit log {records} · chain whole{verified}, {age(status.audit_checked_at, now)}"
             self._window.status.show_seal(seal, switch.is_old(now))
 
     def _hurry(self) -> None:

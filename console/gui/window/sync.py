@@ -24,9 +24,43 @@ TICK_MS = 100
 STATUS_MS = 2_000
 MANY = 5_000
 """From so many agents on they are kept out of the garbage collector's rounds."""
+VERIFY_S, SELDOM = 10.0, 50
+"""New audit records are verified every ten seconds, or as often as the last verification took a fiftieth of the time between."""
 SOON_CHECKED = 20_000
 """Records up to which an audit log is checked without being asked, once for each supervisor: it takes the supervisor less than a second."""
 _LEVELS: dict[str, Level] = {"red": "red", "amber": "amber"}
+
+
+class LogCheck:
+    """Has the audit log verified: once when it never was, and again for new records, at a fiftieth of the supervisor's time at most."""
+
+    def __init__(self, requests: Requests, clock: Callable[[], float], then: Callable[[], None]) -> None:
+        self._requests, self._clock, self._then = requests, clock, then
+        self._checked = 0
+        """The supervisor (by pid) whose log this console has had verified, because it never was."""
+        self._under_way = False
+        self._not_before = 0.0
+
+    def look(self, view: StatusView) -> None:
+        """A status came."""
+        if view.audit_whole is None and view.audit_records <= SOON_CHECKED and view.pid != self._checked:
+            self._checked = view.pid
+            self._verify()
+        elif view.audit_whole and view.audit_records > (view.audit_verified or view.audit_records) and self._clock() >= self._not_before:
+            self._verify()
+
+    def _verify(self) -> None:
+        if self._under_way:
+            return
+        self._under_way, began = True, self._clock()
+
+        def over(_answer: object) -> None:
+            self._under_way = False
+            took = max(0.0, self._clock() - began)
+            self._not_before = self._clock() + max(VERIFY_S, SELDOM * took)
+            self._then()
+
+        self._requests.audit.verify().then(over).failed(over)
 
 
 class Sync(QObject):
@@ -52,11 +86,10 @@ class Sync(QObject):
         self.follower = KillFollower(requests, guard, fleet, switch, notices, clock, self)
         self.follower.changed.connect(self._touch)
         self._dirty = False
-        self._checked = 0
-        """The supervisor (by pid) whose audit log this console has had checked, because nobody had."""
+        self._log_check = LogCheck(requests, clock, self._read_status)
         self._missed_to = 0
         """Number up to which deltas were missed while a snapshot was on its way: an older snapshot is not the last word."""
-        self._timers = [self._timer(STATUS_MS, self._read_state), self._timer(TICK_MS, self._tick)]
+        self._timers = [self._timer(STATUS_MS, self._read_status), self._timer(TICK_MS, self._tick)]
         events.keep(fleet.facts.write)
         events.delta.connect(self._take)
         events.changes.connect(self._changes_came)
@@ -92,7 +125,7 @@ class Sync(QObject):
         if self._fleet.facts.hold():
             self._missed_to = 0
             self._requests.fleet.fleet().then(self._fleet_came).failed(self._fleet_failed)
-        self._read_state()
+        self._read_status()
         self.resynced.emit()
 
     def _missed(self) -> None:
@@ -119,20 +152,15 @@ class Sync(QObject):
         if view.seq < self._missed_to:
             self.read_all()
 
-    def _read_state(self) -> None:
-        """Status and kill switch: whatever no delta tells is at most two seconds old."""
-        self._read_status()
-        self.follower.read_switch()
-
     def _read_status(self) -> None:
+        """Status and kill switch: whatever no delta tells is at most two seconds old."""
         self._requests.status().then(self._status_came)
+        self.follower.read_switch()
 
     def _status_came(self, view: StatusView) -> None:
         self._switch.take_status(view, self._clock())
         self._touch()
-        if view.audit_whole is None and view.audit_records <= SOON_CHECKED and view.pid != self._checked:
-            self._checked = view.pid
-            self._requests.audit.verify().then(lambda _: self._read_status())
+        self._log_check.look(view)
 
     def _heard(self) -> None:
         self._switch.heard_at = self._clock()

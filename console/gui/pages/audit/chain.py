@@ -44,7 +44,7 @@ def newer(known: Known, status: StatusView | None) -> Known:
         return known
     if known.at is not None and status.audit_checked_at <= known.at + 0.001:
         return known
-    return Known(status.audit_whole, at=status.audit_checked_at)
+    return Known(status.audit_whole, status.audit_verified, at=status.audit_checked_at)
 
 
 def chain_words(known: Known, total: int, now: float) -> tuple[str, str, str, str]:
@@ -59,8 +59,13 @@ def chain_words(known: Known, total: int, now: float) -> tuple[str, str, str, st
         said = f"{records} · chain whole, verified {age(known.at, now)} · {plural(len(known.unknown), 'thing')} not known"
         return said, safe_text(known.unknown[0]), "triangle", "warn"
     since = total - known.records if known.records is not None else 0
-    more = f"{since:,} written since then" if since > 0 else ""
-    return f"{records} · chain whole, verified {age(known.at, now)}", more, "check", "ok"
+    more = f"{since:,} written since then, not verified yet" if since > 0 else ""
+    return f"{records} · chain whole{reach_words(known.records)}, verified {age(known.at, now)}", more, "check", "ok"
+
+
+def reach_words(records: int | None) -> str:
+    """Up to which record a log was verified."""
+    return f" up to record {records:,}" if records else ""
 
 
 class ChainBar(QWidget):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.messages import AuditPage, AuditRow
@@ -19,8 +19,11 @@ from console.gui.widgets.buttons import Button, SearchField
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import RowModel, RowView
 from console.gui.widgets.text import Text
+from console.gui.widgets.words import plural
 
 TYPED_MS = 200
+NEWS_MS = 5_000
+"""How long new rows are announced beside the count."""
 NEWER_MS = 500
 """New records are read at most twice a second."""
 _EMPTY = (
@@ -37,6 +40,30 @@ class LogModel(RowModel):
         if not rows:
             return
         self.insertRows(len(self.rows) - len(rows), len(rows))
+
+
+class NewRows(QObject):
+    """Announces rows that came at the top: in words for a while, and to a screen reader."""
+
+    def __init__(self, view: RowView, changed: Callable[[], None]) -> None:
+        super().__init__(view)
+        self._view, self._changed = view, changed
+        self.words = ""
+        self._quiet = QTimer(self)
+        self._quiet.setSingleShot(True)
+        self._quiet.setInterval(NEWS_MS)
+        self._quiet.timeout.connect(lambda: self._set(""))
+
+    def tell(self, number: int) -> None:
+        """So many are new."""
+        if number > 0:
+            self._set(f"{number:,} new · ")
+            self._quiet.start()
+            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self._view, plural(number, "new audit record")))
+
+    def _set(self, words: str) -> None:
+        self.words = words
+        self._changed()
 
 
 class Log(QWidget):
@@ -90,6 +117,7 @@ class Log(QWidget):
         column.addWidget(self.view, 1)
         self._typed = self._timer(TYPED_MS, self._filter)
         self._pace = self._timer(NEWER_MS, self._read_newer)
+        self._news = NewRows(self.view, self._say)
         self.search.textChanged.connect(lambda _text: self._typed.start())
         self.search.left.connect(self.view.setFocus)
         self.view.chosen.connect(self.chosen)
@@ -206,6 +234,7 @@ class Log(QWidget):
         if not self.is_following:
             self.book.know(page.newest, page.total)
         else:
+            self._news.tell(page.newest - self.book.seen)
             self.book.take_newest(page.rows, page.newest)
             self.view.show_rows(self.book.rows)
         self._say()
@@ -226,7 +255,7 @@ class Log(QWidget):
         self.newer.setVisible(waiting > 0 and not self.is_following)
         more = "" if book.at_end else "+"
         found = f"{len(book.rows):,}{more} of {book.total:,}" if book.query else f"{book.total:,} records"
-        self.shown.setText("Reading…" if self.is_asking else found)
+        self.shown.setText("Reading…" if self.is_asking else f"{self._news.words}{found}")
         self.empty.setText(_NONE if book.query else _EMPTY)
         self.empty.setVisible(self.loaded and not self.is_asking and not book.rows)
 
