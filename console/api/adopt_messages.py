@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from console.api.daemons import DaemonView
 from console.api.messages import SCHEMA_VERSION, Request, View
 
 LACKS = (
@@ -51,6 +52,8 @@ class CandidatesView(View):
     descendants: int = 0
     """How many processes come along, as far as parent and session tell."""
     orphans: int = 0
+    daemons: list[DaemonView] = []
+    """Programs outside that host its session or would start it again: they do not come along."""
     lacks: list[str] = list(LACKS)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from console.api.daemons import DaemonView
 from console.api.messages import SCHEMA_VERSION, KillSwitchBody, Request, View
 
 NAMED = 100
@@ -65,6 +66,8 @@ class LadderPreview(View):
     target: str = ""
     words: str
     """One sentence for the person."""
+    daemons: list[DaemonView] = []
+    """Of a kill: programs outside that host its sessions or would start them again, and what the kill does about each."""
     why_not: str = ""
     """Why it would be refused now, or empty."""
     undone_by: str = ""

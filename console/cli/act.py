@@ -11,9 +11,11 @@ import typer
 from console.api.ladder import LadderAgent, LadderBody, LadderPreview, ScopeBody
 from console.api.messages import ActView
 from console.cli import out, panic, receipts
+from console.cli.daemons import show_daemons
 from console.cli.link import build, connect
 from console.cli.options import Json, StateDir, existing_places, operator, verb_app
 from console.cli.plain import plain
+from console.cli.return_watch import after_watch
 from console.cli.tables import new_table
 from console.domain.errors import AlreadyEnded, ConsoleError, ExitCode, Unreachable, UsageProblem
 from console.domain.kill import Step, decided
@@ -40,7 +42,6 @@ _HELP = {
     Rung.THAW: "Undo your freeze. Freezes with other causes (budget, heartbeat ...) stay.",
     Rung.ISOLATE: "Cut off the network now, and of whatever it starts; reconnect undoes it.",
     Rung.RECONNECT: "Undo your isolation: back to what the session's data still allows, never more.",
-    Rung.KILL: "Kill and print the receipt. There is no way back. --all latches, as panic does.",
 }
 NAMED = 20
 SEEN_S = 3.0
@@ -95,6 +96,7 @@ def kill(
     pid: Pids = None,
     reason: Why = "",
     dry_run: Dry = False,
+    wait_watch: panic.WaitWatch = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -105,10 +107,8 @@ def kill(
         return kill_suspects(suspects, pid or [], state_dir, dry_run=dry_run, as_json=as_json)
     if pid:
         raise UsageProblem("--pid names suspects of a kill.", "Add --suspects KILL.")
-    return carry_out(Rung.KILL, scope_of(agent, tree, session, host, everything), reason, state_dir, dry_run=dry_run, as_json=as_json)
-
-
-APPS = {rung.value: verb_app(kill if rung is Rung.KILL else verb(rung)) for rung in Rung}
+    scope = scope_of(agent, tree, session, host, everything)
+    return carry_out(Rung.KILL, scope, reason, state_dir, dry_run=dry_run, as_json=as_json, wait_watch=wait_watch)
 
 
 def kill_suspects(kill_id: str, pids: list[int], state_dir: str | None, *, dry_run: bool, as_json: bool) -> int:
@@ -135,7 +135,12 @@ def kill_suspects(kill_id: str, pids: list[int], state_dir: str | None, *, dry_r
     return int(ExitCode.DONE if answer.get("n") and answer.get("n") == answer.get("n_done") else ExitCode.FAILURE)
 
 
-def carry_out(rung: Rung, scope: Scope, reason: str, state_dir: str | None, *, dry_run: bool, as_json: bool) -> int:
+APPS = {rung.value: verb_app(kill if rung is Rung.KILL else verb(rung)) for rung in Rung}
+
+
+def carry_out(
+    rung: Rung, scope: Scope, reason: str, state_dir: str | None, *, dry_run: bool, as_json: bool, wait_watch: bool = False
+) -> int:
     """One rung over one scope, or its preview; the exit code."""
     wanted = build(ScopeBody, reach=scope.reach.value, target=scope.target)
     body = build(LadderBody, action=rung.value, scope=wanted, reason=reason)
@@ -143,9 +148,9 @@ def carry_out(rung: Rung, scope: Scope, reason: str, state_dir: str | None, *, d
         with connect(state_dir) as client:
             return _show_preview(client.preview(body), as_json)
     if rung is Rung.KILL and scope.reach is Reach.ALL:
-        return panic.panic(reason, state_dir, as_json)  # works without a supervisor
+        return panic.panic(reason, state_dir, as_json, wait_watch)  # works without a supervisor
     if rung is Rung.KILL:
-        return _kill(wanted, reason, state_dir, as_json)
+        return _kill(wanted, reason, state_dir, as_json, wait_watch)
     try:
         with connect(state_dir) as client:
             return _told(DONE[rung], client.ladder(body), as_json)
@@ -155,7 +160,7 @@ def carry_out(rung: Rung, scope: Scope, reason: str, state_dir: str | None, *, d
         raise
 
 
-def _kill(scope: ScopeBody, reason: str, state_dir: str | None, as_json: bool) -> int:
+def _kill(scope: ScopeBody, reason: str, state_dir: str | None, as_json: bool, wait_watch: bool) -> int:
     """The headline at zero, each later step as it is decided, then the whole receipt, which the exit code is of."""
     with connect(state_dir) as client:
         try:
@@ -172,6 +177,8 @@ def _kill(scope: ScopeBody, reason: str, state_dir: str | None, as_json: bool) -
             tell = _ignored if as_json else _told_of_step
             receipt = panic.see_through(client, receipt, time.monotonic() + panic.FINISH_S, tell)
     receipt = receipt if panic.is_whole(receipt) else decided(receipt, f"not finished within {panic.FINISH_S:g} s")
+    if wait_watch:
+        receipt = after_watch(existing_places(state_dir), receipt, quiet=as_json)
     receipts.show_receipt(receipt, as_json=as_json)
     return int(verdict(receipt).exit_code)
 
@@ -262,6 +269,7 @@ def _show_preview(seen: LadderPreview, as_json: bool) -> int:
     for title, agents in (("", seen.acts), ("best effort: ", seen.best_effort), ("left alone: ", seen.excluded)):
         for agent in agents[:NAMED]:
             out.say(title + _line(agent))
+    show_daemons(seen.daemons)
     hidden = seen.unnamed + sum(max(0, len(a) - NAMED) for a in (seen.acts, seen.best_effort, seen.excluded))
     if hidden:
         out.say(f"and {hidden} more (the counts above are whole; --json names more)")

@@ -9,6 +9,7 @@ import typer
 
 from console.api.adopt_messages import AdoptBody, AdoptedView, Candidate, CandidatesView
 from console.cli import out
+from console.cli.daemons import show_daemons
 from console.cli.link import build, connect
 from console.cli.options import Json, StateDir, verb_app
 from console.cli.plain import plain
@@ -77,6 +78,7 @@ def _show(seen: CandidatesView, as_json: bool) -> int:
         out.note(f"it cannot be adopted: {plain(seen.why_not, 500)}")
         return code
     out.say(f"{counted(1 + seen.descendants, 'process comes', 'processes come')} along.")
+    show_daemons(seen.daemons)
     if seen.orphans:
         why = "of its account, started after it, with the same session, folder, program or cgroup: a guess"
         out.say(f"{counted(seen.orphans, 'process stays', 'processes stay')} outside and may be its ({why}).")

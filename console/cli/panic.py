@@ -16,6 +16,7 @@ import typer
 from console.cli import out, receipts
 from console.cli.options import Json, StateDir, existing_places, operator, seek_places, verb_app
 from console.cli.plain import plain
+from console.cli.return_watch import after_watch
 from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut, UsageProblem
 from console.domain.kill import Receipt, Step, StepName, StepStatus, decided
 from console.domain.verdict import verdict
@@ -34,10 +35,14 @@ NOTICED_S = 3.0
 """How long a guard may take to notice that its state directory is gone."""
 
 
+WaitWatch = Annotated[bool, typer.Option("--wait-watch", help="Answer after the return watch; exit 9 if a process ran again.")]
+
+
 def panic(
     reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; recorded, and written to the remote order.")],
     state_dir: StateDir = None,
     as_json: Json = False,
+    wait_watch: WaitWatch = False,
 ) -> int:
     """Kill everything at once and print the receipt. Exit: 0 proven, 7 a later step is open, 8 not all provable, 9 NOT proven."""
     if not reason.strip() or len(reason) > 500:
@@ -49,6 +54,8 @@ def panic(
         out.note(f"killed: {verdict(local).headline}")
     # 2. What takes a supervisor: rotation, remote write, evidence.
     receipt = finished(places, local) if (places.state_dir / "instance.json").exists() else unfinished(places, local)
+    if wait_watch:
+        receipt = after_watch(places, receipt, quiet=as_json)
     receipts.show_receipt(receipt, as_json=as_json)
     return int(verdict(receipt).exit_code)
 

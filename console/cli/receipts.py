@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from console.cli import out
+from console.cli.daemons import show_after
 from console.cli.plain import moment, plain
 from console.cli.tables import new_table
 from console.domain.errors import ExitCode
@@ -54,6 +55,7 @@ def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
     if receipt.survivors:
         out.show(Text(""), _survivors(receipt))
     _show_outside(receipt)
+    show_after(receipt)
     for words in receipt.amended[-_ROWS:]:
         out.show(out.words(f"amended: {words}", "dim", 300))
     for words in receipt.excluded[:_ROWS]:

@@ -18,6 +18,8 @@ HOLD_S = 0.8
 HELD_GRACE_S = 0.15
 """Of the hold, at least this much follows the order, however long ago the press was: a release that waits to be handled still thaws."""
 SECOND_LOOK_S = 0.5
+RETURN_WATCH_S = 60.0
+"""How long after a kill what starts a killed session again is ended, unless a setting says otherwise."""
 KILL_LIMIT_S = 5.0
 HEARTBEAT_S = 30.0
 LEASE_S = 60.0

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from console.domain import failpoints
-from console.domain.guard import HEARTBEAT_S
+from console.domain.guard import HEARTBEAT_S, RETURN_WATCH_S
 from console.killswitch import processes
 from console.killswitch.desk import Desk
 from console.killswitch.doors import Doors
@@ -49,6 +49,7 @@ def main() -> int:
         arguments.lease,
         arguments.supervisor_uid,
         arguments.orphan_s,
+        arguments.return_watch_s,
         arguments.passphrase_file,
     )
     config.guard_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -68,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--engine-socket", type=Path)
     parser.add_argument("--heartbeat-s", type=float, default=HEARTBEAT_S)
     parser.add_argument("--orphan-s", type=float, default=900.0)
+    parser.add_argument("--return-watch-s", type=float, default=RETURN_WATCH_S)
     parser.add_argument("--lease", action="store_true")
     parser.add_argument("--supervisor-uid", type=int)
     parser.add_argument("--passphrase-file", type=Path, help="where the passphrase for rearm is kept")

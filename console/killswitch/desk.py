@@ -98,6 +98,8 @@ class Desk:
             "unlatch": Op(self._unlatch, slow=True),
             "passphrase": Op(self._passphrase, slow=True),
             "seen": Op(self._seen, slow=True),
+            "daemons": Op(lambda m, p: guard.respawners.known.hear(m, guard.record), slow=True),
+            "returned": Op(lambda m, p: guard.respawners.hear_return(m), slow=True),
             "unheld": Op(lambda m, p: guard.unheld.hear(m, guard.record), slow=True),
             "adoptable": Op(self._adoptable, slow=True),
             "adopt": Op(self._adopt, slow=True),

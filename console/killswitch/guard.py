@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.errors import Unavailable
-from console.domain.guard import HEARTBEAT_S, LOST
+from console.domain.guard import HEARTBEAT_S, LOST, RETURN_WATCH_S
 from console.killswitch import processes
 from console.killswitch.causes import Causes
 from console.killswitch.cgroups import Tree, find_mounts, make_tree
@@ -27,6 +27,7 @@ from console.killswitch.kill.connections import Connections, is_own_part
 from console.killswitch.kill.orders import sweep_claims, unfinished
 from console.killswitch.kill.receipt import UNHELD_FILE, Afterwards, Unheld, new_kill_id, read_receipt, write_receipt
 from console.killswitch.kill.request import carry_out
+from console.killswitch.kill.respawners import Respawners, agents_of, own_line
 from console.killswitch.kill.session import KillSession
 from console.killswitch.kill.targets import SEEN_FILE, Aim, Order, SeenAgents, kill_listed, strike_descendants, strike_leaderless
 from console.killswitch.latch import Latch
@@ -52,6 +53,7 @@ class Config:
     supervisor_uid: int | None = None
     orphan_s: float = 900.0
     """Without supervisor, agent and latch for this many seconds the guard ends."""
+    return_watch_s: float = RETURN_WATCH_S
     passphrase_file: Path | None = None
     """Where the operator's passphrase lies, or would: never beside the latch."""
 
@@ -118,6 +120,16 @@ class Guard:
         self.supervisor_pid = 0
         self.connected: Callable[[], frozenset[int]] = frozenset
         """Processes that have a line to the guard open (consoles, panic buttons); the doors say."""
+        self.respawners = Respawners(
+            config.instance_id,
+            config.guard_dir,
+            config.return_watch_s,
+            lambda kind, **line: self.journal.append(kind, **line),
+            self._amended,
+            self.kills,
+            lambda: own_line(self.supervisor_pid, *self.connected()),
+            lambda: agents_of(self.registry, self.supervisor_pid),
+        )
         self.owed: list[tuple[str, Callable[[], object]]] = []
         """What the disk refused so far: tried again every second."""
 
@@ -149,6 +161,7 @@ class Guard:
         if self.latch.state.why:  # the save takes in a press that was made meanwhile
             self.notices["latch"] = self.latch.state.why
         sweep_claims(self.config.run_dir)
+        self.respawners.take_over()
         self.clerk.start()
 
     def _read_causes(self) -> None:
@@ -212,6 +225,7 @@ class Guard:
 
     def is_finished(self, kill: KillSession) -> None:
         self.afterwards.follow(kill)
+        self.record("return watch", *self.respawners.follow(kill))
 
     def _amended(self, kill: KillSession, words: list[str]) -> None:
         """A receipt that was given changed; the supervisor folds the file and the journal's line."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut, Unreachable, UsageProblem
-from console.domain.guard import SILENT_S
+from console.domain.guard import RETURN_WATCH_S, SILENT_S
 from console.domain.kill import Receipt, receipt_from_json
 from console.killswitch import processes
 from console.killswitch.cgroups import find_mounts, find_tree
@@ -22,6 +22,7 @@ from console.killswitch.journal import Journal
 from console.killswitch.kill.orders import claim
 from console.killswitch.kill.receipt import UNHELD_FILE, Unheld, new_kill_id, read_receipt, write_receipt
 from console.killswitch.kill.request import RECORD_S, carry_out, in_thread, wait_until_done
+from console.killswitch.kill.respawners import Respawners, agents_of, own_line
 from console.killswitch.kill.session import KillSession
 from console.killswitch.kill.targets import SEEN_FILE, Aim, Order, SeenAgents
 from console.killswitch.latch import Latch
@@ -157,6 +158,17 @@ class WithoutGuard:
         self.registry.restore(entries, self.tree)
         self.engine = Engine(Path(self.registry.engine_socket), instance_id) if self.registry.engine_socket else None
         self._writing = threading.Lock()
+        self.respawners = Respawners(
+            instance_id,
+            self._guard_dir,
+            RETURN_WATCH_S,
+            lambda kind, **line: self.journal.append(kind, **line),
+            lambda kill, words: self.write_receipt(kill),
+            {},
+            lambda: own_line(os.getppid()),
+            lambda: agents_of(self.registry, 0),
+        )
+        self.respawners.known.load()
 
     @property
     def journal(self) -> Journal:
@@ -222,6 +234,12 @@ class WithoutGuard:
     def is_finished(self, kill: KillSession) -> None:
         if self.registry.retired:
             self.registry.sweep()
+        writer = in_thread(lambda: self._leave_watch(kill), "return watch")  # the guard that comes next watches
+        if writer is not None:
+            writer.join(RECORD_S)
+
+    def _leave_watch(self, kill: KillSession) -> None:
+        self.record("return watch", *self.respawners.follow(kill, here=False))
 
     def close(self, kill: KillSession) -> None:
         """Closes what was opened, unless the kill still waits for the disk."""

@@ -332,6 +332,14 @@ def find_marked(instance_id: str, run_dir: Path) -> Iterator[Marked]:
         raise closed
 
 
+def arguments(pid: int) -> bytes:
+    """NUL between the words: a claim. Empty when they cannot be read, for whatever reason."""
+    try:
+        return _from_memory(pid, "cmdline", 16384)
+    except OSError:
+        return b""
+
+
 def instance_mark(pid: int) -> str:
     """The instance that its environment names, or empty: evidence, which anybody can write. OSError when we cannot look."""
     mark = f"{INSTANCE_VARIABLE}=".encode()

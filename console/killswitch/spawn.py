@@ -10,7 +10,7 @@ from pathlib import Path
 
 import console
 from console.domain.errors import ConsoleError, TimedOut, Unavailable
-from console.domain.guard import HEARTBEAT_S
+from console.domain.guard import HEARTBEAT_S, RETURN_WATCH_S
 from console.killswitch.client import GuardClient
 from console.killswitch.delegation import Home, find_home
 from console.killswitch.patience import Patience, lock_holder
@@ -35,6 +35,7 @@ def start_guard(
     lease: bool = False,
     supervisor_uid: int | None = None,
     orphan_s: float | None = None,
+    return_watch_s: float = RETURN_WATCH_S,
     passphrase_file: Path | None = None,
     timeout_s: float = START_S,
 ) -> int:
@@ -47,6 +48,7 @@ def start_guard(
         return running
     command = [sys.executable, "-P", "-s", "-m", "console.killswitch", "--detach", f"--instance={instance_id}"]
     command += [f"--state-dir={state_dir}", f"--run-dir={run_dir}", f"--heartbeat-s={heartbeat_s}"]
+    command += [f"--return-watch-s={return_watch_s}"]
     command += [f"--engine-socket={engine_socket}"] if engine_socket else []
     command += ["--lease"] if lease else []
     command += [f"--supervisor-uid={supervisor_uid}"] if supervisor_uid is not None else []

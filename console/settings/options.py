@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from console.domain.budget import parse_limit
 from console.domain.environment import check_agent_type, checked_name, looks_secret
 from console.domain.errors import ConsoleError
+from console.domain.guard import RETURN_WATCH_S
 from console.settings.durable import sync_folder
 
 ScopeName = Literal[
@@ -175,6 +176,17 @@ class BudgetOptions(_Section):
         return types
 
 
+class KillOptions(_Section):
+    """Every kill."""
+
+    return_watch_s: float = Field(
+        default=RETURN_WATCH_S,
+        ge=0,
+        le=3600,
+        description="For so many seconds after a kill, what starts a killed session again is ended; 0: no return watch.",
+    )
+
+
 class PanicOptions(_Section):
     """A press of everything."""
 
@@ -255,6 +267,7 @@ class Options(_Section):
     workspaces: WorkspaceOptions = WorkspaceOptions()
     budgets: BudgetOptions = BudgetOptions()
     network: NetworkOptions = NetworkOptions()
+    kill: KillOptions = KillOptions()
     panic: PanicOptions = PanicOptions()
     persistence: PersistenceOptions = PersistenceOptions()
     approvals: ApprovalOptions = ApprovalOptions()

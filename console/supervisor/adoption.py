@@ -56,6 +56,8 @@ class AdoptDesk:
         first = await self._examine(agent.process.pid, agent.process.start_ticks, caller_pid, agent.agent_id)
         view.candidates = [_candidate(first, "itself")]
         view.why_not = view.candidates[0].why_not
+        await self._parts.daemons.refresh()
+        view.daemons = self._parts.daemons.around({agent.agent_id})
         around: list[tuple[Kind, list[int], str]] = [("orphan", *one) for one in zip(first["orphans"], first["orphans_by"], strict=False)]
         view.descendants, view.orphans = int(first.get("descendants_n", 0)), int(first.get("orphans_n", 0))
         along = first["descendants"][: max(DESCRIBED // 2, DESCRIBED - len(around))]  # what is left outside is shown in any case

@@ -26,6 +26,7 @@ from console.killswitch.client import GuardClient
 from console.killswitch.spawn import START_S
 from console.ledger.activity_file import Bounds
 from console.rollback.store import RollbackStore
+from console.services.daemons.service import DaemonService
 from console.services.policy.git_memory import GitMemory
 from console.services.policy.session_start import SessionStart
 from console.services.stop.line import StopLine, be_calm
@@ -65,7 +66,7 @@ from console.supervisor.policy_page import PolicyLook
 from console.supervisor.policy_page_routes import policy_page_routes
 from console.supervisor.policy_review import PolicyReview
 from console.supervisor.policy_routes import policy_routes
-from console.supervisor.press_scope import keep_naming, keep_telling
+from console.supervisor.press_scope import asked_of, keep_naming, keep_telling, note_drop
 from console.supervisor.program_routes import program_routes
 from console.supervisor.restore import restore
 from console.supervisor.revive import ensure_guard
@@ -184,6 +185,12 @@ class Supervisor:
             own_agents=own,
             remote=remote,
             trespasses=Trespasses(scribe, lambda text: self.parts.notice(text)),
+            daemons=DaemonService(
+                lambda: asked_of(self.core.state),
+                guard.call,
+                lambda kill_id, words: note_drop(scribe, kill_id, words),
+                lambda text, level: self.parts.notice(text, level),
+            ),
             hunt=Hunt(places, options, lambda: self.core.state, scribe.record, lambda text: self.parts.notice(text), store.redactor.redact),
             contexts=Contexts(
                 places.workspaces_dir,
@@ -260,6 +267,7 @@ class Supervisor:
         self.runner.task(self._keep_contexts())
         self.runner.task(keep_adopted(self.parts))
         self.runner.task(keep_tidy(self.parts, self.stop))
+        self.runner.task(self.parts.daemons.keep_telling())
         self.runner.task(keep_telling(self.parts, self.places.is_default))
         self.runner.task(keep_naming(self.parts, self.places.is_default))
         self.runner.task(self.launcher.bounding.measure())

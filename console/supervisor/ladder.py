@@ -67,7 +67,11 @@ class LadderDesk:
             self._refuse_if_stopped(rung)
         except ConsoleError as error:
             refused = str(error)
-        return preview_view(found, refused, self._parts.core.state.pids, counted_s, outside)
+        view = preview_view(found, refused, self._parts.core.state.pids, counted_s, outside)
+        if rung is Rung.KILL:
+            await self._parts.daemons.refresh()
+            view.daemons = self._parts.daemons.around({line.agent.agent_id for line in found.lines if line.acts})
+        return view
 
     def _outside(self, rung: Rung) -> dict[str, Outside]:
         """What the guard knows of each agent's connections to other programs. Blocks. Nothing when the guard does not say."""

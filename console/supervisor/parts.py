@@ -13,6 +13,7 @@ from console.egress.service import Egress
 from console.killswitch.client import GuardClient
 from console.rollback.store import RollbackStore
 from console.sandbox.interface import Sandbox
+from console.services.daemons.service import DaemonService
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.interface import Source
@@ -52,6 +53,8 @@ class Parts:
     """What transcripts say was spent."""
     own_agents: OwnAgents
     remote: RemoteDesk | None
+    daemons: DaemonService
+    """What could start an agent again outside of its tree."""
     trespasses: Trespasses
     hunt: Hunt | None = None
     """Baselines and looks for what could bring an agent back."""

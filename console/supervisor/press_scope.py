@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import Agent, AgentId, ControlLevel
+from console.domain.command import Record
 from console.domain.errors import ConsoleError
 from console.enforcement.state import EngineState
 from console.killswitch.kill.receipt import NAMED
 from console.sandbox.processes import start_ticks
+from console.services.daemons.facts import Asked
 from console.settings.options import Options
 from console.supervisor.parts import Parts
+from console.supervisor.scribe import Scribe
 
 log = logging.getLogger(__name__)
 LOOK_S = 2.0
@@ -37,6 +40,22 @@ def meant(options: Options, *, is_default: bool, agents: Iterable[Agent]) -> lis
     return [
         a for a in agents if a.control_level is ControlLevel.OBSERVED and a.state.is_live and a.process is not None and not a.container_id
     ]
+
+
+def asked_of(state: EngineState) -> list[Asked]:
+    """Live agents with a process of this host, each with its session: whose daemons are looked for."""
+    found = []
+    for agent_id in sorted(state.live):
+        agent, seen = state.agents[agent_id], state.seen.get(agent_id)
+        if agent.process is not None and not agent.container_id and (seen is None or not seen.part):
+            sources = seen.sources if seen is not None else ()
+            found.append(Asked(agent_id, sources or (agent.source,), seen.session if seen is not None else "", agent.process, agent.cwd))
+    return found
+
+
+def note_drop(scribe: Scribe, kill_id: str, words: str) -> None:
+    """That a daemon was asked to drop a killed session, and what came of it: on record, and nothing of the receipt follows from it."""
+    scribe.record(Record("supervisor", "kill.session_dropped", f"{kill_id}: {words}"[:500], data={"kill_id": kill_id}))
 
 
 def proof_of(agent: Agent, proc: Path = Path("/proc")) -> dict[str, Any] | None:

@@ -23,6 +23,7 @@ def ensure_guard(places: Places, options: Options) -> int:
         engine_socket=Path(options.engine()),
         lease=bool(options.remote.bucket) and options.remote.lease == "stop",
         heartbeat_s=options.heartbeat_s,
+        return_watch_s=options.kill.return_watch_s,
         passphrase_file=places.passphrase_file,
     )
 

@@ -245,6 +245,7 @@ class StopDesk:
         local = await self._line.wait(kill_id, StepName.ZERO, GUARD_RECEIPT_S)
         if local is None:
             local = Receipt(kill_id, self._parts.places.instance_id, "all" if everything else "", reason, by, pressed, order)
+        self._parts.daemons.follow(local)
         pressed, local = local.pressed_at, await counted(self._parts, local)
         self._receipts[kill_id] = merged = _merged(local, steps, complete=False)
         self._parts.core.post(e.KillJudged(*now(), local))
@@ -262,6 +263,7 @@ class StopDesk:
         final = self._hunted(_merged(local, steps, complete=True))
         made = await asyncio.to_thread(lambda: self._bytes(final.as_json()))
         self._parts.core.post(e.KillJudged(*now(), final, self._put(final, made)))
+        self._parts.daemons.show(final, 0)
         if everything:
             await self.answer(order, final)
         if steps[StepName.REMOTE].status is StepStatus.FAILED:
@@ -345,6 +347,7 @@ class StopDesk:
         final = self._hunted(_merged(local, {s.name: s for s in known.steps if s.name not in _JUDGED}, complete=True))
         if (final.amended, final.targets, final.verified_zero) != (known.amended, known.targets, known.verified_zero):
             self._parts.core.post(e.KillJudged(*now(), final, self._put(final)))
+            self._parts.daemons.show(final, len(known.returns))
 
     async def cancel_remote(self) -> None:
         """A rearm: every write of a kill that is still owed to the bucket is given up, durably, before anything is released."""

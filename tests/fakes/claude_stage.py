@@ -88,6 +88,7 @@ class Stage:
                 os.chown(path, self.uid, self.uid)
         self.idle = idle
         self.daemon: subprocess.Popen[bytes] | None = None
+        self.spawned: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Stage:
         more = ["--idle"] if self.idle else []
@@ -100,7 +101,7 @@ class Stage:
     def spawn(self, *words: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
         """A process of the program, its own session leader."""
         own = os.geteuid() != 0
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [str(self.program), *words],
             cwd=cwd or self.home,
             env={"PYTHONHOME": "/usr", "HOME": str(self.home), "PATH": "/usr/bin:/bin", **(env or {})},
@@ -110,6 +111,8 @@ class Stage:
             group=None if own else self.uid,
             extra_groups=None if own else [],
         )
+        self.spawned.append(process)
+        return process
 
     def start(self, session: str) -> int:
         """Pid of a new session's process."""
@@ -150,9 +153,8 @@ class Stage:
             for pid in left:
                 with suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
-            if self.daemon is not None:
-                self.daemon.poll()
             time.sleep(0.02)
-        if self.daemon is not None:
-            self.daemon.wait(10)
+        for process in self.spawned:
+            process.kill()
+            process.wait(10)
         shutil.rmtree(self.root, ignore_errors=True)

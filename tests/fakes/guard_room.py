@@ -100,7 +100,7 @@ class Room:
         self.threads: list[tuple[str, Callable[[], None]]] = []
         self.mounts = Mounts(Mount(folder / "cg", "/"))
         self.tree: FolderTree | None = FolderTree(folder / "cg" / f"watchfloor-{INSTANCE}", self.mounts)
-        self.config = Config(folder / "state", folder / "run", INSTANCE, **config)
+        self.config = Config(folder / "state", folder / "run", INSTANCE, **{"return_watch_s": 0.0, **config})
         self._past: list[Guard] = []
         for module in (freezing, doors, desk):
             monkeypatch.setattr(module, "monotonic", lambda: self.now)
@@ -126,7 +126,7 @@ class Room:
     def start(self, **config: Any) -> None:
         """A guard that takes over what is on disk, as after a crash of the one before."""
         if config:
-            self.config = Config(self.folder / "state", self.folder / "run", INSTANCE, **config)
+            self.config = Config(self.folder / "state", self.folder / "run", INSTANCE, **{"return_watch_s": 0.0, **config})
         self.guard = Guard(self.config)
         self.clerk = self.guard.clerk = HandClerk()
         self._past.append(self.guard)

@@ -18,8 +18,10 @@ from console.killswitch.engine_socket import Engine
 from console.killswitch.faults import FAULTS, note_fault
 from console.killswitch.journal import Journal
 from console.killswitch.kill.connections import Connections
+from console.killswitch.kill.daemons import Struck
 from console.killswitch.kill.outside import Outside
 from console.killswitch.kill.receipt import Unheld
+from console.killswitch.kill.respawners import Respawners
 from console.killswitch.kill.session import KillSession
 from console.killswitch.kill.targets import Aim, Field, Order, SeenAgents
 from console.killswitch.latch import Latch
@@ -44,6 +46,9 @@ class Keeper(Protocol):
     """What keeps new agents from starting, for the receipt."""
     owns_registry: bool
     """Whether it is the process that writes the registry."""
+
+    respawners: Respawners
+    """Daemons of the agents, and the watch of what starts a killed session again."""
 
     @property
     def journal(self) -> Journal: ...
@@ -84,6 +89,8 @@ def carry_out(keeper: Keeper, order: Order, ids: Iterable[str], spare: Iterable[
     if not order.is_all:  # before the first write; of everything the latch says it, and thousands of marks would delay that write
         registry.mark_killed(listed, order.kill_id)
     kill.strike()
+    observed = {one.agent_id for one in keeper.seen.agents} if order.is_all else set()
+    struck = keeper.respawners.begin(kill, observed.union(listed))
     if order.is_all:
         registry.mark_killed(listed, order.kill_id)
         keeper.latch.mark(order.kill_id)
@@ -91,10 +98,16 @@ def carry_out(keeper: Keeper, order: Order, ids: Iterable[str], spare: Iterable[
     kill.add_aims = lambda: _add(keeper, kill)
     kill.note(StepName.REFUSE, StepStatus.OK, keeper.refusal if order.is_all else "These agents start nothing any more.")
     recorder = in_thread(lambda: _record(keeper, kill), "press-record")
-    kill.on_zero = lambda: keeper.write_receipt(kill)
+    kill.on_zero = lambda: _zero(keeper, kill, struck)
     kill.on_done = lambda: _finish(keeper, kill, recorder)
     in_thread(kill.run, "kill")
     return kill
+
+
+def _zero(keeper: Keeper, kill: KillSession, struck: Struck) -> None:
+    """Frozen daemons go on, and the receipt names them."""
+    kill.daemons = struck.zero()
+    keeper.write_receipt(kill)
 
 
 def _field(keeper: Keeper, spare: tuple[int, ...]) -> Field:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from console.domain.failpoints import failpoint
 from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
-from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Suspect
+from console.domain.kill import Daemon, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect
 from console.domain.verdict import judged
 from console.domain.words import counted
 from console.killswitch.cgroups import Refused
@@ -76,6 +76,11 @@ class KillSession:
     """Why there may be agents that no target stands for, found out after the kill had begun; zero is unknown then."""
     only_seen: int | None = None
     survivors: tuple[Survivor, ...] = ()
+    daemons: list[Daemon] = field(default_factory=list)
+    returns: list[Return] = field(default_factory=list)
+    watch_until: float = 0.0
+    began_ticks: int = 0
+    """When it was pressed, as field 22 of /proc/PID/stat counts."""
     finished: threading.Event = field(default_factory=threading.Event)
     _listed: list[Running] | None = None
     _done_at: float = 0.0
@@ -321,6 +326,9 @@ class KillSession:
             ms_total=self._ms_done or self.ms(),
             complete=self.phase == "done",
             amended=tuple(self.amended),
+            returns=tuple(self.returns),
+            watch_until=self.watch_until,
+            daemons=tuple(self.daemons),
         )
         if self.unrecorded:
             local = replace(local, connections_state="not recorded", connections_detail=self.unrecorded)

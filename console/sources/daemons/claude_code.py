@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from console.domain.agent import ProcessIdentity
@@ -54,6 +55,15 @@ class ClaudeDaemons:
             why_refused(daemon, session, control, _is_package, processes),
             tuple((name, seen[name]) for name in ("HOME", _CONFIG) if seen.get(name, "").startswith("/")),
         )
+
+    def transcript(self, process: ProcessIdentity, session: str) -> Path | None:
+        if not _SESSION.match(session):
+            return None
+        seen = p.variables(process.pid)
+        folder = Path(seen.get(_CONFIG) or f"{seen.get('HOME', '')}/.claude")
+        with suppress(OSError):
+            return next((path for path in folder.glob(f"projects/*/{session}.jsonl")), None)
+        return None
 
     def drop(self, daemon: FoundDaemon, session: str) -> tuple[str, ...]:
         found = _SESSION.match(session)

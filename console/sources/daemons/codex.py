@@ -50,18 +50,27 @@ class CodexDaemons:
             home=tuple((name, seen[name]) for name in ("HOME", _HOME) if seen.get(name, "").startswith("/")),
         )
 
+    def transcript(self, process: ProcessIdentity, session: str) -> Path | None:
+        return next((path for path in _rollouts(process.pid) if session and path.name.endswith(f"-{session}.jsonl")), None)
+
     def drop(self, daemon: FoundDaemon, session: str) -> tuple[str, ...]:
         return (daemon.exe, "archive", session) if _THREAD.match(session) else ()
 
 
 def _threads(pid: int) -> list[str]:
-    found: dict[str, None] = {}
+    return sorted({found[1] for path in _rollouts(pid) if (found := _ROLLOUT.search(str(path)))})
+
+
+def _rollouts(pid: int) -> list[Path]:
+    """Those that it holds open."""
+    found = []
     with suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
             with suppress(OSError):
-                if rollout := _ROLLOUT.search(os.readlink(f"/proc/{pid}/fd/{name}")):  # noqa: PTH115
-                    found[rollout[1]] = None
-    return sorted(found)
+                path = os.readlink(f"/proc/{pid}/fd/{name}")  # noqa: PTH115
+                if _ROLLOUT.search(path):
+                    found.append(Path(path))
+    return found
 
 
 def _is_package(program: Path) -> bool:

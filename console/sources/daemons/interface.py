@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from console.domain.agent import ProcessIdentity
@@ -91,6 +92,10 @@ class Daemons(Protocol):
 
     def find(self, line: Sequence[ProcessIdentity], processes: Processes) -> FoundDaemon | None:
         """The daemon of a session. ``line``: the session's process, then its ancestors. None: it has none."""
+        ...
+
+    def transcript(self, process: ProcessIdentity, session: str) -> Path | None:
+        """The file that the session is written to as it goes on; None: not known."""
         ...
 
     def drop(self, daemon: FoundDaemon, session: str) -> tuple[str, ...]:

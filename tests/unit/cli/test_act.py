@@ -136,7 +136,7 @@ def test_a_kill_of_everything_is_the_panic_and_needs_a_reason(watchfloor: Watchf
 
     monkeypatch.setattr(panic, "panic", press)
     assert watchfloor("kill", "--all", "--reason", "now").code == 9
-    assert pressed == [("now", None, False)]
+    assert pressed == [("now", None, False, False)]
 
 
 class FakeGuard:

@@ -19,6 +19,7 @@ from console.killswitch.registry import Entry
 from console.supervisor import ladder
 from console.supervisor.cutting import SHARED
 from console.supervisor.ladder import LadderDesk, Outside, doubt_of, preview_view
+from tests.fakes.daemons import no_daemons
 from tests.fakes.playbook import Playbook
 
 ONE = Scope(Reach.AGENT, "a1")
@@ -37,7 +38,7 @@ class World:
         core = SimpleNamespace(state=self.book.state, post=self.post, switching={}, saved=self.saved)
         parts: Any = SimpleNamespace(
             core=core, scribe=scribe, guard=SimpleNamespace(call=self.call), egress=SimpleNamespace(attached=list),
-            places=SimpleNamespace(guard_dir=tmp_path),
+            places=SimpleNamespace(guard_dir=tmp_path), daemons=no_daemons(),
         )  # fmt: skip
         follower: Any = SimpleNamespace(look_at_guard=self.look, counting=SimpleNamespace(anew=self.counted))
         stop: Any = None

@@ -20,6 +20,7 @@ from console.domain.verdict import verdict
 from console.services.stop.line import StopLine
 from console.supervisor import stop
 from console.supervisor.stop import StopDesk, _merged
+from tests.fakes.daemons import no_daemons
 
 
 def local(*targets: Target, zero: bool = True) -> Receipt:
@@ -74,6 +75,7 @@ class Desk:
             notice=lambda *_: None,
             keyring=SimpleNamespace(redactor=Redactor()),
             hunt=None,
+            daemons=no_daemons(),
         )
         self.line = StopLine(places)  # type: ignore[arg-type]
         self.desk = StopDesk(parts, self.line)

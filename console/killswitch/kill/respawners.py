@@ -1,0 +1,119 @@
+"""What could start a killed session again, joined for one guard (or one kill without a guard): daemons, their freeze, the return watch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from console.domain.kill import Return
+from console.domain.verdict import judged
+from console.killswitch import processes
+from console.killswitch.fields import text, whole
+from console.killswitch.kill.daemons import KNOWN_FILE, Holds, Known, Struck
+from console.killswitch.kill.receipt import read_receipt, write_receipt
+from console.killswitch.kill.return_watch import MOST, ReturnWatch, Watched, ticks_now
+from console.killswitch.kill.session import KillSession
+from console.killswitch.registry import Registry
+
+MOST_TOLD = 4 * MOST
+
+
+def agents_of(registry: Registry, supervisor_pid: int) -> dict[int, int]:
+    """Pid and start time of the supervisor and of registered agents that are not killed: what is below them is Watchfloor's own doing."""
+    found = {h.entry.pid: h.entry.start_ticks for h in list(registry.held.values()) if h.entry.pid > 1 and not h.entry.killed}
+    ticks = processes.start_ticks(supervisor_pid) if supervisor_pid > 1 else None
+    return found | ({supervisor_pid: ticks} if ticks is not None else {})
+
+
+class Respawners:
+    """Of one guard. ``amended`` is told a kill that is in memory, with the words of what changed in its receipt."""
+
+    def __init__(
+        self,
+        instance_id: str,
+        guard_dir: Path,
+        watch_s: float,
+        journal: Callable[..., object],
+        amended: Callable[[KillSession, list[str]], None],
+        kills: dict[str, KillSession],
+        spared: Callable[[], frozenset[int]],
+        registered: Callable[[], dict[int, int]],
+    ) -> None:
+        self._guard_dir, self._watch_s, self._journal, self._amended, self._kills = guard_dir, watch_s, journal, amended, kills
+        self._spared = spared
+        self.known = Known(guard_dir / KNOWN_FILE)
+        self._holds = Holds(guard_dir, journal)
+        self.watch = ReturnWatch(instance_id, guard_dir, self._returned, spared, registered)
+
+    def take_over(self) -> None:
+        """What the guard before this one left: a frozen daemon goes on, a watch is carried to its end."""
+        self.known.load()
+        self._holds.recover()
+        self.watch.resume()
+
+    def begin(self, kill: KillSession, agents: Collection[str]) -> Struck:
+        """The moment of a kill: daemons are struck in a thread of their own, and from now on what begins is a candidate."""
+        struck = Struck(kill.order.kill_id, agents, self.known.told, self._holds, self._spared)
+        struck.start()
+        kill.began_ticks = ticks_now()
+        if self._watch_s > 0 and not kill.is_canary:
+            kill.watch_until = kill.pressed_at + self._watch_s
+        return struck
+
+    def follow(self, kill: KillSession, *, here: bool = True) -> list[Callable[[], object]]:
+        """The kill is over: it is watched. Gives what is to be written to disk for the next guard, which watches it unless ``here``."""
+        if not kill.watch_until:
+            return []
+        agents = tuple(dict.fromkeys(aim.agent_id for aim in kill.aims))
+        sessions = tuple(self.known.sessions_of(agents))
+        one = Watched(kill.order.kill_id, kill.watch_until, kill.pressed_at, kill.began_ticks, agents, sessions)
+        if not here:
+            self.watch.resume(run=False)
+        self.watch.follow(one, run=here)
+        return [self.watch.save]
+
+    def hear_return(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The supervisor saw a transcript grow: shown, never killed. UsageProblem for what cannot be read."""
+        agent_id, session = text(message, "agent_id", limit=63), text(message, "session", "", 80)
+        why, seconds = text(message, "why", "", 300), float(whole(message, "seconds", 0))
+        row = Return(agent_id, session, 0, 0, 0, "", "", seconds, "transcript", certain=False, killed=False, proven=False, why=why)
+        self._returned(text(message, "kill_id", limit=60), row)
+        return {}
+
+    def _returned(self, kill_id: str, row: Return) -> None:
+        kill = self._kills.get(kill_id)
+        if kill is None:
+            self._amend_file(kill_id, row)
+        elif len(kill.returns) < MOST_TOLD:
+            kill.returns.append(row)
+            kill.amended = [*kill.amended, words(row)][-MOST:]
+            self._amended(kill, [words(row)])
+
+    def _amend_file(self, kill_id: str, row: Return) -> None:
+        """Of a kill that a guard before this one carried out."""
+        receipt = read_receipt(self._guard_dir, kill_id)
+        if receipt is None or len(receipt.returns) >= MOST_TOLD:
+            return
+        receipt = judged(replace(receipt, returns=(*receipt.returns, row), amended=(*receipt.amended, words(row))[-MOST:]))
+        write_receipt(self._guard_dir, receipt)
+        self._journal("receipt_amended", kill_id=kill_id, verified_zero=receipt.verified_zero, reason=words(row))
+
+
+def words(row: Return) -> str:
+    """For journal, audit and notice; nothing in it is a program's own text."""
+    if row.by == "transcript":
+        return f"{row.agent_id}: its transcript grew {row.seconds:.0f} s after the kill; no process of it is known"
+    what = f"process {row.pid} (parent {row.parent}), {row.seconds:.1f} s after the kill, by {row.by}"
+    if not row.certain:
+        return f"{row.agent_id}: {what}, may belong to it; shown only"
+    if row.killed and row.proven:
+        return f"{row.agent_id} ran again: {what}; killed, confirmed dead"
+    return f"{row.agent_id} ran again: {what}; {'killed, not confirmed dead' if row.killed else 'NOT killed'}"
+
+
+def own_line(*pids: int) -> frozenset[int]:
+    """These processes, this one, and everything above them."""
+    return frozenset().union(*(processes.ancestors(pid) for pid in (os.getpid(), *pids) if pid > 1))

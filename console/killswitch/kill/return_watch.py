@@ -1,0 +1,471 @@
+"""The return watch: for a minute after each kill, what starts a killed session again is ended at once and written into the receipt.
+
+Killed: what carries the killed session's id where its program reads it, an agent's marker, or the socket of that session below its known
+daemon. Shown only: the same program in the same folder. Never touched: what Watchfloor starts (its cgroup, or a parent that is registered),
+other sessions, the caller, the guard, the supervisor, consoles and their ancestors. Only processes that began after the kill are looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
+from console.domain.kill import Return
+from console.killswitch import processes
+from console.killswitch.closure import read_table
+from console.killswitch.durable import write_whole
+from console.killswitch.faults import FAULTS, note_fault
+from console.killswitch.kill.daemons import KnownSession, bound_sockets
+from console.killswitch.processes import Handle
+
+WATCH_FILE = "return-watch.json"
+"""In the guard's folder: the next guard goes on."""
+LOOK_S = 0.25
+AGAIN_S = 2.0
+"""A process may run another program than it began with: so often all that began since the kill are looked at once more."""
+SIGNS_S = 1.0
+DEAD_S = 2.0
+YOUNG_LOOKS = 8
+"""A process that has just begun is looked at this often before it counts as settled."""
+MOST = 50
+"""Returns of one kill that its receipt lists."""
+_OLD_PARENT = "its environment came from a process that lived before the kill"
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+SETTLED_S = 1.5
+"""What is only likely is shown when it still runs so long after it was seen."""
+_Key = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One kill, as far as the watch needs it."""
+
+    kill_id: str
+    until: float
+    """Seconds since the epoch."""
+    killed_at: float
+    since_ticks: int
+    """As field 22 of /proc/PID/stat counts: what began before is no return."""
+    agents: tuple[str, ...]
+    sessions: tuple[KnownSession, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What one process shows of itself."""
+
+    pid: int
+    ticks: int
+    parent: int
+    uid: int
+    argv: tuple[str, ...]
+    variables: dict[str, str]
+    exe: str
+    cwd: str
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Why a process is a return."""
+
+    agent_id: str
+    session: str
+    by: str
+    certain: bool
+    why: str
+
+
+def ticks_now() -> int:
+    """Now, as field 22 of /proc/PID/stat counts."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
+
+
+class ReturnWatch:
+    """One thread for all kills that are watched, there only while one is. ``told`` is called on it with each return."""
+
+    def __init__(
+        self,
+        instance_id: str,
+        folder: Path,
+        told: Callable[[str, Return], None],
+        spared: Callable[[], frozenset[int]],
+        registered: Callable[[], dict[int, int]],
+    ) -> None:
+        """``registered``: pid and start time of the supervisor, and of agents that are registered and not killed."""
+        self._instance_id, self._path, self._told = instance_id, folder / WATCH_FILE, told
+        self._spared, self._registered = spared, registered
+        self._lock = threading.Lock()
+        self._watched: list[Watched] = []
+        self._is_running = False
+        self._met: dict[_Key, bool] = {}
+        """Returns by kill, pid and start time, and whether each was certain: told once."""
+        self._likely: dict[_Key, tuple[float, Process, Match]] = {}
+        """Shown when they are still there at that time (CLOCK_MONOTONIC): one that has just begun may yet show what it is."""
+
+    def follow(self, one: Watched, *, run: bool = True) -> None:
+        """From now on, until its time is over; ``run`` False: it is only to be saved, for the guard that comes next."""
+        with self._lock:
+            self._watched = [*(w for w in self._watched if w.kill_id != one.kill_id), one]
+            if run:
+                self._start()
+
+    def save(self) -> None:
+        """OSError when it is not on disk."""
+        with self._lock:
+            write_whole(self._path, json.dumps([asdict(one) for one in self._watched]).encode())
+
+    def resume(self, *, run: bool = True) -> int:
+        """Goes on with what a guard before this one watched; how many kills. Never raises."""
+        try:
+            found = [_watched(one) for one in json.loads(self._path.read_bytes())]
+        except (OSError, ValueError, TypeError, KeyError):
+            return 0
+        left = [one for one in found if one.until > time.time()]
+        for one in left:
+            self.follow(one, run=run)
+        return len(left)
+
+    def _start(self) -> None:
+        if not self._is_running:
+            threading.Thread(target=self._run, name="return-watch", daemon=True).start()
+            self._is_running = True
+
+    def _run(self) -> None:
+        scan = Scan()
+        try:
+            while watched := self._now():
+                try:
+                    self._look(watched, scan)
+                except FAULTS as fault:  # one look may fail; the watch goes on
+                    note_fault("return watch", fault)
+                time.sleep(LOOK_S)
+        finally:
+            with self._lock:
+                self._is_running = False
+            with contextlib.suppress(OSError):
+                self.save()
+
+    def _now(self) -> list[Watched]:
+        with self._lock:
+            self._watched = [one for one in self._watched if one.until > time.time()]
+            self._is_running = bool(self._watched)
+            if not self._watched:
+                self._met.clear()
+                self._likely.clear()
+            return list(self._watched)
+
+    def _look(self, watched: list[Watched], scan: Scan) -> None:
+        for process in scan.look(min(one.since_ticks for one in watched)):
+            for one in watched:
+                if process.ticks >= one.since_ticks and (found := match(process, one, self._instance_id)) is not None:
+                    self._judge(one, process, found)
+        self._show(watched)
+        if scan.signs_due():
+            bound = bound_sockets()
+            for one in watched:
+                for session in one.sessions:
+                    if session.sign and session.sign in bound:
+                        self._signed(one, session)
+
+    def _signed(self, one: Watched, session: KnownSession) -> None:
+        """The killed session's own socket is listened on again: by whom, below its daemon."""
+        process = _listener(session)
+        if process is not None:
+            self._judge(one, process, Match(session.agent_id, session.session, "daemon", True, "it listens on the session's socket"))
+
+    def _judge(self, one: Watched, process: Process, found: Match) -> None:
+        key = (one.kill_id, process.pid, process.ticks)
+        if self._met.get(key) in (True, found.certain) or self._is_ours(process):
+            return
+        if not found.certain:
+            self._likely.setdefault(key, (time.monotonic() + SETTLED_S, process, found))
+            return
+        self._met[key] = True
+        self._likely.pop(key, None)
+        self._tell(one, process, found)
+
+    def _show(self, watched: list[Watched]) -> None:
+        """What is only likely, once it had time to show what it is; of one kill no more than ``MOST``."""
+        now, by_id = time.monotonic(), {one.kill_id: one for one in watched}
+        for key, (due, process, found) in list(self._likely.items()):
+            if now < due:
+                continue
+            del self._likely[key]
+            shown = sum(1 for kill_id, _, _ in self._met if kill_id == key[0])
+            if shown < MOST and key[0] in by_id and processes.is_the_same(process.pid, process.ticks):
+                self._met[key] = False
+                self._tell(by_id[key[0]], process, found)
+
+    def _tell(self, one: Watched, process: Process, found: Match) -> None:
+        why, spared = found.why, self._spared()
+        certain = found.certain and process.pid not in spared
+        if found.certain and not certain:
+            why = f"{why}; it is the caller, the guard, the supervisor or a console, or an ancestor of theirs"
+        killed, proven = _end(process, spared) if certain else (False, False)
+        row = Return(
+            found.agent_id,
+            found.session,
+            process.pid,
+            process.ticks,
+            process.parent,
+            processes.command_line(process.parent)[:200],
+            " ".join(process.argv)[:200],
+            round(time.time() - one.killed_at, 1),
+            found.by,
+            certain,
+            killed,
+            proven,
+            why,
+        )
+        self._told(one.kill_id, row)
+
+    def _is_ours(self, process: Process) -> bool:
+        """Started by Watchfloor: in a cgroup of this instance, or below the supervisor or an agent that is registered."""
+        line = processes.cgroup_line(process.pid) or ""
+        if f"/watchfloor-{self._instance_id}/" in f"{line}/":
+            return True
+        registered = self._registered()
+        return any(registered.get(pid) == processes.start_ticks(pid) for pid in processes.ancestors(process.pid) if pid in registered)
+
+
+@dataclass(slots=True)
+class _Young:
+    """A process that began since the kill."""
+
+    ticks: int
+    looks: int = 0
+    due: float = 0.0
+    shown: tuple[str, bytes] = ("", b"")
+    """Its program and arguments at the last look: only another program is worth another."""
+
+
+class Scan:
+    """Which processes are worth a look: those not met before, and those that run another program than they did."""
+
+    def __init__(self) -> None:
+        self._old: set[int] = set()
+        """Began before the kill."""
+        self._young: dict[int, _Young] = {}
+        self._again_at = self._signs_at = 0.0
+
+    def look(self, since_ticks: int) -> Iterator[Process]:
+        """Each process that began since then and was not seen as it is now. What cannot be read is left out."""
+        with os.scandir("/proc") as entries:
+            pids = {int(entry.name) for entry in entries if entry.name.isdigit()}
+        now = time.monotonic()
+        if now >= self._again_at:
+            self._again_at, self._old = now + AGAIN_S, set()  # a number may be another process's by now
+        self._old &= pids
+        self._young = {pid: one for pid, one in self._young.items() if pid in pids}
+        for pid in pids - self._old:
+            had = self._young.get(pid)
+            if had is not None and now < had.due:
+                continue
+            ticks = processes.start_ticks(pid)
+            if ticks is None or ticks < since_ticks:
+                self._old.add(pid)
+                continue
+            if had is None or had.ticks != ticks:
+                had = self._young[pid] = _Young(ticks)
+            had.looks += 1
+            had.due = now + (LOOK_S if had.looks < YOUNG_LOOKS else AGAIN_S) - 0.01
+            shown = (_link(pid, "exe"), processes.arguments(pid))
+            if shown != had.shown:
+                had.shown = shown
+                if (found := look_at(pid, shown[1])) is not None:
+                    yield found
+
+    def signs_due(self) -> bool:
+        """Whether it is time to look at the sockets."""
+        if time.monotonic() < self._signs_at:
+            return False
+        self._signs_at = time.monotonic() + SIGNS_S
+        return True
+
+
+def look_at(pid: int, said: bytes) -> Process | None:
+    """One process, whose arguments were read already; None when it is gone, or was replaced while it was read."""
+    ticks, parent, uids = processes.start_ticks(pid), processes.parent(pid), processes.uids(pid)
+    if ticks is None or not uids:
+        return None
+    argv = tuple(os.fsdecode(word) for word in said.rstrip(b"\0").split(b"\0"))
+    pairs = (word.partition(b"=") for word in _environment(pid).split(b"\0"))
+    variables = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs if name}
+    found = Process(pid, ticks, parent, min(uids), argv, variables, _link(pid, "exe"), _link(pid, "cwd"))
+    return found if processes.start_ticks(pid) == ticks else None
+
+
+def match(process: Process, one: Watched, instance_id: str) -> Match | None:
+    """Why a process that began after the kill is a return; the surest reason first. None: it is none."""
+    agent = process.variables.get(AGENT_VARIABLE, "")
+    if agent in one.agents and process.variables.get(INSTANCE_VARIABLE, "") == instance_id:
+        is_old = _inherited(process.parent, {AGENT_VARIABLE: agent}, one.since_ticks)
+        return Match(agent, "", "marker", not is_old, _OLD_PARENT if is_old else "its environment carries the killed agent's marker")
+    likely = None
+    for session in one.sessions:
+        if session.uid not in (-1, process.uid):
+            continue
+        if carries(process.argv, session):
+            return Match(session.agent_id, session.session, "session id", True, "it was started to go on with the killed session")
+        found = _likely(process, session, one.since_ticks)
+        if found is not None and found.certain:
+            return found
+        likely = likely or found
+    return likely
+
+
+def _likely(process: Process, session: KnownSession, since_ticks: int) -> Match | None:
+    """By its environment, by a mention, or by program and folder alone."""
+    named = {name: session.session for name in session.variables if process.variables.get(name) == session.session}
+    if named:
+        is_old = _inherited(process.parent, named, since_ticks)
+        why = _OLD_PARENT if is_old else "its environment carries the killed session's id"
+        return Match(session.agent_id, session.session, "session id", not is_old, why)
+    if any(session.session in word for word in process.argv):
+        return Match(session.agent_id, session.session, "session id", False, "its arguments name the killed session")
+    if session.cwd and (process.exe, process.cwd) == (session.exe, session.cwd):
+        return Match(session.agent_id, session.session, "working folder", False, "the same program in the same folder")
+    return None
+
+
+def carries(argv: tuple[str, ...], session: KnownSession) -> bool:
+    """Whether the arguments tell the program to go on with that session: its id, or its transcript's name, behind a word of its own."""
+    for n, word in enumerate(argv[1:], 1):
+        option, _, value = word.partition("=")
+        if value and option in session.words and _names(value, session.session):
+            return True
+        if word in session.words and any(_names(after, session.session) for after in argv[n + 1 : n + 2]):
+            return True
+    return False
+
+
+def _names(word: str, session: str) -> bool:
+    return word == session or word.rpartition("/")[2] in (f"{session}.jsonl", session)
+
+
+def _inherited(pid: int, named: dict[str, str], since_ticks: int) -> bool:
+    """Whether a parent that lived before the kill has these variables as well: then they came from there.
+
+    A program that a killed session left behind (a server of tmux) hands its environment to everything that anyone starts in it.
+    """
+    ticks = processes.start_ticks(pid) if pid > 1 else None
+    if ticks is None or ticks >= since_ticks:
+        return False
+    wanted = {f"{name}={value}".encode() for name, value in named.items()}
+    return wanted <= set(_environment(pid).split(b"\0"))
+
+
+def _listener(session: KnownSession) -> Process | None:
+    """The process below the known daemon that listens on the session's own socket."""
+    if processes.start_ticks(session.daemon) != session.daemon_ticks:
+        return None
+    try:
+        rows = read_table()
+    except OSError:
+        return None
+    inodes = _inodes(session)
+    for pid in _below(session.daemon, {pid: row.parent for pid, row in rows.items()}):
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
+                with contextlib.suppress(OSError):
+                    if os.readlink(f"/proc/{pid}/fd/{name}") in inodes and (found := look_at(pid, processes.arguments(pid))) is not None:  # noqa: PTH115
+                        return found
+    return None
+
+
+def _inodes(session: KnownSession) -> set[str]:
+    try:
+        lines = Path(f"/proc/{session.daemon}/net/unix").read_text(errors="replace").splitlines()[1:]
+    except OSError:
+        return set()
+    words = [line.split(None, 7) for line in lines]
+    return {f"socket:[{w[6]}]" for w in words if len(w) == 8 and w[7] == session.sign and int(w[3], 16) & 0x10000}
+
+
+def _below(pid: int, parents: dict[int, int]) -> list[int]:
+    """Everything that descends from it by parent, itself left out."""
+    children: dict[int, list[int]] = {}
+    for one, parent in parents.items():
+        children.setdefault(parent, []).append(one)
+    found, left = [], list(children.get(pid, []))
+    while left:
+        one = left.pop()
+        found.append(one)
+        left += children.get(one, [])
+    return found
+
+
+def _end(process: Process, spared: frozenset[int]) -> tuple[bool, bool]:
+    """SIGKILL to the process and what descends from it: (whether it was sent, whether all of them are dead)."""
+    try:
+        first = Handle(process.pid, process.ticks)
+    except OSError:
+        gone = processes.start_ticks(process.pid) != process.ticks
+        return False, gone
+    handles = [first]
+    try:
+        first.send(signal.SIGSTOP)  # it starts nothing more while its children are looked for
+        for pid, ticks in _descendants(process.pid):
+            if pid not in spared:
+                with contextlib.suppress(OSError):
+                    handles.append(Handle(pid, ticks))
+        sent = [handle.send(signal.SIGKILL) for handle in handles]
+        deadline = time.monotonic() + DEAD_S
+        while any(handle.is_alive() for handle in handles) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return sent[0] == "sent", not any(handle.is_alive() for handle in handles)
+    finally:
+        for handle in handles:
+            handle.close()
+
+
+def _descendants(pid: int) -> list[tuple[int, int]]:
+    try:
+        rows = read_table()
+    except OSError:
+        return []
+    return [(one, rows[one].ticks) for one in _below(pid, {p: row.parent for p, row in rows.items()})]
+
+
+def _environment(pid: int) -> bytes:
+    """NUL between the variables; empty when it cannot be read, for whatever reason."""
+    try:
+        return processes.environment(pid)
+    except OSError:
+        return b""
+
+
+def _link(pid: int, name: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/{name}")  # noqa: PTH115
+    except OSError:
+        return ""
+
+
+def _watched(one: dict[str, object]) -> Watched:
+    """As ``save`` wrote it. TypeError, KeyError or ValueError for anything else."""
+    sessions = one["sessions"]
+    if not isinstance(sessions, list):
+        raise TypeError("sessions")
+    known = tuple(KnownSession(**(s | {"words": tuple(s["words"]), "variables": tuple(s["variables"])})) for s in sessions)
+    agents = one["agents"]
+    if not isinstance(agents, list):
+        raise TypeError("agents")
+    return Watched(
+        str(one["kill_id"]),
+        float(str(one["until"])),
+        float(str(one["killed_at"])),
+        int(str(one["since_ticks"])),
+        tuple(map(str, agents)),
+        known,
+    )

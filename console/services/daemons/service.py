@@ -1,0 +1,188 @@
+"""Keeps the guard told of daemons, asks them to drop killed sessions, and watches transcripts after a kill. docs/daemons.md."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import stat
+import time
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from console.api.daemons import DaemonView
+from console.domain.errors import ConsoleError
+from console.domain.kill import Receipt
+from console.killswitch.kill.respawners import words
+from console.services.daemons.drop import drop
+from console.services.daemons.facts import Asked, DaemonOf, Facts, look
+from console.sources.daemons.kinds import kind_of
+
+log = logging.getLogger(__name__)
+LOOK_S = 2.0
+GROWTH_S = 1.0
+KEPT_S = 120.0
+"""What was known of an agent is kept so long after it was last seen: a kill is followed up from it."""
+MOST = 1000
+Tell = Callable[..., dict[str, Any]]
+
+
+@dataclass(slots=True)
+class _Known:
+    """The last look that met an agent."""
+
+    agent: Asked
+    daemon: DaemonOf | None
+    transcript: Path | None
+    at: float
+
+
+class DaemonService:
+    """Of one supervisor."""
+
+    def __init__(
+        self,
+        asked: Callable[[], list[Asked]],
+        tell: Tell,
+        record: Callable[[str, str], None],
+        notice: Callable[[str, str], None],
+    ) -> None:
+        """``tell``: an operation of the guard. ``record``: a kill and words. ``notice``: words and ``red`` or ``amber``."""
+        self._asked, self._tell, self._record, self._notice = asked, tell, record, notice
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._facts = Facts()
+        self._known: dict[str, _Known] = {}
+        self._followed: set[str] = set()
+
+    async def keep_telling(self) -> None:
+        """Looks every two seconds, and tells the guard whatever changed. Forever."""
+        told: list[dict[str, Any]] | None = None
+        while True:
+            try:
+                facts = await self.refresh()
+                lines = facts.messages()
+                if lines != told and (told is not None or facts.sessions or facts.jobs):
+                    for line in lines:
+                        await asyncio.to_thread(self._tell, "daemons", **line)
+                    told = lines
+            except ConsoleError as error:
+                log.warning("the guard was not told of daemons: %s", error)
+                told = None
+            await asyncio.sleep(LOOK_S)
+
+    async def refresh(self) -> Facts:
+        """A look that begins now."""
+        asked = self._asked()[:MOST]
+        facts = await asyncio.to_thread(look, asked)
+        now, hosting = time.monotonic(), {a.agent_id: d for d in facts.daemons for a in d.agents}
+        for agent in asked:
+            had = self._known.get(agent.agent_id)
+            is_same = had is not None and had.agent.session == agent.session and had.transcript is not None
+            path = had.transcript if had is not None and is_same else await asyncio.to_thread(_transcript, agent)
+            self._known[agent.agent_id] = _Known(agent, hosting.get(agent.agent_id), path, now)
+        self._known = {agent_id: one for agent_id, one in self._known.items() if now - one.at < KEPT_S}
+        self._facts = facts
+        return facts
+
+    def around(self, agents: Collection[str]) -> list[DaemonView]:
+        """The daemons and shared jobs of these agents, as of the last look: before an adoption or a kill, for people."""
+        found = []
+        for one in self._facts.daemons:
+            mine = [agent for agent in one.agents if agent.agent_id in agents]
+            if mine:
+                others = [agent.session for agent in one.agents if agent.agent_id not in agents] + one.others
+                found.append(_view(one, mine, others))
+        for agent, job in self._facts.jobs:
+            if agent.agent_id in agents:
+                name = f"{job.program}: {job.job}" if job.job else job.program
+                plan = "a shared program: named, never frozen or signalled"
+                pid = job.process.pid if job.process else 0
+                found.append(DaemonView(name=name, pid=pid, agents=[agent.agent_id], plan=plan, command=" ".join(job.command)))
+        return found
+
+    def follow(self, receipt: Receipt) -> None:
+        """Zero is decided and the daemons run again: what is done about them goes on by itself. Once for each kill."""
+        if receipt.kill_id not in self._followed:
+            self._followed.add(receipt.kill_id)
+            task = asyncio.get_running_loop().create_task(self.after_zero(receipt))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def show(self, receipt: Receipt, before: int) -> None:
+        """A red notice for what ran again, an amber one for what may be. The record is the guard's line in its journal."""
+        for row in receipt.returns[before:]:
+            self._notice(f"return watch of {receipt.kill_id}: {words(row)}", "red" if row.certain else "amber")
+
+    async def after_zero(self, receipt: Receipt) -> None:
+        """Each daemon drops its killed sessions, then transcripts are watched."""
+        killed = [known for t in receipt.targets if (known := self._known.get(t.agent_id)) is not None]
+        jobs: list[Awaitable[None]] = [asyncio.to_thread(self._drop, receipt.kill_id, one) for one in killed if one.daemon is not None]
+        await asyncio.gather(*jobs)
+        await self._watch(receipt, killed)
+
+    def _drop(self, kill_id: str, known: _Known) -> None:
+        one = known.daemon
+        command = one.command(known.agent) if one is not None else ()
+        if one is None or not command or one.found.refused:
+            return
+        said = drop(command, one.found.uid, one.found.home)
+        self._record(kill_id, f"{known.agent.agent_id}: {said}")
+
+    async def _watch(self, receipt: Receipt, killed: list[_Known]) -> None:
+        """A transcript that grows is shown: no process of it may be known."""
+        sizes = {one.agent.agent_id: _size(one.transcript) for one in killed if one.transcript is not None}
+        while sizes and time.time() < receipt.watch_until:
+            await asyncio.sleep(GROWTH_S)
+            for one in killed:
+                before = sizes.get(one.agent.agent_id)
+                if before is None or await asyncio.to_thread(_size, one.transcript) <= before:
+                    continue
+                del sizes[one.agent.agent_id]
+                await self._tell_growth(receipt, one)
+
+    async def _tell_growth(self, receipt: Receipt, one: _Known) -> None:
+        seconds = int(time.time() - receipt.pressed_at)
+        line = {"kill_id": receipt.kill_id, "agent_id": one.agent.agent_id, "session": one.agent.session[:80], "seconds": seconds}
+        try:
+            await asyncio.to_thread(self._tell, "returned", **line, why="its transcript grew after the kill")
+        except ConsoleError as error:
+            log.warning("the guard was not told of a transcript: %s", error)
+
+
+def _transcript(agent: Asked) -> Path | None:
+    for source in agent.sources:
+        kind = kind_of(source)
+        if kind is not None and agent.session and (found := kind.transcript(agent.process, agent.session)) is not None:
+            return found
+    return None
+
+
+def _size(path: Path | None) -> int:
+    """Of an ordinary file; 0 when it is not there."""
+    try:
+        seen = path.lstat() if path is not None else None
+    except OSError:
+        return 0
+    return seen.st_size if seen is not None and stat.S_ISREG(seen.st_mode) else 0
+
+
+def _view(one: DaemonOf, mine: list[Asked], others: list[str]) -> DaemonView:
+    found = one.found
+    if any(agent.process == found.process for agent in mine):
+        plan = "it is the agent's own process: it ends with all sessions that it hosts"
+    elif found.refused:
+        plan = f"named only: {found.refused}"
+    elif others:
+        plan = "frozen until zero, then asked to drop the session"
+    else:
+        plan = "killed: every session that it hosts is a target"
+    return DaemonView(
+        name=found.name,
+        pid=found.process.pid,
+        agents=[agent.agent_id for agent in mine],
+        sessions=[agent.session for agent in mine],
+        other_sessions=others,
+        plan=plan,
+        command="; ".join(" ".join(command) for agent in mine if (command := one.command(agent))),
+    )

@@ -1,0 +1,220 @@
+"""The return watch ends what starts a killed session again, and touches nothing else."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
+from console.domain.kill import Return
+from console.killswitch import processes
+from console.killswitch.kill.daemons import KnownSession
+from console.killswitch.kill.return_watch import WATCH_FILE, ReturnWatch, Watched, carries, ticks_now
+from tests.fakes.claude_stage import Stage
+from tests.fakes.instance import until
+
+ONE, TWO = str(uuid.uuid4()), str(uuid.uuid4())
+INSTANCE = secrets.token_hex(4)
+"""Another run of these tests on this host must not be taken for what returns here."""
+MARKS = {AGENT_VARIABLE: "agent-1", INSTANCE_VARIABLE: INSTANCE}
+
+
+class Room:
+    """A watch of one kill of one session."""
+
+    def __init__(self, folder: Path, stage: Stage) -> None:
+        self.folder, self.stage = folder, stage
+        self.rows: list[Return] = []
+        self.registered: dict[int, int] = {}
+        self.spared: set[int] = set()
+        words = ("--resume", "-r", "--session-id")
+        exe, cwd = str(stage.program), str(stage.home)
+        self.session = KnownSession("agent-1", "claude", ONE, stage.uid, exe, cwd, words, ("CLAUDE_CODE_SESSION_ID",))
+        self.watch = self.make()
+
+    def make(self) -> ReturnWatch:
+        told: Callable[[str, Return], None] = lambda kill_id, row: self.rows.append(row)  # noqa: E731
+        return ReturnWatch(INSTANCE, self.folder, told, lambda: frozenset(self.spared), lambda: self.registered)
+
+    def watched(self, seconds: float = 30.0) -> Watched:
+        now = time.time()
+        return Watched("kill-1", now + seconds, now, ticks_now(), ("agent-1",), (self.session,))
+
+    def start(self) -> None:
+        self.watch.follow(self.watched())
+
+    def runs(self, *words: str, env: dict[str, str] | None = None, cwd: Path | None = None) -> subprocess.Popen[bytes]:
+        """A process of the program that sleeps."""
+        (self.stage.home / "sleep").write_text("import time\ntime.sleep(600)\n")
+        return self.stage.spawn(str(self.stage.home / "sleep"), *words, env=env, cwd=cwd)
+
+    def lives(self, process: subprocess.Popen[bytes]) -> bool:
+        """Whether it still does after the watch has looked at what began behind it."""
+        last = self.runs("--resume", ONE)
+        until(lambda: any(row.pid == last.pid for row in self.rows))
+        time.sleep(0.5)
+        return process.poll() is None
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    with Stage(idle=False) as stage:
+        it = Room(tmp_path, stage)
+        yield it
+        with it.watch._lock:
+            it.watch._watched = []
+        until(lambda: not it.watch._is_running)
+
+
+@pytest.mark.parametrize("words", [("--resume", ONE), (f"--resume={ONE}",), ("-r", f"/home/x/.claude/projects/p/{ONE}.jsonl")])
+def test_what_goes_on_with_the_killed_session_is_killed(room: Room, words: tuple[str, ...]) -> None:
+    room.start()
+    again = room.runs(*words)
+    assert again.wait(20) == -9
+    (row,) = until(lambda: room.rows)
+    assert (row.agent_id, row.session, row.pid, row.parent) == ("agent-1", ONE, again.pid, os.getpid())
+    assert (row.by, row.certain, row.killed, row.proven) == ("session id", True, True, True) and 0 <= row.seconds < 20
+
+
+def test_what_it_started_dies_with_it(room: Room) -> None:
+    room.start()
+    (room.stage.home / "parent").write_text("import subprocess, sys\nsubprocess.run(['/usr/bin/setsid', '/usr/bin/sleep', sys.argv[1]])\n")
+    mark = f"600.{os.getpid()}1"
+    parent = room.stage.spawn("parent", mark, "--resume", ONE)
+    parent.wait(20)
+    until(lambda: room.rows and room.rows[0].proven)
+    assert not any(processes.arguments(pid).endswith(mark.encode() + b"\0") for pid in processes.every_pid())
+
+
+@pytest.mark.parametrize("env", [MARKS, {"CLAUDE_CODE_SESSION_ID": ONE}])
+def test_what_carries_the_marker_or_the_id_is_killed(room: Room, env: dict[str, str]) -> None:
+    room.start()
+    again = room.runs("work", env=env, cwd=Path("/"))
+    assert again.wait(20) == -9
+    assert until(lambda: room.rows)[0].by in ("marker", "session id")
+
+
+@pytest.mark.parametrize("env", [MARKS, {"CLAUDE_CODE_SESSION_ID": ONE}])
+def test_what_inherits_it_from_a_process_that_lived_before_is_shown_and_lives(room: Room, env: dict[str, str]) -> None:
+    """A server of tmux that the session started hands its environment to everyone's panes."""
+    go = room.stage.home / "go"
+    room.stage.home.chmod(0o777)
+    wait = (
+        f"import os, subprocess, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.02)\nsubprocess.run(['/usr/bin/sleep', '600'])\n"
+    )
+    (room.stage.home / "server").write_text(wait)
+    server = room.stage.spawn(str(room.stage.home / "server"), env=env)
+    time.sleep(0.1)
+    room.start()
+    go.touch()
+    row = until(lambda: next((r for r in room.rows if not r.certain), None))
+    assert row is not None and not row.killed and "before the kill" in row.why
+    assert server.poll() is None and processes.is_alive(row.pid)
+    os.kill(row.pid, 9)
+
+
+def test_the_same_program_in_the_same_folder_is_shown_and_lives(room: Room) -> None:
+    room.start()
+    other = room.runs("--resume", TWO, cwd=room.stage.home)
+    row = until(lambda: next((r for r in room.rows if r.by == "working folder"), None))
+    assert row is not None and (row.pid, row.certain, row.killed) == (other.pid, False, False)
+    assert room.lives(other)
+
+
+@pytest.mark.parametrize("words", [("logs", ONE), (f"/home/x/{ONE}.jsonl",), ("-c", f"claude --resume {ONE}")])
+def test_a_mention_of_the_id_is_shown_and_lives(room: Room, words: tuple[str, ...]) -> None:
+    room.start()
+    reader = room.runs(*words, cwd=Path("/"))
+    assert room.lives(reader)
+    assert until(lambda: [(r.certain, r.killed) for r in room.rows if r.pid == reader.pid]) == [(False, False)]
+    assert reader.poll() is None
+
+
+def test_what_began_before_the_kill_is_no_return(room: Room) -> None:
+    before = room.runs("--resume", ONE)
+    time.sleep(0.1)
+    room.start()
+    assert room.lives(before) and all(row.pid != before.pid for row in room.rows)
+
+
+def test_what_watchfloor_starts_is_never_touched(room: Room) -> None:
+    """Below a process that is registered (a launch of this instance after the kill), or below the supervisor."""
+    room.registered[os.getpid()] = processes.start_ticks(os.getpid()) or 0
+    room.start()
+    ours = room.runs("--resume", ONE)
+    time.sleep(1.5)
+    assert ours.poll() is None and room.rows == []
+
+
+def test_the_caller_and_what_is_above_it_are_never_killed(room: Room) -> None:
+    (room.stage.home / "sleep").write_text("import time\ntime.sleep(600)\n")
+    room.start()
+    room.watch._spared = lambda: frozenset(processes.every_pid())
+    shell = room.runs("--resume", ONE)
+    row = until(lambda: room.rows)[0]
+    assert (row.certain, row.killed) == (False, False) and "caller" in row.why and shell.poll() is None
+
+
+def test_another_account_is_not_the_session(room: Room) -> None:
+    room.session = replace(room.session, uid=room.stage.uid + 1)
+    room.start()
+    other = room.runs("--resume", ONE, env={"CLAUDE_CODE_SESSION_ID": ONE})
+    time.sleep(1.5)
+    assert other.poll() is None and room.rows == []
+
+
+def test_a_program_that_becomes_the_session_later_is_killed(room: Room) -> None:
+    room.start()
+    argv = ["claude", str(room.stage.home / "sleep"), "--resume", ONE]
+    later = f"import os, time\ntime.sleep(2.5)\nos.execv({str(room.stage.program)!r}, {argv!r})\n"
+    (room.stage.home / "later").write_text(later)
+    (room.stage.home / "sleep").write_text("import time\ntime.sleep(600)\n")
+    assert room.stage.spawn("later", cwd=room.stage.home).wait(30) == -9
+
+
+def test_the_session_s_own_socket_below_its_daemon_is_a_return(tmp_path: Path) -> None:
+    """A spare gets the session: its arguments tell nothing, and it began before the kill."""
+    with Stage() as stage:
+        stage.start(ONE)
+        assert stage.daemon is not None
+        room = Room(tmp_path, stage)
+        sign, ticks = str(stage.sockets / "rv" / f"{ONE[:8]}.sock"), processes.start_ticks(stage.daemon.pid) or 0
+        pid = stage.pid_of(ONE)
+        room.session = replace(room.session, sign=sign, daemon=stage.daemon.pid, daemon_ticks=ticks, exe="", cwd="")
+        room.start()
+        row = until(lambda: room.rows)[0]
+        assert (row.pid, row.by, row.certain, row.proven) == (pid, "daemon", True, True)
+        with room.watch._lock:
+            room.watch._watched = []
+        until(lambda: not room.watch._is_running)
+
+
+def test_the_next_guard_goes_on_with_it(room: Room) -> None:
+    room.watch.follow(room.watched(), run=False)
+    room.watch.follow(replace(room.watched(-1), kill_id="kill-0"), run=False)
+    room.watch.save()
+    room.watch = room.make()
+    assert room.watch.resume() == 1
+    assert room.runs("--resume", ONE).wait(20) == -9
+    (room.folder / WATCH_FILE).write_text("[{]")
+    assert room.make().resume() == 0
+
+
+def test_the_id_stands_behind_a_word_of_the_program_s_own(room: Room) -> None:
+    assert carries(("claude", "--resume", ONE), room.session) and carries(("claude", "x", f"--session-id={ONE}"), room.session)
+    for argv in (
+        ("claude", ONE),
+        ("claude", "--resume", f"{ONE}x"),
+        ("claude", "--resume", f"/x/{ONE}.txt"),
+        ("--resume",),
+        ("", "--resume"),
+    ):
+        assert not carries(argv, room.session)
