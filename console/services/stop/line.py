@@ -21,8 +21,8 @@ from console.settings.places import Places
 
 NICE = -10
 """As the guard's: ahead of what it is to stop, however busy that keeps the processors. Only root may."""
-CALM_S = 0.3
-"""After zero the caller's answer is sent; then the loop is as any other process again."""
+CALM_S = 2.0
+"""After zero the caller is answered, and what the dead held is released; then the loop is an ordinary thread again."""
 ORDERS, READERS = 8, 4
 """Threads that say orders, and threads that read receipts: a reader that waits for a disk keeps no order waiting."""
 FIRST_LOOK_S, LOOK_S = 0.005, 0.03
