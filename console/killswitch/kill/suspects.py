@@ -59,7 +59,7 @@ def find(kept: Iterable[tuple[Record, Kept]], spared: Collection[int], is_own: C
         for pid, row in sorted(table.items()):
             if pid in found or pid in peers or pid in spared or pid in is_own or not row.is_alive or (pid, row.ticks) in targets:
                 continue
-            if row.ticks < one.since_ticks or not _is_started_by(pid, row, peer, table) or len(found) >= MOST:
+            if row.ticks < one.since_ticks or not _is_started_by(pid, one.since_ticks, peer, table) or len(found) >= MOST:
                 continue
             suspect = _suspect(record, peer, pid, row, tokens)
             if suspect is not None:
@@ -144,22 +144,23 @@ def _shared(agent_id: str, pid: int, row: Row, origin: Origin, reapers: Collecti
     return "", ""
 
 
-def _is_started_by(pid: int, row: Row, peer: Process, table: dict[int, Row]) -> bool:
-    """By parent, by session, or, for an orphan of process 1, by cgroup."""
-    above = row.parent
+def _is_started_by(pid: int, since: int, peer: Process, table: dict[int, Row]) -> bool:
+    """By parent; or, for what lost its parent since, by session or cgroup. A caller in the same terminal has lost none."""
+    top, above = pid, table[pid].parent
     for _ in range(64):
         if above == peer.pid:
             return peer.pid not in table or table[peer.pid].ticks == peer.start_ticks
-        if above <= 1 or above not in table:
+        if above <= 1 or above not in table or table[above].ticks < since:
             break
-        above = table[above].parent
+        top, above = above, table[above].parent
     there = table.get(peer.pid)
-    if there is None or there.ticks != peer.start_ticks:
+    is_orphan = above <= 1 or processes.short_name(above) == "systemd"  # whatever lost its parent comes to one of these
+    if there is None or there.ticks != peer.start_ticks or not is_orphan:
         return False
-    if row.session == there.session and row.session > 1:
+    if table[top].session == there.session and there.session > 1:
         return True
     line = processes.cgroup_line(peer.pid)
-    return above <= 1 and line not in (None, "/") and processes.cgroup_line(pid) == line
+    return line not in (None, "/") and processes.cgroup_line(pid) == line
 
 
 def _suspect(record: Record, peer: Process, pid: int, row: Row, tokens: Collection[str]) -> Suspect | None:

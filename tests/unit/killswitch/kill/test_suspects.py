@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -89,6 +90,31 @@ def test_what_no_peer_started_is_none(start: Start, work: str) -> None:
     elsewhere = start("/bin/sleep", "600", start_new_session=True)
     peer = find_process(elsewhere.pid)
     assert one.pid not in found((record, replace(there, peer=peer)))
+
+
+def test_a_process_of_the_same_terminal_is_none_and_one_that_lost_its_parent_there_is_one(start: Start, work: str) -> None:
+    peer = find_process(start("/bin/sleep", "600").pid)
+    one = start("/bin/sleep", work)
+    record, there = kept(work, since=processes.start_ticks(one.pid) or 0)
+    assert one.pid not in found((record, replace(there, peer=peer))), "this test started it, in the peer's session"
+    fork = "import os, sys\nif os.fork() == 0: os.execv('/bin/sleep', ['/bin/sleep', sys.argv[1]])\n"
+    subprocess.run([sys.executable, "-c", fork, f"{work}1"], check=True)
+    until(lambda: _running(f"/bin/sleep {work}1"), "it runs")
+    [orphan] = _running(f"/bin/sleep {work}1")
+    try:
+        if processes.parent(orphan) != 1:
+            pytest.skip("another process than the first takes orphans here")
+        record.words = {f"{work}1"}
+        assert orphan in found((record, replace(there, peer=peer)))
+    finally:
+        fd = os.pidfd_open(orphan)
+        signal.pidfd_send_signal(fd, signal.SIGKILL)
+        os.close(fd)
+        until(lambda: not processes.is_alive(orphan), "it ended")
+
+
+def _running(command: str) -> list[int]:
+    return [pid for pid in processes.every_pid() if processes.command_line(pid) == command and processes.is_alive(pid)]
 
 
 def test_a_peer_whose_number_is_another_s_by_now_started_nothing(start: Start, work: str) -> None:
