@@ -231,7 +231,7 @@ class NetworkDesk:
                 checked = await asyncio.to_thread(self._parts.egress.validate, allowlist)
                 envoy_valid, envoy_words = checked.ok, checked.words
         judged = judge_url(allowlist, body.method, body.url)
-        marks = await asyncio.to_thread(self._marks_of_draft, allowlist) if body.entry is not None else []
+        marks = await asyncio.to_thread(_marks_of_draft, allowlist, self.kill_file_hosts) if body.entry is not None else []
         return m.UrlTestView(
             allowed=judged.allowed,
             entry_id=judged.entry_id,
@@ -241,11 +241,12 @@ class NetworkDesk:
             marks=marks,
         )
 
-    def _marks_of_draft(self, drafted: Allowlist) -> list[m.MarkView]:
-        """What a reviewer should see of the draft before it is saved: the last entry of the list. Blocks."""
-        draft = drafted.entries[-1]
-        found = review(drafted, {draft.entry_id: Use(None, time.time())}, time.time(), self.kill_file_hosts)[draft.entry_id]
-        return [m.MarkView(kind=mark.kind, words=mark.words, danger=mark.is_danger) for mark in found]
+
+def _marks_of_draft(drafted: Allowlist, kill_hosts: tuple[str, ...]) -> list[m.MarkView]:
+    """What a reviewer should see of the draft before it is saved: the last entry of the list. Blocks."""
+    draft = drafted.entries[-1]
+    found = review(drafted, {draft.entry_id: Use(None, time.time())}, time.time(), kill_hosts)[draft.entry_id]
+    return [m.MarkView(kind=mark.kind, words=mark.words, danger=mark.is_danger) for mark in found]
 
 
 def _check_new(entry: AllowlistEntry, live: Allowlist) -> None:
