@@ -106,7 +106,7 @@ def test_panic_kills_everything_and_the_kernel_agrees(terminal: Terminal) -> Non
 def test_panic_reads_well(terminal: Terminal) -> None:
     terminal.run(*SLEEP)
     said = terminal("panic", "--reason", "because \x1b[31m")
-    assert said.code == 0 and said.out.startswith("1 of 1 proven zero in ")
+    assert said.code == 0 and said.out.startswith("All processes of 1 agent are dead.")
     assert "because \\e[31m" in said.out and "\x1b" not in said.out + said.err
     assert "proven zero" in said.out and "second_look" in said.out
 

@@ -137,7 +137,7 @@ def test_many_agents_are_one_notification_and_a_kill_says_what_is_proven() -> No
     assert alert.title == "Over budget: 200 agents" and alert.text.endswith(" and 197 more") and alert.urgent
     proven = kill_alert(fixture.receipt(fixture.mockup_agents(), proven=True, now=1000.0, kill_id="k"))
     bad = kill_alert(fixture.receipt(fixture.mockup_agents(), proven=False, now=1000.0, kill_id="k"))
-    assert proven.title == "Killed" and "proven zero" in proven.text
+    assert proven.title == "Killed" and "All processes of" in proven.text
     assert bad.title == "NOT PROVEN" and bad.urgent
 
 

@@ -95,7 +95,7 @@ def test_an_amended_receipt_shows_what_it_said_then_and_when_it_was_proven(make_
     house = make_house()
     house.supervisor.receipts["k-0036"] = amended()
     page = receipt_page(open_window("fleet"), "k-0036", qtbot)
-    assert page.head.headline.kind == "late" and "1 only after this receipt had said NOT PROVEN" in page.head.headline.text
+    assert page.head.headline.kind == "late" and "1 agent only after this receipt had said NOT PROVEN" in page.head.headline.text
     told = [left for left, _ in lines(page.side._sections["amended"])]
     assert told[1:] == [
         "said then: NOT PROVEN at +5.00 s",

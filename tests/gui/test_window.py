@@ -137,7 +137,7 @@ def test_stopping_a_tree_asks_first_and_counts_by_control_level(make_house: Make
     again.main.click()
     qtbot.waitUntil(lambda: acts(house) == [("kill", "release-captain")])
     assert house.supervisor.log[0][2] == {"reach": "tree", "reason": "loop"}
-    qtbot.waitUntil(lambda: window.strip.notice is not None and "proven zero" in window.strip.notice.text)
+    qtbot.waitUntil(lambda: window.strip.notice is not None and "All processes of" in window.strip.notice.text)
     assert window.strip.notice is not None and window.strip.notice.receipt
     window.strip.receipt_asked.emit(window.strip.notice.receipt)
     assert window.page is not None and window.page.spec.name == "receipt"
@@ -325,7 +325,7 @@ def test_with_a_passphrase_set_the_dialog_takes_it_unseen_and_offers_each_agent_
     assert isinstance(asked, RearmDialog)
     assert asked.passphrase.isVisible() and not asked.typed.isVisible() and not asked.weak.isVisible()
     assert asked.passphrase.echoMode() is QLineEdit.EchoMode.NoEcho
-    qtbot.waitUntil(lambda: "zero proven" in asked.killed.text())
+    qtbot.waitUntil(lambda: " of " in asked.killed.text())
     asked.reason.setText("checked")
     assert not asked.main.isEnabled()
     asked.passphrase.setText("something else")
@@ -354,7 +354,7 @@ def test_each_kill_has_a_paragraph_newest_first_and_hostile_words_are_seen(make_
     window.do("receipt.rearm")
     asked = dialog(window, RearmDialog, qtbot)
     assert isinstance(asked, RearmDialog)
-    qtbot.waitUntil(lambda: "zero proven" in asked.killed.text())
+    qtbot.waitUntil(lambda: " of " in asked.killed.text())
     kills = [KilledView(kill_id=f"k{n}", by="ann", reason=f"kill {n} \u202e\n<b>x</b>", pressed_at=n * 86400.0) for n in range(6)]
     asked._looked(RearmView(killed=True, generation=1, kill_ids=[f"k{n}" for n in range(9)], kills=kills, passphrase="not_set"))
     said = [asked.killed.text(), *(text.text() for text in asked.earlier)]
