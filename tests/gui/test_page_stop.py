@@ -45,7 +45,8 @@ def amended() -> Receipt:
     }
     late = replace(made.targets[7], ms=12_300.0, evidence={"populated": 0, "amended": [then]})
     words = f"{late.agent_id}: proven zero after the receipt was given, 12.3 s after the press"
-    return replace(made, targets=(*made.targets[:7], late, *made.targets[8:]), amended=(words,))
+    targets = tuple(t for t in (*made.targets[:7], late, *made.targets[8:]) if t.outcome is not Outcome.BEST_EFFORT)
+    return replace(made, targets=targets, amended=(words,))
 
 
 def finding(**more: object) -> FindingView:
