@@ -17,6 +17,7 @@ from console.gui.pages.kill_switch.rung_words import (
     Action,
     button_words,
     count_lines,
+    daemon_words,
     outcome,
     reach_line,
     scope_words,
@@ -84,7 +85,7 @@ class RungDialog(Dialog):
         self.preview = preview
         self.sentence.say(f"{preview.words[:1].upper()}{preview.words[1:]} {way_back(preview)}".strip(), "text", "")
         self.counted.say(count_lines(preview))
-        self.reach.setText("\n".join(part for part in (reach_line(preview), preview.outside) if part))
+        self.reach.setText("\n".join(part for part in (reach_line(preview), preview.outside, *daemon_words(preview)) if part))
         lines = [*why_lines(preview.best_effort, "triangle", "warn"), *why_lines(preview.excluded, "ring", "text2")]
         self.whys.say(lines)
         self.problem.setText(preview.why_not)

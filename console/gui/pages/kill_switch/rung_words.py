@@ -13,6 +13,9 @@ from console.gui.widgets.facts import Fact
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import plural
 
+DAEMONS = 5
+"""Daemons, and sessions of each, that the question names."""
+
 Action = Literal["freeze", "isolate", "kill", "thaw", "reconnect"]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 VERBS: dict[str, str] = {"freeze": "Freeze", "thaw": "Resume", "isolate": "Isolate", "reconnect": "Reconnect", "kill": "Kill"}
@@ -141,3 +144,12 @@ def outcome(action: str, done: ActView) -> tuple[Literal["amber", "info"], str]:
         return "info", f"{fine}{left}"
     first, why = next(iter(done.failed.items()))
     return "amber", f"{plural(len(done.failed), 'agent')} NOT {DONE[action]}: {first}: {why}. {fine}{left}"
+
+
+def daemon_words(preview: LadderPreview) -> list[str]:
+    """The programs outside that host the sessions of a kill, and what it does about each."""
+    found = []
+    for one in preview.daemons[:DAEMONS]:
+        others = f"; other sessions in it: {', '.join(one.other_sessions[:DAEMONS])}" if one.other_sessions else ""
+        found.append(f"{one.name}, process {one.pid}: {one.plan}{others}" if one.pid else f"{one.name}: {one.plan}{others}")
+    return found

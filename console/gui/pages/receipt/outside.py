@@ -27,6 +27,31 @@ def connection_lines(receipt: Receipt) -> list[Fact]:
     return lines + _more(len(receipt.uncovered))
 
 
+def daemon_lines(receipt: Receipt) -> list[Fact]:
+    """Programs that host a session or start it again, what was done about each, and the command that drops the session or job."""
+    lines = []
+    for one in receipt.daemons[:NAMED]:
+        lines.append(Fact(f"{one.name}, pid {one.pid}" if one.pid else one.name, one.action, mono=True))
+        lines.append(Fact(one.reason, "", left_role="text2", indent=True))
+        if one.other_sessions:
+            lines.append(Fact(f"other sessions: {', '.join(one.other_sessions[:NAMED])}", "", left_role="text2", indent=True))
+        if one.command:
+            lines.append(Fact(one.command, "", left_role="text", mono=True, indent=True))
+    return lines + _more(len(receipt.daemons))
+
+
+def return_lines(receipt: Receipt) -> list[Fact]:
+    """Processes of a killed session that ran again, or may have."""
+    lines = []
+    for one in receipt.returns[:NAMED]:
+        role = "danger" if one.certain else "warn"
+        what = one.command or "its transcript grew"
+        lines.append(Fact(what, one.agent_id, "triangle", role, mono=True))
+        then = "shown only" if not one.certain else "killed, confirmed dead" if one.proven else "NOT confirmed dead"
+        lines.append(Fact(f"pid {one.pid} · {one.seconds:.0f} s after · by {one.by} · {then}", "", left_role=role, indent=True))
+    return lines + _more(len(receipt.returns))
+
+
 def suspect_lines(receipt: Receipt) -> list[Fact]:
     """Processes outside that may be an agent's work, with the command that ends the preselected ones."""
     lines = []

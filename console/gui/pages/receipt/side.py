@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.gui.models.switch import STEP_TITLES, step_of
 from console.gui.pages.receipt.amended import STATES, amended_lines
-from console.gui.pages.receipt.outside import connection_lines, suspect_lines
+from console.gui.pages.receipt.outside import connection_lines, daemon_lines, return_lines, suspect_lines
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Fact, Facts, Rule
@@ -22,6 +22,8 @@ _SIDE = 388
 _SECTIONS = {
     "amended": "Amended after it was given",
     "survivors": "Survivors",
+    "returns": "Ran again after the kill",
+    "daemons": "Daemons and shared programs",
     "connections": "Connections to other programs",
     "suspects": "Suspects: may be an agent's work",
     "back": "What could bring an agent back",
@@ -93,6 +95,8 @@ class ReceiptSide(SidePane):
             return
         self._say("amended", amended_lines(receipt))
         self._say("survivors", _survivor_lines(receipt, seen))
+        self._say("returns", return_lines(receipt))
+        self._say("daemons", daemon_lines(receipt))
         self._say("connections", connection_lines(receipt))
         self._say("suspects", suspect_lines(receipt))
         self._say("back", comes_back)
