@@ -12,7 +12,7 @@ from console.domain.kill import Return
 from console.domain.verdict import judged
 from console.killswitch import processes
 from console.killswitch.fields import text, whole
-from console.killswitch.kill.daemons import KNOWN_FILE, Holds, Known, Struck
+from console.killswitch.kill.daemons import KNOWN_FILE, Holds, Known, KnownSession, Struck
 from console.killswitch.kill.receipt import read_receipt, write_receipt
 from console.killswitch.kill.return_watch import MOST, ReturnWatch, Watched, ticks_now
 from console.killswitch.kill.session import KillSession
@@ -44,6 +44,8 @@ class Respawners:
     ) -> None:
         self._guard_dir, self._watch_s, self._journal, self._amended, self._kills = guard_dir, watch_s, journal, amended, kills
         self._spared = spared
+        self._sessions: dict[str, tuple[KnownSession, ...]] = {}
+        """Of kills under way."""
         self.known = Known(guard_dir / KNOWN_FILE)
         self._holds = Holds(guard_dir, journal)
         self.watch = ReturnWatch(instance_id, guard_dir, self._returned, spared, registered)
@@ -58,6 +60,8 @@ class Respawners:
         """The moment of a kill: daemons are struck in a thread of their own, and from now on what begins is a candidate."""
         struck = Struck(kill.order.kill_id, agents, self.known.told, self._holds, self._spared)
         struck.start()
+        # As it was told at the kill: a second later the supervisor tells of the living alone.
+        self._sessions[kill.order.kill_id] = tuple(self.known.sessions_of(agents))
         kill.began_ticks = ticks_now()
         if self._watch_s > 0 and not kill.is_canary:
             kill.watch_until = kill.pressed_at + self._watch_s
@@ -66,9 +70,10 @@ class Respawners:
     def follow(self, kill: KillSession, *, here: bool = True) -> list[Callable[[], object]]:
         """The kill is over: it is watched. Gives what is to be written to disk for the next guard, which watches it unless ``here``."""
         if not kill.watch_until:
+            self._sessions.pop(kill.order.kill_id, None)
             return []
         agents = tuple(dict.fromkeys(aim.agent_id for aim in kill.aims))
-        sessions = tuple(self.known.sessions_of(agents))
+        sessions = self._sessions.pop(kill.order.kill_id, ())
         one = Watched(kill.order.kill_id, kill.watch_until, kill.pressed_at, kill.began_ticks, agents, sessions)
         if not here:
             self.watch.resume(run=False)

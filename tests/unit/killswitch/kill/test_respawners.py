@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from console.domain.kill import Outcome, Receipt, Return, Step, StepName, StepStatus, Target
 from console.domain.verdict import judged
 from console.killswitch.kill.receipt import read_receipt, write_receipt
 from console.killswitch.kill.respawners import Respawners, words
+from console.killswitch.kill.return_watch import Watched
 
 ROW = Return("agent-1", "s", 77, 5, 1, "init", "x\x1b[31m", 9.8, "session id", certain=True, killed=True, proven=True, why="")
 
@@ -39,3 +44,19 @@ def test_a_return_of_an_older_guard_s_kill_is_written_into_its_file(tmp_path: Pa
 
 def test_nothing_that_a_program_wrote_is_in_its_words() -> None:
     assert words(ROW) == "agent-1 ran again: process 77 (parent 1), 9.8 s after the kill, by session id; killed, confirmed dead"
+
+
+def test_a_kill_watches_the_sessions_that_were_told_when_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A moment later the supervisor tells of the living alone."""
+    it = room(tmp_path, [])
+    followed: list[Watched] = []
+    monkeypatch.setattr(it.watch, "follow", lambda one, *, run: followed.append(one))
+    one = {"agent_id": "agent-1", "kind": "claude", "session": "s-1", "uid": 5, "words": ["--resume"], "variables": []}
+    it.known.hear({"sessions": [one], "last": True}, lambda _, save: save())
+    kill: Any = SimpleNamespace(
+        order=SimpleNamespace(kill_id="k"), is_canary=False, pressed_at=1.0, aims=[SimpleNamespace(agent_id="agent-1")]
+    )
+    it.begin(kill, ["agent-1"])
+    it.known.hear({"sessions": [], "last": True}, lambda _, save: save())
+    it.follow(kill)
+    assert [session.session for session in followed[0].sessions] == ["s-1"] and followed[0].until == 61.0
