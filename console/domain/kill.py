@@ -177,6 +177,8 @@ class Receipt:
     only_seen: int | None = None
     """Agents that a press of everything did not stop since they were only seen, named in ``excluded``; None: unknown, or not everything."""
     ms_total: float = 0.0
+    persistence: str = ""
+    """``unknown``: what may start an agent again (start files, timers, hooks) could not be told; empty: it was, or was not looked at."""
     complete: bool = False
     """False while steps are still being carried out."""
     amended: tuple[str, ...] = ()

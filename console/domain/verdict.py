@@ -89,6 +89,7 @@ def _not_done(receipt: Receipt) -> list[str]:
     decided = {s.name for s in receipt.steps if s.status is not StepStatus.PENDING}
     is_cut_off = not receipt.complete and len(decided) == len(StepName)
     bad = [s.name.value for s in receipt.steps if s.status in _BAD and s.name not in _CHECKS]
+    bad += ["persistence check"] if receipt.persistence else []
     return bad or (["completion"] if is_cut_off else [])
 
 

@@ -25,7 +25,7 @@ from console.credentials.host_key import ensure_host_key
 from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.command import Record
 from console.domain.errors import ConsoleError, TimedOut, Unavailable
-from console.domain.kill import Receipt, Step, StepName, StepStatus
+from console.domain.kill import Receipt, Step, StepName
 from console.enforcement.state import EngineState
 from console.rollback.persistence import baseline
 from console.rollback.persistence.differ import bounded, report
@@ -226,11 +226,12 @@ class Hunt:
             self._words[kill_id] = _Words(f"{said.text}; not kept in the case folder: {error}", True)
 
     def into(self, receipt: Receipt) -> Receipt:
-        """The receipt with what the hunt after its kill came to; unknown is never ``ok``."""
+        """The receipt with what the persistence check after its kill came to; what it cannot tell is a later step that is not done."""
         said = self._words.get(receipt.kill_id)
         if said is None:
             return receipt
-        return replace(receipt, steps=tuple(_said(s, said) if s.name is StepName.SECOND_LOOK else s for s in receipt.steps))
+        steps = tuple(_said(s, said) if s.name is StepName.SECOND_LOOK else s for s in receipt.steps)
+        return replace(receipt, steps=steps, persistence="unknown" if said.doubtful else "")
 
     # --- after a session
 
@@ -309,8 +310,8 @@ def words_of(found: list[Report]) -> _Words:
 
 
 def _said(step: Step, said: _Words) -> Step:
-    status = StepStatus.UNKNOWN if said.doubtful and step.status is StepStatus.OK else step.status
-    return replace(step, status=status, detail="; ".join(w for w in (step.detail, said.text) if w))
+    """The step speaks of processes that were back: what may start an agent again changes its words, never its status."""
+    return replace(step, detail="; ".join(w for w in (step.detail, said.text) if w))
 
 
 def _is_ours(key: Ed25519PrivateKey, data: bytes, signature: bytes) -> bool:

@@ -174,7 +174,7 @@ def test_the_baseline_is_signed_recorded_and_hidden_and_a_changed_or_missing_one
     assert {f.change for f in report.findings} == {"unverified"}
     assert f"{host}/home/ann/.bashrc" in {f.path for f in report.findings}
     receipt = it.api.kill(agent)
-    assert second_look(receipt).status == "unknown" and "not as it was signed" in second_look(receipt).detail
+    assert receipt.persistence == "unknown" and "not as it was signed" in second_look(receipt).detail
     assert receipt.verified_zero
 
     # A baseline that is gone is not taken anew while the session's agents may have left something.
@@ -186,7 +186,7 @@ def test_the_baseline_is_signed_recorded_and_hidden_and_a_changed_or_missing_one
     again = it.launch("sleep", "300", context_id="c-one")
     receipt = it.api.kill(again)
     assert not path.exists()
-    assert second_look(receipt).status == "unknown" and "there is no baseline" in second_look(receipt).detail
+    assert receipt.persistence == "unknown" and "there is no baseline" in second_look(receipt).detail
 
 
 def what_an_ended_session_left_is_recorded_without_a_kill(it: Instance, host: Path) -> None:

@@ -216,3 +216,11 @@ def test_the_worst_code_of_several_kills() -> None:
     for codes in itertools.product(ranked, repeat=3):
         assert worst(codes) is min(codes, key=ranked.index)
     assert worst(()) is ExitCode.DONE
+
+
+def test_a_persistence_check_that_is_unknown_is_a_later_step_and_no_doubt_about_processes() -> None:
+    target = Target("a-1", "adopted", Outcome.PROVEN_ZERO, 1.0)
+    steps = tuple(Step(name, StepStatus.OK, 1.0) for name in StepName)
+    receipt = Receipt("k", "i", "a-1", "r", "b", 1.0, steps=steps, targets=(target,), complete=True, persistence="unknown")
+    found = verdict(receipt)
+    assert found.verified_zero and found.exit_code is ExitCode.LATER_STEP and "Not done: persistence check." in found.headline
