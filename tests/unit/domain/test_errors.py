@@ -33,8 +33,8 @@ KINDS = [k for k in vars(errors).values() if isinstance(k, type) and issubclass(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_kind_is_a_success(kind: type[ConsoleError]) -> None:
-    assert kind.exit_code is not ExitCode.DONE
+def test_no_kind_is_a_success_but_an_end_that_was_wanted_and_is_there(kind: type[ConsoleError]) -> None:
+    assert (kind.exit_code is ExitCode.DONE) == (kind is errors.AlreadyEnded)
     assert kind.http_status >= 400
     assert kind.__doc__
 
