@@ -193,10 +193,17 @@ def names_for(path: str, agent: str, session: str, kill: str) -> dict[str, str]:
 
 def audited(wire: Wire) -> dict[str, Any]:
     """Of each kind of record: the keys of its data, verdicts and who."""
-    status, page = wire.ask("GET", "/api/audit?limit=500")
-    assert status == 200
+
+    def page() -> Any:
+        return wire.ask("GET", "/api/audit?limit=500")[1]
+
+    # The guard's own lines come into the log a moment after its answers.
+    until(
+        lambda: {"guard.press", "guard.unlatch", "agent.ended", "kill.rearmed"} <= {r["kind"] for r in page()["rows"]},
+        words="all is recorded",
+    )
     found: dict[str, dict[str, Any]] = {}
-    for row in page["rows"]:
+    for row in page()["rows"]:
         data = row.get("data") or {}
         found.setdefault(row["kind"], {"shapes": []})["shapes"].append(
             shape({k: v for k, v in row.items() if k != "data"} | {"data": data})
