@@ -390,6 +390,12 @@ _JUDGED = (StepName.ZERO, StepName.SECOND_LOOK)
 """Steps that an amendment of the guard's decides anew."""
 
 
+_OLDER_GUARD = (
+    "The guard that runs is of an older version: it looks at no connections and keeps no return watch. "
+    "It ends some minutes after its last agent and the supervisor; the next one does both."
+)
+
+
 def _ms(pressed: float) -> float:
     return round((time.time() - pressed) * 1000, 1)
 
@@ -402,4 +408,7 @@ def _merged(local: Receipt, steps: dict[StepName, Step], *, complete: bool) -> R
     last = max((s.ms for s in ordered if s.ms is not None), default=local.ms_total)
     # A canary of the armed light that flew at that moment is nobody's agent; one that is not proven dead stays in the list.
     targets = tuple(t for t in local.targets if t.outcome is not Outcome.PROVEN_ZERO or not t.agent_id.startswith(f"{CANARY}-"))
-    return judged(replace(local, steps=ordered, targets=targets, complete=complete, ms_total=max(local.ms_total, last)))
+    merged = replace(local, steps=ordered, targets=targets, complete=complete, ms_total=max(local.ms_total, last))
+    if complete and targets and local.connections_state == "none":  # never looked is not the same as none found
+        merged = replace(merged, connections_state="not recorded", connections_detail=_OLDER_GUARD)
+    return judged(merged)

@@ -108,6 +108,7 @@ def test_a_running_guard_of_818e0ef_is_taken_over(state_dir: Path, home: str, tm
             it.launch("sleep", "300")
             receipt = it.api.activate("test")
             assert receipt.verified_zero and {t.outcome.value for t in receipt.targets} == {"proven_zero"}
+            assert receipt.connections_state == "not recorded" and "older version" in receipt.connections_detail
             with pytest.raises(Killed):
                 it.api.launch(SLEEP)
             it.api.rearm("test")
