@@ -110,9 +110,25 @@ class Story:
         self.said[name] = {"status": status, "answer": _answer(answer) if status >= 400 else shape(answer)}
         return answer
 
+    def settle(self) -> None:
+        """Waits for what comes by itself a moment after a start: the first look of each source, the first test of the kill switch."""
+
+        def is_settled() -> bool:
+            sources = self.wire.ask("GET", "/api/status")[1]["sources"]
+            paths = self.wire.ask("GET", "/api/kill-switch")[1]["paths"]
+            return all(s["looked_at"] for s in sources) and any(p["measured_ms"] is not None for p in paths)
+
+        until(is_settled, words="sources have looked, and the kill switch was tested")
+
+    def recorded(self) -> None:
+        """Waits for the guard's own lines, which come into the audit log a moment after its answers."""
+        kinds = {"guard.freeze", "guard.thaw", "guard.press", "guard.unlatch", "agent.ended", "kill.rearmed"}
+        until(lambda: kinds <= {r["kind"] for r in self.wire.ask("GET", "/api/audit?limit=500")[1]["rows"]}, words="all is recorded")
+
     def act(self) -> tuple[str, str]:
         """The main POST routes; an agent that lives, and the session of it."""
         it = self.it
+        self.settle()
         sleeper = self.do("launch", "POST", "/api/agents", {"argv": ["sleep", "300"], "name": "sleeper", "context_id": "desk"})["id"]
         asker = it.python(ASK, context_id="rocket")
         writer = it.python(WRITE, context_id="plans")
@@ -163,6 +179,7 @@ class Story:
 
     def press(self) -> str:
         """Everything is killed, one change is refused, and it is rearmed; the id of the kill."""
+        self.settle()
         receipt = self.do("panic", "POST", "/api/kill-switch", {"action": "activate", "reason": "golden"})
         until(lambda: self.wire.ask("GET", f"/api/receipts/{receipt['kill_id']}")[1]["complete"], words="the receipt is complete")
         self.read({}, ("/api/kill-switch", "/api/kill-switch/rearm", "/api/fleet"), "killed")
@@ -194,16 +211,9 @@ def names_for(path: str, agent: str, session: str, kill: str) -> dict[str, str]:
 def audited(wire: Wire) -> dict[str, Any]:
     """Of each kind of record: the keys of its data, verdicts and who."""
 
-    def page() -> Any:
-        return wire.ask("GET", "/api/audit?limit=500")[1]
-
-    # The guard's own lines come into the log a moment after its answers.
-    until(
-        lambda: {"guard.press", "guard.unlatch", "agent.ended", "kill.rearmed"} <= {r["kind"] for r in page()["rows"]},
-        words="all is recorded",
-    )
+    page = wire.ask("GET", "/api/audit?limit=500")[1]
     found: dict[str, dict[str, Any]] = {}
-    for row in page()["rows"]:
+    for row in page["rows"]:
         data = row.get("data") or {}
         found.setdefault(row["kind"], {"shapes": []})["shapes"].append(
             shape({k: v for k, v in row.items() if k != "data"} | {"data": data})
@@ -226,6 +236,8 @@ def collect() -> dict[str, str]:
         story = Story(it)
         agent, session = story.act()
         kill = story.press()
+        story.recorded()
+        story.settle()
         for method, path in routes():
             if method == "GET" and f"GET {path}" not in HEAVY:
                 story.read(names_for(path, agent, session, kill), (path,), "rearmed")
