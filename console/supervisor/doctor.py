@@ -85,7 +85,7 @@ def diagnose(places: Places | None, options: Options) -> Diagnosis:
 def _remote(options: Options) -> str:
     """What this host's credentials can read in the bucket of the remote kill; nothing is written."""
     if not options.remote.bucket:
-        return "not configured: the setting remote.bucket is empty"
+        return "not available, because the setting remote.bucket is empty"
     # Not above: the client of the store is slow to load, and most hosts have no bucket.
     from console.remotekill.store import RemoteStore
     from console.supervisor.remote import missed_words, unread_words

@@ -39,16 +39,16 @@ def it(server: Postgres) -> Iterator[Instance]:
 class App:
     """The application, in an agent of its own: each step is a process that ends."""
 
-    def __init__(self, it: Instance, database: str) -> None:
-        self.it, self.steps = it, 0
+    def __init__(self, it: Instance, database: str, session: str = SESSION) -> None:
+        self.it, self.session, self.steps = it, session, 0
         app = str(ROOT / "tests/fakes/graph_app.py")
         # The system's own interpreter: a virtual environment may lie where agents cannot go.
         python, packages = f"python{sys.version_info.major}.{sys.version_info.minor}", str(Path(pytest.__file__).parents[1])
-        self.agent = it.launch(python, app, packages, database, context_id=SESSION)
+        self.agent = it.launch(python, app, packages, database, context_id=session)
         it.says(self.agent, "ready")
 
     def tell(self, do: str, saver: str, **more: Any) -> int:
-        workspace = self.it.places.workspaces_dir / SESSION
+        workspace = self.it.places.workspaces_dir / self.session
         made = workspace / "next"
         made.write_text(json.dumps({"do": do, "saver": saver, "thread": f"on-{saver}", **more}))
         made.rename(workspace / f"{self.steps}.json")
@@ -113,7 +113,9 @@ def test_it_asks_ends_and_goes_on_in_another_process_with_what_was_decided(app: 
     assert not [r for r in app.it.api.approvals().waiting if r.agent_id == app.agent]  # nobody is asked twice
 
 
-def test_a_notice_is_in_what_the_model_reads_of_its_tools(app: App) -> None:
+def test_a_notice_is_in_what_the_model_reads_of_its_tools(it: Instance, server: Postgres) -> None:
+    # In a session of its own: where private data is, a tool that may send it away is refused and asks for nothing.
+    app = App(it, server.dsn(), "told")
     app.does("start", "sqlite", plan=calls(("n0", "run", {"command": "echo before"})))
     scope = MeantBody(reach="agent", target=app.agent)
     app.it.api.register_data(RegisterDataBody(scope=scope, sensitivity="CONFIDENTIAL", dataset="customers", reason="an audit"))
@@ -121,6 +123,9 @@ def test_a_notice_is_in_what_the_model_reads_of_its_tools(app: App) -> None:
     assert "Network access is now PROXIED. Cause: CONFIDENTIAL data (customers) registered by" in said[-1][2]
     again = app.does("start", "sqlite", plan=calls(("n2", "run", {"command": "echo again"})))["said"]
     assert "customers" not in again[-1][2], "it is told once"
+    (refused,) = app.does("start", "sqlite", thread="sends", plan=calls(("n3", "launch", {"what": "it"})))["said"]
+    assert refused[1] == "error" and "the session holds CONFIDENTIAL data" in refused[2]
+    it.api.kill(app.agent, reason="its part ends")
 
 
 def test_what_a_graph_is_resumed_with_is_not_believed_and_an_approval_is_good_once(app: App) -> None:

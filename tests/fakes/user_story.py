@@ -139,9 +139,10 @@ def guard() -> dict[str, Any]:
 
 
 def walk(*victims: int) -> dict[str, Any]:
-    """What the walker could do; it and a child of it then live on."""
+    """What the walker could do; it and a child of it then live on. Its type may create user namespaces: no agent has more to try."""
     with supervisor() as client:
-        agent_id = client.launch(LaunchBody(argv=["/usr/bin/python3", "-c", WALKER, *map(str, victims)])).id
+        body = LaunchBody(argv=["/usr/bin/python3", "-c", WALKER, *map(str, victims)], agent_type="browser")
+        agent_id = client.launch(body).id
     log = STATE / "output" / f"{agent_id}.log"
     try:
         until(lambda: log.exists() and {"INNER", "OUTER"} <= set(log.read_text().split()), "the walker has tried everything")

@@ -58,7 +58,8 @@ def agent(agent_id: str = "a", **more: object) -> AgentView:
 
 
 def test_who_was_only_seen_and_still_runs_after_a_press_is_in_the_headline_and_nothing_is_green() -> None:
-    made = replace(fixture.receipt(fixture.mockup_agents(), proven=True, now=1000.0), survivors=())
+    held = [a for a in fixture.mockup_agents() if a.control_level != "observed"]  # a target that is best effort is no proof by itself
+    made = replace(fixture.receipt(held, proven=True, now=1000.0), survivors=())
     targets = {target.agent_id for target in made.targets}
     seen = agent("my <b>session", control_level="observed", started_at=made.pressed_at - 60)
     rows = [
@@ -73,7 +74,15 @@ def test_who_was_only_seen_and_still_runs_after_a_press_is_in_the_headline_and_n
     assert still_running(replace(made, scope="agent"), rows) == [] == still_running(None, rows)
     assert headline(made, GuardState()).kind == "proven"
     head = headline(made, GuardState(), names)
-    assert head.kind == "doubt" and head.text.endswith(" · 1 only seen still runs")
+    assert head.kind == "doubt" and head.text.endswith(" 1 only seen still runs.")
+    best = fixture.receipt(fixture.mockup_agents(), proven=True, now=1000.0)
+    unproven = fixture.receipt(held, proven=False, now=1000.0)
+    evidence = {**made.targets[0].evidence, "amended": [{"outcome": "not_proven", "ms": 5000.0}]}
+    later = replace(made, targets=(replace(made.targets[0], evidence=evidence), *made.targets[1:]))
+    assert headline(later, GuardState()).kind == "late"
+    for other in (best, unproven, later):  # whatever else the headline says, it names them, and it is never green
+        head = headline(other, GuardState(), names)
+        assert head.kind == "doubt" and head.text.startswith(headline(other, GuardState()).text) and "1 only seen still runs." in head.text
     assert open_points(made, names)[0] == "my <b>session: only seen, still runs; it was not signalled"
     alert = kill_alert(made, names)
     assert alert.title == "Killed, but 1 only seen still runs" and "Not signalled: my <b>session" in alert.text and alert.urgent
@@ -87,7 +96,7 @@ def test_the_receipt_page_names_them(make_house: House, open_window: Opener, qtb
     window.goto("receipt", "k-0038")
     page = window.page
     assert isinstance(page, ReceiptPage)
-    qtbot.waitUntil(lambda: page.receipt is not None)
+    qtbot.waitUntil(lambda: page.receipt is not None and "mine" in page.desk.fleet.rows)
     assert page.head.headline.kind == "doubt" and "only seen still runs" in page.head.headline.text
     assert "mine only seen, still runs" in page.side._sections["survivors"].accessibleName()
 

@@ -42,11 +42,12 @@ def headline(receipt: Receipt | None, guard: GuardState, seen: Sequence[str] = (
     words, reason = verdict(receipt).headline, f"This host · reason “{receipt.reason}” · by {receipt.by}"
     if step_of(receipt, StepName.ZERO) is None and not receipt.complete:
         return Headline("running", words, reason)
+    kind = "proven"
     if not is_proven(receipt):
-        return Headline("doubt", words, reason)
-    if number := late(receipt):
-        return Headline("late", f"{words} {plural(number, 'agent')} only after this receipt had said NOT PROVEN.", reason)
-    return Headline("doubt" if seen else "proven", f"{words} {running_words(list(seen))}." if seen else words, reason)
+        kind = "doubt"
+    elif number := late(receipt):
+        kind, words = "late", f"{words} {plural(number, 'agent')} only after this receipt had said NOT PROVEN."
+    return Headline("doubt", f"{words} {running_words(list(seen))}.", reason) if seen else Headline(kind, words, reason)
 
 
 def open_points(receipt: Receipt | None, seen: Sequence[str] = ()) -> list[str]:
