@@ -124,7 +124,8 @@ class Relocation:
         guard.seen.path = folder / guard.seen.path.name
         guard.latch.move_to(folder)
         guard.registry.move_to(folder)
-        guard.record("state", guard.latch.save, guard.registry.save, guard.causes.save)
+        guard.respawners.move_to(folder)
+        guard.record("state", guard.latch.save, guard.registry.save, guard.causes.save, guard.respawners.watch.save)
 
     def clear(self, folder: Path | None = None) -> None:
         """Removes the other folder when nothing in it is needed any more; a latch in it is."""

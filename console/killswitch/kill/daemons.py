@@ -112,7 +112,7 @@ class Known:
     """The supervisor's last word on them. ``path``: where the next guard, or a kill without one, finds it."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._now, self._next = Everything(), Everything()
 
     @property
@@ -134,12 +134,12 @@ class Known:
 
     def save(self) -> None:
         """OSError when it is not on disk."""
-        write_whole(self._path, json.dumps(asdict(self._now)).encode())
+        write_whole(self.path, json.dumps(asdict(self._now)).encode())
 
     def load(self) -> None:
         """What was told before this process; nothing when it cannot be read. Never raises."""
         try:
-            with self._path.open("rb") as file:
+            with self.path.open("rb") as file:
                 self._now = _told(json.loads(file.read(LARGEST)))
         except (OSError, ValueError, TypeError, AttributeError, RecursionError, UsageProblem):
             self._now = Everything()
@@ -209,7 +209,7 @@ class Holds:
     """Daemons that are frozen now, on disk before they are: the next guard thaws what this one leaves."""
 
     def __init__(self, folder: Path, journal: Callable[..., object]) -> None:
-        self._path, self._journal = folder / FROZEN_FILE, journal
+        self.path, self._journal = folder / FROZEN_FILE, journal
         self._lock = threading.Lock()
         self._by: dict[tuple[int, int], set[str]] = {}
 
@@ -244,7 +244,7 @@ class Holds:
     def recover(self) -> int:
         """Thaws what a guard before this one froze and did not thaw; how many were on its record. Never raises."""
         try:
-            left = [(int(pid), int(ticks)) for pid, ticks in json.loads(self._path.read_bytes())]
+            left = [(int(pid), int(ticks)) for pid, ticks in json.loads(self.path.read_bytes())]
         except (OSError, ValueError, TypeError):
             return 0
         with self._lock:
@@ -261,7 +261,7 @@ class Holds:
                 pass  # it runs; what stays on disk is thawed once more by the next guard
 
     def _save(self) -> None:
-        write_whole(self._path, json.dumps(sorted(self._by)).encode())
+        write_whole(self.path, json.dumps(sorted(self._by)).encode())
 
 
 class Struck:

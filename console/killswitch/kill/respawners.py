@@ -50,6 +50,12 @@ class Respawners:
         self._holds = Holds(guard_dir, journal)
         self.watch = ReturnWatch(instance_id, guard_dir, self._returned, spared, registered)
 
+    def move_to(self, folder: Path) -> None:
+        """Keeps what it watches and has frozen in another folder from now on."""
+        self._guard_dir = folder
+        for store in (self.known, self._holds, self.watch):
+            store.path = folder / store.path.name
+
     def take_over(self) -> None:
         """What the guard before this one left: a frozen daemon goes on, a watch is carried to its end."""
         self.known.load()

@@ -102,7 +102,7 @@ class ReturnWatch:
         registered: Callable[[], dict[int, int]],
     ) -> None:
         """``registered``: pid and start time of the supervisor, and of agents that are registered and not killed."""
-        self._instance_id, self._path, self._told = instance_id, folder / WATCH_FILE, told
+        self._instance_id, self.path, self._told = instance_id, folder / WATCH_FILE, told
         self._spared, self._registered = spared, registered
         self._lock = threading.Lock()
         self._watched: list[Watched] = []
@@ -122,12 +122,12 @@ class ReturnWatch:
     def save(self) -> None:
         """OSError when it is not on disk."""
         with self._lock:
-            write_whole(self._path, json.dumps([asdict(one) for one in self._watched]).encode())
+            write_whole(self.path, json.dumps([asdict(one) for one in self._watched]).encode())
 
     def resume(self, *, run: bool = True) -> int:
         """Goes on with what a guard before this one watched; how many kills. Never raises."""
         try:
-            found = [_watched(one) for one in json.loads(self._path.read_bytes())]
+            found = [_watched(one) for one in json.loads(self.path.read_bytes())]
         except (OSError, ValueError, TypeError, KeyError):
             return 0
         left = [one for one in found if one.until > time.time()]
