@@ -86,6 +86,7 @@ class Launches:
             with guard.lock:
                 guard.registry.retire(agent_id)
             raise
+        guard.record("return watch", *guard.respawners.launched(agent_id))
         return {"leaf": place, "limit_leaves": list(limits), "generation": generation, "inode": inode}
 
     def _make_leaf(

@@ -60,10 +60,9 @@ class Entry:
     @property
     def why_best_effort(self) -> str:
         """Why no kill of it can be proven; empty when the kernel can prove it."""
-        if self.loose:
-            return self.loose
-        if self.can_leave:
-            return "it may move itself out of its cgroup and has no PID namespace"
+        leaves = "it may move itself out of its cgroup and has no PID namespace" if self.can_leave else ""
+        if self.loose or leaves:
+            return "; ".join(why for why in (self.loose, leaves) if why)
         if self.kind == "process" and self.confirmed and not (self.leaf or self.container_leaf or self.pid_namespace):
             return "it has neither a cgroup nor a PID namespace: what it starts can only be looked for"
         return ""

@@ -21,6 +21,7 @@ from console.killswitch.client import GuardClient
 from console.killswitch.journal import read_journal
 from console.killswitch.kill.receipt import read_receipt
 from tests.fakes.guard_world import FORK_BOMB, HOSTILE_TREE, NOBODY, GuardWorld, decoys, until
+from tests.fakes.stuck_file import StuckFile
 
 PYTHON = ("/usr/bin/python3", "-S", "-c")
 """One that nobody may run as well."""
@@ -130,13 +131,10 @@ def test_one_that_a_bystander_traces_is_dead_or_not_called_so(world: GuardWorld,
 
 
 def test_what_sleeps_beyond_every_signal_is_not_proven_until_it_is_dead(world: GuardWorld) -> None:
-    """State D for good: a task frozen by a v1 freezer, which ignores SIGKILL until it is thawed. Then the receipt is amended."""
-    freezer = Path(f"/sys/fs/cgroup/freezer/watchfloor-{world.instance}")
-    freezer.mkdir()
-    try:
-        agent, other = world.agent("stuck", env=NOBODY), world.agent("other", env=NOBODY)
-        (freezer / "cgroup.procs").write_text(str(agent.pid))
-        (freezer / "freezer.state").write_text("FROZEN")
+    """State D for good: it waits for an answer of a file system, and nothing but the answer ends that. Then the receipt is amended."""
+    with contextlib.closing(StuckFile()) as stuck:
+        agent, other = world.agent("stuck", "/bin/cat", str(stuck.path), env=NOBODY), world.agent("other", env=NOBODY)
+        until(stuck.asked.is_set, "it waits")
         receipt = press(world)
         assert not receipt.verified_zero and verdict(receipt).exit_code == 9 and other.wait(60) == -signal.SIGKILL
         assert {t.agent_id: t.outcome for t in receipt.targets} == {"stuck": Outcome.NOT_PROVEN, "other": Outcome.PROVEN_ZERO}
@@ -144,12 +142,8 @@ def test_what_sleeps_beyond_every_signal_is_not_proven_until_it_is_dead(world: G
         assert (left.agent_id, left.pid, left.state) == ("stuck", agent.pid, "D") and left.wchan
         again = press(world)  # a second press is possible, and no more of a proof
         assert not again.verified_zero
-        (freezer / "freezer.state").write_text("THAWED")
+        stuck.close()
         assert agent.wait(60) == -signal.SIGKILL
-    finally:
-        (freezer / "freezer.state").write_text("THAWED")
-        until(lambda: not (freezer / "cgroup.procs").read_text().split(), "it has died")
-        freezer.rmdir()
     for kill_id in (receipt.kill_id, again.kill_id):
         until(lambda i=kill_id: (read_receipt(world.state / "guard", i) or receipt).verified_zero, "its receipt is amended")  # type: ignore[misc]
     now = read_receipt(world.state / "guard", receipt.kill_id)
@@ -225,7 +219,7 @@ time.sleep(600)
 
 def test_a_thread_of_the_kernel_that_works_for_an_agent_is_frozen_and_killed_with_it(world: GuardWorld) -> None:
     """io_uring(7): it polls a ring of the agent's and never enters user space, where signals are usually heard."""
-    agent = world.python("ring", RING, pids_max=10, stdout=subprocess.PIPE)
+    agent = world.agent("ring", *PYTHON, RING, pids_max=10, env=NOBODY, stdout=subprocess.PIPE)
     assert agent.stdout is not None
     if (said := agent.stdout.readline()) != b"ready\n":
         assert said, "it ended"

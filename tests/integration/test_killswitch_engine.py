@@ -19,7 +19,8 @@ from console.killswitch import processes
 from console.killswitch.press import press_and_wait, press_without_guard
 from tests.fakes.docker_engine import Docker, shell_tar
 from tests.fakes.engine_stub import EngineStub
-from tests.fakes.guard_world import GuardWorld, decoys, end, ticks, until
+from tests.fakes.guard_world import SLEEP, GuardWorld, decoys, end, ticks, until
+from tests.fakes.stuck_file import StuckFile
 
 FAKE_ID = "ab" * 32
 
@@ -27,19 +28,19 @@ FAKE_ID = "ab" * 32
 class FakeContainer:
     """A process in a cgroup named as an engine names it, with a PID namespace of its own."""
 
-    def __init__(self, world: GuardWorld) -> None:
+    def __init__(self, world: GuardWorld, *argv: str) -> None:
         self.folder = Path(f"/sys/fs/cgroup/unified/watchfloor-test-{world.instance}/{FAKE_ID}")
         self.folder.mkdir(parents=True)
         code = (
             "import os,sys\nopen(sys.argv[1]+'/cgroup.procs','w').write('0')\n"
-            "os.execv('/usr/bin/unshare',['unshare','--pid','--fork','--kill-child','/bin/sleep','600'])"
+            "os.execv('/usr/bin/unshare',['unshare','--pid','--fork','--kill-child',*sys.argv[2:]])"
         )
-        outer = world.popen(sys.executable, "-S", "-c", code, str(self.folder))
+        outer = world.popen(sys.executable, "-S", "-c", code, str(self.folder), *(argv or SLEEP))
         self.outer = outer
         children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
         until(lambda: children.read_text().split(), "its init runs")
         self.pid = int(children.read_text().split()[0])
-        until(lambda: processes.command_line(self.pid).startswith("/bin/sleep"), "it sleeps")
+        until(lambda: processes.command_line(self.pid).startswith((argv or SLEEP)[0]), "it runs its own program")
 
     def remove(self) -> None:
         for pid in (self.folder / "cgroup.procs").read_text().split():
@@ -87,27 +88,23 @@ def test_a_bad_engine_neither_delays_nor_fools(world: GuardWorld, mood: str) -> 
 
 
 def test_an_engine_that_says_204_while_the_container_lives_is_not_believed(world: GuardWorld) -> None:
-    """The container is frozen by a v1 freezer, so that nothing can kill it; the engine says that it is dead."""
-    freezer = Path(f"/sys/fs/cgroup/freezer/watchfloor-test-{world.instance}")
-    freezer.mkdir()
+    """The container waits in the kernel, so that nothing can kill it; the engine says that it is dead."""
+    stuck = StuckFile()
     stub, container = EngineStub(world.state / "engine.sock", "lies"), None
     try:
         world.start_impatient()
-        container = FakeContainer(world)
+        container = FakeContainer(world, "/bin/cat", str(stuck.path))
+        until(stuck.asked.is_set, "it waits")
         ticket = world.supervisor.ticket("boxed", "container", "contained")
         world.supervisor.confirm("boxed", ticket["generation"], container.pid, ticks(container.pid), FAKE_ID)
-        (freezer / "cgroup.procs").write_text(str(container.pid))
-        (freezer / "freezer.state").write_text("FROZEN")
         receipt = world.pressed("all", "lie")
         assert not receipt.verified_zero and receipt.targets[0].outcome is Outcome.NOT_PROVEN
         assert receipt.targets[0].evidence["engine"] == "204" and container.pid in [s.pid for s in receipt.survivors]
     finally:
-        (freezer / "freezer.state").write_text("THAWED")
+        stuck.close()
         stub.close()
         if container is not None:
             container.remove()
-        until(lambda: not (freezer / "cgroup.procs").read_text().split(), "it has died")
-        freezer.rmdir()
 
 
 def test_a_container_never_confirmed_is_proven_only_by_an_answering_engine(world: GuardWorld) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus
+from console.domain.verdict import verdict
 from console.killswitch import processes
 from console.killswitch.kill.receipt import read_receipt
 from tests.fakes.docker_engine import Docker, shell_tar
@@ -87,7 +88,9 @@ def test_an_engine_killed_before_the_press_brings_its_containers_back_to_their_d
     engine.signal(signal.SIGKILL)
     assert processes.is_alive(pid), "a container outlives its engine"
     receipt = press(world)
-    assert receipt.verified_zero and not processes.is_alive(pid)
+    # Proven dead; but what else came back only the engine could say, and unknown is never verified.
+    assert not receipt.verified_zero and verdict(receipt).exit_code == 9 and not processes.is_alive(pid)
+    assert [t.outcome for t in receipt.targets] == [Outcome.PROVEN_ZERO]
     assert {s.name: s.status for s in receipt.steps}[StepName.SECOND_LOOK] is StepStatus.UNKNOWN
     engine.start()
 
@@ -97,7 +100,7 @@ def test_an_engine_killed_before_the_press_brings_its_containers_back_to_their_d
 
     until(amended, "it came back, and the receipt says so")
     now = amended()
-    assert now is not None and now.verified_zero and "started after the kill" in now.amended[0]
+    assert now is not None and not now.verified_zero and "started after the kill" in now.amended[0]
     assert [t.outcome for t in now.targets] == [Outcome.PROVEN_ZERO] * 2 and now.targets[1].evidence["container_id"] == container
     until(lambda: docker.pid(container) == 0 and policy(docker, container) == "no", "and stays dead")
 
@@ -108,7 +111,7 @@ def test_an_engine_that_hangs_delays_no_proof(engine: PrivateEngine, world: Guar
     engine.signal(signal.SIGSTOP)
     receipt = press(world)
     target = receipt.targets[0]
-    assert receipt.verified_zero and target.outcome is Outcome.PROVEN_ZERO and target.evidence["populated"] == 0
+    assert not receipt.verified_zero and target.outcome is Outcome.PROVEN_ZERO and target.evidence["populated"] == 0
     assert not processes.is_alive(pid)
     zero, look = (next(s for s in receipt.steps if s.name is name) for name in (StepName.ZERO, StepName.SECOND_LOOK))
     assert zero.status is StepStatus.OK and look.status is StepStatus.UNKNOWN and "did not answer" in look.detail

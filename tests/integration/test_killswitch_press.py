@@ -23,6 +23,7 @@ from console.killswitch import processes
 from console.killswitch.client import GuardClient
 from console.killswitch.press import press_and_wait, press_without_guard
 from tests.fakes.guard_world import FORK_BOMB, HOSTILE_TREE, NOBODY, GuardWorld, decoys, end, ticks, until
+from tests.fakes.stuck_file import StuckFile
 from tests.fakes.supervisor_client import SupervisorClient
 
 PYTHON = ("/usr/bin/python3", "-S", "-c")
@@ -316,23 +317,16 @@ def test_a_stray_that_left_its_leaf_is_hunted_by_its_marks(shared: GuardWorld) -
 
 
 def test_not_proven_is_said_with_pid_state_and_place(impatient: GuardWorld) -> None:
-    """A task frozen by a v1 freezer ignores SIGKILL until it is thawed: a survivor on demand."""
-    freezer = Path(f"/sys/fs/cgroup/freezer/watchfloor-{impatient.instance}")
-    freezer.mkdir()
-    try:
-        agent = impatient.agent("stuck")
-        (freezer / "cgroup.procs").write_text(str(agent.pid))
-        (freezer / "freezer.state").write_text("FROZEN")
+    """Who waits for an answer of a file system ignores SIGKILL until there is one: a survivor on demand."""
+    with contextlib.closing(StuckFile()) as stuck:
+        agent = impatient.agent("stuck", "/bin/cat", str(stuck.path))
+        until(stuck.asked.is_set, "it waits")
         receipt = impatient.pressed("all", "stuck")
         assert not receipt.verified_zero and verdict(receipt).exit_code == 9
         assert [(s.agent_id, s.pid, s.state) for s in receipt.survivors] == [("stuck", agent.pid, "D")]
         assert receipt.targets[0].outcome is Outcome.NOT_PROVEN and receipt.survivors[0].wchan not in ("", None)
-        (freezer / "freezer.state").write_text("THAWED")
+        stuck.close()
         assert agent.wait(60) == -signal.SIGKILL
-    finally:
-        (freezer / "freezer.state").write_text("THAWED")
-        until(lambda: not (freezer / "cgroup.procs").read_text().split(), "it has died")
-        freezer.rmdir()
 
 
 def test_forget_refuses_while_alive_and_removes_the_leaf(shared: GuardWorld) -> None:

@@ -68,7 +68,7 @@ class Respawners:
         struck.start()
         # As it was told at the kill: a second later the supervisor tells of the living alone.
         self._sessions[kill.order.kill_id] = tuple(self.known.sessions_of(agents))
-        kill.began_ticks = ticks_now()
+        kill.began_ticks = ticks_now() + 1  # what began in this very tick may have been there before
         if self._watch_s > 0 and not kill.is_canary:
             kill.watch_until = kill.pressed_at + self._watch_s
         return struck
@@ -85,6 +85,10 @@ class Respawners:
             self.watch.resume(run=False)
         self.watch.follow(one, run=here)
         return [self.watch.save]
+
+    def launched(self, agent_id: str) -> list[Callable[[], object]]:
+        """An agent is launched under this id. Gives what is to be written to disk."""
+        return [self.watch.save] if self.watch.launched_again(agent_id) else []
 
     def hear_return(self, message: dict[str, Any]) -> dict[str, Any]:
         """The supervisor saw a transcript grow: shown, never killed. UsageProblem for what cannot be read."""

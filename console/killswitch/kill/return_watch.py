@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
@@ -118,6 +118,12 @@ class ReturnWatch:
             self._watched = [*(w for w in self._watched if w.kill_id != one.kill_id), one]
             if run:
                 self._start()
+
+    def launched_again(self, agent_id: str) -> bool:
+        """Its marker tells nothing of the killed one any more; its session's id still does. Returns whether a kill of it is watched."""
+        with self._lock:
+            before, self._watched = self._watched, [replace(w, agents=tuple(a for a in w.agents if a != agent_id)) for w in self._watched]
+            return before != self._watched
 
     def save(self) -> None:
         """OSError when it is not on disk."""

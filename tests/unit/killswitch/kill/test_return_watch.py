@@ -218,3 +218,9 @@ def test_the_id_stands_behind_a_word_of_the_program_s_own(room: Room) -> None:
         ("", "--resume"),
     ):
         assert not carries(argv, room.session)
+
+
+def test_the_marker_of_an_agent_that_was_launched_again_is_no_return(room: Room) -> None:
+    room.start()
+    assert room.watch.launched_again("agent-1") and not room.watch.launched_again("agent-1")
+    assert room.lives(room.runs(env=MARKS))
