@@ -172,9 +172,8 @@ class ExecuteDesk:
             pid, ticks = running.process
             await self._guard("call_go", call, generation=ticket.generation, pid=pid, start_ticks=ticks)
             self._refuse_if_stopped(call)
-            # 5. Looked at from inside; then it runs.
+            # 5. Looked at from inside; then it runs, and whatever stops it from now on is its end.
             await self._in_thread(running.go)
-            self._refuse_if_stopped(call)
         except (ConsoleError, OSError, asyncio.CancelledError) as error:
             await self._let_go(call, running)
             why = str(error) or "the supervisor ends"
