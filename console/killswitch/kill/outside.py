@@ -67,12 +67,18 @@ class Outside:
     def seek(self, targets: Collection[str], spared: Callable[[], Collection[int]]) -> None:
         """``settle`` in a thread of its own: the answer at zero and the second look wait for no walk over all processes."""
         self.begin()  # of a kill that found nothing alive
-        self._seeker = threading.Thread(target=lambda: self.settle(targets, spared), name="outside", daemon=True)
+        self._seeker = threading.Thread(target=lambda: self._seek(targets, spared), name="outside", daemon=True)
         try:
             self._seeker.start()
         except RuntimeError:  # no thread to be had
             self._seeker = None
             self.settle(targets, spared)
+
+    def _seek(self, targets: Collection[str], spared: Callable[[], Collection[int]]) -> None:
+        """On a busy machine the thread of the dump may come later than this one; what it reads then still says how late it was."""
+        if self.taken is not None:
+            self.taken.done.wait(FIND_S)
+        self.settle(targets, spared)
 
     def close(self) -> None:
         """The receipt is written now: what is not found 2 s after the second look is not recorded."""

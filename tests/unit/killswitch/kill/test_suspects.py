@@ -93,24 +93,35 @@ def test_what_no_peer_started_is_none(start: Start, work: str) -> None:
 
 
 def test_a_process_of_the_same_terminal_is_none_and_one_that_lost_its_parent_there_is_one(start: Start, work: str) -> None:
-    peer = find_process(start("/bin/sleep", "600").pid)
-    one = start("/bin/sleep", work)
-    record, there = kept(work, since=processes.start_ticks(one.pid) or 0)
-    assert one.pid not in found((record, replace(there, peer=peer))), "this test started it, in the peer's session"
-    fork = "import os, sys\nif os.fork() == 0: os.execv('/bin/sleep', ['/bin/sleep', sys.argv[1]])\n"
-    subprocess.run([sys.executable, "-c", fork, f"{work}1"], check=True)
-    until(lambda: _running(f"/bin/sleep {work}1"), "it runs")
-    [orphan] = _running(f"/bin/sleep {work}1")
+    # A session of its own: that of the tests may be the one of the first process, which says nothing.
+    host = start(sys.executable, "-c", HOST, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+
+    def hosted(command: str) -> int:
+        assert host.stdin is not None and host.stdout is not None
+        host.stdin.write(command.encode() + b"\n")
+        host.stdin.flush()
+        return int(host.stdout.readline())
+
+    peer, beside = find_process(hosted("/bin/sleep 600")), hosted(f"/bin/sleep {work}")
+    orphan = 0
     try:
+        until(lambda: _running(f"/bin/sleep {work}"), "it runs")
+        record, there = kept(work, since=processes.start_ticks(beside) or 0)
+        assert beside not in found((record, replace(there, peer=peer))), "the host started it, in the peer's session"
+        hosted(f"/bin/sh -c /bin/sleep${{IFS}}{work}1&")
+        until(lambda: _running(f"/bin/sleep {work}1"), "it runs")
+        [orphan] = _running(f"/bin/sleep {work}1")
+        until(lambda: processes.parent(orphan) != host.pid, "its parent has ended")
         if processes.parent(orphan) != 1:
             pytest.skip("another process than the first takes orphans here")
         record.words = {f"{work}1"}
         assert orphan in found((record, replace(there, peer=peer)))
     finally:
-        fd = os.pidfd_open(orphan)
-        signal.pidfd_send_signal(fd, signal.SIGKILL)
-        os.close(fd)
-        until(lambda: not processes.is_alive(orphan), "it ended")
+        for pid in (peer.pid if peer is not None else 0, beside, orphan):
+            if pid:
+                os.kill(pid, signal.SIGKILL)  # started here, and nobody has waited for it
+        until(lambda: not orphan or not processes.is_alive(orphan), "it ended")
+        host.communicate()
 
 
 def _running(command: str) -> list[int]:
