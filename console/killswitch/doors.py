@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import resource
 import selectors
 import socket
 import time
@@ -33,6 +34,8 @@ TURN_S = 0.02
 PARTIAL_LINE_S = 1.0
 TICK_S = 0.25
 SPARE_FILES = 8
+KEPT_FILES = 16
+"""Descriptors below the limit that no connection keeps: a kill opens its targets and its files with them."""
 ALWAYS = ("press", "hold", "let_go", "status", "progress", "heartbeat")
 """What is still served when the connections run short (a hold that cannot be let go would kill)."""
 _BUSY = encode(
@@ -220,7 +223,7 @@ class Doors:
         if self._has_enough(connection):
             _turn_away(sock)
             return True
-        if len(self._connections) >= MOST_CONNECTIONS:
+        if len(self._connections) >= MOST_CONNECTIONS or sock.fileno() >= resource.getrlimit(resource.RLIMIT_NOFILE)[0] - KEPT_FILES:
             self._make_room()
         self._connections[connection] = None
         self._selector.register(sock, selectors.EVENT_READ, connection)

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import secrets
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from console.domain.failpoints import failpoint
 
 RESERVE_BYTES = 256 * 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+DESCRIPTOR_S = 1.0
+"""So long a write waits for a descriptor: a look over all processes takes many, each for a moment."""
 _DRAFT = re.compile(r"\..+\.(\d{1,10})-[0-9a-f]{8}")
 """The writer's pid is part of the name."""
 
@@ -51,12 +55,19 @@ class Reserve:
 
 def write_whole(path: Path, data: bytes, reserve: Reserve | None = None) -> None:
     """Replaces ``path`` durably. OSError when it is not on disk; with ``reserve`` a full disk is tried once more."""
-    try:
-        _replace(path, data)
-    except OSError as error:
-        if reserve is None or error.errno not in _FULL or not reserve.spend():
-            raise
-        _replace(path, data)
+    until = time.monotonic() + DESCRIPTOR_S
+    while True:
+        try:
+            _replace(path, data)
+        except OSError as error:
+            if error.errno in _NO_DESCRIPTOR and time.monotonic() < until:
+                time.sleep(0.01)
+            elif error.errno in _FULL and reserve is not None and reserve.spend():
+                reserve = None
+            else:
+                raise
+        else:
+            return
 
 
 def _replace(path: Path, data: bytes) -> None:
