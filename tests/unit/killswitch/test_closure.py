@@ -16,7 +16,8 @@ from console.killswitch import closure, processes
 from console.killswitch.closure import APART_S, PATIENCE, QUIET_LOOKS, Closure, Row
 from console.killswitch.processes import Handle
 
-INIT = 1000
+INIT = 5_000_000
+"""Above every pid the kernel gives: none of these is an ancestor of the test."""
 
 
 class Keeper:
@@ -68,53 +69,54 @@ def quiet_looks(followed: Closure, count: int) -> None:
 
 
 def test_children_of_children_and_their_sessions_belong(table: dict[int, Row], followed: Closure) -> None:
-    table |= {1001: Row(INIT, INIT, 51, True), 1002: Row(1001, 1002, 52, True), 2000: Row(1, 2000, 60, True)}
-    assert pids(followed) == [1001, 1002]
-    table |= {1003: Row(1, 1002, 53, True)}  # an orphan of PID 1, in a session that a member leads
-    assert pids(followed) == [1001, 1002, 1003]
+    table |= {INIT + 1: Row(INIT, INIT, 51, True), INIT + 2: Row(INIT + 1, INIT + 2, 52, True), INIT + 1000: Row(1, INIT + 1000, 60, True)}
+    assert pids(followed) == [INIT + 1, INIT + 2]
+    table |= {INIT + 3: Row(1, INIT + 2, 53, True)}  # an orphan of PID 1, in a session that a member leads
+    assert pids(followed) == [INIT + 1, INIT + 2, INIT + 3]
 
 
 def test_an_orphan_that_was_seen_before_still_belongs_and_so_do_its_children(table: dict[int, Row], followed: Closure) -> None:
-    table |= {1001: Row(INIT, INIT, 51, True)}
-    assert pids(followed) == [1001]
+    table |= {INIT + 1: Row(INIT, INIT, 51, True)}
+    assert pids(followed) == [INIT + 1]
     del table[INIT]  # somebody killed the keeper
-    table |= {1001: Row(1, INIT, 51, True), 1002: Row(1001, 1002, 52, True)}
-    assert pids(followed) == [1001, 1002]
+    table |= {INIT + 1: Row(1, INIT, 51, True), INIT + 2: Row(INIT + 1, INIT + 2, 52, True)}
+    assert pids(followed) == [INIT + 1, INIT + 2]
 
 
 def test_older_processes_reused_numbers_and_foreign_sessions_never_belong(table: dict[int, Row], followed: Closure) -> None:
-    table |= {1001: Row(INIT, 1001, 51, True)}
-    assert pids(followed) == [1001]
-    table[1001] = Row(1, 1001, 99, True)  # the same number, another process, leading a session of its own
-    table |= {1500: Row(1, 1001, 100, True), 1600: Row(INIT, INIT, 49, True)}  # one is in that session; one is older than the keeper
+    table |= {INIT + 1: Row(INIT, INIT + 1, 51, True)}
+    assert pids(followed) == [INIT + 1]
+    table[INIT + 1] = Row(1, INIT + 1, 99, True)  # the same number, another process, leading a session of its own
+    # One is in that session; one is older than the keeper.
+    table |= {INIT + 500: Row(1, INIT + 1, 100, True), INIT + 600: Row(INIT, INIT, 49, True)}
     assert pids(followed) == []
 
 
 def test_a_reused_number_of_the_keeper_is_nobody(table: dict[int, Row], followed: Closure) -> None:
     table[INIT] = Row(1, INIT, 77, True)
-    table |= {1001: Row(INIT, INIT, 78, True)}
+    table |= {INIT + 1: Row(INIT, INIT, 78, True)}
     assert pids(followed) == []
 
 
 def test_we_and_what_is_above_us_never_belong(table: dict[int, Row], followed: Closure) -> None:
     us, above = os.getpid(), os.getppid()
-    table |= {us: Row(INIT, INIT, 60, True), above: Row(INIT, INIT, 60, True), 1001: Row(us, INIT, 61, True)}
+    table |= {us: Row(INIT, INIT, 60, True), above: Row(INIT, INIT, 60, True), INIT + 1: Row(us, INIT, 61, True)}
     assert us not in pids(followed) and above not in pids(followed)
 
 
 def test_what_is_below_one_who_pressed_or_an_ancestor_of_ours_is_left_alone(table: dict[int, Row], keeper: Keeper) -> None:
-    table |= {1001: Row(INIT, INIT, 51, True)}
+    table |= {INIT + 1: Row(INIT, INIT, 51, True)}
     followed = Closure(keeper)  # type: ignore[arg-type]
     assert strike(followed, frozenset({INIT})).startswith("refused") and keeper.got == []
     for pid in (os.getpid(), os.getppid()):
         keeper.pid = pid
-        table |= {pid: Row(1, pid, 50, True), 1002: Row(pid, pid, 52, True)}
+        table |= {pid: Row(1, pid, 50, True), INIT + 2: Row(pid, pid, 52, True)}
         followed = Closure(keeper)  # type: ignore[arg-type]
         assert strike(followed).startswith("refused") and keeper.got == [] and pids(followed) == []
 
 
 def test_a_zombie_is_not_alive(table: dict[int, Row], followed: Closure) -> None:
-    table |= {1001: Row(INIT, INIT, 51, False)}
+    table |= {INIT + 1: Row(INIT, INIT, 51, False)}
     assert pids(followed) == []
 
 
@@ -123,10 +125,10 @@ def test_one_empty_look_decides_nothing(table: dict[int, Row], followed: Closure
         followed.look()  # at once after each other: they count as one
     assert followed.quiet == 1 and not followed.is_quiet()
     quiet_looks(followed, QUIET_LOOKS - 2)
-    table |= {1001: Row(INIT, INIT, 51, True)}
+    table |= {INIT + 1: Row(INIT, INIT, 51, True)}
     followed.look()
     assert followed.quiet == 0
-    del table[1001]
+    del table[INIT + 1]
     quiet_looks(followed, QUIET_LOOKS)
     assert followed.quiet >= QUIET_LOOKS and not followed.is_quiet(), "the keeper lives"
     strike(followed)
@@ -155,11 +157,11 @@ def test_the_keeper_goes_last_but_not_never(
         return 1
 
     monkeypatch.setattr(closure, "_kill", kill)
-    table |= {1001: Row(INIT, INIT, 51, True)}
+    table |= {INIT + 1: Row(INIT, INIT, 51, True)}
     strike(followed)
-    assert (1001, 51) in killed and set(keeper.got) == {signal.SIGTERM}
-    strike(followed, frozenset({1001}))
-    assert killed.count((1001, 51)) == closure.ROUNDS, "spared ones are not signalled"
+    assert (INIT + 1, 51) in killed and set(keeper.got) == {signal.SIGTERM}
+    strike(followed, frozenset({INIT + 1}))
+    assert killed.count((INIT + 1, 51)) == closure.ROUNDS, "spared ones are not signalled"
     for _ in range(PATIENCE):
         strike(followed)
     assert signal.SIGKILL in keeper.got
@@ -259,8 +261,8 @@ def test_a_process_that_cannot_be_looked_at_is_not_one_that_ended(monkeypatch: p
 def test_one_that_was_known_and_cannot_be_read_now_may_live(
     monkeypatch: pytest.MonkeyPatch, followed: Closure, table: dict[int, Row]
 ) -> None:
-    table[2000] = Row(INIT, INIT, 60, True)
-    assert pids(followed) == [2000]
+    table[INIT + 1000] = Row(INIT, INIT, 60, True)
+    assert pids(followed) == [INIT + 1000]
     monkeypatch.setattr(processes, "_fetch", _too_many)
     assert followed.has_known()
 
