@@ -89,8 +89,13 @@ class Child:
         self._lock = threading.Lock()
         self._code: int | None = None
         self._said = ""
-        self.pid = int(engine.inspect_container(container)["State"]["Pid"])
-        self._pidfd = _open(self.pid, container) if self.pid else -1  # 0: it has ended already
+        self.pid = _first_process(engine, container)
+        try:
+            self._pidfd = _open(self.pid, container) if self.pid else -1  # 0: it has ended already
+        except OSError:
+            if _first_process(engine, container):
+                raise
+            self.pid, self._pidfd = 0, -1  # it ended while it was looked at
         self._copier: threading.Thread | None = None
         if log is not None:
             self._copier = threading.Thread(target=self._copy, args=(log,), name="egress-envoy-log", daemon=True)
@@ -154,6 +159,11 @@ class Child:
                     written += len(piece)
                     if written <= _LOG_MAX:
                         file.write(piece)
+
+
+def _first_process(engine: APIClient, container: str) -> int:
+    """Its pid, 0 once it has ended."""
+    return int(engine.inspect_container(container)["State"]["Pid"])
 
 
 def _open(pid: int, container: str) -> int:

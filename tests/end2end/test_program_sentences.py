@@ -11,6 +11,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -237,8 +238,11 @@ def test_one_that_is_asked_to_end_finishes_its_turn_and_is_ended_once_the_guard_
     assert code == 5 and "not ended: still runs" in out and f"watchfloor kill {agent_id}" in out and "process" in out
     code, _, err = verb("say", agent_id, "one more thing")
     assert code == 4 and "no more comes to it" in err
-    asked_to_end.set()
-    code, out, err = verb("end", agent_id, "--reason", "enough", "--within", "120")
+    with ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(verb, "end", agent_id, "--reason", "enough", "--within", "120")
+        until(lambda: any("enough" in row.what for row in ends(it)), words="it is asked while its turn is under way")
+        asked_to_end.set()
+        code, out, err = asked.result()
     assert code == 0 and "nobody of it is left" in out, out + err
     it.state_becomes(agent_id, "ended")
     assert any("turn over: I am through." in line for line in told(it, agent_id)), "its turn was not broken off"
