@@ -68,6 +68,12 @@ class TokenRefused(Denied):
     http_status = 401
 
 
+class Frozen(Denied):
+    """The agent is frozen: what was asked for can be done once it is thawed (RFC 4918, 11.3)."""
+
+    http_status = 423
+
+
 class Conflict(ConsoleError):
     """The world changed since the caller looked: stale generation, changed file, lock held by another."""
 

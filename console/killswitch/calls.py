@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from console.domain.errors import Conflict, Denied, Killed, NotFound, Unavailable, UsageProblem
+from console.domain.errors import Conflict, Denied, Frozen, Killed, NotFound, Unavailable, UsageProblem
 from console.killswitch import processes
 from console.killswitch.cgroups import Leaf
 from console.killswitch.fields import text, whole
@@ -135,7 +135,7 @@ class Calls:
 
     def _refuse_if_frozen(self, held: Held) -> None:
         if self._guard.causes.of(held.entry.agent_id):
-            raise Denied("The agent is frozen: nothing of it starts.", "Thaw it first.")
+            raise Frozen("The agent is frozen: nothing of it starts.", "Thaw it first.")
 
 
 def _make(folders: Iterable[Path]) -> None:

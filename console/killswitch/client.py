@@ -25,6 +25,7 @@ _KINDS: dict[str, type[ConsoleError]] = {
         errors.TooLarge,
         errors.NotFound,
         errors.Denied,
+        errors.Frozen,
         errors.Conflict,
         errors.Killed,
         errors.Unavailable,

@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,9 +85,9 @@ class Execution:
         """(host pid, start time) of the first process in the sandbox."""
         return self.launched.init, self.launched.ticks
 
-    def go(self) -> None:
+    def go(self, is_wanted: Callable[[], bool]) -> None:
         """Opens the gate once it was looked at from inside. Raises ConsoleError when it is not as hard as it must be."""
-        launcher.open_gate(self.launched, self._judge)
+        launcher.open_gate(self.launched, self._judge, is_wanted)
 
     def _judge(self, facts: dict[str, Any] | None) -> None:
         bounds = limits_of(self.launched.child or self.launched.init)
@@ -155,8 +155,11 @@ def why_not() -> str:
     return "" if bubblewrap.looker() else "there is no Python in the sandbox, which starts the judged programs one by one"
 
 
-def start(spec: CallSpec, plan: Plan, ticket: Ticket) -> Execution:
-    """A sandbox built up to its gate. Raises ConsoleError, and then nothing of it is left."""
+def start(spec: CallSpec, plan: Plan, ticket: Ticket, is_wanted: Callable[[], bool]) -> Execution:
+    """A sandbox built up to its gate. Raises ConsoleError, and then nothing of it is left.
+
+    A freeze of its agent holds it, for as long as ``is_wanted``.
+    """
     if not ticket.leaf:
         raise Unavailable("Executing calls is not available, because the agent has no cgroup here.", "watchfloor doctor says why.")
     token = secrets.token_hex(16)
@@ -172,7 +175,7 @@ def start(spec: CallSpec, plan: Plan, ticket: Ticket) -> Execution:
         numbers = [str(number) for number in taken]
         command = (*bubblewrap.looker()[:-1], f"/proc/self/fd/{taken[-1]}", *numbers)
         launch = _launch_spec(spec, command)
-        launched = launcher.start(launch, ticket, _launch_plan(launch, fds.passed))
+        launched = launcher.start(launch, ticket, _launch_plan(launch, fds.passed), is_wanted)
         fds.keep(out_r, err_r, report_r)
         return Execution(spec, launched, out_r, err_r, report_r, token)
     except OSError as error:

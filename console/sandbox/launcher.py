@@ -34,6 +34,7 @@ END_S = 10.0
 """Seconds a sandbox may take to vanish after SIGKILL."""
 _OPEN_FILES = 65536
 _REMEDY = "watchfloor doctor shows what is missing here."
+_LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +97,35 @@ class Launched:
                 os.close(fd)
 
 
-def start(spec: LaunchSpec, ticket: Ticket, plan: Plan) -> Launched:
-    """A sandbox built up to its gate. Raises ConsoleError, and then nothing of it is left."""
+class Patience:
+    """How long a sandbox may take: ``PREPARE_S``. For as long as ``is_wanted``, time in which its group is frozen does not count."""
+
+    def __init__(self, leaf: str, is_wanted: Callable[[], bool] | None = None) -> None:
+        self._events = Path(leaf, "cgroup.events")
+        self._is_wanted = is_wanted
+        self._left = PREPARE_S
+
+    def wait(self, fd: int) -> bool:
+        """Whether ``fd`` became readable in time."""
+        while True:
+            began = time.monotonic()
+            if wait_gone(fd, min(_LOOK_S, self._left)):
+                return True
+            if self._is_wanted is None or not self._is_frozen():
+                self._left -= time.monotonic() - began
+            if self._left <= 0 or (self._is_wanted is not None and not self._is_wanted()):
+                return False
+
+    def _is_frozen(self) -> bool:
+        """As the kernel says; unreadable reads as not."""
+        try:
+            return "frozen 1" in self._events.read_text()
+        except OSError:
+            return False
+
+
+def start(spec: LaunchSpec, ticket: Ticket, plan: Plan, is_wanted: Callable[[], bool] | None = None) -> Launched:
+    """A sandbox built up to its gate. Raises ConsoleError, and then nothing of it is left. ``is_wanted``: see ``Patience``."""
     pipes = _Pipes()
     shim: subprocess.Popen[bytes] | None = None
     try:
@@ -109,10 +137,9 @@ def start(spec: LaunchSpec, ticket: Ticket, plan: Plan) -> Launched:
             command, pass_fds=(*numbers, *plan.passed), env={}, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, close_fds=True
         )
         pipes.close(*numbers)
-        deadline = time.monotonic() + PREPARE_S
-        send(pipes.spec[1], json.dumps(shim_spec(spec, ticket, plan)).encode(), deadline)
+        send(pipes.spec[1], json.dumps(shim_spec(spec, ticket, plan)).encode(), time.monotonic() + PREPARE_S)
         pipes.close(pipes.spec[1])
-        launched = _await_ready(pipes, ticket, deadline)
+        launched = _await_ready(pipes, ticket, Patience(ticket.leaf, is_wanted))
         launched.limit_leaves = ticket.limit_leaves
         launched.looks, launched.asked_full = plan.looks, spec.network_mode is NetworkMode.FULL
         pipes.keep(launched.status, launched.gate)
@@ -216,10 +243,10 @@ def open_output(path: Path) -> int:
     raise ConsoleError(f"{path} is not a regular file.", "Remove it.")
 
 
-def _await_ready(pipes: _Pipes, ticket: Ticket, deadline: float) -> Launched:
+def _await_ready(pipes: _Pipes, ticket: Ticket, patience: Patience) -> Launched:
     init, child, buffer = 0, -1, b""
     while not init or child < 0:  # two processes report through one pipe, in either order
-        line, buffer = _read_line(pipes.status[0], buffer, deadline)
+        line, buffer = _read_line(pipes.status[0], buffer, patience)
         message: dict[str, Any] = json.loads(line)
         if "error" in message:
             raise ConsoleError(f"The sandbox could not be built: {message['error']}.", _REMEDY)
@@ -251,11 +278,10 @@ def _check_leaf_or_close(launched: Launched) -> None:
         raise
 
 
-def _read_line(fd: int, buffer: bytes, deadline: float | None) -> tuple[bytes, bytes]:
-    """(next line, rest). ConsoleError at end-of-file, TimedOut at the deadline."""
+def _read_line(fd: int, buffer: bytes, patience: Patience) -> tuple[bytes, bytes]:
+    """(next line, rest). ConsoleError at end-of-file, TimedOut when the patience ends."""
     while b"\n" not in buffer:
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        if not wait_gone(fd, left):
+        if not patience.wait(fd):
             raise TimedOut("The sandbox did not answer in time.", "Try again; look at the machine's load.")
         part = os.read(fd, 4096)
         if not part:
@@ -286,8 +312,8 @@ def _collect(shim: subprocess.Popen[bytes]) -> None:
         shim.wait()
 
 
-def open_gate(launched: Launched, accept: Callable[[dict[str, Any] | None], None]) -> None:
-    """Starts the agent, once ``accept`` took what was seen from inside (None: nobody can look there).
+def open_gate(launched: Launched, accept: Callable[[dict[str, Any] | None], None], is_wanted: Callable[[], bool] | None = None) -> None:
+    """Starts the agent, once ``accept`` took what was seen from inside (None: nobody can look there). ``is_wanted``: see ``Patience``.
 
     Raises ConsoleError when its sandbox is gone, or what ``accept`` raises; then not one instruction of the agent has run.
     """
@@ -298,7 +324,7 @@ def open_gate(launched: Launched, accept: Callable[[dict[str, Any] | None], None
             accept(None)
         os.write(launched.gate, b"G")
         if launched.looks:
-            accept(_await_facts(launched))
+            accept(_await_facts(launched, Patience(launched.leaf, is_wanted)))
             os.write(launched.gate, b"Y")
     except OSError as error:
         raise ConsoleError("The sandbox ended before it was started.", "Launch the agent again.") from error
@@ -307,9 +333,9 @@ def open_gate(launched: Launched, accept: Callable[[dict[str, Any] | None], None
         launched.gate = -1
 
 
-def _await_facts(launched: Launched) -> dict[str, Any]:
+def _await_facts(launched: Launched, patience: Patience) -> dict[str, Any]:
     """What look.py reports from inside. Raises ConsoleError, TimedOut."""
-    line, launched.buffer = _read_line(launched.status, launched.buffer, time.monotonic() + PREPARE_S)
+    line, launched.buffer = _read_line(launched.status, launched.buffer, patience)
     try:
         facts = json.loads(line)["facts"]
     except (ValueError, KeyError, TypeError) as error:

@@ -21,7 +21,7 @@ from console.api.execute_messages import ExecuteBegun, ExecuteBody, ExecuteEnded
 from console.api.messages import View
 from console.domain import command as c
 from console.domain.agent import Agent, AgentId, SandboxKind
-from console.domain.errors import Conflict, ConsoleError, Denied, Killed, TooMany, Unavailable
+from console.domain.errors import Conflict, ConsoleError, Denied, Frozen, Killed, TooMany, Unavailable
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.policy.verdicts import Part
 from console.sandbox import execution
@@ -162,19 +162,21 @@ class ExecuteDesk:
         await self._keep(call)
         await self._in_thread(parts.scribe.record_first, _record(call, request))
         running: Execution | None = None
+        is_wanted = lambda: not (call.left or self._stopped(call.agent_id))  # noqa: E731 - so long a freeze holds what is being built
         try:
             # 2. A group below the agent's own leaf: whatever stops the agent stops this.
             answer = await self._guard("call", call, pids_max=spec.pids_max, memory_max=spec.memory_max_bytes)
             ticket = Ticket(str(answer["leaf"]), tuple(answer["limit_leaves"]), int(answer["generation"]))
             # 3. Everything built, nothing of the call run.
-            running = await self._in_thread(execution.start, spec, call.plan, ticket)
+            running = await self._in_thread(execution.start, spec, call.plan, ticket, is_wanted)
             # 4. The guard's word; a press in between wins.
             pid, ticks = running.process
             await self._guard("call_go", call, generation=ticket.generation, pid=pid, start_ticks=ticks)
             self._refuse_if_stopped(call)
             # 5. Looked at from inside; then it runs, and whatever stops it from now on is its end.
-            await self._in_thread(running.go)
+            await self._in_thread(running.go, is_wanted)
         except (ConsoleError, OSError, asyncio.CancelledError) as error:
+            call.left = call.left or isinstance(error, asyncio.CancelledError)  # a thread that still builds it gives up
             await self._let_go(call, running)
             why = str(error) or "the supervisor ends"
             parts.scribe.record(
@@ -204,7 +206,13 @@ class ExecuteDesk:
         return "" if agent is not None and agent.state.is_live else "its agent has ended"
 
     async def _guard(self, op: str, call: Running, **fields: int) -> dict[str, Any]:
-        return await self._in_thread(self._parts.guard.call, op, agent_id=call.agent_id, call=call.call_id, **fields)
+        """Its answer; while the agent is frozen the call is held."""
+        while True:
+            try:
+                return await self._in_thread(self._parts.guard.call, op, agent_id=call.agent_id, call=call.call_id, **fields)
+            except Frozen:
+                self._refuse_if_stopped(call)
+            await asyncio.sleep(TICK_S)
 
     async def _in_thread(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, *args, **kwargs))

@@ -8,7 +8,9 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 from console.api.approval_messages import ApprovalRow, DecideBody
 from console.api.dry_run_messages import PlanBody
 from console.killswitch.cgroups import find_mounts
+from console.killswitch.client import GuardClient
 from console.killswitch.processes import cgroup_line, command_line
 from tests.fakes.instance import Instance, processes_with, until
 from tests.fakes.standing import standing_instance
@@ -93,11 +96,17 @@ def groups_of(it: Instance, agent: str) -> list[Path]:
     return [one for one in folders if own in one.parts and one.name.startswith("call-") and one.parent.name.startswith(f"{agent}-")]
 
 
-def under_way(it: Instance, agent: str) -> Path:
-    """Its group in cgroup v2, once its program runs there: the look from inside the sandbox, before it, has as many processes."""
+def leaf_of(it: Instance, agent: str) -> Path:
+    """Of cgroup v2."""
     mount, line = find_mounts().v2, cgroup_line(it.agent_pid(agent))
     leaf = mount.locate(line) if mount is not None and line is not None else None
     assert leaf is not None
+    return leaf
+
+
+def under_way(it: Instance, agent: str) -> Path:
+    """Its group in cgroup v2, once its program runs there: the look from inside the sandbox, before it, has as many processes."""
+    leaf = leaf_of(it, agent)
 
     def found() -> list[Path]:
         return [group for group in leaf.glob("call-*") if any(command_line(pid).startswith("sleep ") for pid in group_pids(group))]
@@ -309,6 +318,37 @@ def test_a_freeze_of_the_agent_holds_its_call_and_a_kill_takes_it(it: Instance) 
     assert it.api.receipts().receipts[0].verified_zero
     found = until(lambda: [r for r in it.api.audit(q=agent).rows if r.kind == "execute.ended"])
     assert len(found) == 1
+
+
+def test_a_freeze_while_a_call_is_prepared_holds_it_until_the_thaw(it: Instance) -> None:
+    agent = it.python(CALL + "open('a.txt', 'w').write('held')\ncall('shell', 'tail a.txt')\ntime.sleep(300)")
+    row_of(it, agent)
+    guard, supervisor, leaf = GuardClient(it.places.guard_supervisor_sock, timeout_s=60), it.process, leaf_of(it, agent)
+    assert supervisor is not None
+    try:
+        (leaf / "cgroup.freeze").write_text("1")  # by hand, so that its sandbox goes no further than we want
+        approve(it, agent)
+        (group,) = until(lambda: [one for one in leaf.glob("call-*") if group_pids(one)], words="the call is being prepared")
+        supervisor.send_signal(signal.SIGSTOP)  # it comes to the call's start only when the agent is frozen
+        (leaf / "cgroup.freeze").write_text("0")
+        until(partial(settled, group), words="its sandbox waits at the gate")
+        guard.freeze([agent])
+        supervisor.send_signal(signal.SIGCONT)
+        it.state_becomes(agent, "frozen")
+        it.api.thaw(agent)
+        (answer,) = answers(it, agent)
+        assert answer.get("stdout") == "held" and answer["code"] == 0, answer
+        assert not [r.what for r in it.api.audit(q=agent).rows if r.kind == "execute.broke"]
+    finally:
+        supervisor.send_signal(signal.SIGCONT)
+        guard.close()
+
+
+def settled(group: Path) -> bool:
+    """Whether its processes stay the same for a while."""
+    before = group_pids(group)
+    time.sleep(0.5)
+    return group_pids(group) == before
 
 
 LEAVES = """

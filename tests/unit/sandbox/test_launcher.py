@@ -64,3 +64,30 @@ def test_a_leaf_that_was_removed_was_empty_and_one_that_cannot_be_read_is_not(
 
     monkeypatch.setattr(Path, "open", broken)
     assert launcher.wait_empty(str(tmp_path)) is is_empty
+
+
+def test_time_in_which_a_group_is_frozen_is_not_counted_for_as_long_as_the_sandbox_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launcher, "PREPARE_S", 0.3)
+    (tmp_path / "cgroup.events").write_text("populated 1\nfrozen 1\n")
+    asked: list[int] = []
+    silent, said = os.pipe()
+
+    def is_wanted() -> bool:
+        asked.append(1)
+        if len(asked) == 4:  # it was frozen for longer than its time, and answers once it runs again
+            (tmp_path / "cgroup.events").write_text("populated 1\nfrozen 0\n")
+            os.write(said, b"{}")
+        return True
+
+    try:
+        assert launcher.Patience(str(tmp_path), is_wanted).wait(silent)
+        os.read(silent, 10)
+        assert not launcher.Patience(str(tmp_path), lambda: True).wait(silent), "time in which it runs counts"
+        (tmp_path / "cgroup.events").write_text("populated 1\nfrozen 1\n")
+        assert not launcher.Patience(str(tmp_path), lambda: False).wait(silent), "nobody wants it any more"
+        assert not launcher.Patience(str(tmp_path)).wait(silent), "an agent's launch has its time, frozen or not"
+    finally:
+        os.close(silent)
+        os.close(said)

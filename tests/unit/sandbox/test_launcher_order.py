@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 
 import pytest
 
 from console.sandbox.interface import Ticket
-from console.sandbox.launcher import _await_ready, _Pipes
+from console.sandbox.launcher import Patience, _await_ready, _Pipes
 
 
 @pytest.mark.parametrize("ready_first", [False, True])
@@ -21,7 +20,7 @@ def test_either_order_gives_the_same_sandbox(ready_first: bool) -> None:
             lines = [{"init": init.pid}, {"ready": True, "child": 0}]
             for line in reversed(lines) if ready_first else lines:
                 os.write(pipes.status[1], json.dumps(line).encode() + b"\n")
-            launched = _await_ready(pipes, Ticket(""), time.monotonic() + 60)
+            launched = _await_ready(pipes, Ticket(""), Patience(""))
             assert (launched.init, launched.child) == (init.pid, 0)
             os.close(launched.init_pidfd)
         finally:
