@@ -267,6 +267,9 @@ class HostView(View):
     host: str
     acknowledged: bool
     verified_zero: bool | None = None
+    exit_code: int | None = None
+    short: str = ""
+    """What its receipt amounts to, decided here again; empty when it cannot be read."""
     survivors: int | None = None
     at: float | None = None
     detail: str = ""
@@ -288,6 +291,8 @@ class ReceiptRow(View):
     ms_total: float
     exit_code: int
     headline: str = ""
+    short: str = ""
+    """The headline in about forty letters."""
     bad_steps: list[str] = []
 
 

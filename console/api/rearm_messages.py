@@ -78,6 +78,9 @@ class KilledView(View):
     pressed_at: float | None = None
     complete: bool = False
     verified_zero: bool = False
+    exit_code: int = 9
+    headline: str = ""
+    """As its receipt has it; it may name programs of other people."""
     targets: int = 0
     proven: int = 0
     best_effort: list[str] = []

@@ -44,7 +44,7 @@ def panic(
     as_json: Json = False,
     wait_watch: WaitWatch = False,
 ) -> int:
-    """Kill everything at once and print the receipt. Exit: 0 proven, 7 a later step is open, 8 not all provable, 9 NOT proven."""
+    """Kill everything at once and print the receipt. Exit: 0 confirmed, 7 a later step is open, 8 not all confirmed, 9 NOT PROVEN."""
     if not reason.strip() or len(reason) > 500:
         raise UsageProblem("A reason has 1 to 500 characters.", 'For example: watchfloor panic --reason "agents write to production"')
     places = places_to_kill(state_dir)

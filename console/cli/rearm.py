@@ -144,9 +144,8 @@ def _show_kill(kill: KilledView) -> None:
         out.say(f"{plain(kill.kill_id)}  (no receipt: it reads as killed)")
         return
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(kill.pressed_at or 0))
-    zero = "zero proven" if kill.verified_zero else "NOT proven"
     out.say(f"{plain(kill.kill_id)}  {at}  by {plain(kill.by, 100)}: {plain(kill.reason, 500)}")
-    out.say(f"    {kill.proven} of {kill.targets} agents, {zero}{'' if kill.complete else ', steps still open'}")
+    out.say(f"    {plain(kill.headline, 1000)}{'' if kill.complete else ' Steps are still open.'}")
     for label, things in (("best effort", kill.best_effort), ("survivor", kill.survivors), ("step", kill.bad_steps)):
         for thing in things[:SHOWN]:
             out.say(f"    {label}: {plain(thing, 300)}")

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from console.cli import out
+from console.cli import out, receipts
 from console.cli.link import connect
 from console.cli.options import Json, StateDir, new_app
 from console.cli.plain import moment
 from console.cli.receipt_verify import verify
-from console.cli.receipts import show_receipt
 from console.cli.tables import new_table
+from console.domain.errors import ExitCode
 
 app = new_app("Receipts of kills: what was stopped, and the proof.", no_args_is_help=True)
 
@@ -28,17 +28,15 @@ def list_receipts(state_dir: StateDir = None, as_json: Json = False) -> int:
     if not seen.receipts:
         out.say("No receipts: nothing was ever killed here.")
         return 0
-    table = new_table("KILL", "WHEN", "SCOPE", "PROVEN", "BEST EFFORT", "SECONDS", "STATE", "BY", "REASON")
+    table = new_table("KILL", "WHEN", "SCOPE", "RESULT", "SECONDS", "BY", "REASON")
     for row in seen.receipts:
-        bad = f"step {', '.join(row.bad_steps)}" if row.bad_steps else ("complete" if row.complete else "not complete")
+        style = receipts.STYLES.get(ExitCode(row.exit_code), "yellow")
         table.add_row(
             out.words(row.kill_id, limit=70),
             moment(row.pressed_at, "seconds"),
             out.words(row.scope, limit=60),
-            out.words(f"{row.proven} of {row.targets}", "green" if row.verified_zero else "bold red"),
-            str(row.best_effort),
+            out.words(row.short + ("" if row.complete else ", not complete"), style, 100),
             f"{row.ms_total / 1000:.2f}",
-            out.words(bad, "" if row.exit_code == 0 else "yellow", 100),
             out.words(row.by, limit=40),
             out.words(row.reason, limit=80),
         )
@@ -54,7 +52,7 @@ def show(
 ) -> int:
     """One receipt whole: steps, targets, survivors."""
     with connect(state_dir) as client:
-        show_receipt(client.receipt(kill_id), as_json=as_json)
+        receipts.show_receipt(client.receipt(kill_id), as_json=as_json)
     return 0
 
 

@@ -25,6 +25,8 @@ _OUTCOME_STYLES = {
     Outcome.BEST_EFFORT: "yellow",
 }
 _ORDER = (Outcome.NOT_PROVEN, Outcome.DYING, Outcome.BEST_EFFORT, Outcome.PROVEN_ZERO)
+STYLES = {ExitCode.DONE: "bold green", ExitCode.NOT_PROVEN: "bold red"}
+"""By the verdict's exit code; the others are yellow."""
 _ROWS = 60
 """Targets printed; the rest is counted (all are in --json)."""
 
@@ -41,7 +43,7 @@ def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
         out.emit(_json(receipt))
         return
     code, headline = (found := verdict(receipt)).exit_code, found.headline
-    style = {ExitCode.DONE: "bold green", ExitCode.NOT_PROVEN: "bold red"}.get(code, "bold yellow")
+    style = STYLES.get(code, "bold yellow")
     if receipt.only_seen and code is ExitCode.DONE:
         style = "bold yellow"
     out.show(Text(headline, style))

@@ -1,4 +1,4 @@
-"""What a receipt amounts to: whether zero is verified, the exit code, and the headline. No other place decides any of the three."""
+"""What a receipt amounts to: whether zero is verified, the exit code, and the words. No other place decides any of them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,34 @@ _CHECKS = (StepName.ZERO, StepName.SECOND_LOOK)
 _OPEN = (Outcome.NOT_PROVEN, Outcome.DYING)
 _BAD = (StepStatus.FAILED, StepStatus.UNKNOWN)
 _RANK = (ExitCode.NOT_PROVEN, ExitCode.BEST_EFFORT, ExitCode.LATER_STEP)
+_CODE_WORDS: dict[int, str] = {
+    ExitCode.DONE: "All processes are dead",
+    ExitCode.LATER_STEP: "All processes are dead, a later step is not done",
+    ExitCode.BEST_EFFORT: "Killed, but not all of it is confirmed",
+    ExitCode.NOT_PROVEN: "NOT PROVEN: something may still run",
+    ExitCode.PENDING: "The kill went out, nothing is confirmed yet",
+}
 NAMED = 3
 """Programs that a headline names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The three answers, and whether something may still run."""
+    """The answers, and whether something may still run."""
 
     verified_zero: bool
     """Every target is confirmed dead by the kernel, and nothing in the receipt speaks against it."""
     exit_code: ExitCode
     headline: str
+    short: str
+    """The same in about forty letters, for a list or a small window. It holds no text of an agent."""
     may_run: bool
     """A survivor, an unproven target, an unknown check, or a return that is not dead again. Best effort alone is not."""
+
+    @property
+    def is_confirmed(self) -> bool:
+        """The only green result: zero is verified, and nothing is known or unknown of other programs. A later step has its own mark."""
+        return self.verified_zero and self.exit_code in (ExitCode.DONE, ExitCode.LATER_STEP)
 
 
 def verdict(receipt: Receipt) -> Verdict:
@@ -38,13 +52,24 @@ def verdict(receipt: Receipt) -> Verdict:
     is_best_effort = any(t.outcome is Outcome.BEST_EFFORT for t in receipt.targets)
     if may_run or any(r.certain for r in receipt.returns):
         code = ExitCode.NOT_PROVEN
-    elif is_best_effort or receipt.connections:
+    elif is_best_effort or receipt.connections or is_unrecorded(receipt):
         code = ExitCode.BEST_EFFORT
     elif _not_done(receipt):
         code = ExitCode.LATER_STEP
     else:
         code = ExitCode.DONE
-    return Verdict(not may_run and not is_best_effort, code, _headline(receipt, zero, doubts), may_run)
+    return Verdict(not may_run and not is_best_effort, code, _headline(receipt, zero, doubts), _short(receipt, zero, doubts), may_run)
+
+
+def is_unrecorded(receipt: Receipt) -> bool:
+    """Whether connections of its targets are unknown. It counts like a connection: what is not known is never taken for none."""
+    is_open = receipt.connections_state == "pending" and not receipt.complete and not _is_cut_off(receipt)
+    return bool(receipt.targets) and receipt.connections_state in ("not recorded", "pending") and not is_open
+
+
+def code_words(code: int) -> str:
+    """What an exit code says of a kill whose receipt cannot be read from here."""
+    return _CODE_WORDS.get(code, f"NOT killed (exit {code})")
 
 
 def judged(receipt: Receipt) -> Receipt:
@@ -86,11 +111,33 @@ def _doubts(receipt: Receipt, zero: StepStatus, look: StepStatus) -> list[str]:
 
 def _not_done(receipt: Receipt) -> list[str]:
     """Later steps that failed or are unknown. Of an incomplete receipt that waits for no step, the end itself is unknown."""
-    decided = {s.name for s in receipt.steps if s.status is not StepStatus.PENDING}
-    is_cut_off = not receipt.complete and len(decided) == len(StepName)
     bad = [s.name.value for s in receipt.steps if s.status in _BAD and s.name not in _CHECKS]
     bad += ["persistence check"] if receipt.persistence else []
-    return bad or (["completion"] if is_cut_off else [])
+    return bad or (["completion"] if _is_cut_off(receipt) else [])
+
+
+def _is_cut_off(receipt: Receipt) -> bool:
+    """Whether its reader waits no longer: every step is decided, and the end itself is not there."""
+    return not receipt.complete and len({s.name for s in receipt.steps if s.status is not StepStatus.PENDING}) == len(StepName)
+
+
+def _short(receipt: Receipt, zero: StepStatus, doubts: list[str]) -> str:
+    outcomes = worst_outcomes(receipt.targets)
+    total, proven = len(outcomes), sum(outcome is Outcome.PROVEN_ZERO for outcome in outcomes.values())
+    if doubts:
+        return f"NOT PROVEN: {doubts[0]}"
+    if zero is not StepStatus.OK:
+        return f"{proven} of {total} confirmed dead so far"
+    if any(r.certain for r in receipt.returns):
+        return "a killed session ran again and died"
+    words = f"{proven} of {total} confirmed dead" if total else "nothing was running"
+    if proven < total:
+        return f"{words}, {total - proven} best effort"
+    if receipt.connections:
+        return f"{words}, other programs are involved"
+    if is_unrecorded(receipt):
+        return f"{words}, connections not recorded"
+    return f"{words}, a later step is not done" if _not_done(receipt) else words
 
 
 def _headline(receipt: Receipt, zero: StepStatus, doubts: list[str]) -> str:
@@ -139,7 +186,7 @@ def _other_programs(receipt: Receipt) -> list[str]:
         names = list(dict.fromkeys(_plain(c.peer_program) or f"process {c.peer_pid}" for c in receipt.connections))
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         found.append(f"{counted(agents, 'agent')} had connections to other programs: {', '.join(names[:NAMED])}{more}.")
-    if receipt.connections_state == "not recorded":
+    if is_unrecorded(receipt):
         found.append("Connections to other programs were not recorded.")
     if receipt.uncovered:
         found.append(f"Work that {counted(len(receipt.uncovered), 'agent')} gave to other programs is not covered.")

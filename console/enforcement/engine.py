@@ -11,6 +11,7 @@ from console.domain import command as c
 from console.domain import dry_run as d
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
+from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, worst_outcomes
 from console.domain.network import NetworkMode, higher, stricter_mode
 from console.domain.open_end import EndsLearnt
@@ -35,6 +36,8 @@ from console.enforcement.sameness import Round
 from console.enforcement.state import NOT_CONFIRMED, EngineState
 
 Commands = Iterator[c.Command]
+_RECORDED = {ExitCode.DONE: "ok", ExitCode.LATER_STEP: "ok", ExitCode.BEST_EFFORT: "best_effort"}
+"""How the audit log calls a kill, by its exit code."""
 
 
 class Engine:
@@ -245,9 +248,8 @@ class Engine:
         yield c.Record(
             "guard",
             "kill.judged",
-            f"{receipt.kill_id}: {'zero proven' if found.verified_zero else 'NOT proven'}, "
-            f"{sum(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets)} of {len(receipt.targets)} targets",
-            verdict="ok" if found.verified_zero else "not_proven",
+            f"{receipt.kill_id}: {found.headline}",
+            verdict=_RECORDED.get(found.exit_code, "not_proven"),
             data={"kill_id": receipt.kill_id, "scope": receipt.scope, "reason": receipt.reason, "survivors": len(receipt.survivors)}
             | ({"seal_sha256": event.seal_sha256} if event.seal_sha256 else {}),
             must=True,

@@ -225,7 +225,7 @@ class Desk:
             "total": len(outcomes),
             "ms": zero.ms if zero is not None else kill.ms(),
             "done": kill.is_done,
-        }
+        } | ({"exit_code": int(kill.judged.exit_code), "short": kill.judged.short} if kill.judged is not None else {})
 
     def _receipt(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         """A piece of the receipt's text, for when the disk could not take it."""

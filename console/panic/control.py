@@ -79,7 +79,7 @@ def plate_words(machine: PanicMachine, agents: int, proven: int, total: int) -> 
         case PanicState.AGAIN:
             return PlateWords("PRESS AGAIN", "A second press kills", share)
         case PanicState.KILLING:
-            return PlateWords("KILLING", f"{proven} of {total} proven zero" if total else "No way back now", share)
+            return PlateWords("KILLING", f"{proven} of {total} confirmed dead" if total else "No way back now", share)
         case PanicState.KILLED:
             return PlateWords("KILL ENGAGED", "Latched until rearmed", share)
 

@@ -20,6 +20,10 @@ class GuardState:
     proven: int = 0
     total: int = 0
     ms: float = 0.0
+    exit_code: int | None = None
+    """Of the kill that is over, as its receipt has it; None before that, and of a guard that does not tell."""
+    short: str = ""
+    """The same in words."""
     notices: list[str] = field(default_factory=list)
 
     def take(self, answer: dict[str, Any]) -> None:
@@ -40,6 +44,9 @@ class GuardState:
         self.phase = str(kill.get("phase", ""))[:40]
         self.kill_id = str(kill.get("kill_id", ""))[:80]
         self.proven, self.total, self.ms = _number(kill.get("proven")), _number(kill.get("total")), float(_number(kill.get("ms")))
+        code, short = kill.get("exit_code"), str(kill.get("short", ""))[:80]
+        self.exit_code = code if isinstance(code, int) and not isinstance(code, bool) else None
+        self.short = "".join(letter if letter.isprintable() else "?" for letter in short)
         self.notices = [str(n)[:300] for n in notices[:10]] if isinstance(notices, list) else []
 
     @property

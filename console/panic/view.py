@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from time import time
 
+from console.domain.errors import ExitCode
 from console.domain.guard import HOLD_S
+from console.domain.verdict import code_words
 from console.domain.words import clock, counted, span, took
 from console.panic.guard_state import GuardState
 from console.panic.machine import PanicMachine, PanicState
@@ -86,7 +88,7 @@ def view_state(machine: PanicMachine, facts: Facts, now: float) -> PanicViewStat
             return PanicViewState(strip, "dot", "ok", "PRESS AGAIN", "A second press kills", machine.note, "ring", "text", "2 s", 0)
         case PanicState.KILLING:
             share = guard.proven / guard.total if guard.total else 0.0
-            band = f"{guard.proven} of {guard.total} proven zero" if guard.total else facts.said or "SIGKILL is on its way"
+            band = f"{guard.proven} of {guard.total} confirmed dead" if guard.total else facts.said or "SIGKILL is on its way"
             return PanicViewState(
                 "Killing", "pause", "warn", "KILLING", "No way back now", band, "alert", "text", took(guard.ms) if guard.ms else "", share
             )
@@ -107,24 +109,16 @@ def _ready(machine: PanicMachine, facts: Facts, now: float) -> PanicViewState:
 
 
 def _killed(facts: Facts) -> PanicViewState:
+    """By the verdict alone: the guard's, or, of a kill without it, the exit code."""
     guard = facts.guard
-    left = guard.total - guard.proven
     took_words = f"{guard.ms / 1000:.2f} s" if guard.ms else ""
-    if facts.exit_code is not None and not guard.alive:
-        if facts.exit_code in (0, 7):
-            return PanicViewState(
-                "Latched", "cross", "text", "STOPPED", "Latched until rearmed", "zero proven, without the guard", "check", "ok", "", 1
-            )
-        words = "not all of it can be proven (exit 8)" if facts.exit_code == 8 else f"NOT proven (exit {facts.exit_code})"
-        return PanicViewState("Latched", "triangle", "warn", "STOPPED?", "Latched until rearmed", words, "triangle", "warn", "", 1)
-    proven = guard.alive and guard.phase in ("done", "second_look") and guard.total > 0 and left == 0
     line = "From elsewhere, latched" if facts.pressed_elsewhere else "Latched until rearmed"
-    if proven:
-        return PanicViewState(
-            "Latched", "cross", "text", "STOPPED", line, f"{guard.proven} of {guard.total} proven zero", "check", "ok", took_words, 1
-        )
-    if guard.total:
-        return PanicViewState(
-            "Latched", "triangle", "warn", "STOPPED?", line, f"{left} of {guard.total} not proven", "triangle", "warn", took_words, 1
-        )
-    return PanicViewState("Latched", "cross", "text", "STOPPED", line, "What was proven is in the receipt", "triangle", "warn", "", 1)
+    if facts.exit_code is not None and not guard.alive:
+        code, words, took_words = facts.exit_code, code_words(facts.exit_code), ""
+    elif guard.exit_code is not None and guard.short:
+        code, words = guard.exit_code, guard.short
+    else:  # it is not over yet, or the guard that killed is gone
+        return PanicViewState("Latched", "cross", "text", "STOPPED", line, "What is confirmed is in the receipt", "triangle", "warn", "", 1)
+    if code in (ExitCode.DONE, ExitCode.LATER_STEP):
+        return PanicViewState("Latched", "cross", "text", "STOPPED", line, words, "check", "ok", took_words, 1)
+    return PanicViewState("Latched", "triangle", "warn", "STOPPED?", line, words, "triangle", "warn", took_words, 1)

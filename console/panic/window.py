@@ -17,6 +17,7 @@ from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication, QKeySequence, QM
 from PySide6.QtWidgets import QWidget
 
 from console.domain.errors import ConsoleError
+from console.domain.verdict import code_words
 from console.panic import control, fonts
 from console.panic.control import PanicControl, PlateWords
 from console.panic.guard_link import GuardLink
@@ -121,7 +122,7 @@ class PanicWindow(QWidget):
         if code in (0, 7, 8, 9):
             self.machine.set_kill(False, True)
         else:
-            self.machine.gave_up(f"NOT killed (exit {code})")
+            self.machine.gave_up(code_words(code))
             print(words, file=sys.stderr)
 
     def _said(self, words: str) -> None:

@@ -13,7 +13,7 @@ from console.domain.verdict import judged
 WORST_FIRST = (StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.PENDING, StepStatus.SKIPPED, StepStatus.OK)
 DETAIL_LENGTH = 2000
 """Letters of the joined words of one step; the worst come first."""
-_STATES = ("not recorded", "none", "recorded")
+_STATES = ("not recorded", "pending", "none", "recorded")
 
 
 def together(receipts: list[Receipt], open_ids: list[AgentId]) -> Receipt:

@@ -262,7 +262,9 @@ def _blockers(stop: StopDesk, kills: list[str], look: dict[str, Any], kill_id: s
         found.append(Conflict(f"The receipt of {newest} is not complete yet.", "Wait for it, or press again; look at it, then rearm."))
     elif not _is_over(receipt) and not (look.get("incomplete") and _lacks_only_the_registry(receipt)):
         found.append(
-            Conflict(f"The kill {newest} is not proven: something may still run.", "watchfloor receipt show lists what; press again.")
+            Conflict(
+                f"The kill {newest} is not over. {verdict(receipt).headline}", "watchfloor receipt show lists what is left; kill again."
+            )
         )
     return found
 
@@ -292,7 +294,7 @@ def killed_view(kill_id: str, receipt: Receipt | None) -> rm.KilledView:
     """One kill in the words of its receipt."""
     if receipt is None:
         return rm.KilledView(kill_id=kill_id, has_receipt=False)
-    bad = [s for s in receipt.steps if s.status is not StepStatus.OK]
+    bad, found = [s for s in receipt.steps if s.status is not StepStatus.OK], verdict(receipt)
     return rm.KilledView(
         kill_id=kill_id,
         reason=receipt.reason[:1000],
@@ -300,7 +302,9 @@ def killed_view(kill_id: str, receipt: Receipt | None) -> rm.KilledView:
         order=receipt.order[:200],
         pressed_at=receipt.pressed_at,
         complete=receipt.complete,
-        verified_zero=verdict(receipt).verified_zero,
+        verified_zero=found.verified_zero,
+        exit_code=int(found.exit_code),
+        headline=found.headline,
         targets=len(receipt.targets),
         proven=sum(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets),
         best_effort=[t.agent_id for t in receipt.targets if t.outcome is Outcome.BEST_EFFORT][:MOST_SHOWN],

@@ -8,13 +8,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 from console.api import messages as m
 from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.guard import LEASE_S
-from console.domain.kill import Receipt
+from console.domain.kill import Receipt, receipt_from_json
+from console.domain.verdict import Verdict, verdict
 from console.remotekill.channel import PollerStatus
 from console.remotekill.document import Junk, KeySet, KillOrder, SignedUnkill, generation_of, kill_document, order_of, parse
 from console.remotekill.keys import PUBLIC_FILE, load_keys, load_signers
@@ -289,14 +291,19 @@ def _rounded(seconds: float | None) -> float | None:
 
 
 def _host_view(host: str, receipt: dict[str, Any] | None, why: str) -> m.HostView:
-    """A host's word, field by field: hostile until it has the right type."""
+    """A host's receipt, judged here again: what it claims of itself is not asked, and each field is hostile until it has its type."""
     body = receipt or {}
-    zero, survivors, at, kill_id = (body.get(k) for k in ("verified_zero", "survivors", "pressed_at", "kill_id"))
+    survivors, at, kill_id = (body.get(k) for k in ("survivors", "pressed_at", "kill_id"))
+    found: Verdict | None = None
+    with suppress(KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError):  # a receipt of any shape
+        found = verdict(receipt_from_json(body))
     is_moment = isinstance(at, int | float) and not isinstance(at, bool) and 0 <= at < LATEST
     return m.HostView(
         host=host[:253],
         acknowledged=receipt is not None,
-        verified_zero=zero if isinstance(zero, bool) else None,
+        verified_zero=found.verified_zero if found is not None else None,
+        exit_code=int(found.exit_code) if found is not None else None,
+        short=found.short if found is not None else "",
         survivors=len(survivors) if isinstance(survivors, list) else None,
         at=at if is_moment else None,
         detail=why[:500] or (kill_id[:64] if isinstance(kill_id, str) else ""),

@@ -167,6 +167,7 @@ def receipt_row(receipt: Receipt) -> m.ReceiptRow:
         ms_total=receipt.ms_total,
         exit_code=int(found.exit_code),
         headline=found.headline,
+        short=found.short,
         bad_steps=[s.name.value for s in receipt.steps if s.status in (StepStatus.FAILED, StepStatus.UNKNOWN)],
     )
 

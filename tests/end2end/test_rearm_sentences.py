@@ -62,7 +62,13 @@ def test_without_a_passphrase_only_a_person_at_a_terminal_rearms_and_agents_come
         assert wrong.code != 0 and terminal("fleet", "--json").json["killed"], f"{typed!r} is not the id of the kill"
     said = terminal.person("rearm", "--reason", "over", answers=[("Type the id", kill)])
     assert said.code == 0, said
-    for words in (kill, "they wrote to production \\e[31m", "2 of 2 agents, zero proven", "No passphrase is set", f"run --again {one}"):
+    for words in (
+        kill,
+        "they wrote to production \\e[31m",
+        "All processes of 2 agents are dead.",
+        "No passphrase is set",
+        f"run --again {one}",
+    ):
         assert words in said.out, (words, said.out)
     # Nothing came back by itself; each comes back when a person says so, as it was.
     assert terminal.processes() == []

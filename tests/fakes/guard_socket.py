@@ -116,7 +116,9 @@ class FakeGuard:
             await asyncio.sleep(0.05)
         kill.update(proven=total, ms=self.kill_s * 1000, phase="second_look")
         await asyncio.sleep(0.05)
-        kill["phase"] = "done"
+        left = int(kill["total"]) - total
+        words = f"NOT PROVEN: {left} of {kill['total']} agents may still run" if left else f"{total} of {total} confirmed dead"
+        kill.update(phase="done", exit_code=9 if left else 0, short=words)
         if self.desk is not None:
             self.desk.killed(str(kill["kill_id"]), self.proven)
 

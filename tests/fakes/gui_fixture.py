@@ -436,7 +436,15 @@ def kill_switch(now: float = NOW) -> KillSwitchView:
         ],
         hosts=[
             HostView(host="gpu-07", acknowledged=False, at=now - 180, detail="silent for 3 min"),
-            HostView(host="build-host", acknowledged=True, verified_zero=True, survivors=0, at=now - 4),
+            HostView(
+                host="build-host",
+                acknowledged=True,
+                verified_zero=True,
+                exit_code=0,
+                short="12 of 12 confirmed dead",
+                survivors=0,
+                at=now - 4,
+            ),
         ],
     )
 

@@ -17,6 +17,8 @@ STABLE = frozenset(
 """Keys whose values are the same in each run."""
 TIMED: dict[str, Any] = {"only_seen": "int | null", "excluded": "what was left alone"}
 """Keys whose values depend on what the guard has heard of other programs at that moment."""
+ALIKE: dict[tuple[str, Any], Any] = {("exit_code", 8): 0, ("verdict", "best_effort"): "ok"}
+"""A kill whose connections were not recorded in time, as on a busy machine, is the same as one whose were."""
 _WORDS = (
     (re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}"), "<kill>"),
     (re.compile(r"\b(a|r|q|ctx-a|e|p)-[0-9a-f]{8,16}\b"), r"<\1>"),
@@ -45,6 +47,7 @@ def shape(value: Any, key: str = "") -> Any:
         return merged([shape(one, key) for one in value])
     if value is None:
         return "null"
+    value = ALIKE.get((key, value), value) if isinstance(value, int | str) else value
     if key in STABLE and isinstance(value, str):
         return f"= {words(value)}"
     if key in STABLE:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from console.domain.errors import Conflict, ConsoleError, NotFound, UsageProblem
-from console.domain.kill import Receipt
+from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.remotekill.document import order_of, parse
 from console.remotekill.keys import init_keys, load_keys
 from console.remotekill.machine import Effect, Mode
@@ -164,7 +164,8 @@ def desk(gcs: StrictGcs, places: Places) -> Iterator[RemoteDesk]:
 
 
 def receipt(kill_id: str, **changes: Any) -> Receipt:
-    return Receipt(kill_id, "0a1b2c3d", "all", "why", "remote", 1.0, "", verified_zero=True, complete=True, **changes)
+    steps = tuple(Step(name, StepStatus.OK, 1.0) for name in StepName)
+    return Receipt(kill_id, "0a1b2c3d", "all", "why", "remote", 1.0, "", verified_zero=True, steps=steps, complete=True, **changes)
 
 
 def test_who_is_silent_is_said_whether_named_in_the_options_or_known_from_an_earlier_order(gcs: StrictGcs, desk: RemoteDesk) -> None:

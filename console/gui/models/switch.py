@@ -7,9 +7,7 @@ from typing import Literal
 
 from console.api.armed import PathView, fresh_for_s
 from console.api.messages import KillSwitchView, StatusView
-from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
-from console.domain.verdict import verdict
 from console.gui.widgets.words import long_span
 from console.panic.guard_state import GuardState
 
@@ -190,12 +188,6 @@ def counts(receipt: Receipt) -> tuple[int, int, int]:
     best = sum(1 for t in receipt.targets if t.outcome is Outcome.BEST_EFFORT)
     proven = sum(1 for t in receipt.targets if t.outcome is Outcome.PROVEN_ZERO)
     return proven, len(receipt.targets) - best, best
-
-
-def is_proven(receipt: Receipt) -> bool:
-    """The only green result: zero is verified, and no target had connections to other programs. A later step has its own mark."""
-    found = verdict(receipt)
-    return found.verified_zero and found.exit_code in (ExitCode.DONE, ExitCode.LATER_STEP)
 
 
 def in_order(targets: tuple[Target, ...]) -> list[Target]:

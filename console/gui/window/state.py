@@ -8,8 +8,9 @@ from time import time
 
 from PySide6.QtCore import QObject, QTimer
 
-from console.domain.errors import ConsoleError
+from console.domain.errors import ExitCode
 from console.domain.kill import StepName
+from console.domain.verdict import code_words
 from console.gui.models.switch import STEP_TITLES, Switch, step_of
 from console.gui.notices import Notice, Notices
 from console.gui.widgets.banner import BannerStep, KillBanner
@@ -167,17 +168,14 @@ class StateView(QObject):
         self._window.goto("receipt", kill_id)
 
     def _ended_without_guard(self, code: int, words: str) -> None:
-        """The documented exit codes of ``panic``: 0, 7 and 8 mean zero was proven for all that can be proven."""
-        if code in (0, 7, 8):
-            note = {0: "", 7: " A later step failed or is unknown.", 8: " Best-effort targets are not counted."}[code]
-            self._window.notices.say("amber", f"Killed without the guard: zero proven.{note}", "Start a supervisor to see the receipt.")
+        """``panic`` ended in a process of its own: what it told last, under the words of its exit code."""
+        last = (words.strip().splitlines() or ["no output"])[-1]
+        what = f"{code_words(code)}. Without the guard: {last}"
+        if code in (ExitCode.DONE, ExitCode.LATER_STEP, ExitCode.BEST_EFFORT):
+            self._window.notices.say("amber", what, "Start a supervisor to see the receipt.")
         else:
-            last = words.strip().splitlines()[-1:] or ["no output"]
-            self._window.machine.gave_up("NOT killed" if code not in (5, 9) else "not proven")
-            error = ConsoleError(
-                f"The kill without the guard did not prove zero (exit {code}): {last[0]}", "Run: watchfloor panic --reason REASON"
-            )
-            self._window.notices.say("red", error.what, error.remedy)
+            self._window.machine.gave_up(code_words(code))
+            self._window.notices.say("red", what, "Run: watchfloor panic --reason REASON")
 
 
 def _from_guard(guard: GuardState, name: StepName) -> tuple[str, str] | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from console.domain.failpoints import failpoint
 from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
 from console.domain.kill import Daemon, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect
-from console.domain.verdict import judged
+from console.domain.verdict import Verdict, verdict
 from console.domain.words import counted
 from console.killswitch.cgroups import Refused
 from console.killswitch.engine_socket import EngineSilent, Running
@@ -79,6 +79,8 @@ class KillSession:
     daemons: list[Daemon] = field(default_factory=list)
     returns: list[Return] = field(default_factory=list)
     watch_until: float = 0.0
+    judged: Verdict | None = None
+    """Of the last receipt, once the kill is over: consoles ask for it many times a second."""
     began_ticks: int = 0
     """When it was pressed, as field 22 of /proc/PID/stat counts."""
     finished: threading.Event = field(default_factory=threading.Event)
@@ -332,7 +334,10 @@ class KillSession:
         )
         if self.unrecorded:
             local = replace(local, connections_state="not recorded", connections_detail=self.unrecorded)
-        return judged(self.outside.into(local) if self.outside is not None else local)
+        whole = self.outside.into(local) if self.outside is not None else local
+        found = verdict(whole)
+        self.judged = found if whole.complete else None
+        return replace(whole, verified_zero=found.verified_zero)
 
 
 def _signalled(aims: list[Aim], first_ms: float | None) -> tuple[StepStatus, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from console.domain.errors import ExitCode
 from console.domain.kill import Connection, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect, Target
-from console.domain.verdict import judged, verdict, worst
+from console.domain.verdict import code_words, judged, verdict, worst
 
 STEPS = tuple(Step(n, StepStatus.OK, 610.0 if n is StepName.ZERO else 1200.0) for n in StepName)
 SURVIVOR = Survivor("a0", 7, "D", "nfs_wait", "x", "why")
@@ -59,7 +60,7 @@ _RECEIPTS = st.builds(
     returns=_RETURNS.map(tuple),
     watch_until=st.sampled_from([0.0, 1e9]),
     connections=st.lists(st.builds(connection, st.text(max_size=50)), max_size=3).map(tuple),
-    connections_state=st.sampled_from(["none", "recorded", "not recorded"]),
+    connections_state=st.sampled_from(["none", "recorded", "not recorded", "pending"]),
     uncovered=st.lists(st.just("a0"), max_size=2).map(tuple),
 )
 
@@ -70,6 +71,12 @@ def status_of(made: Receipt, name: StepName) -> StepStatus | None:
 
 def is_cut_off(made: Receipt) -> bool:
     return not made.complete and all(status_of(made, n) not in (None, StepStatus.PENDING) for n in StepName)
+
+
+def are_unknown(made: Receipt) -> bool:
+    """Connections of targets, in a receipt that will not be added to."""
+    is_last = made.complete or is_cut_off(made)
+    return bool(made.targets) and (made.connections_state == "not recorded" or (made.connections_state == "pending" and is_last))
 
 
 def is_known(made: Receipt, name: StepName) -> bool:
@@ -104,7 +111,7 @@ def test_exit_codes_rank_9_8_7_0(made: Receipt) -> None:
         or not is_known(made, StepName.SECOND_LOOK)
         or any(r.certain for r in made.returns)
     )
-    eights = made.connections or any(t.outcome is Outcome.BEST_EFFORT for t in made.targets)
+    eights = made.connections or any(t.outcome is Outcome.BEST_EFFORT for t in made.targets) or are_unknown(made)
     sevens = any(status_of(made, n) in (StepStatus.FAILED, StepStatus.UNKNOWN) for n in LATER) or is_cut_off(made)
     assert found.exit_code == (9 if nines else 8 if eights else 7 if sevens else 0)
 
@@ -119,10 +126,16 @@ def test_the_headline_says_what_the_code_says(made: Receipt) -> None:
     later = [n for n in LATER if status_of(made, n) in (StepStatus.FAILED, StepStatus.UNKNOWN)]
     if not found.headline.startswith("Killing"):
         assert bool(later or is_cut_off(made)) == ("Not done: " in found.headline)
+        assert are_unknown(made) == ("were not recorded" in found.headline)
         assert bool(made.connections) == ("had connections to other programs: " in found.headline)
         assert any(r.certain and r.proven for r in made.returns) == ("ran again and died" in found.headline)
     if found.exit_code is ExitCode.DONE:
         assert found.verified_zero
+    assert found.is_confirmed == (found.verified_zero and found.exit_code in (0, 7))
+    assert found.short.isascii() and len(found.short) < 80
+    assert found.short.startswith("NOT PROVEN") == found.headline.startswith("NOT PROVEN")
+    if found.exit_code is not ExitCode.DONE:
+        assert found.short != verdict(receipt(*(t.outcome for t in made.targets))).short or not found.verified_zero, "it tells why"
 
 
 # --- one by one -------------------------------------------------------------------------------------------------------
@@ -156,8 +169,27 @@ def test_connections_are_8_and_the_headline_names_the_programs_and_a_failed_step
     assert "and 1 more. Not done: evidence." in found.headline and "\x1b" not in found.headline
 
 
+@pytest.mark.parametrize("changes", [{"connections_state": "not recorded"}, {"connections_state": "pending"}])
+def test_connections_that_are_not_known_are_never_green(changes: dict[str, Any]) -> None:
+    found = verdict(receipt(Outcome.PROVEN_ZERO, **changes))
+    assert (found.verified_zero, found.exit_code, found.is_confirmed) == (True, ExitCode.BEST_EFFORT, False)
+    assert "Connections to other programs were not recorded." in found.headline
+    assert found.short == "1 of 1 confirmed dead, connections not recorded"
+    later = verdict(receipt(Outcome.PROVEN_ZERO, steps=steps_with(StepName.ROTATE, StepStatus.FAILED), **changes))
+    assert later.exit_code is ExitCode.BEST_EFFORT and "not recorded. Not done: rotate." in later.headline
+    assert verdict(receipt(**changes)).exit_code is ExitCode.DONE, "where nothing ran nothing was connected"
+
+
+def test_connections_that_are_still_looked_for_are_no_doubt_yet() -> None:
+    at_zero = verdict(receipt(Outcome.PROVEN_ZERO, steps=STEPS[:4], complete=False, connections_state="pending"))
+    assert (at_zero.exit_code, "recorded" in at_zero.headline) == (ExitCode.DONE, False)
+
+
+def test_an_exit_code_alone_has_words_too() -> None:
+    assert len({code_words(code) for code in (0, 5, 7, 8, 9, 1)}) == 6 and "NOT killed (exit 1)" in code_words(1)
+
+
 def test_what_was_not_looked_at_is_never_called_none() -> None:
-    assert "were not recorded" in verdict(receipt(Outcome.PROVEN_ZERO, connections_state="not recorded")).headline
     assert "onnections" not in verdict(receipt(Outcome.PROVEN_ZERO)).headline
     uncovered = verdict(receipt(Outcome.PROVEN_ZERO, uncovered=("a0",)))
     assert (uncovered.exit_code, "is not covered" in uncovered.headline) == (ExitCode.DONE, True)

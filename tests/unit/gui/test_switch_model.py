@@ -9,7 +9,8 @@ import pytest
 
 from console.api.messages import ReceiptRow
 from console.domain.kill import Outcome, Step, StepName, StepStatus
-from console.gui.models.switch import Switch, counts, in_order, is_proven
+from console.domain.verdict import verdict
+from console.gui.models.switch import Switch, counts, in_order
 from console.gui.pages.kill_switch.words import result_words
 from console.gui.pages.receipt.head import headline, open_points
 from console.panic.guard_state import GuardState
@@ -74,14 +75,14 @@ def test_an_unreadable_status_reads_as_killed(odd: dict[str, Any]) -> None:
 def test_only_a_verified_zero_is_proven() -> None:
     agents = mockup_agents()[:20]
     good = receipt(agents, proven=True)
-    assert is_proven(good) and headline(good, GuardState()).kind == "proven"
+    assert verdict(good).is_confirmed and headline(good, GuardState()).kind == "proven"
     for bad in (
         receipt(agents, proven=False),
         replace(good, steps=tuple(s for s in good.steps if s.name is not StepName.ZERO), complete=True),
         replace(good, steps=tuple(Step(s.name, StepStatus.UNKNOWN, s.ms) if s.name is StepName.ZERO else s for s in good.steps)),
         replace(good, targets=(replace(good.targets[0], outcome=Outcome.DYING), *good.targets[1:])),
     ):
-        assert not is_proven(bad)
+        assert not verdict(bad).is_confirmed
         assert headline(bad, GuardState()).kind == "doubt"
 
 
@@ -96,7 +97,7 @@ def test_what_is_open_is_named() -> None:
 
 def test_a_receipt_on_its_way_is_neither_good_nor_bad() -> None:
     guard = GuardState(alive=True, latched=True, proven=3, total=9)
-    assert headline(None, guard).text == "3 of 9 proven zero so far"
+    assert headline(None, guard).text == "3 of 9 confirmed dead so far"
     half = replace(receipt(mockup_agents()[:5], proven=True), steps=(), complete=False)
     assert headline(half, guard).kind == "running"
 

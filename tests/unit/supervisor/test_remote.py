@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from console.domain.errors import Conflict
+from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target
 from console.remotekill.document import baseline_document, kill_document
 from console.remotekill.keys import init_keys, load_keys, load_signers
 from console.remotekill.orders import NO_ORDERS, Found, OrdersRead
@@ -35,6 +37,18 @@ def test_words_and_lists_of_another_host_are_bounded() -> None:
     assert len(view.detail) <= 64 and len(view.host) <= 253
     assert (view.survivors, view.verified_zero) == (7, None)
     assert len(_host_view("b", None, "w" * 5000).detail) <= 500
+
+
+def test_what_another_host_claims_of_its_kill_is_judged_again() -> None:
+    steps = tuple(Step(name, StepStatus.OK, 1.0) for name in StepName)
+    good = Receipt("k-1", "0a1b2c3d", "all", "why", "who", 1.0, steps=steps, complete=True, verified_zero=True)
+    best = replace(good, targets=(Target("a-1", "managed", Outcome.BEST_EFFORT, 1.0),))
+    left = replace(good, survivors=(Survivor("a-1", 7, "D", "nfs", "x", "why"),))
+    seen = [_host_view("b", made.as_json(), "") for made in (good, best, left)]
+    assert [(v.verified_zero, v.exit_code) for v in seen] == [(True, 0), (False, 8), (False, 9)]
+    assert [v.short for v in seen[1:]] == ["0 of 1 confirmed dead, 1 best effort", "NOT PROVEN: 1 process is still alive"]
+    for hostile in ({"verified_zero": True}, good.as_json() | {"targets": 7}, good.as_json() | {"watch_until": 1e300}):
+        assert (_host_view("b", hostile, "").verified_zero, _host_view("b", hostile, "").exit_code) == (None, None)
 
 
 class Shelf:

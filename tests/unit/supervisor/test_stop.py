@@ -27,7 +27,20 @@ def local(*targets: Target, zero: bool = True) -> Receipt:
     steps = tuple(
         Step(n, StepStatus.OK, 1.0) for n in (StepName.LATCH, StepName.REFUSE, StepName.SIGNAL, StepName.ZERO, StepName.SECOND_LOOK)
     )
-    return Receipt("k", "i", "all", "r", "b", 1.0, verified_zero=zero, targets=targets, steps=steps, ms_total=500.0, complete=True)
+    return Receipt(
+        "k",
+        "i",
+        "all",
+        "r",
+        "b",
+        1.0,
+        verified_zero=zero,
+        targets=targets,
+        steps=steps,
+        ms_total=500.0,
+        complete=True,
+        connections_state="recorded",
+    )
 
 
 def target(name: str, outcome: Outcome = Outcome.PROVEN_ZERO) -> Target:

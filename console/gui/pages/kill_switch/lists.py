@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QRectF
 
 from console.api.messages import HostView, KillSwitchView, ReceiptRow
+from console.domain.errors import ExitCode
 from console.gui.pages.kill_switch.words import PATH_STATES, result_words
 from console.gui.theme import fonts
 from console.gui.widgets.marks import draw_text
@@ -73,11 +74,9 @@ def host_words(row: HostView, key: str) -> str:
 
 
 def _host_result(row: HostView) -> tuple[str, str, str]:
-    if row.verified_zero and not row.survivors:
-        return "zero, proven", "check", "text2"
-    if row.verified_zero is None:
+    if row.exit_code is None:
         return "unknown", "triangle", "warn"
-    return f"{row.survivors if row.survivors is not None else '?'} not proven", "triangle", "warn"
+    return row.short, *(("check", "text2") if row.exit_code == ExitCode.DONE else ("triangle", "warn"))
 
 
 def hosts_note(view: KillSwitchView) -> tuple[str, str, str]:

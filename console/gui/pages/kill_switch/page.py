@@ -183,7 +183,7 @@ class KillSwitchPage(Page):
         self._press_then.setText(f"{then}; {plural(unproven, 'agent')} best effort at most" if unproven else then)
         if [r.kill_id for r in self.receipts.rows] != [r.kill_id for r in view.receipts] or self.receipts.rows != view.receipts:
             self.receipt_view.show_rows(list(view.receipts))
-        doubtful = sorted(view.hosts, key=lambda host: bool(host.acknowledged and host.verified_zero))
+        doubtful = sorted(view.hosts, key=lambda host: host.acknowledged and host.exit_code == 0)
         self.host_view.show_rows(list(doubtful))
         self._no_hosts.say(*hosts_note(view))
         self._no_hosts.setVisible(not view.hosts)

@@ -42,11 +42,7 @@ def killed_words(kill: KilledView) -> str:
     """One kill: when, how it ended, and last by whom and why: those words are hostile, and whatever they say stands behind the facts."""
     if not kill.has_receipt:
         return f"{kill.kill_id}: no receipt, it reads as killed"
-    zero = "zero proven" if kill.verified_zero else "NOT proven"
-    best = f", {len(kill.best_effort)} best effort" if kill.best_effort else ""
-    left = f", {plural(len(kill.survivors), 'survivor')}" if kill.survivors else ""
-    fate = f"{kill.proven} of {kill.targets} agents, {zero}{best}{left}"
-    return f"{day_clock(kill.pressed_at or 0)} · {fate} · by {_cut(kill.by, 60)}: “{_cut(kill.reason, 300)}”"
+    return f"{day_clock(kill.pressed_at or 0)} · {_cut(kill.headline, 600)} By {_cut(kill.by, 60)}: “{_cut(kill.reason, 300)}”"
 
 
 def _cut(words: str, most: int) -> str:

@@ -161,7 +161,7 @@ class RungDialog(Dialog):
 def tell_killed(desk: Desk, name: str, receipt: Receipt) -> None:
     """The notice that leads to the receipt; anything but a whole proof is amber."""
     found = verdict(receipt)
-    is_good = found.verified_zero and found.exit_code is ExitCode.DONE and bool(receipt.targets)
+    is_good = found.exit_code is ExitCode.DONE and bool(receipt.targets)
     more = "Look at what is left." if found.may_run else ""
     desk.notices.say("info" if is_good else "amber", f"{name}: {found.headline}", more, receipt=receipt.kill_id)
     desk.ask_sync()

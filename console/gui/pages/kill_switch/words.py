@@ -31,4 +31,4 @@ def result_words(row: ReceiptRow) -> tuple[str, str, str]:
         return f"{row.headline} Not complete.".strip(), "triangle", "warn"
     if row.exit_code == 8:
         return row.headline, "alert", "warn"
-    return row.headline, *(("check", "text2") if row.exit_code == 0 and row.verified_zero else ("triangle", "warn"))
+    return row.headline, *(("check", "text2") if row.exit_code == 0 else ("triangle", "warn"))

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus
 from console.domain.verdict import verdict
 from console.gui.models.seen import running_words
-from console.gui.models.switch import STEP_TITLES, is_proven, step_of
+from console.gui.models.switch import STEP_TITLES, step_of
 from console.gui.pages.receipt.amended import late
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
@@ -37,13 +37,14 @@ class Headline:
 def headline(receipt: Receipt | None, guard: GuardState, seen: Sequence[str] = ()) -> Headline:
     """About this host only. ``seen``: agents that were only seen and still run; while there is one, nothing is green."""
     if receipt is None:
-        text = f"{guard.proven} of {guard.total} proven zero so far" if guard.total else "Waiting for the receipt"
+        text = f"{guard.proven} of {guard.total} confirmed dead so far" if guard.total else "Waiting for the receipt"
         return Headline("running", text, "SIGKILL is out; the proof is being read")
-    words, reason = verdict(receipt).headline, f"This host · reason “{receipt.reason}” · by {receipt.by}"
+    found, reason = verdict(receipt), f"This host · reason “{receipt.reason}” · by {receipt.by}"
+    words = found.headline
     if step_of(receipt, StepName.ZERO) is None and not receipt.complete:
         return Headline("running", words, reason)
     kind = "proven"
-    if not is_proven(receipt):
+    if not found.is_confirmed:
         kind = "doubt"
     elif number := late(receipt):
         kind, words = "late", f"{words} {plural(number, 'agent')} only after this receipt had said NOT PROVEN."
