@@ -20,11 +20,11 @@ from console.domain.errors import ConsoleError, NotFound, Unavailable
 from console.domain.network import EgressRecord
 from console.ledger.activity import ActivityStore
 from console.ledger.activity_file import Bounds
+from console.services.fleet.core import Core
 from console.sources.freshness import Freshness
 from console.supervisor.activity_clean import Redact, cleaned_all
 from console.supervisor.activity_follow import Changed, Following
 from console.supervisor.activity_intake import Intake
-from console.supervisor.core import Core
 
 log = logging.getLogger(__name__)
 PERIOD_S, REST_MAX_S = 0.4, 0.7

@@ -13,13 +13,13 @@ from console.domain.agent import AgentId, Sighting, SourceReport
 from console.domain.errors import ConsoleError
 from console.enforcement.sightings import observed_id
 from console.ledger.activity import ActivityStore
+from console.services.fleet.core import Core
 from console.sources import claude_activity, codex_activity
 from console.sources.activity_files import AgentFiles, Whereabouts, whereabouts
 from console.sources.freshness import Freshness
 from console.sources.rates import RateBook
 from console.supervisor.activity_clean import Redact, dated
 from console.supervisor.activity_turns import Followed, Turns
-from console.supervisor.core import Core
 
 log = logging.getLogger(__name__)
 PASS_S = 0.25

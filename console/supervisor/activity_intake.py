@@ -16,10 +16,10 @@ from console.domain.activity import Entry, Kind
 from console.domain.agent import AgentId
 from console.domain.conversation import started_as
 from console.domain.network import EgressRecord
+from console.services.fleet.core import Core
 from console.sources.stream_activity import entries_of_stream, entries_of_told
 from console.supervisor.activity_clean import shortened
 from console.supervisor.activity_own import Said, of_egress, of_record, of_step
-from console.supervisor.core import Core
 
 WAITING_MAX = 20_000
 """Entries that wait to be written; what comes beyond is counted and said."""

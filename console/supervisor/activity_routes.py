@@ -12,8 +12,8 @@ from console.api.activity import ActivityEntryView, ActivityPage, ActivityRow
 from console.domain.activity import KINDS, Kept
 from console.domain.errors import NotFound, Unavailable, UsageProblem
 from console.domain.spend import NANO
+from console.services.routes.responses import answer, number_in
 from console.supervisor.activity import ActivityDesk
-from console.supervisor.answers import answer, number_in
 from console.supervisor.parts import Parts
 
 _QUERY_MAX = 200

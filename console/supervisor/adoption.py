@@ -12,7 +12,7 @@ from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError
 from console.sandbox.processes import start_ticks
-from console.supervisor.core import now
+from console.services.fleet.core import now
 from console.supervisor.owner_notes import open_for_owner
 from console.supervisor.parts import Parts
 

@@ -24,12 +24,14 @@ from console.domain.agent import AgentId
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound, TokenRefused, TooMany, UsageProblem
 from console.domain.network import read_sensitivity
 from console.ledger.sessions import Tightening
+from console.services.fleet.core import Core, now
+from console.services.fleet.views import agent_view
+from console.services.records.record_writer import Scribe
+from console.services.routes.responses import answer, body_of, refusal, refusals
 from console.settings.places import Places
 from console.supervisor.agent_spending import AgentSpending
-from console.supervisor.answers import answer, body_of, refusal, refusals
 from console.supervisor.asgi import Door
 from console.supervisor.asking import Asking
-from console.supervisor.core import Core, now
 from console.supervisor.execute_routes import Executing
 from console.supervisor.executing import ExecuteDesk
 from console.supervisor.gates import Handler, Trespasses
@@ -41,10 +43,8 @@ from console.supervisor.peers import Peer, is_agent
 from console.supervisor.program_hooks import remove
 from console.supervisor.quick import quick
 from console.supervisor.resting import Resting
-from console.supervisor.scribe import Scribe
 from console.supervisor.secret_calls import secret_call
 from console.supervisor.token_watch import watched
-from console.supervisor.views import agent_view
 
 SWITCH_S = 30.0
 TOKEN_S = 900

@@ -16,11 +16,11 @@ from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.budget import RESERVABLE, Reservation, Usage, checked_increment
 from console.domain.errors import ConsoleError, NotFound, NotRecorded, UsageProblem
-from console.supervisor.answers import answer, body_of
-from console.supervisor.core import Core, now
-from console.supervisor.scribe import Scribe
-from console.supervisor.spent import tell_spend
-from console.supervisor.views import agent_view
+from console.services.fleet.core import Core, now
+from console.services.fleet.spent import tell_spend
+from console.services.fleet.views import agent_view
+from console.services.records.record_writer import Scribe
+from console.services.routes.responses import answer, body_of
 
 Handler = Callable[[Request], Awaitable[Response]]
 

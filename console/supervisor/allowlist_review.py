@@ -14,9 +14,9 @@ from console.domain.network import Allowlist, AllowlistEntry, EgressRecord
 from console.egress.allowlist_file import read_file, write_file
 from console.egress.url_test import judge_request
 from console.policy.allowlist_review import Backtest, Change, Group, backtest, diff
+from console.services.fleet.views import entry_from_body
 from console.supervisor.network import NetworkDesk, Wanted, entry_of
 from console.supervisor.parts import Parts
-from console.supervisor.views import entry_from_body
 
 RECORDS_MAX = 100_000
 """As many recorded requests as one backtest judges (about a second)."""

@@ -10,8 +10,8 @@ from starlette.routing import Route
 
 from console.api import messages as m
 from console.api import review_messages as r
+from console.services.routes.responses import answer, body_of, number_in
 from console.supervisor.allowlist_review import ReviewDesk
-from console.supervisor.answers import answer, body_of, number_in
 from console.supervisor.network import NetworkDesk
 
 

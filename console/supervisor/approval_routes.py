@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import approval_messages as a
-from console.supervisor.answers import answer, body_of
+from console.services.routes.responses import answer, body_of
 from console.supervisor.approvals import ApprovalDesk
 
 

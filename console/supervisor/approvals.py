@@ -14,9 +14,9 @@ from console.domain.budget import share_used
 from console.domain.command import Record
 from console.domain.danger import rank_of
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
+from console.services.fleet.core import now
 from console.supervisor.approving import record_of
 from console.supervisor.blast import blast_of
-from console.supervisor.core import now
 from console.supervisor.parts import Parts
 
 DECIDED_MAX = 100

@@ -18,7 +18,7 @@ from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.killswitch.causes import boot_id
 from console.ledger.calls import JudgedCall
 from console.ledger.store import Ledger
-from console.supervisor.core import now
+from console.services.fleet.core import now
 from console.supervisor.judging import Judge, Judged, NoRules
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from console.domain.errors import ExitCode, TooMany
-from console.supervisor.callers import PID, UID
+from console.services.routes.request_identity import PID, UID
 from console.supervisor.peers import Peer, cgroups_of, peer_at, peer_of
 from console.supervisor.resting import Resting
 from console.supervisor.senders import NamedListener, NamedSocket

@@ -19,8 +19,8 @@ from console.domain.approval import Approval, ApprovalState, digest_of
 from console.domain.errors import NotFound
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.ledger.store import Ledger
-from console.supervisor.answers import answer, body_of
-from console.supervisor.core import Core, now
+from console.services.fleet.core import Core, now
+from console.services.routes.responses import answer, body_of
 
 HUNG_UP_S = 1.0
 """Between two looks at whether somebody who waits for an answer is still there."""

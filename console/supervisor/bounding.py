@@ -14,7 +14,7 @@ from console.domain.agent import AgentId
 from console.domain.errors import ConsoleError
 from console.domain.hardening import Given, GivenState
 from console.sandbox.interface import LaunchSpec
-from console.supervisor.core import now
+from console.services.fleet.core import now
 from console.supervisor.parts import Parts
 from console.supervisor.processor import Processor
 

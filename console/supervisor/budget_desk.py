@@ -14,10 +14,10 @@ from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
 from console.domain.words import counted
 from console.ledger.budgets import LimitChange
+from console.services.fleet.core import now
 from console.supervisor.budget_foresight import foresee, foreseen
 from console.supervisor.budget_gauges import gauges
 from console.supervisor.budget_views import AT_FULL, Snapshot
-from console.supervisor.core import now
 from console.supervisor.parts import Parts
 
 MOST = 10_000

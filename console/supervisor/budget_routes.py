@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from console.api import budgets as b
 from console.domain.errors import UsageProblem
-from console.supervisor.answers import answer, body_of, number_in
+from console.services.routes.responses import answer, body_of, number_in
 from console.supervisor.budget_desk import KEY_MAX, BudgetDesk
 from console.supervisor.budget_pictures import pictures
 from console.supervisor.parts import Parts

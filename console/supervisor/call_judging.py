@@ -11,8 +11,8 @@ from console.domain.agent import Agent, AgentId
 from console.domain.errors import Conflict, Denied
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.policy.verdicts import Judgement
+from console.services.fleet.core import Core, now
 from console.supervisor.approving import Approving
-from console.supervisor.core import Core, now
 from console.supervisor.judging import Judged
 
 HUNG_UP_S = 0.5

@@ -27,8 +27,23 @@ from console.killswitch.spawn import START_S
 from console.ledger.activity_file import Bounds
 from console.rollback.store import RollbackStore
 from console.services.daemons.service import DaemonService
+from console.services.fleet.core import Core
+from console.services.fleet.views import egress_view
 from console.services.policy.git_memory import GitMemory
 from console.services.policy.session_start import SessionStart
+from console.services.records.record_writer import Scribe
+from console.services.records.storage_open import (
+    DAMAGED,
+    MISSING,
+    forget_loss,
+    note_loss,
+    noted_loss,
+    open_audit,
+    open_ledger,
+    start_killed,
+    started,
+)
+from console.services.routes.responses import asked_by
 from console.services.stop.line import StopLine, be_calm
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
@@ -37,11 +52,8 @@ from console.supervisor.activity import ActivityDesk
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.adoption import keep_adopted
 from console.supervisor.agent_door import AgentDoors
-from console.supervisor.answers import asked_by
 from console.supervisor.asgi import App, Door
-from console.supervisor.books import DAMAGED, MISSING, forget_loss, note_loss, noted_loss, open_audit, open_ledger, start_killed, started
 from console.supervisor.contexts import Contexts
-from console.supervisor.core import Core
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
 from console.supervisor.executing import ExecuteDesk
@@ -72,11 +84,9 @@ from console.supervisor.restore import restore
 from console.supervisor.revive import ensure_guard
 from console.supervisor.rotator import Rotator
 from console.supervisor.runner import Runner
-from console.supervisor.scribe import Scribe
 from console.supervisor.secret_routes import SecretRoutes
 from console.supervisor.stop import StopDesk
 from console.supervisor.token_watch import watched
-from console.supervisor.views import egress_view
 from console.supervisor.witness import Witness
 
 log = logging.getLogger(__name__)

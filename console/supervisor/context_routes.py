@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from console.api import context_messages as v
 from console.domain.errors import NotFound
-from console.supervisor.answers import answer, body_of
+from console.services.routes.responses import answer, body_of
 from console.supervisor.contexts import Contexts
 
 

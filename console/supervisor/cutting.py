@@ -18,7 +18,7 @@ from console.domain.narrowing import Narrowing
 from console.domain.network import NetworkMode
 from console.sandbox.cut import cut_container, interfaces, join_container
 from console.sandbox.interface import Prepared, Sandbox
-from console.supervisor.core import now
+from console.services.fleet.core import now
 from console.supervisor.parts import Parts
 
 PORTAL = "http://127.0.0.1:3128"

@@ -6,8 +6,8 @@ from typing import Any
 
 from console.api.fleet_changes import CHUNK
 from console.domain.agent import AgentId
+from console.services.fleet.views import agent_fields
 from console.supervisor.parts import Parts
-from console.supervisor.views import agent_fields
 
 SHIFT = 5
 """So many seconds until everybody's turn has come."""

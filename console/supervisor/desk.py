@@ -13,9 +13,10 @@ from console.audit.older import ACKNOWLEDGED, losses_of
 from console.domain.agent import Agent, AgentId
 from console.domain.command import Record
 from console.domain.errors import Conflict
+from console.services.fleet.core import now
+from console.services.fleet.views import agent_view, receipt_row
 from console.supervisor.allowlist_review import ReviewDesk
 from console.supervisor.begun import not_begun
-from console.supervisor.core import now
 from console.supervisor.follow import Follower
 from console.supervisor.ladder import LadderDesk
 from console.supervisor.launch import Launcher
@@ -25,7 +26,6 @@ from console.supervisor.parts import Parts
 from console.supervisor.rearm import RearmAsk, unlatch
 from console.supervisor.rollback_desk import RollbackDesk
 from console.supervisor.stop import StopDesk
-from console.supervisor.views import agent_view, receipt_row
 
 MAX_OUTPUT = 64 * 1024
 

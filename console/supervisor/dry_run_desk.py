@@ -18,8 +18,8 @@ from console.domain.command import Record
 from console.domain.errors import Conflict, NotFound
 from console.enforcement.dry_run import head_of, words_of
 from console.killswitch.causes import boot_id
-from console.supervisor.answers import answer, body_of
-from console.supervisor.core import now
+from console.services.fleet.core import now
+from console.services.routes.responses import answer, body_of
 from console.supervisor.parts import Parts
 from console.supervisor.planning import releases_of
 

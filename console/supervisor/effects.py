@@ -9,7 +9,7 @@ from console.domain import event as e
 from console.domain.command import Record
 from console.domain.errors import Killed
 from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Released, SoftStop
-from console.supervisor.core import now
+from console.services.fleet.core import now
 from console.supervisor.obeying import obey
 from console.supervisor.parts import Parts
 from console.supervisor.stop import StopDesk

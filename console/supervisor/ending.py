@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from console.domain.agent import AgentId
 from console.domain.errors import ConsoleError
+from console.services.fleet.core import now
 from console.supervisor.adoption import may_live
-from console.supervisor.core import now
 from console.supervisor.parts import Parts
 
 FIRST_REST_S = 0.01

@@ -17,8 +17,8 @@ from console.domain.command import Record
 from console.domain.environment import Variable
 from console.ledger.store import Ledger
 from console.sandbox.environment import described, passed_on, scrub
+from console.services.records.record_writer import Scribe
 from console.settings.options import Options
-from console.supervisor.scribe import Scribe
 
 MOST_KNOWN = 2000
 """Agents whose names are kept in memory; the ledger has them all."""

@@ -27,11 +27,11 @@ from console.domain.guard import KILL_LIMIT_S
 from console.domain.kill import Step, StepName, StepStatus
 from console.domain.words import counted
 from console.ledger.store import Ledger
+from console.services.fleet.core import Core
 from console.settings.durable import make_folder
 from console.settings.options import EvidenceOptions
 from console.settings.places import Places
 from console.supervisor.changes import Looker
-from console.supervisor.core import Core
 from console.supervisor.look import AgentSeen
 from console.supervisor.parts import Parts
 

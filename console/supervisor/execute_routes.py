@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from console.api.execute_messages import ExecuteBody
 from console.domain.agent import AgentId
 from console.domain.errors import Unavailable
-from console.supervisor.answers import body_of
+from console.services.routes.responses import body_of
 from console.supervisor.executing import ExecuteDesk, Running
 
 

@@ -19,11 +19,11 @@ from console.api.messages import SourceView
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode, Sensitivity, mapping_of
 from console.policy.kept import Kept
+from console.services.routes.responses import answer
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.homes import read_foreign
 from console.supervisor.agent_door import AgentDoors
-from console.supervisor.answers import answer
 from console.supervisor.codex_trust import why_skipped
 from console.supervisor.follow import Follower
 from console.supervisor.hook_files import PLACES, installed, read_file

@@ -16,9 +16,9 @@ from console.domain.agent import AgentId, SandboxKind
 from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.guard import LOST
 from console.killswitch.durable import Damaged, read_sealed
+from console.services.fleet.core import now
 from console.supervisor import light
 from console.supervisor.canary import fly_canary
-from console.supervisor.core import now
 from console.supervisor.counting import Counting
 from console.supervisor.deltas import AgentDeltas
 from console.supervisor.freezes import unconfirmed

@@ -17,11 +17,11 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId
 from console.domain.errors import ConsoleError
 from console.enforcement.charging import limits_at, nodes_of
+from console.services.fleet.core import now
+from console.services.fleet.spent import tell_spend
 from console.sources.program_stream import Event
-from console.supervisor.core import now
 from console.supervisor.listening import Batch
 from console.supervisor.parts import Parts
-from console.supervisor.spent import tell_spend
 
 NOTED = 40
 """Events of one look that go into the agent's list of recent events."""

@@ -24,9 +24,9 @@ from console.domain.conversation import started_as
 from console.domain.errors import ConsoleError
 from console.domain.permission import Decision, Verdict
 from console.killswitch import processes
-from console.supervisor.answers import answer, body_of, refusals
-from console.supervisor.callers import PID
-from console.supervisor.core import Core, now
+from console.services.fleet.core import Core, now
+from console.services.routes.request_identity import PID
+from console.services.routes.responses import answer, body_of, refusals
 from console.supervisor.hook_calls import HookCall, read_call
 from console.supervisor.program_hooks import is_judged
 

@@ -17,7 +17,7 @@ from console.domain.agent import CONTEXT_ID
 from console.domain.errors import NotFound, Unavailable, UsageProblem
 from console.rollback.persistence.differ import bounded
 from console.rollback.persistence.findings import Report, shown
-from console.supervisor.answers import answer
+from console.services.routes.responses import answer
 from console.supervisor.hunt_kept import Kept
 from console.supervisor.parts import Parts
 

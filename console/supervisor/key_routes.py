@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api.key_messages import RetireKeyBody
-from console.supervisor.answers import answer, body_of
+from console.services.routes.responses import answer, body_of
 from console.supervisor.parts import Parts
 from console.supervisor.retiring import apply
 

@@ -27,7 +27,7 @@ from console.enforcement.state import EngineState
 from console.killswitch.durable import Damaged
 from console.killswitch.kill.targets import BEST_EFFORT_NOTE, CAN_LEAVE_NOTE, Aim
 from console.killswitch.registry import Entry, Held, Registry
-from console.supervisor.core import Core, now
+from console.services.fleet.core import Core, now
 from console.supervisor.cutting import SHARED
 from console.supervisor.follow import Follower
 from console.supervisor.freezes import unconfirmed

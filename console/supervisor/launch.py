@@ -21,10 +21,10 @@ from console.domain.words import counted
 from console.sandbox.cut import namespaces_of
 from console.sandbox.interface import KILLED_EXIT_CODE, OUTPUT_BYTES, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
+from console.services.fleet.core import now
 from console.supervisor.agent_door import TOKEN_S, AgentDoors
 from console.supervisor.bounding import Bounding
 from console.supervisor.conversation import Conversations
-from console.supervisor.core import now
 from console.supervisor.cutting import PORTAL, Cutter, Running
 from console.supervisor.danger_desk import DangerDesk
 from console.supervisor.ending import until_empty

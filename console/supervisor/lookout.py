@@ -12,13 +12,13 @@ from console.domain import event as e
 from console.domain.agent import AgentId, ControlLevel, SourceReport
 from console.domain.budget import Usage
 from console.domain.command import Record
+from console.services.fleet.core import now
+from console.services.fleet.spent import tell_spend
 from console.sources.folder_watch import FolderWatch
 from console.sources.interface import GONE, Source
 from console.sources.otlp import OtlpSource
 from console.sources.plain_processes import ProcessSource
-from console.supervisor.core import now
 from console.supervisor.parts import Parts
-from console.supervisor.spent import tell_spend
 
 log = logging.getLogger(__name__)
 PERIOD_S = 1.0

@@ -13,8 +13,8 @@ from console.domain.network import Allowlist, AllowlistEntry
 from console.egress.answers import Applied
 from console.egress.url_test import judge_url
 from console.policy.allowlist_review import Mark, Superfluous, Use, kill_file_hosts, meets, overlaps, review
+from console.services.fleet.views import entry_from_body, entry_view
 from console.supervisor.parts import Parts
-from console.supervisor.views import entry_from_body, entry_view
 
 WEEK_S = 7 * 86400
 HISTORY_MAX = 5_000

@@ -19,17 +19,18 @@ from console.domain.command import Record
 from console.domain.errors import Denied, NotFound
 from console.domain.ladder import Reach, Scope
 from console.domain.words import counted
+from console.services.fleet.core import now
+from console.services.fleet.views import agent_view, egress_view, hardening_view, receipt_row
+from console.services.routes.request_identity import caller_of
+from console.services.routes.responses import answer, asked_by, body_of, number_in, refusals
 from console.supervisor.activity_routes import activity_routes
 from console.supervisor.adopt_routes import adopt_routes
 from console.supervisor.adoption import AdoptDesk
 from console.supervisor.allowlist_routes import AllowlistRoutes
-from console.supervisor.answers import answer, asked_by, body_of, number_in, refusals
 from console.supervisor.approval_routes import approval_routes
 from console.supervisor.approvals import ApprovalDesk
 from console.supervisor.budget_routes import budget_routes
-from console.supervisor.callers import caller_of
 from console.supervisor.context_routes import context_routes
-from console.supervisor.core import now
 from console.supervisor.desk import Desk
 from console.supervisor.dry_run_desk import DryRunDesk, dry_run_routes
 from console.supervisor.gates import Gates, Handler
@@ -41,7 +42,6 @@ from console.supervisor.rearm import RearmAsk
 from console.supervisor.rearm_routes import rearm_routes
 from console.supervisor.tighten import TightenDesk
 from console.supervisor.tighten_routes import tighten_routes
-from console.supervisor.views import agent_view, egress_view, hardening_view, receipt_row
 
 
 class OperatorRoutes:

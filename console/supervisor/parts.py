@@ -14,6 +14,8 @@ from console.killswitch.client import GuardClient
 from console.rollback.store import RollbackStore
 from console.sandbox.interface import Sandbox
 from console.services.daemons.service import DaemonService
+from console.services.fleet.core import Core
+from console.services.records.record_writer import Scribe
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.interface import Source
@@ -21,12 +23,10 @@ from console.sources.session_spend import SessionSpend
 from console.supervisor.activity import ActivityDesk
 from console.supervisor.burn_book import BurnBook
 from console.supervisor.contexts import Contexts
-from console.supervisor.core import Core
 from console.supervisor.gates import Trespasses
 from console.supervisor.hunt import Hunt
 from console.supervisor.own_agents import OwnAgents
 from console.supervisor.rotator import Rotator
-from console.supervisor.scribe import Scribe
 
 if TYPE_CHECKING:
     from console.supervisor.remote import RemoteDesk

@@ -8,7 +8,7 @@ from console.api import rearm_messages as rm
 from console.domain.agent import ControlLevel
 from console.domain.command import Record
 from console.domain.errors import ConsoleError, Denied, UsageProblem
-from console.supervisor.callers import Caller
+from console.services.routes.request_identity import Caller
 from console.supervisor.parts import Parts
 from console.supervisor.stop import StopDesk
 

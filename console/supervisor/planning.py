@@ -20,8 +20,8 @@ from console.domain.network import NetworkMode
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.killswitch.causes import boot_id
 from console.ledger.store import Ledger
+from console.services.fleet.core import now
 from console.supervisor.blast import blast_of
-from console.supervisor.core import now
 
 if TYPE_CHECKING:
     from console.supervisor.parts import Parts

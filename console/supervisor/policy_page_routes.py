@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from console.api import policy_page as v
 from console.domain.errors import UsageProblem
-from console.supervisor.answers import answer, body_of
+from console.services.routes.responses import answer, body_of
 from console.supervisor.policy_page import PolicyLook
 
 RULE_MAX = 1200

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import policy_messages as p
-from console.supervisor.answers import answer, body_of
+from console.services.routes.responses import answer, body_of
 from console.supervisor.parts import Parts
 from console.supervisor.policy_review import PolicyReview, approval_or_404
 

@@ -21,9 +21,9 @@ from console.enforcement.state import EngineState
 from console.killswitch.kill.receipt import NAMED
 from console.sandbox.processes import start_ticks
 from console.services.daemons.facts import Asked
+from console.services.records.record_writer import Scribe
 from console.settings.options import Options
 from console.supervisor.parts import Parts
-from console.supervisor.scribe import Scribe
 
 log = logging.getLogger(__name__)
 LOOK_S = 2.0

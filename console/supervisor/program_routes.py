@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from console.api import program_messages as pm
 from console.api.messages import LaunchBody
-from console.supervisor.answers import answer, asked_by, body_of
+from console.services.routes.responses import answer, asked_by, body_of
 from console.supervisor.command_reach import preview_command
 from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts

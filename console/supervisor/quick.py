@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 
 from console.domain.errors import ConsoleError
-from console.supervisor.answers import refusal, refusals
+from console.services.routes.responses import refusal, refusals
 from console.supervisor.asgi import App, Scope
 
 

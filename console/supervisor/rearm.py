@@ -24,8 +24,8 @@ from console.domain.verdict import verdict
 from console.killswitch.durable import Damaged, read_sealed
 from console.remotekill.keys import load_keys
 from console.remotekill.rearming import check_statement, statement
-from console.supervisor.callers import Caller
-from console.supervisor.core import now
+from console.services.fleet.core import now
+from console.services.routes.request_identity import Caller
 from console.supervisor.parts import Parts
 from console.supervisor.rotate import rotate_step
 from console.supervisor.stop import StopDesk

@@ -8,9 +8,9 @@ from starlette.routing import Route
 
 from console.api import messages as m
 from console.api import rearm_messages as rm
+from console.services.routes.request_identity import caller_of
+from console.services.routes.responses import answer, body_of
 from console.supervisor.again import start_again, was_running
-from console.supervisor.answers import answer, body_of
-from console.supervisor.callers import caller_of
 from console.supervisor.desk import Desk
 from console.supervisor.passphrases import change_passphrase, passphrase_view
 from console.supervisor.rearm import review

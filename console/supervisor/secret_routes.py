@@ -13,9 +13,9 @@ from console.credentials.api_key import PREFIX, ApiKey
 from console.domain.command import Record
 from console.domain.errors import TokenRefused
 from console.domain.words import counted
+from console.services.routes.request_identity import caller_of
+from console.services.routes.responses import answer, body_of
 from console.supervisor.agent_door import AgentDoors
-from console.supervisor.answers import answer, body_of
-from console.supervisor.callers import caller_of
 from console.supervisor.hiding import shown_once
 from console.supervisor.parts import Parts
 from console.supervisor.rotate import step_of, verdict_of

@@ -22,10 +22,10 @@ from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus
 from console.domain.ladder import Reach, Scope
 from console.domain.verdict import judged
 from console.killswitch.kill.receipt import new_kill_id
+from console.services.fleet.core import now
 from console.services.stop.line import StopLine, read_receipt_file
 from console.settings.durable import make_folder
 from console.supervisor.canary import BY as CANARY
-from console.supervisor.core import now
 from console.supervisor.evidence import evidence_step
 from console.supervisor.merging import together
 from console.supervisor.parts import Parts

@@ -13,7 +13,7 @@ from console.domain.network import NetworkMode, Sensitivity
 from console.enforcement.lineages import nodes_of
 from console.ledger.sessions import Tightening
 from console.ledger.store import Ledger
-from console.supervisor.core import now
+from console.services.fleet.core import now
 
 if TYPE_CHECKING:
     from console.supervisor.parts import Parts

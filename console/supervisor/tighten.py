@@ -17,7 +17,7 @@ from console.domain.words import counted
 from console.enforcement.tighten import Meant, meant, refuse_looser
 from console.ledger.network_history import NetworkChange
 from console.ledger.sessions import Tightening
-from console.supervisor.core import now
+from console.services.fleet.core import now
 from console.supervisor.cutting import SHARED
 from console.supervisor.parts import Parts
 

@@ -15,7 +15,7 @@ from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Target
 from console.domain.open_end import NOT_IN_RECORD, STILL_RUNS, STOPPED, WENT, EndsLearnt
 from console.domain.verdict import judged
 from console.enforcement.state import EngineState
-from console.supervisor.core import now
+from console.services.fleet.core import now
 from console.supervisor.parts import Parts
 
 log = logging.getLogger(__name__)

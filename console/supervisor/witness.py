@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from console.domain.agent import ControlLevel
 from console.enforcement.state import EngineState
-from console.supervisor.core import Core
+from console.services.fleet.core import Core
 from console.supervisor.look import AgentSeen, Look, ProcessSeen, Root
 
 log = logging.getLogger(__name__)

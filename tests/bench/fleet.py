@@ -45,8 +45,8 @@ from console.gui.models.facts import News  # noqa: E402
 from console.gui.notices import Notices  # noqa: E402
 from console.gui.pages.fleet.page import FleetPage  # noqa: E402
 from console.gui.window.main import Window  # noqa: E402
+from console.services.fleet.core import Core, now  # noqa: E402
 from console.settings.places import find_places  # noqa: E402
-from console.supervisor.core import Core, now  # noqa: E402
 from console.supervisor.deltas import AgentDeltas  # noqa: E402
 from tests.fakes.gui_fixture import many_agents  # noqa: E402
 from tests.fakes.operator_server import FakeHouse  # noqa: E402

@@ -16,8 +16,8 @@ from console.domain.network import Allowlist
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState
 from console.sandbox.interface import Availability
+from console.services.fleet.core import Core
 from console.settings.options import Options, merged
-from console.supervisor.core import Core
 
 ID = AgentId("a-1")
 

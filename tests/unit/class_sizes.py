@@ -72,6 +72,6 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "supervisor/network:NetworkDesk": (200, 17, DESK),
     "supervisor/operator_routes:OperatorRoutes": (220, 24, ONE_DOOR),
     "supervisor/remote:RemoteDesk": (200, 17, DESK),
-    "supervisor/scribe:Scribe": (220, 25, DESK),
+    "services/records/record_writer:Scribe": (220, 25, DESK),
     "supervisor/stop:StopDesk": (340, 32, DESK),
 }

@@ -14,9 +14,9 @@ from starlette.testclient import TestClient
 from console.domain.activity import Entry, Kind
 from console.domain.errors import NotFound
 from console.ledger.activity_file import Bounds
+from console.services.routes.responses import refusals
 from console.supervisor.activity import ActivityDesk
 from console.supervisor.activity_routes import activity_routes
-from console.supervisor.answers import refusals
 
 
 @pytest.fixture

@@ -22,11 +22,11 @@ from console.domain.errors import NotFound, NotRecorded, UsageProblem
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.enforcement.engine import Engine
 from console.ledger.store import Ledger
+from console.services.fleet.core import Core, now
 from console.supervisor import approvals as desk_module
 from console.supervisor import approving as approving_module
 from console.supervisor.approvals import ApprovalDesk
 from console.supervisor.approving import Approving, open_approvals
-from console.supervisor.core import Core, now
 from console.supervisor.judging import Judged
 
 ASK = Judged(

@@ -13,8 +13,8 @@ from console.domain.agent import Agent, AgentId, AgentState, ControlLevel, Sandb
 from console.domain.budget import Usage
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState
+from console.services.fleet.core import Core
 from console.supervisor import deltas
-from console.supervisor.core import Core
 from console.supervisor.deltas import SHIFT, AgentDeltas
 from console.supervisor.parts import Parts
 

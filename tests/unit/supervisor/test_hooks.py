@@ -15,8 +15,8 @@ from console.domain.permission import Decision, Verdict
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState, Seen
 from console.killswitch import processes
+from console.services.fleet.core import Core
 from console.supervisor import hooks
-from console.supervisor.core import Core
 from console.supervisor.hook_calls import read_call
 from console.supervisor.hooks import HookDesk
 from tests.fakes.playbook import Playbook

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 from console.audit.log import AuditLog
 from console.credentials.host_key import ensure_host_key
 from console.domain.command import Record
+from console.services.routes.responses import refusals
 from console.settings.places import Places
-from console.supervisor.answers import refusals
 from console.supervisor.key_routes import key_routes
 from console.supervisor.retiring import host_key_id
 

@@ -17,12 +17,12 @@ from console.domain.agent import Sighting, SourceReport
 from console.domain.budget import Usage
 from console.domain.command import Record
 from console.enforcement.engine import Engine
+from console.services.fleet.meters import Meters
 from console.sources import otlp
 from console.sources.interface import Source
 from console.sources.otlp import OtlpSource
 from console.supervisor import lookout
 from console.supervisor.lookout import Lookout
-from console.supervisor.meters import Meters
 from tests.fakes.instance import free_port
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from console.supervisor.answers import refusals
+from console.services.routes.responses import refusals
 from console.supervisor.danger_desk import DangerDesk
 from console.supervisor.program_routes import program_routes
 from tests.fakes.program_stage import Stage

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.domain.errors import Killed
-from console.supervisor.answers import refusals
+from console.services.routes.responses import refusals
 from console.supervisor.asgi import App
 from console.supervisor.quick import quick
 

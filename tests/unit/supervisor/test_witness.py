@@ -15,8 +15,8 @@ import pytest
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, ProcessIdentity, SandboxKind
 from console.enforcement.state import EngineState
 from console.killswitch import processes
+from console.services.fleet.core import Core
 from console.supervisor import witness as witness_module
-from console.supervisor.core import Core
 from console.supervisor.look import AgentSeen, ProcessSeen, Root
 from console.supervisor.witness import Witness, folded, keep_watch, roots_of
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from console.domain.agent import AgentId
-from console.supervisor.core import Core
-from console.supervisor.scribe import Scribe
+from console.services.fleet.core import Core
+from console.services.records.record_writer import Scribe
 
 
 def tell_spend(core: Core, scribe: Scribe, agent_id: AgentId, at: float, cost_usd: float, tokens: int) -> None:

@@ -21,7 +21,7 @@ from console.enforcement.identity import TELEMETRY
 from console.enforcement.lineages import words_of
 from console.enforcement.state import EngineState
 from console.policy.allowlist_review import Mark
-from console.supervisor.meters import Meter, Meters, rate_of
+from console.services.fleet.meters import Meter, Meters, rate_of
 
 _NOTHING = Usage()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.supervisor.meters import SLICE_S, SLICES, Meter, Meters
+from console.services.fleet.meters import SLICE_S, SLICES, Meter, Meters
 
 
 def test_burn_has_one_value_for_each_slice_oldest_first() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from console.supervisor.hub import KEEP, QUEUE, Hub
+from console.services.fleet.hub import KEEP, QUEUE, Hub
 
 
 async def first(hub: Hub, after: int | None, count: int) -> list[tuple[int, str]]:

@@ -14,9 +14,9 @@ from console.domain.agent import AgentId, LaunchRequest
 from console.domain.errors import ConsoleError, NotFound
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState
+from console.services.fleet.hub import Hub
+from console.services.fleet.meters import Meters
 from console.services.notices.pending import PendingNotices
-from console.supervisor.hub import Hub
-from console.supervisor.meters import Meters
 
 
 def now() -> tuple[float, float]:

@@ -30,7 +30,7 @@ from console.ledger.budgets import Books, KeptReservation, KeptUsage
 from console.ledger.network_history import NetworkChange
 from console.ledger.spending import SpendSample
 from console.ledger.store import Ledger
-from console.supervisor.egress_seal import EgressSeal, left_over
+from console.services.records.egress_seal import EgressSeal, left_over
 
 log = logging.getLogger(__name__)
 Job = Callable[[], object]

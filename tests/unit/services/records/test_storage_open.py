@@ -12,9 +12,9 @@ import pytest
 from console.audit.log import AuditLog
 from console.domain.errors import ConsoleError
 from console.domain.rollback import RECORDS_FILE
+from console.services.records import storage_open
+from console.services.records.storage_open import DAMAGED, forget_loss, is_damaged, note_loss, noted_loss, open_audit, open_ledger, started
 from console.settings.places import Places
-from console.supervisor import books
-from console.supervisor.books import DAMAGED, forget_loss, is_damaged, note_loss, noted_loss, open_audit, open_ledger, started
 
 
 def test_a_good_ledger_is_opened_as_it_is(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_loss_is_noted_until_it_is_forgotten_and_one_that_cannot_be_read_is_da
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
-    monkeypatch.setattr(books, "start_killed", lambda _places, why: PRESSED.append(why))
+    monkeypatch.setattr(storage_open, "start_killed", lambda _places, why: PRESSED.append(why))
     PRESSED.clear()
     return Places(tmp_path, tmp_path / "run", "0123abcd", False)
 

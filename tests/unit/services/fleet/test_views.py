@@ -12,8 +12,8 @@ from console.domain.agent import ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Usage
 from console.domain.errors import UsageProblem
 from console.enforcement.sightings import observed_id
-from console.supervisor.meters import Meters
-from console.supervisor.views import agent_fields, entry_from_body
+from console.services.fleet.meters import Meters
+from console.services.fleet.views import agent_fields, entry_from_body
 from tests.fakes.playbook import Playbook
 
 

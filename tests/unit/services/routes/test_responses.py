@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from console.api.messages import AgentView, LaunchBody
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound, UsageProblem
-from console.supervisor.answers import answer, body_of, refusal, refusals
+from console.services.routes.responses import answer, body_of, refusal, refusals
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 from console.audit.log import AuditLog
 from console.domain.network import EgressRecord
 from console.ledger.store import Ledger
-from console.supervisor import egress_seal
-from console.supervisor.egress_seal import EVERY_S, NAMED, EgressSeal, left_over, line_of
-from console.supervisor.scribe import Scribe
+from console.services.records import egress_seal
+from console.services.records.egress_seal import EVERY_S, NAMED, EgressSeal, left_over, line_of
+from console.services.records.record_writer import Scribe
 
 ONE = EgressRecord(1000.0, "a-1", "GET", "api.example.com", "/v1", 200, 10, 20, True, "entry e1")
 BLOCKED = replace(ONE, at=1001.0, host="evil.example", allowed=False, status=403, rule="not in allowlist")

@@ -17,10 +17,10 @@ from console.domain.network import NetworkMode
 from console.ledger.budgets import Books
 from console.ledger.network_history import NetworkChange
 from console.ledger.store import Ledger
+from console.services.records import record_writer as module
+from console.services.records.record_writer import Scribe
 from console.supervisor import desk as desk_module
-from console.supervisor import scribe as module
 from console.supervisor.desk import Desk
-from console.supervisor.scribe import Scribe
 
 
 class Stubborn(AuditLog):

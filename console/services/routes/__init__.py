@@ -1,0 +1,1 @@
+"""What every route of a service shares: its request read, who asks, its response."""
