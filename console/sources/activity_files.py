@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from console.domain.activity import Entry, FilePlace, Kind, source_id
 from console.domain.spend import Answer
-from console.sources import claude_activity, codex_activity
 from console.sources.activity_tail import Signature, signature, tail
-from console.sources.claude_activity import ClaudeLines, unreadable
-from console.sources.codex_activity import CodexLines
+from console.sources.claude_code import activity as claude_activity
+from console.sources.claude_code.activity import ClaudeLines, unreadable
+from console.sources.codex import activity as codex_activity
+from console.sources.codex.activity import CodexLines
 from console.sources.freshness import Freshness
 from console.sources.homes import homes, is_below, read_foreign
 

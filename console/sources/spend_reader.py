@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from console.sources import claude_transcripts, codex_usage
+from console.sources.claude_code import transcripts as claude_transcripts
+from console.sources.codex import transcripts as codex_usage
 from console.sources.foreign_text import plain
 from console.sources.homes import CLAUDE_FOLDERS, CODEX_FOLDERS, homes, is_below
 from console.sources.rates import RateBook

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from console.domain.spend import Answer
-from console.sources import claude_transcripts, codex_usage
-from console.sources.claude_transcripts import Reading
+from console.sources.claude_code import transcripts as claude_transcripts
+from console.sources.claude_code.transcripts import Reading
+from console.sources.codex import transcripts as codex_usage
 from console.sources.foreign_text import plain
 
 BLOCK = 8 << 20

@@ -14,8 +14,9 @@ from console.domain.errors import ConsoleError
 from console.enforcement.sightings import observed_id
 from console.ledger.activity import ActivityStore
 from console.services.fleet.core import Core
-from console.sources import claude_activity, codex_activity
 from console.sources.activity_files import AgentFiles, Whereabouts, whereabouts
+from console.sources.claude_code import activity as claude_activity
+from console.sources.codex import activity as codex_activity
 from console.sources.freshness import Freshness
 from console.sources.rates import RateBook
 from console.supervisor.activity_clean import Redact, dated

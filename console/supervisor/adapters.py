@@ -13,8 +13,8 @@ from console.sandbox.interface import Sandbox
 from console.sandbox.managed import Managed
 from console.settings.options import Options
 from console.settings.places import Places
-from console.sources.claude_code import ClaudeCodeSource
-from console.sources.codex import CodexSource
+from console.sources.claude_code.source import ClaudeCodeSource
+from console.sources.codex.source import CodexSource
 from console.sources.docker import DockerSource
 from console.sources.interface import Source
 from console.sources.otlp import OtlpSource

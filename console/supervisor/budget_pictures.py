@@ -12,9 +12,9 @@ from console.api import budgets as b
 from console.domain.burn import forecast, idle_words, rate_per_h
 from console.domain.errors import ConsoleError
 from console.services.fleet.core import now
+from console.sources.codex.quota import codex_windows
 from console.sources.homes import homes
 from console.sources.spend_store import SpendStore
-from console.sources.windows import codex_windows
 from console.supervisor.parts import Parts
 
 SLICE_S = 900.0

@@ -19,10 +19,10 @@ from console.sandbox.hardening import TABLE, Mode
 from console.sandbox.rungs import find_pid_namespaces
 from console.settings.options import Options
 from console.settings.places import Places
+from console.sources.codex.trust import why_skipped
 from console.sources.homes import read_foreign
+from console.sources.hook_settings import FILE_MAX, GOES_ON, PLACES, installed, read_file
 from console.supervisor.adapters import sandboxes_of, sources_of
-from console.supervisor.codex_trust import why_skipped
-from console.supervisor.hook_files import FILE_MAX, GOES_ON, PLACES, installed, read_file
 
 NO_INSTANCE = "00000000"
 """Stands in the name of a trial scope where there is no instance yet."""

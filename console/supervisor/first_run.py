@@ -22,11 +22,11 @@ from console.policy.kept import Kept
 from console.services.routes.responses import answer
 from console.settings.options import Options
 from console.settings.places import Places
+from console.sources.codex.trust import why_skipped
 from console.sources.homes import read_foreign
+from console.sources.hook_settings import PLACES, installed, read_file
 from console.supervisor.agent_door import AgentDoors
-from console.supervisor.codex_trust import why_skipped
 from console.supervisor.follow import Follower
-from console.supervisor.hook_files import PLACES, installed, read_file
 from console.supervisor.install_hook import SHOWN_MAX, preview
 from console.supervisor.parts import Parts
 from console.supervisor.policy_desk import PolicyDesk

@@ -18,9 +18,9 @@ from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, Usag
 from console.settings.durable import make_folder, replace_file
 from console.settings.options import load_options
 from console.settings.places import Places
+from console.sources.codex.trust import why_skipped
 from console.sources.homes import read_foreign
-from console.supervisor.codex_trust import why_skipped
-from console.supervisor.hook_files import FILE_MAX, GOES_ON, PLACES, HookCommand, installed, read_file, with_hook, without_hook, written
+from console.sources.hook_settings import FILE_MAX, GOES_ON, PLACES, HookCommand, installed, read_file, with_hook, without_hook, written
 from console.supervisor.printing import show
 
 SOURCE = Path(console.__file__).resolve().parent / "integrations" / "hook.py"

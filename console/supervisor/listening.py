@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from console.domain.agent import AgentId
 from console.domain.conversation import Program
 from console.domain.spend import NANO
-from console.sources.claude_stream import ClaudeStream
-from console.sources.codex_stream import CodexStream
+from console.sources.claude_code.stream import ClaudeStream
+from console.sources.codex.stream import CodexStream
 from console.sources.program_stream import Event, Heard, Lines
 from console.sources.rates import RateBook
 from console.sources.stream_meter import StreamMeter

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from console.domain.conversation import HOOKED, Program, Started
 from console.settings.durable import replace_file
-from console.sources import claude_stream, codex_stream
-from console.supervisor.codex_trust import trusted_hash
-from console.supervisor.hook_files import EVENT, HookCommand, group_of
+from console.sources.claude_code import stream as claude_stream
+from console.sources.codex import stream as codex_stream
+from console.sources.codex.trust import trusted_hash
+from console.sources.hook_settings import EVENT, HookCommand, group_of
 from console.supervisor.install_hook import GRACE_S, HOOK_FILE, SOURCE
 
 PYTHON = "/usr/bin/python3"

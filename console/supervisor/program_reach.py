@@ -12,7 +12,7 @@ from console.domain.conversation import Program, started_as
 from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
 from console.domain.words import counted
 from console.sandbox.programs import Found
-from console.supervisor.codex_trust import KNOWN
+from console.sources.codex.trust import KNOWN
 from console.supervisor.parts import Parts
 
 NAMED = 20

@@ -13,7 +13,8 @@ from console.domain.conversation import Program, checked_model, checked_text, co
 from console.domain.errors import Conflict, ConsoleError, Unavailable
 from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.programs import Found, version
-from console.sources import claude_stream, codex_stream
+from console.sources.claude_code import stream as claude_stream
+from console.sources.codex import stream as codex_stream
 from console.supervisor.launch import Launcher
 from console.supervisor.launching_body import limits_from
 from console.supervisor.parts import Parts

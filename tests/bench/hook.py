@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from console.supervisor.hook_files import HookCommand  # noqa: E402 - needs the line above to find the project
+from console.sources.hook_settings import HookCommand  # noqa: E402 - needs the line above to find the project
 from tests.fakes.instance import Instance  # noqa: E402
 
 LIMIT_MS = 60.0

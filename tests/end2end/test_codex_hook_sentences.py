@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from console.settings.options import Options, merged, save_options
-from console.sources import codex_stream
-from console.supervisor.codex_trust import key_of, trusted_hash, why_skipped
+from console.sources.codex import stream as codex_stream
+from console.sources.codex.trust import key_of, trusted_hash, why_skipped
 from tests.end2end.test_hook_sentences import hook_of
 from tests.end2end.test_program_hook_sentences import decide, outputs, waiting
 from tests.fakes.instance import PATIENCE_S, ROOT, Instance, until

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from console.sources.claude_code import ClaudeCodeSource
-from console.sources.codex import CodexSource
+from console.sources.claude_code.source import ClaudeCodeSource
+from console.sources.codex.source import CodexSource
 from console.sources.processes import ProcessTable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,8 +121,8 @@ from pathlib import Path
 opened = []
 kinds = ("open", "os.open", "os.listdir", "os.scandir")
 sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event in kinds and args else None)
-from console.sources.claude_code import ClaudeCodeSource
-from console.sources.codex import CodexSource
+from console.sources.claude_code.source import ClaudeCodeSource
+from console.sources.codex.source import CodexSource
 from console.sources.folder_watch import FolderWatch
 from console.sources.plain_processes import ProcessSource
 from console.sources.programs import Programs

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from console.sources.daemons.claude_code import ClaudeDaemons
-from console.sources.daemons.codex import CodexDaemons
+from console.sources.claude_code.daemons import ClaudeDaemons
+from console.sources.codex.daemons import CodexDaemons
 from console.sources.daemons.interface import Daemons
 
 KINDS: tuple[Daemons, ...] = (ClaudeDaemons(), CodexDaemons())

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from console.supervisor.hook_files import HookCommand
+from console.sources.hook_settings import HookCommand
 
 HOOK = Path(__file__).parents[3] / "console" / "integrations" / "hook.py"
 CALL = {"hook_event_name": "PreToolUse", "session_id": "s-1", "tool_name": "Bash", "tool_input": {"command": "ls"}}

@@ -273,7 +273,7 @@ def test_another_session_in_the_same_row_is_followed_too(stage: Stage) -> None:
 
 
 def test_what_one_file_breaks_keeps_no_other_from_being_read(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    from console.sources.claude_activity import ClaudeLines
+    from console.sources.claude_code.activity import ClaudeLines
 
     real = ClaudeLines.take
 

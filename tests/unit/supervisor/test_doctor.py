@@ -8,8 +8,8 @@ import pytest
 
 from console.settings.options import Options
 from console.settings.places import find_places
+from console.sources.hook_settings import HookCommand, with_hook, written
 from console.supervisor import doctor
-from console.supervisor.hook_files import HookCommand, with_hook, written
 
 
 def test_each_source_says_what_it_sees_and_stops_and_where_it_looked(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from console.domain.errors import NotFound, UsageProblem
 from console.policy.kept import Kept
 from console.settings.options import Options
 from console.settings.places import Places
+from console.sources.hook_settings import with_hook
 from console.supervisor.first_run import NEVER, FirstLook, defaults, hook_look
-from console.supervisor.hook_files import with_hook
 from console.supervisor.install_hook import LINES_MAX, SHOWN_MAX, command_for, preview
 from console.supervisor.policy_desk import PolicyDesk
 

@@ -13,8 +13,8 @@ import pytest
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, UsageProblem
 from console.settings import durable
 from console.settings.places import Places
+from console.sources.hook_settings import installed
 from console.supervisor import install_hook as verb
-from console.supervisor.hook_files import installed
 
 OWN = b'{"permissions":{"allow":["Bash(ls *)"]},   "hooks":{}}'
 

@@ -8,8 +8,8 @@ import tomllib
 from pathlib import Path
 
 from console.domain.conversation import HOOKED, Program, Started
-from console.supervisor.codex_trust import trusted_hash
-from console.supervisor.hook_files import HookCommand
+from console.sources.codex.trust import trusted_hash
+from console.sources.hook_settings import HookCommand
 from console.supervisor.program_hooks import OWN_KEY, furnish, is_judged, judged_words, remove, told
 
 ODD = Path("/tmp/a \"b\" 'c' \\ {é}")  # noqa: S108 - never written

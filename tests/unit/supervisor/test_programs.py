@@ -11,7 +11,7 @@ from console.api.program_messages import ProgramItem, ProgramsBody
 from console.domain.agent import AgentId, LaunchRequest
 from console.domain.conversation import started_as
 from console.domain.errors import Conflict, ConsoleError, Denied, Unavailable, UsageProblem
-from console.sources.codex_stream import TRUSTED
+from console.sources.codex.stream import TRUSTED
 from console.supervisor import programs
 from console.supervisor.danger_desk import DangerDesk
 from console.supervisor.programs import Programs, memory_free_mib

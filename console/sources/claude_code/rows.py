@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from console.domain.agent import Sighting
-from console.sources.claude_notes import Notes
-from console.sources.claude_subagents import Tree, again, sightings
+from console.sources.claude_code.notes import Notes
+from console.sources.claude_code.subagents import Tree, again, sightings
 from console.sources.farewell import Farewells
 from console.sources.session_spend import SessionSpend, Spent
 

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from console.supervisor.hook_files import EVENT, place_of
+from console.sources.hook_settings import EVENT, place_of
 
 CONFIG_MAX = 4 * 1024 * 1024
 KNOWN = "0.169."

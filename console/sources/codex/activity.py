@@ -14,10 +14,10 @@ from typing import Any
 
 from console.domain.activity import Entry, Kind, source_id
 from console.domain.spend import Answer
-from console.sources import codex_usage
 from console.sources.activity_text import arguments, dict_of, paths_of_patch, text_of, words
-from console.sources.claude_activity import record_of, spend_of, unreadable
-from console.sources.claude_transcripts import Reading, at_of
+from console.sources.claude_code.activity import record_of, spend_of, unreadable
+from console.sources.claude_code.transcripts import Reading, at_of
+from console.sources.codex import transcripts as codex_usage
 
 SOURCE = "codex"
 _THREAD = re.compile(r"^[0-9a-f-]{8,64}\Z")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.activity import Entry, Kind
-from console.sources.codex_activity import CodexLines, rollout
+from console.sources.codex.activity import CodexLines, rollout
 from console.sources.rates import RateBook
 
 ROLLOUT = next((Path(__file__).parents[2] / "data" / "codex").rglob("rollout*.jsonl"))

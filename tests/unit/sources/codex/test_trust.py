@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from console.supervisor.codex_trust import key_of, trusted_hash, why_skipped
-from console.supervisor.hook_files import HookCommand, with_hook
+from console.sources.codex.trust import key_of, trusted_hash, why_skipped
+from console.sources.hook_settings import HookCommand, with_hook
 
 COMMAND = HookCommand("/usr/bin/python3", Path("/s/hooks/watchfloor-hook.py"), "codex", Path("/s/run/hooks.sock"), 610)
 

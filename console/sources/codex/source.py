@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import Sighting, SourceReport
-from console.sources.claude_subagents import acted, usage
+from console.sources.claude_code.subagents import acted, usage
 from console.sources.farewell import Farewells
 from console.sources.foreign_text import plain
 from console.sources.homes import read_foreign

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from console.domain.agent import ProcessIdentity, Sighting
-from console.sources import claude_notes, farewell
-from console.sources.claude_notes import Notes
-from console.sources.claude_rows import Proven, Rows
+from console.sources import farewell
+from console.sources.claude_code import notes as claude_notes
+from console.sources.claude_code.notes import Notes
+from console.sources.claude_code.rows import Proven, Rows
 from console.sources.interface import GONE
 from console.sources.rates import RateBook
 from console.sources.session_spend import SessionSpend, Spent

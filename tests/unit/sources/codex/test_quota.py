@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from console.sources.windows import TAIL, Window, codex_windows
+from console.sources.codex.quota import TAIL, Window, codex_windows
 
 DAY = Path(".codex/sessions/2026/11/22")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from console.sources import claude_notes
-from console.sources.claude_notes import Notes, SubAgent
+from console.sources.claude_code import notes as claude_notes
+from console.sources.claude_code.notes import Notes, SubAgent
 from console.sources.freshness import Freshness
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from console.domain.agent import ProcessIdentity
-from console.sources import claude_records
-from console.sources.claude_records import Records, Session
+from console.sources.claude_code import records as claude_records
+from console.sources.claude_code.records import Records, Session
 from console.sources.freshness import Freshness
 from console.sources.homes import OwnHome
 from console.sources.interface import Confinement

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from console.domain.spend import Answer, Tokens
-from console.sources.claude_transcripts import TOLERANT_MAX, Reading, at_of
+from console.sources.claude_code.transcripts import TOLERANT_MAX, Reading, at_of
 from console.sources.foreign_text import plain
 
 SOURCE = "codex"

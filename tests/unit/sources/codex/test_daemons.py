@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from console.sources.daemons.codex import CodexDaemons
+from console.sources.codex.daemons import CodexDaemons
 from console.sources.daemons.processes import Processes
 from tests.fakes.going_on import PYTHON
 from tests.fakes.instance import until

@@ -17,9 +17,9 @@ import msgspec
 
 from console.domain.activity import Entry, Kind, source_id
 from console.domain.spend import Answer
-from console.sources import claude_transcripts
 from console.sources.activity_text import arguments, changed_lines, dict_of, text_of, words
-from console.sources.claude_transcripts import Reading, at_of
+from console.sources.claude_code import transcripts as claude_transcripts
+from console.sources.claude_code.transcripts import Reading, at_of
 
 SOURCE = "claude_code"
 Price = Callable[[Answer], int | None]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from console.domain.agent import Sighting
 from console.domain.budget import Usage
-from console.sources.claude_notes import SubAgent
+from console.sources.claude_code.notes import SubAgent
 from console.sources.interface import FINISHED
 from console.sources.session_spend import Spent
 

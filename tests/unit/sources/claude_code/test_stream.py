@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from console.domain.spend import Tokens
-from console.sources.claude_stream import ClaudeStream
+from console.sources.claude_code.stream import ClaudeStream
 from console.sources.program_stream import Heard
 
 USAGE = {"input_tokens": 12, "cache_read_input_tokens": 4096, "cache_creation_input_tokens": 2048, "output_tokens": 1}

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from console.domain.errors import UsageProblem
-from console.supervisor.hook_files import ANSWER_S, HookCommand, installed, read_file, with_hook, without_hook, written
+from console.sources.hook_settings import ANSWER_S, HookCommand, installed, read_file, with_hook, without_hook, written
 
 COMMAND = HookCommand("/usr/bin/python3", Path("/state dir/hooks/watchfloor-hook.py"), "claude-code", Path("/run/hooks.sock"), 610)
 MINE = {"matcher": "Bash", "hooks": [{"type": "command", "command": "echo mine"}]}

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.domain.agent import Sighting, SourceReport
-from console.sources.claude_records import Records, Session
-from console.sources.claude_rows import Proven, Rows
+from console.sources.claude_code.records import Records, Session
+from console.sources.claude_code.rows import Proven, Rows
 from console.sources.foreign_text import plain
 from console.sources.homes import CLAUDE_FOLDERS, OwnHome, is_below
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, SAYS_OF_A_ROW, UNVERIFIED, Confinement, Pids

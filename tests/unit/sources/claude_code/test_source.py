@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from console.domain.agent import ProcessIdentity, Sighting
-from console.sources.claude_code import ClaudeCodeSource
+from console.sources.claude_code.source import ClaudeCodeSource
 from console.sources.interface import UNVERIFIED
 from console.sources.processes import ProcessTable
 from console.sources.programs import Programs
@@ -253,7 +253,7 @@ def test_without_proc_nothing_is_claimed(tmp_path: Path) -> None:
 
 
 def test_more_sessions_than_are_shown_are_counted(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("console.sources.claude_code.MAX_SIGHTINGS", 2)
+    monkeypatch.setattr("console.sources.claude_code.source.MAX_SIGHTINGS", 2)
     live(host)
     host.record()
     for pid in (1, 2):

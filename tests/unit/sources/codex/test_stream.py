@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.domain.spend import Tokens
-from console.sources.codex_stream import CodexStream, provider
+from console.sources.codex.stream import CodexStream, provider
 from console.sources.program_stream import Heard
 
 SAMPLE = Path(__file__).parents[2] / "data" / "codex" / "exec-json.jsonl"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.agent import ProcessIdentity
-from console.sources.daemons.claude_code import ClaudeDaemons
+from console.sources.claude_code.daemons import ClaudeDaemons
 from console.sources.daemons.interface import FoundDaemon
 from console.sources.daemons.processes import Processes
 from tests.fakes.claude_stage import Stage

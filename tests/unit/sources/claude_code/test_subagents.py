@@ -11,8 +11,8 @@ import pytest
 
 from console.domain.agent import ProcessIdentity, Sighting
 from console.domain.budget import Usage
-from console.sources.claude_notes import Notes, SubAgent
-from console.sources.claude_subagents import LIFE, MOST, Tree, acted, sightings, usage
+from console.sources.claude_code.notes import Notes, SubAgent
+from console.sources.claude_code.subagents import LIFE, MOST, Tree, acted, sightings, usage
 from console.sources.interface import FINISHED
 from console.sources.session_spend import Spent
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from console.domain.agent import ProcessIdentity, Sighting
-from console.sources.codex import CodexSource
+from console.sources.codex.source import CodexSource
 from console.sources.interface import GONE
 from console.sources.processes import ProcessTable
 from console.sources.session_spend import Spent

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from console.sources.claude_transcripts import at_of
+from console.sources.claude_code.transcripts import at_of
 
 TAIL = 256 * 1024
 FILES = 5

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from console.domain.activity import Entry, Kind
-from console.sources.claude_activity import ClaudeLines, transcript
+from console.sources.claude_code.activity import ClaudeLines, transcript
 from console.sources.rates import RateBook
 
 TREE = Path(__file__).parents[2] / "data" / "claude-code" / "projects-tree"
@@ -127,7 +127,7 @@ def test_a_transcript_is_found_by_session_and_names_lead_nowhere_else(tmp_path: 
 
 
 def test_what_the_strict_reader_refuses_is_read_all_the_same() -> None:
-    from console.sources.claude_activity import ClaudeLines
+    from console.sources.claude_code.activity import ClaudeLines
 
     for odd in (b'"\\ud800"', b"NaN", b"1e999"):
         [entry] = ClaudeLines().take(b'{"type": "user", "message": {"content": "hi"}, "odd": ' + odd + b"}")
